@@ -1,0 +1,293 @@
+"""The command line: parse, call one function, print.
+
+Exit codes: 0 success; 2 wrong usage; 3 bad input, setting or place to write; 4 the sampler did not converge (the
+result is printed and written all the same, and says so); 130 interrupted. ``--json`` writes to standard output
+and nothing else does; progress and errors go to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.files import check_writable
+
+EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_INTERRUPTED = 3, 4, 130
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
+    epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, 130 interrupted.",
+)
+
+Log = Annotated[list[Path], typer.Argument(help="Log file, output directory, or several W&B chart exports.")]
+Json = Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")]
+Format = Annotated[str | None, typer.Option("--format", help="Reader to use where detection is ambiguous.")]
+StepColumn = Annotated[str | None, typer.Option(help="Column or key of the optimizer step.")]
+RewardColumn = Annotated[str | None, typer.Option(help="Column or key of the train reward.")]
+EvalColumn = Annotated[str | None, typer.Option(help="Column or key of the held-out reward.")]
+RunName = Annotated[str | None, typer.Option(help="Run to take from a file that holds several.")]
+Sidecar = Annotated[
+    Path | None, typer.Option(help="TOML or JSON file of settings (else bayes_grpo.toml beside the log).")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting that the log lacks: group_size, prompts_per_step, momentum, momentum_convention, "
+        "refresh_interval, schedule, total_steps, logging_window, reward_low, reward_high, reward_std_kind.",
+    ),
+]
+GroupSize = Annotated[int | None, typer.Option(help="Completions a prompt (G).")]
+PromptsPerStep = Annotated[int | None, typer.Option(help="Prompts an optimizer step.")]
+Momentum = Annotated[float | None, typer.Option(help="Heavy-ball momentum or Adam's first beta.")]
+Refresh = Annotated[
+    float | None, typer.Option(help="Optimizer steps between refreshes of the sampling policy.")
+]
+Schedule = Annotated[str | None, typer.Option(help="Learning rate: logged, constant, linear or cosine.")]
+TotalSteps = Annotated[float | None, typer.Option(help="Planned length of the run in optimizer steps.")]
+
+
+@app.command()
+def fit(
+    log: Log,
+    regime: Annotated[str, typer.Option(help="Law to fit: oscillator or exponential.")] = "oscillator",
+    signal: Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")] = "auto",
+    prior: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prior", metavar="NAME=MEDIAN,SPREAD", help="Prior override, e.g. damping_ratio=3,0.5."
+        ),
+    ] = None,
+    prior_file: Annotated[Path | None, typer.Option(help="TOML file with a [priors] table.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .svg).")] = None,
+    json_: Json = False,
+    seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")] = 0,
+    chains: Annotated[int, typer.Option(help="Chains.")] = 4,
+    warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.")] = 400,
+    draws: Annotated[int, typer.Option(help="Kept draws a chain.")] = 1000,
+    format_: Format = None,
+    step_column: StepColumn = None,
+    reward_column: RewardColumn = None,
+    eval_column: EvalColumn = None,
+    run_name: RunName = None,
+    sidecar: Sidecar = None,
+    group_size: GroupSize = None,
+    prompts_per_step: PromptsPerStep = None,
+    momentum: Momentum = None,
+    refresh: Refresh = None,
+    schedule: Schedule = None,
+    total_steps: TotalSteps = None,
+    set_: Sets = None,
+) -> None:
+    """Fit a law to a run's reward: posterior of stiffness, damping and fixed point, verdict first."""
+    for target in (out, plot):
+        if target is not None:
+            check_writable(target)
+    priors = _priors(prior, prior_file)
+    run = _read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, **_given(
+        group_size=group_size, prompts_per_step=prompts_per_step, momentum=momentum, refresh_interval=refresh,
+        schedule=schedule, total_steps=total_steps,
+    ))  # fmt: skip
+    from bayes_grpo.inference.run import fit as fit_run
+    from bayes_grpo.inference.sampler import SamplerSettings
+
+    with _Progress() as progress:
+        result = fit_run(
+            run,
+            regime,
+            signal=signal,
+            priors=priors,
+            seed=seed,
+            sampler=SamplerSettings(chains=chains, warmup=warmup, draws=draws),
+            progress=progress,
+        )
+        from bayes_grpo.inference.summary import summarize
+
+        summary = summarize(result)
+        if out is not None:
+            from bayes_grpo.inference.io import save_fit
+
+            save_fit(result, out)
+        if plot is not None:
+            from bayes_grpo.report.plot_fit import plot_fit, save_plot
+
+            save_plot(plot_fit(result, summary.verdict), plot)
+    if json_:
+        _print_json(summary.to_dict())
+    else:
+        from bayes_grpo.report.render_fit import render_summary
+
+        render_summary(summary, _console())
+    if not summary.convergence.passed:
+        raise typer.Exit(EXIT_NOT_CONVERGED)
+
+
+@app.command()
+def inspect(
+    log: Log,
+    plot: Annotated[Path | None, typer.Option(help="Save a picture of all signals.")] = None,
+    json_: Json = False,
+    format_: Format = None,
+    step_column: StepColumn = None,
+    reward_column: RewardColumn = None,
+    eval_column: EvalColumn = None,
+    run_name: RunName = None,
+    sidecar: Sidecar = None,
+    set_: Sets = None,
+) -> None:
+    """Show what a log holds and what had to be assumed."""
+    if plot is not None:
+        check_writable(plot)
+    run = _read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_)
+    from bayes_grpo.report.inspect import describe_run, plot_run, render_run
+
+    summary = describe_run(run)
+    if plot is not None:
+        plot_run(run, plot)
+    if json_:
+        _print_json(summary.to_dict())
+    else:
+        render_run(summary, _console())
+
+
+def _read(
+    log: list[Path],
+    format_: str | None,
+    step_column: str | None,
+    reward_column: str | None,
+    eval_column: str | None,
+    run_name: str | None,
+    sidecar: Path | None,
+    sets: list[str] | None,
+    **settings: Any,
+) -> Any:
+    from bayes_grpo.logs import read_log
+
+    return read_log(
+        log[0] if len(log) == 1 else log,
+        format=format_,
+        step_column=step_column,
+        reward_column=reward_column,
+        eval_column=eval_column,
+        run_name=run_name,
+        settings=_settings(sets) | settings,
+        sidecar=sidecar,
+    )
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {k: v for k, v in values.items() if v is not None}
+
+
+def _settings(sets: list[str] | None) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for text in sets or []:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--set: expected NAME=VALUE, found {text!r}")
+        out[name.strip()] = _number(value.strip())
+    return out
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _priors(given: list[str] | None, file: Path | None) -> dict[str, Any]:
+    from bayes_grpo.errors import PriorError
+
+    out: dict[str, Any] = {}
+    if file is not None:
+        import tomllib
+
+        try:
+            table = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise PriorError(
+                f"{file}: expected a TOML file with a [priors] table, cannot read it ({error})"
+            ) from error
+        if not isinstance(table.get("priors"), dict):
+            raise PriorError(f"{file}: expected a [priors] table like damping_ratio = [3.0, 0.5], found none")
+        out |= table["priors"]
+    for text in given or []:
+        name, equals, numbers = text.partition("=")
+        parts = numbers.split(",")
+        if not equals or len(parts) != 2:
+            raise PriorError(
+                f"--prior: expected NAME=MEDIAN,SPREAD such as damping_ratio=3,0.5, found {text!r}"
+            )
+        out[name.strip()] = tuple(parts)
+    return out
+
+
+def _print_json(value: Any) -> None:
+    json.dump(value, sys.stdout, allow_nan=False, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    # Piped output keeps the table's full width instead of wrapping at 80 columns.
+    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+
+
+class _Progress:
+    """One line on standard error: a spinner, the stage, the time; nothing where that is no terminal."""
+
+    def __enter__(self) -> Any:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        console = Console(stderr=True)
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._bar.start()
+        task = self._bar.add_task("starting", total=None)
+        return lambda stage: self._bar.update(task, description=stage)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    sys.stderr.write(f"bayes-grpo: {message}\n")
+    raise SystemExit(code)
+
+
+def main() -> None:
+    """Entry point; every error that a user can mend is one line on standard error."""
+    from bayes_grpo.report.text import plain
+
+    warnings.filterwarnings("ignore", category=BayesGrpoWarning)  # the summary says the same, in its place
+    try:
+        app()
+    except BayesGrpoError as error:
+        _fail(plain(error, 2000), EXIT_INPUT)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing was written", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(0) from None

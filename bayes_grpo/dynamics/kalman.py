@@ -1,0 +1,297 @@
+"""Kalman filter and what follows from it, as one sequential scan over the rows (the fast way on a CPU).
+
+The recursions run on scalars, not on small matrices: XLA fuses them into one loop body. A row whose logged value
+is NaN counts as missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from bayes_grpo.dynamics.state_space import (
+    Entry,
+    Matrix,
+    StateSpace,
+    Vector,
+    dot,
+    matvec,
+    plus,
+    symmetric_product,
+    times,
+    transpose,
+)
+
+_LOG_2PI = 1.8378770664093453
+
+
+class Filtered(NamedTuple):
+    """One-step predictions of every row and the state after the last one.
+
+    Attributes:
+        log_likelihood: Log density of all logged rows, scalar.
+        innovation: Logged minus predicted, shape (T,); 0 where missing.
+        innovation_var: Its variance, shape (T,).
+        gain: Gain of the one-step predictor, n arrays of shape (T,); 0 where missing.
+        mean: Predicted state before each row, n arrays of shape (T,).
+        cov: Its covariance, n × n arrays of shape (T,).
+        last_mean: State after the last row, n scalars.
+        last_cov: Its covariance, n × n scalars.
+    """
+
+    log_likelihood: Array
+    innovation: Array
+    innovation_var: Array
+    gain: Vector
+    mean: Vector
+    cov: Matrix
+    last_mean: Vector
+    last_cov: Matrix
+
+
+def _split(tree: Any) -> tuple[list[Array], Any]:
+    """Separates the entries that vary over rows, to scan over, from those that hold for every row."""
+    leaves, treedef = jax.tree.flatten(tree)
+    varying = [leaf for leaf in leaves if getattr(leaf, "ndim", 0) == 1]
+
+    def join(row: list[Array]) -> Any:
+        values = iter(row)
+        return jax.tree.unflatten(
+            treedef, [next(values) if getattr(leaf, "ndim", 0) == 1 else leaf for leaf in leaves]
+        )
+
+    return varying, join
+
+
+def _advance(space: StateSpace, mean: Vector, cov: Matrix, y: Array) -> tuple[Vector, Matrix, Any]:
+    """One row: from the prediction of the state before it to that of the state after it."""
+    present = jnp.isfinite(y)
+    ph = matvec(cov, space.observation)
+    var = plus(plus(dot(space.observation, ph), space.observation_var), space.measurement_var)
+    var = jnp.where(present, var, 1.0)
+    predicted = plus(dot(space.observation, mean), space.offset)
+    innovation = jnp.where(present, jnp.where(present, y, 0.0) - predicted, 0.0)
+    weight = jnp.where(present, 1.0 / var, 0.0)
+    cross = tuple(plus(c, s) for c, s in zip(matvec(space.transition, ph), space.cross_cov, strict=True))
+    gain = tuple(times(c, weight) for c in cross)
+    moved = matvec(space.transition, mean)
+    mean = tuple(plus(m, times(k, innovation)) for m, k in zip(moved, gain, strict=True))
+    spread = symmetric_product(space.transition, cov)
+    n = len(mean)
+    cov = tuple(
+        tuple(
+            plus(plus(spread[i][j], space.noise_cov[i][j]), -times(cross[min(i, j)], gain[max(i, j)]))
+            for j in range(n)
+        )
+        for i in range(n)
+    )
+    return mean, cov, (innovation, var, present, gain)
+
+
+def _initial(space: StateSpace) -> tuple[Vector, Matrix]:
+    mean = tuple(jnp.asarray(m, float) for m in space.initial_mean)
+    cov = tuple(tuple(jnp.asarray(c, float) for c in row) for row in space.initial_cov)
+    return mean, cov
+
+
+def _rows(space: StateSpace) -> tuple[list[Array], Any]:
+    varying, join = _split(
+        (space.transition, space.noise_cov, space.observation, space.cross_cov,
+         space.observation_var, space.offset, space.measurement_var)
+    )  # fmt: skip
+
+    def at(row: list[Array]) -> StateSpace:
+        return StateSpace(space.initial_mean, space.initial_cov, *join(row))
+
+    return varying, at
+
+
+def log_likelihood(space: StateSpace, y: Array) -> Array:
+    """Log density of the logged rows under the law, by the filter.
+
+    Args:
+        space: The law on the rows.
+        y: Logged rewards, shape (T,); NaN = missing.
+
+    Returns:
+        The log density, a scalar.
+    """
+    varying, at = _rows(space)
+
+    @jax.checkpoint  # recomputing a row costs less than storing its intermediate values for the gradient
+    def body(carry: Any, row: Any) -> tuple[Any, None]:
+        mean, cov, total = carry
+        value, entries = row
+        mean, cov, (innovation, var, present, _) = _advance(at(entries), mean, cov, value)
+        term = jnp.where(present, jnp.log(var) + innovation**2 / var + _LOG_2PI, 0.0)
+        return (mean, cov, total - 0.5 * term), None
+
+    mean, cov = _initial(space)
+    (_, _, total), _ = lax.scan(body, (mean, cov, jnp.zeros(())), (y, varying))
+    return total
+
+
+def filter_rows(space: StateSpace, y: Array) -> Filtered:
+    """Runs the filter and keeps what smoother, leave-one-out and forecast need.
+
+    Args:
+        space: The law on the rows.
+        y: Logged rewards, shape (T,); NaN = missing.
+
+    Returns:
+        Predictions of every row and the state after the last one.
+    """
+    varying, at = _rows(space)
+
+    def body(carry: Any, row: Any) -> tuple[Any, Any]:
+        mean, cov, total = carry
+        value, entries = row
+        after, after_cov, (innovation, var, present, gain) = _advance(at(entries), mean, cov, value)
+        term = jnp.where(present, jnp.log(var) + innovation**2 / var + _LOG_2PI, 0.0)
+        gain = tuple(jnp.asarray(k, float) for k in gain)
+        return (after, after_cov, total - 0.5 * term), (innovation, var, gain, mean, cov)
+
+    mean, cov = _initial(space)
+    (last_mean, last_cov, total), out = lax.scan(body, (mean, cov, jnp.zeros(())), (y, varying))
+    innovation, var, gain, means, covs = out
+    return Filtered(total, innovation, var, gain, means, covs, last_mean, last_cov)
+
+
+class Smoothed(NamedTuple):
+    """What all rows together say.
+
+    Attributes:
+        latent_mean: Latent reward of each row given all rows, shape (T,).
+        latent_var: Its variance, shape (T,).
+        loo_mean: Logged value of each row given all *other* rows, shape (T,).
+        loo_var: Its variance, shape (T,).
+        loo_log_density: Log density of each logged value given all others, shape (T,); NaN where missing.
+        initial_mean: State before the first row given all rows, n scalars.
+        initial_cov: Its covariance, n × n scalars.
+    """
+
+    latent_mean: Array
+    latent_var: Array
+    loo_mean: Array
+    loo_var: Array
+    loo_log_density: Array
+    initial_mean: Array
+    initial_cov: Array
+
+
+def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smoothed:
+    """Fixed-interval smoother and leave-one-out conditionals, by the disturbance smoother.
+
+    With ``u`` the smoothed disturbance of a row's innovation and ``D`` its variance, ``u = [C⁻¹r]ᵢ`` and
+    ``D = [C⁻¹]ᵢᵢ`` for the covariance ``C`` of all rows, so that leave-one-out needs no second pass
+    (de Jong 1989, https://doi.org/10.1080/01621459.1989.10478870).
+
+    Args:
+        space: The law on the rows.
+        y: Logged rewards, shape (T,); NaN = missing.
+        filtered: Result of `filter_rows` on the same input, to spare its repetition.
+
+    Returns:
+        Smoothed latent rewards, leave-one-out conditionals and the smoothed initial state.
+    """
+    f = filter_rows(space, y) if filtered is None else filtered
+    varying, at = _rows(space)
+    n = space.size
+
+    def body(carry: Any, row: Any) -> tuple[Any, Any]:
+        r, big_n = carry
+        value, entries, innovation, var, gain, mean, cov = row
+        sp = at(entries)
+        present = jnp.isfinite(value)
+        weight = jnp.where(present, 1.0 / var, 0.0)
+        ng = matvec(big_n, gain)
+        u = weight * innovation - dot(gain, r)
+        d = weight + dot(gain, ng)
+        # Backward recursion with L = F - K H: r ← Hᵀu' + Lᵀr written as Fᵀr + H u, likewise for N.
+        fr = matvec(transpose(sp.transition), r)
+        r_before = tuple(plus(a, times(h, u)) for a, h in zip(fr, sp.observation, strict=True))
+        fnf = symmetric_product(transpose(sp.transition), big_n)
+        fng = matvec(transpose(sp.transition), ng)
+        n_before = tuple(
+            tuple(
+                plus(
+                    fnf[i][j],
+                    plus(
+                        times(times(sp.observation[i], sp.observation[j]), d),
+                        -plus(times(sp.observation[i], fng[j]), times(fng[i], sp.observation[j])),
+                    ),
+                )
+                for j in range(n)
+            )
+            for i in range(n)
+        )
+        # Latent reward of the row: prior prediction plus its covariance with (r, u) of the row.
+        with_state = matvec(cov, r_before)
+        latent = plus(dot(sp.observation, mean), sp.offset)
+        latent = plus(latent, dot(sp.observation, with_state))
+        latent = plus(latent, plus(times(sp.observation_var, u), dot(sp.cross_cov, r)))
+        latent_var = _latent_variance(sp, cov, big_n, ng, d)
+        out = (latent, latent_var, u, d)
+        r_before = tuple(jnp.asarray(x, float) for x in r_before)
+        n_before = tuple(tuple(jnp.asarray(x, float) for x in row) for row in n_before)
+        return (r_before, n_before), out
+
+    zero = jnp.zeros(())
+    start = (tuple(zero for _ in range(n)), tuple(tuple(zero for _ in range(n)) for _ in range(n)))
+    (r0, n0), (latent, latent_var, u, d) = lax.scan(
+        body, start, (y, varying, f.innovation, f.innovation_var, f.gain, f.mean, f.cov), reverse=True
+    )
+    present = jnp.isfinite(y)
+    safe_d = jnp.where(present, d, 1.0)
+    error = u / safe_d
+    log_density = -0.5 * (_LOG_2PI - jnp.log(safe_d) + error**2 * safe_d)
+    p0 = jnp.stack([jnp.stack(list(row)) for row in _initial(space)[1]])
+    m0 = jnp.stack(list(_initial(space)[0]))
+    r0, n0 = jnp.stack(r0), jnp.stack([jnp.stack(row) for row in n0])
+    return Smoothed(
+        latent_mean=latent,
+        latent_var=latent_var,
+        loo_mean=jnp.where(present, jnp.where(present, y, 0.0) - error, latent),
+        loo_var=jnp.where(present, 1.0 / safe_d, latent_var + space.measurement_var),
+        loo_log_density=jnp.where(present, log_density, jnp.nan),
+        initial_mean=m0 + p0 @ r0,
+        initial_cov=p0 - p0 @ n0 @ p0,
+    )
+
+
+def _latent_variance(sp: StateSpace, cov: Matrix, big_n: Matrix, ng: Vector, d: Entry) -> Entry:
+    """Variance of a row's latent reward given all rows.
+
+    The latent reward is correlated with the row's innovation by ``c = H P Hᵀ + R`` and with the state after the row,
+    not counting what the innovation carries, by ``a = F P Hᵀ + S``; the smoother's (r, u) have the precision
+    [[N, -N K], [-Kᵀ N, D]].
+    """
+    ph = matvec(cov, sp.observation)
+    c = plus(dot(sp.observation, ph), sp.observation_var)
+    a = tuple(plus(x, s) for x, s in zip(matvec(sp.transition, ph), sp.cross_cov, strict=True))
+    return c - (dot(a, matvec(big_n, a)) + d * c**2 - 2.0 * c * dot(a, ng))
+
+
+def mean_path(space: StateSpace, initial: Array, rows: int) -> Array:
+    """Latent reward of every row if nothing forced the law, from a given initial state.
+
+    Args:
+        space: The law on the rows.
+        initial: State before the first row, shape (n,).
+        rows: Number of rows T.
+
+    Returns:
+        The law's mean trajectory, shape (T,).
+    """
+    varying, at = _rows(space)
+
+    def body(state: Any, entries: Any) -> tuple[Any, Array]:
+        sp = at(entries)
+        reward = plus(dot(sp.observation, state), sp.offset)
+        after = tuple(jnp.asarray(x, float) for x in matvec(sp.transition, state))
+        return after, jnp.asarray(reward, float)
+
+    return lax.scan(body, tuple(initial[i] for i in range(space.size)), varying, length=rows)[1]

@@ -1,0 +1,127 @@
+"""Exact discretisation of the stochastically forced damped oscillator.
+
+The law is  x'' + a x' + b x = sqrt(q) dW/dt  with ``a = damping / mass``, ``b = stiffness / mass`` and ``x`` the
+distance of the mean reward from its fixed point (*Predictable GRPO*, arXiv 2606.30789, reduced model). Everything
+over a step ``t`` follows from four scalars: the impulse response ``g`` (x after a unit kick of the velocity), its
+integral ``G``, and the integrals of ``g**2`` and ``G**2``. They obey doubling rules that use no division, so value,
+gradient and Hessian hold through critical damping and for zero or negative damping.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from bayes_grpo.dynamics.doubling import differentiable, double, doublings, square_series
+
+_TERMS = 9
+
+
+class Impulse(NamedTuple):
+    """Impulse response over a step and its integrals; all of the shape of the step.
+
+    Attributes:
+        g: Position after a unit velocity kick, steps.
+        g_integral: Integral of the position, steps².
+        g_squared: Integral of ``g**2``, steps³.
+        g_integral_squared: Integral of ``g_integral**2``, steps⁵.
+    """
+
+    g: Array
+    g_integral: Array
+    g_squared: Array
+    g_integral_squared: Array
+
+
+class OscillatorStep(NamedTuple):
+    """Transition and noise of ``(x, v, z)`` over a step, ``z`` the integral of ``x`` since its start.
+
+    The transition of (x, v) is ``[[xx, xv], [vx, vv]]``; ``z`` gains ``zx * x + zv * v``. The ``q_*`` are the
+    covariances of the noise per unit of diffusion.
+    """
+
+    xx: Array
+    xv: Array
+    vx: Array
+    vv: Array
+    zx: Array
+    zv: Array
+    q_xx: Array
+    q_xv: Array
+    q_vv: Array
+    q_zx: Array
+    q_zv: Array
+    q_zz: Array
+
+
+def oscillator_step(a: Array, b: Array, t: Array) -> OscillatorStep:
+    """Exact transition and noise covariance over a step of the oscillator.
+
+    Args:
+        a: Damping over mass, 1/step; any sign.
+        b: Stiffness over mass, 1/step²; zero allowed (learning rate decayed to zero).
+        t: Length of the step, in optimizer steps, ≥ 0; the three broadcast against each other.
+
+    Returns:
+        The step's transition and its noise covariance per unit of diffusion.
+    """
+    a, b, t = jnp.broadcast_arrays(a, b, t)
+    g, gi, gg, gigi = _impulse(a, b, t)
+    return _step_from_impulse(a, b, Impulse(g, gi, gg, gigi))
+
+
+def _step_from_impulse(a: Array, b: Array, m: Impulse) -> OscillatorStep:
+    xx = 1.0 - b * m.g_integral
+    vv = xx - a * m.g
+    half_gg = 0.5 * m.g * m.g
+    return OscillatorStep(
+        xx=xx,
+        xv=m.g,
+        vx=-b * m.g,
+        vv=vv,
+        zx=m.g + a * m.g_integral,
+        zv=m.g_integral,
+        q_xx=m.g_squared,
+        q_xv=half_gg,
+        # From the Lyapunov equation: q_xv' = q_vv - b q_xx - a q_xv and q_xv = g²/2.
+        q_vv=m.g * vv + b * m.g_squared + a * half_gg,
+        q_zx=0.5 * m.g_integral * m.g_integral,
+        q_zv=m.g_integral * m.g - m.g_squared,
+        q_zz=m.g_integral_squared,
+    )
+
+
+def _impulse_by_doubling(a: Array, b: Array, t: Array) -> tuple[Array, ...]:
+    rate = jnp.maximum(jnp.abs(a), jnp.sqrt(jnp.abs(b)))
+    count = doublings(jnp.max(rate * t, initial=0.0))
+    h = t * 2.0 ** (-count)
+
+    def doubled(m: Impulse) -> Impulse:
+        s = _step_from_impulse(a, b, m)
+        return Impulse(
+            g=m.g * (s.vv + s.xx),
+            g_integral=m.g_integral * (1.0 + s.vv) + m.g * s.zx,
+            g_squared=m.g_squared * (1.0 + s.xx**2) + s.xv * (2.0 * s.xx * s.q_xv + s.xv * s.q_vv),
+            g_integral_squared=2.0 * m.g_integral_squared
+            + s.zx * (s.zx * s.q_xx + 2.0 * (s.q_zx + s.zv * s.q_xv))
+            + s.zv * (s.zv * s.q_vv + 2.0 * s.q_zv),
+        )
+
+    return tuple(double(count, _series(a * h, b * h * h, h), doubled))
+
+
+def _series(p: Array, q: Array, h: Array) -> Impulse:
+    """The four scalars at a step short against every rate, with ``p = a h`` and ``q = b h²``."""
+    # g(hs) = h Σ c_n sⁿ⁺¹ solves c_{n+1} (n+2)(n+1) = -p (n+1) c_n - q c_{n-1}.
+    c = [jnp.ones_like(p), -0.5 * p]
+    for n in range(1, _TERMS - 1):
+        c.append(-(p * (n + 1) * c[n] + q * c[n - 1]) / ((n + 2) * (n + 1)))
+    d = [cn / (n + 2) for n, cn in enumerate(c)]
+    gg = sum(s / (n + 3) for n, s in enumerate(square_series(c)))
+    gigi = sum(s / (n + 5) for n, s in enumerate(square_series(d)))
+    return Impulse(h * sum(c), h**2 * sum(d), h**3 * gg, h**5 * gigi)
+
+
+_impulse = differentiable(_impulse_by_doubling)

@@ -1,0 +1,142 @@
+"""The one form into which every law is put: a linear Gaussian state space, one row of the log after another.
+
+Row ``i`` observes the way from the state ``s[i-1]`` to ``s[i]``, because a logged reward is a mean over a window:
+
+    s[i] = F[i] s[i-1] + w[i]
+    latent reward of the row = H[i] s[i-1] + d[i] + e[i]
+    logged reward = latent reward + measurement noise
+
+with ``Cov(w, w) = Q``, ``Cov(w, e) = S``, ``Var(e) = R``. An instantaneous observation is the special case in
+which ``e`` is a component of ``w``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+Entry = Array | float
+"""An entry over all rows: an array of shape (T,), or a plain number that holds for every row.
+
+The plain numbers 0 and 1 are structural: they cost nothing in the filter.
+"""
+Vector = tuple[Entry, ...]
+Matrix = tuple[Vector, ...]
+
+
+class StateSpace(NamedTuple):
+    """A law on the rows of one log. ``n`` is the size of the state, ``T`` the number of rows.
+
+    Attributes:
+        initial_mean: Mean of ``s[0]``, n scalars.
+        initial_cov: Covariance of ``s[0]``, n × n scalars.
+        transition: ``F``, n × n entries.
+        noise_cov: ``Q``, n × n entries.
+        observation: ``H``, n entries, acting on the state before the row.
+        cross_cov: ``S``, n entries.
+        observation_var: ``R``, one entry.
+        offset: ``d``, one entry.
+        measurement_var: Variance of the measurement noise of each row, one entry.
+    """
+
+    initial_mean: Vector
+    initial_cov: Matrix
+    transition: Matrix
+    noise_cov: Matrix
+    observation: Vector
+    cross_cov: Vector
+    observation_var: Entry
+    offset: Entry
+    measurement_var: Entry
+
+    @property
+    def size(self) -> int:
+        """Number of components of the state."""
+        return len(self.initial_mean)
+
+
+class DenseStateSpace(NamedTuple):
+    """The same with arrays: leading axis T (rows) except for the initial moments."""
+
+    initial_mean: Array
+    initial_cov: Array
+    transition: Array
+    noise_cov: Array
+    observation: Array
+    cross_cov: Array
+    observation_var: Array
+    offset: Array
+    measurement_var: Array
+
+
+def dense(space: StateSpace, rows: int) -> DenseStateSpace:
+    """Stacks the entries into arrays of shapes (n,), (n, n), (T, n, n), (T, n) and (T,)."""
+
+    def over_rows(entry: Any) -> Array:
+        return jnp.broadcast_to(jnp.asarray(entry, dtype=float), (rows,))
+
+    def vector(entries: Vector) -> Array:
+        return jnp.stack([over_rows(e) for e in entries], axis=-1)
+
+    def matrix(entries: Matrix) -> Array:
+        return jnp.stack([vector(row) for row in entries], axis=-2)
+
+    return DenseStateSpace(
+        initial_mean=jnp.stack([jnp.asarray(m, dtype=float) for m in space.initial_mean]),
+        initial_cov=jnp.stack([jnp.stack([jnp.asarray(c, float) for c in row]) for row in space.initial_cov]),
+        transition=matrix(space.transition),
+        noise_cov=matrix(space.noise_cov),
+        observation=vector(space.observation),
+        cross_cov=vector(space.cross_cov),
+        observation_var=over_rows(space.observation_var),
+        offset=over_rows(space.offset),
+        measurement_var=over_rows(space.measurement_var),
+    )
+
+
+def plus(a: Entry, b: Entry) -> Entry:
+    """Sum that drops structural zeros."""
+    if isinstance(a, float | int) and a == 0:
+        return b
+    if isinstance(b, float | int) and b == 0:
+        return a
+    return a + b
+
+
+def times(a: Entry, b: Entry) -> Entry:
+    """Product that drops structural zeros and ones."""
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, float | int):
+            if x == 0:
+                return 0.0
+            if x == 1:
+                return y
+    return a * b
+
+
+def dot(a: Vector, b: Vector) -> Entry:
+    """Inner product of two vectors of entries."""
+    total: Entry = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = plus(total, times(x, y))
+    return total
+
+
+def matvec(m: Matrix, v: Vector) -> Vector:
+    """Product of a matrix and a vector of entries."""
+    return tuple(dot(row, v) for row in m)
+
+
+def transpose(m: Matrix) -> Matrix:
+    """Transpose of a matrix of entries."""
+    return tuple(zip(*m, strict=True))
+
+
+def symmetric_product(f: Matrix, p: Matrix) -> Matrix:
+    """``F P Fᵀ`` for symmetric ``P``; each pair of mirrored entries is computed once."""
+    fp = tuple(matvec(p, row) for row in f)
+    n = len(f)
+    upper = {(i, j): dot(f[i], fp[j]) for i in range(n) for j in range(i, n)}
+    return tuple(tuple(upper[min(i, j), max(i, j)] for j in range(n)) for i in range(n))

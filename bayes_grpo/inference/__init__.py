@@ -1,0 +1,1 @@
+"""Priors, the compiled sampler, convergence checks and the fit."""

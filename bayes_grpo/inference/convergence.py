@@ -1,0 +1,130 @@
+"""Convergence checks of a sampler's draws: rank R-hat, bulk and tail ESS, divergences, E-BFMI.
+
+R-hat and ESS as in Vehtari et al. 2021 (https://doi.org/10.1214/20-BA1221), E-BFMI as in Betancourt 2016
+(https://arxiv.org/abs/1604.00695); all three computed by ArviZ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+RHAT_LIMIT = 1.01
+ESS_LIMIT = 400.0
+BFMI_LIMIT = 0.3
+
+
+@dataclass(frozen=True)
+class ParameterCheck:
+    """Checks of one parameter: R-hat, bulk ESS and tail ESS."""
+
+    rhat: float
+    ess_bulk: float
+    ess_tail: float
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Whether the draws can be trusted, and why not.
+
+    Attributes:
+        passed: Whether every check holds.
+        reasons: What fails, one clause each; empty when passed.
+        parameters: Checks of each parameter.
+        divergences: Divergent transitions after warm-up, all chains.
+        ebfmi: Smallest energy Bayesian fraction of missing information over the chains.
+        mean_steps: Mean leapfrog steps a draw.
+        retried: Whether these are the draws of the one retry.
+    """
+
+    passed: bool
+    reasons: tuple[str, ...]
+    parameters: Mapping[str, ParameterCheck]
+    divergences: int
+    ebfmi: float
+    mean_steps: float
+    retried: bool
+
+    @property
+    def worst(self) -> ParameterCheck:
+        """Largest R-hat and smallest ESS over the parameters."""
+        checks = self.parameters.values()
+        return ParameterCheck(
+            rhat=max(c.rhat for c in checks),
+            ess_bulk=min(c.ess_bulk for c in checks),
+            ess_tail=min(c.ess_tail for c in checks),
+        )
+
+    @property
+    def sentence(self) -> str:
+        """One line with the numbers."""
+        w = self.worst
+        numbers = (
+            f"R-hat ≤ {w.rhat:.3f}, ESS ≥ {w.ess_bulk:.0f} (bulk) and {w.ess_tail:.0f} (tail), "
+            f"{self.divergences} divergences, E-BFMI ≥ {self.ebfmi:.2f}"
+        )
+        again = " after one retry" if self.retried else ""
+        if self.passed:
+            return f"Converged{again}: {numbers}."
+        return f"NOT CONVERGED{again}: {'; '.join(self.reasons)} ({numbers})."
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary."""
+        return {**asdict(self), "parameters": {k: asdict(v) for k, v in self.parameters.items()}}
+
+
+def check_convergence(
+    draws: Mapping[str, np.ndarray],
+    energy: np.ndarray,
+    diverging: np.ndarray,
+    num_steps: np.ndarray,
+    retried: bool,
+) -> Convergence:
+    """Checks draws against the limits.
+
+    Args:
+        draws: Parameter → draws of shape (chains, draws).
+        energy: Energy of every draw, shape (chains, draws).
+        diverging: Whether a draw diverged, shape (chains, draws).
+        num_steps: Leapfrog steps of every draw, shape (chains, draws).
+        retried: Whether these are the draws of the retry.
+
+    Returns:
+        The checks and the verdict.
+    """
+    from arviz_stats.base import array_stats  # seconds of import
+
+    checks = {
+        name: ParameterCheck(
+            rhat=float(array_stats.rhat(x)),
+            ess_bulk=float(array_stats.ess(x, method="bulk")),
+            ess_tail=float(array_stats.ess(x, method="tail", prob=(0.05, 0.95))),
+        )
+        for name, x in draws.items()
+    }
+    divergences = int(np.sum(diverging))
+    ebfmi = float(np.min(array_stats.bfmi(energy)))
+    reasons = []
+    for name, c in checks.items():
+        if not c.rhat <= RHAT_LIMIT:
+            reasons.append(f"R-hat of {name} is {c.rhat:.3f} (limit {RHAT_LIMIT})")
+        smallest = min(c.ess_bulk, c.ess_tail)
+        if not smallest >= ESS_LIMIT:
+            reasons.append(f"ESS of {name} is {smallest:.0f} (limit {ESS_LIMIT:.0f})")
+    if divergences:
+        reasons.append(f"{divergences} divergent transitions (limit 0)")
+    if not ebfmi >= BFMI_LIMIT or math.isnan(ebfmi):
+        reasons.append(f"E-BFMI is {ebfmi:.2f} (limit {BFMI_LIMIT})")
+    return Convergence(
+        passed=not reasons,
+        reasons=tuple(reasons),
+        parameters=checks,
+        divergences=divergences,
+        ebfmi=ebfmi,
+        mean_steps=float(np.mean(num_steps)),
+        retried=retried,
+    )

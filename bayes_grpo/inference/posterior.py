@@ -1,0 +1,123 @@
+"""The log posterior of a regime on the rows of a log, in the coordinates in which the sampler moves.
+
+Every sampled parameter is ``transform(location + scale * z)`` with z standard normal a priori. Linear parameters
+(fixed point, initial reward) are integrated out by the filter and drawn afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayes_grpo.dynamics import kalman
+from bayes_grpo.dynamics.state_space import StateSpace
+from bayes_grpo.regimes.base import Prior, Regime, linear, sampled
+from bayes_grpo.regimes.rows import Rows
+
+
+class PriorNumbers(NamedTuple):
+    """Priors as numbers, so that overriding one does not compile anew.
+
+    Attributes:
+        location: Of the sampled parameters in their transformed coordinate, shape (p,).
+        scale: Likewise, shape (p,).
+        linear_mean: Of the linear parameters, shape (l,).
+        linear_sd: Likewise, shape (l,).
+    """
+
+    location: Array | np.ndarray
+    scale: Array | np.ndarray
+    linear_mean: Array | np.ndarray
+    linear_sd: Array | np.ndarray
+
+
+def prior_numbers(regime: Regime, priors: dict[str, Prior]) -> PriorNumbers:
+    """Numbers of resolved priors, in the order of the regime's parameters."""
+    free, levels = sampled(regime), linear(regime)
+    return PriorNumbers(
+        location=np.array([p.transform.inverse(priors[p.name].median) for p in free]),
+        scale=np.array([priors[p.name].spread for p in free]),
+        linear_mean=np.array([priors[p.name].median for p in levels]),
+        linear_sd=np.array([priors[p.name].spread for p in levels]),
+    )
+
+
+def values_of(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> dict[str, Array]:
+    """Sampled parameters in their units from standardised coordinates of shape (..., p)."""
+    u = prior.location + prior.scale * z
+    raw = {p.name: p.transform.forward(u[..., i]) for i, p in enumerate(sampled(regime))}
+    return regime.physical(raw, rows)
+
+
+def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> StateSpace:
+    """The law on the rows at one point of the sampler's space, shape (p,)."""
+    levels = {p.name: (prior.linear_mean[i], prior.linear_sd[i]) for i, p in enumerate(linear(regime))}
+    return regime.state_space(values_of(regime, z, prior, rows), levels, rows)
+
+
+def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
+    """Log density of the logged rows with the linear parameters integrated out, a scalar."""
+    return kalman.log_likelihood(state_space(regime, z, prior, rows), jnp.asarray(rows.y))
+
+
+def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
+    """Minus the log posterior up to a constant, a scalar."""
+    return 0.5 * jnp.sum(z**2) - log_likelihood(regime, z, prior, rows)
+
+
+class DrawSummary(NamedTuple):
+    """What one draw of the sampled parameters implies.
+
+    Attributes:
+        linear: Linear parameters drawn given the rows, in the order of the regime's, shape (l,).
+        curve: The unforced law with these parameters at every row, shape (T,).
+        latent: A draw-wise mean of the latent reward of every row given all rows, shape (T,).
+        latent_var: Its variance, shape (T,).
+        loo_log_density: Leave-one-out log density of every row, shape (T,); NaN where missing.
+        loo_mean: Mean of every row given all others, shape (T,).
+        loo_var: Its variance, shape (T,).
+    """
+
+    linear: Array
+    curve: Array
+    latent: Array
+    latent_var: Array
+    loo_log_density: Array
+    loo_mean: Array
+    loo_var: Array
+
+
+def summarise_draw(regime: Regime, key: Array, z: Array, prior: PriorNumbers, rows: Rows) -> DrawSummary:
+    """Draws the linear parameters and smooths the rows for one draw of shape (p,)."""
+    space = state_space(regime, z, prior, rows)
+    smoothed = kalman.smooth(space, jnp.asarray(rows.y))
+    state = smoothed.initial_mean + _root(smoothed.initial_cov) @ jax.random.normal(key, (space.size,))
+    levels = regime.linear_values(state)
+    return DrawSummary(
+        linear=jnp.stack([levels[p.name] for p in linear(regime)]),
+        curve=kalman.mean_path(space, state, rows.y.shape[0]),
+        latent=smoothed.latent_mean,
+        latent_var=smoothed.latent_var,
+        loo_log_density=smoothed.loo_log_density,
+        loo_mean=smoothed.loo_mean,
+        loo_var=smoothed.loo_var,
+    )
+
+
+def _root(cov: Array) -> Array:
+    """A square root of a covariance that may be singular (a state that starts at rest has no variance)."""
+    n = cov.shape[-1]
+    root: list[list[Any]] = [[jnp.zeros(()) for _ in range(n)] for _ in range(n)]
+    for j in range(n):
+        rest = cov[j, j] - sum((root[j][k] ** 2 for k in range(j)), jnp.zeros(()))
+        positive = rest > 1e-14 * jnp.max(jnp.abs(cov))
+        diagonal = jnp.sqrt(jnp.where(positive, rest, 1.0))
+        root[j][j] = jnp.where(positive, diagonal, 0.0)
+        for i in range(j + 1, n):
+            left = cov[i, j] - sum((root[i][k] * root[j][k] for k in range(j)), jnp.zeros(()))
+            root[i][j] = jnp.where(positive, left / diagonal, 0.0)
+    return jnp.stack([jnp.stack(row) for row in root])

@@ -1,0 +1,147 @@
+"""`fit`: a run and a regime in, a checked posterior out."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayes_grpo.errors import ConvergenceWarning, SettingError
+from bayes_grpo.inference.cache import enable_compilation_cache
+from bayes_grpo.inference.convergence import Convergence, check_convergence
+from bayes_grpo.inference.fit import Fit, build_fit
+from bayes_grpo.inference.posterior import PriorNumbers, prior_numbers, values_of
+from bayes_grpo.inference.sampler import (
+    Chain,
+    SamplerSettings,
+    Start,
+    compile_ahead,
+    sample,
+    scout,
+    summarise,
+)
+from bayes_grpo.logs.run import Run
+from bayes_grpo.regimes import get_regime, resolve_priors, rows_of, sampled
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.rows import Rows
+
+Progress = Callable[[str], None]
+
+
+def fit(
+    run: Run,
+    regime: str | Regime = "oscillator",
+    *,
+    signal: str = "auto",
+    priors: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    sampler: SamplerSettings | None = None,
+    progress: Progress | None = None,
+) -> Fit:
+    """Fits a regime to a run's reward with NumPyro's NUTS.
+
+    Everything is computed in float64, whatever JAX's setting outside. The same seed gives the same numbers on the
+    same machine.
+
+    Args:
+        run: The run.
+        regime: Name of a regime, or one.
+        signal: "auto", "reward" (train) or "eval" (held-out).
+        priors: Overrides, parameter → (median, spread); see `bayes_grpo.regimes.base.Prior`.
+        seed: Seed of all randomness.
+        sampler: Length and care of the sampling.
+        progress: Called with a short phrase at the start of every stage.
+
+    Returns:
+        The fit. Whether its sampler converged stands in `Fit.convergence`; if it did not, a
+        `ConvergenceWarning` is raised as a warning too.
+
+    Raises:
+        FitError: The run has no such signal, too few rows, or a reward that never changes.
+        PriorError: An override is impossible.
+        SettingError: Unknown regime or signal, or an impossible sampler setting.
+    """
+    law = get_regime(regime) if isinstance(regime, str) else regime
+    settings = sampler or SamplerSettings()
+    _check(settings, seed)
+    table = rows_of(run, signal)
+    resolved = resolve_priors(law, table, priors)
+    tell = progress or (lambda _: None)
+    enable_compilation_cache()
+    threading.Thread(target=_preload, daemon=True).start()
+    with jax.enable_x64(True):
+        rows, prior = table.padded(), prior_numbers(law, resolved)
+        keys = jax.random.split(jax.random.key(seed), 6)
+        ahead = compile_ahead(law, keys[2], prior, rows, settings)
+        tell("finding starting points")
+        start = scout(law, keys[0], prior, rows, settings.chains)
+        tell("sampling")
+        chain = sample(law, keys[1], prior, rows, start, settings, settings.target_accept)
+        if ahead is not None:
+            ahead.join()
+        summary, convergence = _summarise(law, keys[2], chain, prior, rows, retried=False)
+        if not convergence.passed:
+            tell("sampling again, more carefully")
+            # Twice: the first run only lengthens the warm-up, without compiling another program for it.
+            start = _restart(chain, start)
+            chain = sample(law, keys[5], prior, rows, start, settings, settings.retry_target_accept)
+            start = _restart(chain, start)
+            chain = sample(law, keys[3], prior, rows, start, settings, settings.retry_target_accept)
+            summary, convergence = _summarise(law, keys[4], chain, prior, rows, retried=True)
+        draws = values_of(law, np.asarray(chain.z), prior, rows)
+        draws = {name: np.asarray(x) for name, x in draws.items()}
+    tell("summarising")
+    result = build_fit(run, law, table, resolved, draws, chain, summary, convergence, settings, seed)
+    if not convergence.passed:
+        warnings.warn(
+            f"{run.source}, regime {law.name}: {convergence.sentence}", ConvergenceWarning, stacklevel=2
+        )
+    return result
+
+
+def _summarise(
+    regime: Regime, key: Any, chain: Chain, prior: PriorNumbers, rows: Rows, retried: bool
+) -> tuple[Any, Convergence]:
+    """Linear parameters, curves and checks; R-hat and ESS are checked on the sampler's own coordinates too."""
+    summary = summarise(regime, key, np.asarray(chain.z), prior, rows)
+    draws = {p.name: np.asarray(chain.z)[..., i] for i, p in enumerate(sampled(regime))}
+    levels = [p.name for p in regime.parameters if p.linear]
+    draws |= {name: summary.linear[..., i] for i, name in enumerate(levels)}
+    return summary, check_convergence(
+        draws, np.asarray(chain.energy), np.asarray(chain.diverging), np.asarray(chain.num_steps), retried
+    )
+
+
+def _preload() -> None:
+    """Imports ArviZ (seconds) while XLA compiles and samples outside Python."""
+    import arviz_base  # noqa: F401
+    import arviz_stats.base  # noqa: F401
+
+
+def _restart(chain: Chain, start: Start) -> Start:
+    """Where the retry begins: at the chains' ends, with the spread that all of them have seen."""
+    z = np.asarray(chain.z)
+    flat = z.reshape(-1, z.shape[-1])
+    cov = np.atleast_2d(np.cov(flat.T))
+    if not np.all(np.isfinite(cov)):
+        return start
+    return Start(z[:, -1], cov + 1e-6 * np.eye(len(cov)))
+
+
+def _check(settings: SamplerSettings, seed: int) -> None:
+    for name, low in (("chains", 2), ("warmup", 50), ("draws", 100)):
+        value = getattr(settings, name)
+        if not (isinstance(value, int) and value >= low):
+            raise SettingError(
+                f"sampler setting {name}: expected an integer of at least {low}, found {value!r}"
+            )
+    for name in ("target_accept", "retry_target_accept"):
+        value = getattr(settings, name)
+        if not 0.5 <= value < 1.0:
+            raise SettingError(f"sampler setting {name}: expected a number in [0.5, 1), found {value!r}")
+    if seed < 0:
+        raise SettingError(f"seed: expected an integer of at least 0, found {seed!r}")

@@ -1,0 +1,258 @@
+"""NumPyro's NUTS on a regime, compiled once per regime and bucket of rows and reused for every run after it.
+
+On a CPU the chains run side by side in threads, each a single-chain program: no chain waits for another's longer
+tree. On an accelerator they run as one batched program.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayes_grpo.inference.posterior import (
+    DrawSummary,
+    PriorNumbers,
+    log_likelihood,
+    potential,
+    summarise_draw,
+)
+from bayes_grpo.regimes.base import Regime, sampled
+from bayes_grpo.regimes.rows import Rows
+
+SCOUTS = 512
+"""Prior draws from which the chains' starting points are resampled by their likelihood."""
+MAX_TREE_DEPTH = 8
+
+
+@dataclass(frozen=True)
+class SamplerSettings:
+    """How long and how carefully to sample.
+
+    Attributes:
+        chains: Number of chains.
+        warmup: Adaptation iterations of each chain, discarded.
+        draws: Iterations of each chain that are kept.
+        target_accept: Target acceptance of the step-size adaptation.
+        retry_target_accept: The same for the one retry.
+    """
+
+    chains: int = 4
+    warmup: int = 400
+    draws: int = 1000
+    target_accept: float = 0.9
+    retry_target_accept: float = 0.98
+
+
+class Chain(NamedTuple):
+    """Draws of one chain, leading axis (draws,), or of all chains, leading axes (chains, draws)."""
+
+    z: Array | np.ndarray
+    potential: Array | np.ndarray
+    energy: Array | np.ndarray
+    num_steps: Array | np.ndarray
+    accept_prob: Array | np.ndarray
+    diverging: Array | np.ndarray
+
+
+class Start(NamedTuple):
+    """Where the chains begin: positions (chains, p) and a common inverse mass matrix (p, p)."""
+
+    z: np.ndarray
+    inverse_mass: np.ndarray
+
+
+def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> Any:
+    from numpyro.infer.hmc import hmc  # 1 s of import, needed only where something is compiled
+
+    def potential_of(prior: PriorNumbers, rows: Rows) -> Any:
+        return lambda z: potential(regime, z, prior, rows)
+
+    init_kernel, sample_kernel = hmc(potential_fn_gen=potential_of, algo="NUTS")
+
+    def run(
+        key: Array, z: Array, inverse_mass: Array, target: Array, prior: PriorNumbers, rows: Rows
+    ) -> Chain:
+        state = init_kernel(
+            z,
+            warmup,
+            step_size=0.5,
+            inverse_mass_matrix=inverse_mass,
+            dense_mass=True,
+            target_accept_prob=target,
+            max_tree_depth=MAX_TREE_DEPTH,
+            model_args=(prior, rows),
+            rng_key=key,
+        )
+
+        def body(state: Any, _: None) -> tuple[Any, Chain]:
+            state = sample_kernel(state, (prior, rows))
+            out = Chain(
+                state.z,
+                state.potential_energy,
+                state.energy,
+                state.num_steps,
+                state.accept_prob,
+                state.diverging,
+            )
+            return state, out
+
+        # One loop for warm-up and sampling, so that the tree builder is compiled once.
+        out = jax.lax.scan(body, state, None, length=warmup + draws)[1]
+        return jax.tree.map(lambda x: x[warmup:], out)
+
+    return jax.vmap(run, in_axes=(0, 0, None, None, None, None)) if batched else run
+
+
+def _scout_program(regime: Regime) -> Any:
+    def run(z: Array, prior: PriorNumbers, rows: Rows) -> Array:
+        return jax.vmap(lambda one: log_likelihood(regime, one, prior, rows))(z)
+
+    return run
+
+
+def _summary_program(regime: Regime) -> Any:
+    def run(keys: Array, z: Array, prior: PriorNumbers, rows: Rows) -> DrawSummary:
+        return jax.lax.map(
+            lambda a: summarise_draw(regime, a[0], a[1], prior, rows), (keys, z), batch_size=50
+        )
+
+    return run
+
+
+@lru_cache(maxsize=256)
+def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[Any, ...]) -> Any:
+    """A program compiled for arguments of given shapes; the same shapes never compile twice in a process."""
+    arguments = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
+    return jax.jit(make(*options)).lower(*arguments).compile()
+
+
+def _program(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
+    """The compiled program for these arguments."""
+    leaves, treedef = jax.tree.flatten(arguments)
+    return _compiled(make, options, treedef, tuple((x.shape, x.dtype) for x in leaves))
+
+
+def scout(regime: Regime, key: Array, prior: PriorNumbers, rows: Rows, chains: int) -> Start:
+    """Starting points from the prior, resampled by their likelihood.
+
+    A posterior with two modes gets its chains in proportion to the modes' mass, and the mass matrix starts from the
+    spread of the same draws.
+    """
+    draw_key, pick_key = jax.random.split(key)
+    z = np.asarray(jax.random.normal(draw_key, (SCOUTS, len(sampled(regime)))))
+    score = np.asarray(_program(_scout_program, (regime,), z, prior, rows)(z, prior, rows))
+    score = np.where(np.isfinite(score), score, -np.inf)
+    if not np.isfinite(score).any():
+        return Start(0.1 * z[:chains], np.eye(z.shape[1]))
+    # Tempered weights: with plain ones a single scout would carry nearly everything.
+    weight = _tempered(score - score.max())
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(pick_key)))
+    picks = rng.choice(SCOUTS, size=chains, p=weight)
+    centre = weight @ z
+    cov = (z - centre).T @ (weight[:, None] * (z - centre))
+    return Start(z[picks], 0.9 * cov + 0.1 * np.diag(np.diag(cov)) + 1e-4 * np.eye(len(cov)))
+
+
+def _tempered(score: np.ndarray, effective: float = 20.0) -> np.ndarray:
+    """Weights ``exp(score × power)`` with the largest power ≤ 1 that leaves an effective size of ``effective``."""
+    low, high = 0.0, 1.0
+    for power in (1.0, *([None] * 30)):
+        power = 0.5 * (low + high) if power is None else power
+        weight = np.exp(score * power)
+        weight /= weight.sum()
+        if 1.0 / np.sum(weight**2) >= effective:
+            low = power
+            if power == 1.0:
+                break
+        else:
+            high = power
+    weight = np.exp(score * low)
+    return weight / weight.sum()
+
+
+def compile_ahead(
+    regime: Regime, key: Array, prior: PriorNumbers, rows: Rows, settings: SamplerSettings
+) -> threading.Thread | None:
+    """Compiles the program that summarises draws while the chains are still being compiled and run."""
+    if jax.default_backend() != "cpu":
+        return None
+    total, p = settings.chains * settings.draws, len(sampled(regime))
+
+    def work() -> None:
+        with jax.enable_x64(True):
+            _program(
+                _summary_program, (regime,), jax.random.split(key, total), np.zeros((total, p)), prior, rows
+            )
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def sample(
+    regime: Regime,
+    key: Array,
+    prior: PriorNumbers,
+    rows: Rows,
+    start: Start,
+    settings: SamplerSettings,
+    target_accept: float,
+) -> Chain:
+    """Runs all chains.
+
+    Args:
+        regime: The law.
+        key: Random key.
+        prior: Priors as numbers.
+        rows: Padded rows.
+        start: Starting points and mass matrix.
+        settings: Length of the chains.
+        target_accept: Target acceptance probability.
+
+    Returns:
+        Draws with leading axes (chains, draws).
+    """
+    keys = jax.random.split(key, settings.chains)
+    shared = (start.inverse_mass, np.asarray(target_accept), prior, rows)
+    batched = jax.default_backend() != "cpu"
+    options = (regime, settings.warmup, settings.draws, batched)
+    if batched:
+        out = _program(_chain_program, options, keys, start.z, *shared)(keys, start.z, *shared)
+        return jax.tree.map(np.asarray, out)
+    program = _program(_chain_program, options, keys[0], start.z[0], *shared)
+
+    def one(i: int) -> Chain:
+        with jax.enable_x64(True):  # a thread does not inherit the caller's setting
+            return jax.tree.map(np.asarray, program(keys[i], start.z[i], *shared))
+
+    with ThreadPoolExecutor(max_workers=min(settings.chains, os.cpu_count() or 1)) as pool:
+        chains = list(pool.map(one, range(settings.chains)))
+    return jax.tree.map(lambda *x: np.stack(x), *chains)
+
+
+def summarise(regime: Regime, key: Array, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> DrawSummary:
+    """Linear parameters, curves and leave-one-out conditionals of every draw.
+
+    Args:
+        regime: The law.
+        key: Random key.
+        z: Draws in the sampler's coordinates, shape (chains, draws, p).
+        prior: Priors as numbers.
+        rows: Padded rows.
+
+    Returns:
+        Arrays with leading axes (chains, draws).
+    """
+    chains, draws, p = z.shape
+    keys, flat = jax.random.split(key, chains * draws), z.reshape(-1, p)
+    out = _program(_summary_program, (regime,), keys, flat, prior, rows)(keys, flat, prior, rows)
+    return jax.tree.map(lambda x: np.asarray(x).reshape(chains, draws, *x.shape[1:]), out)

@@ -1,0 +1,36 @@
+"""The one interval of this package: 90%, equal-tailed. Everything printed names it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+LEVEL = 0.90
+"""Probability inside every credible interval that is printed, drawn or returned, unless asked otherwise."""
+
+
+class Interval(NamedTuple):
+    """Median and equal-tailed interval of some draws.
+
+    Attributes:
+        median: Median.
+        low: Lower end.
+        high: Upper end.
+        level: Probability inside.
+    """
+
+    median: float
+    low: float
+    high: float
+    level: float
+
+
+def interval(draws: Any, level: float = LEVEL) -> Interval:
+    """Median and equal-tailed interval of draws of any shape; draws that are not finite do not count."""
+    flat = np.asarray(draws, dtype=float).ravel()
+    flat = flat[np.isfinite(flat)]
+    if not flat.size:
+        return Interval(float("nan"), float("nan"), float("nan"), level)
+    low, median, high = np.quantile(flat, [(1 - level) / 2, 0.5, (1 + level) / 2])
+    return Interval(float(median), float(low), float(high), level)

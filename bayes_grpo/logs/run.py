@@ -1,0 +1,167 @@
+"""`Run`: what a trainer logged, in one shape for every trainer.
+
+Conventions: time is the optimizer step; t = 0 is the first update. The reward logged at step ``s`` is the
+mean over the ``window`` steps that end at ``s``, that is over ``(s - window, s]``. NaN means "not logged".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+SIGNALS: tuple[str, ...] = (
+    "reward_std",
+    "frac_reward_zero_std",
+    "entropy",
+    "kl",
+    "clip_ratio",
+    "grad_norm",
+    "completion_length",
+    "learning_rate",
+    "loss",
+    "accuracy",
+    "completions_clipped_ratio",
+    "gold_reward",
+)
+"""Canonical names of the optional signals of a row. Readers map each trainer's own keys to these."""
+
+
+class Provenance(StrEnum):
+    """Where the value of a setting comes from, the most trustworthy first."""
+
+    LOGGED = "logged"
+    CONFIG = "config"
+    USER = "user"
+    ASSUMED = "assumed"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a run with its origin.
+
+    Attributes:
+        value: The value, or None where nobody states it and no default is documented.
+        provenance: Where it comes from.
+        note: One clause that explains an assumed value, e.g. "TRL's documented default".
+    """
+
+    value: Any = None
+    provenance: Provenance = Provenance.ASSUMED
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a run that its dynamics depend on, each with provenance.
+
+    Attributes:
+        group_size: Completions sampled for a prompt (G).
+        prompts_per_step: Prompts in an optimizer step (B).
+        momentum: Heavy-ball μ or Adam's β₁, in [0, 1).
+        momentum_convention: "heavy_ball" (v = μv + g) or "ema" (v = βv + (1 − β)g; Adam).
+        refresh_interval: Optimizer steps between refreshes of the sampling policy (K_ref).
+        schedule: "logged" (follow the logged learning rate), "constant", "linear" or "cosine".
+        total_steps: Planned length of the run in optimizer steps.
+        logging_window: Optimizer steps averaged into one logged row.
+        reward_low: Smallest possible reward of a completion.
+        reward_high: Largest possible reward of a completion.
+        reward_std_kind: "within" (mean within-group std), "total" (std of all rewards) or "unknown".
+    """
+
+    group_size: Setting = field(default_factory=Setting)
+    prompts_per_step: Setting = field(default_factory=Setting)
+    momentum: Setting = field(default_factory=Setting)
+    momentum_convention: Setting = field(default_factory=Setting)
+    refresh_interval: Setting = field(default_factory=Setting)
+    schedule: Setting = field(default_factory=Setting)
+    total_steps: Setting = field(default_factory=Setting)
+    logging_window: Setting = field(default_factory=Setting)
+    reward_low: Setting = field(default_factory=Setting)
+    reward_high: Setting = field(default_factory=Setting)
+    reward_std_kind: Setting = field(default_factory=Setting)
+
+    def items(self) -> list[tuple[str, Setting]]:
+        """Names and settings in declaration order."""
+        return [(f.name, getattr(self, f.name)) for f in fields(self)]
+
+    def assumed(self) -> list[tuple[str, Setting]]:
+        """The settings that nobody stated but that have an assumed value."""
+        return [
+            (name, s)
+            for name, s in self.items()
+            if s.provenance is Provenance.ASSUMED and s.value is not None
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One training run as it was logged. Immutable; arrays are read-only.
+
+    Attributes:
+        name: Short name, from the file or directory.
+        source: Path (or paths, joined by "; ") that was read.
+        format: Name of the reader that produced it, e.g. "trl_trainer_state".
+        log_hash: SHA-256 of the bytes read, hexadecimal.
+        step: Optimizer steps of the train rows, shape (n,), strictly increasing.
+        reward: Mean train reward of each row, shape (n,), NaN where not logged.
+        window: Steps averaged into each row, shape (n,), > 0.
+        signals: Canonical signal name → values on ``step``, each of shape (n,). Only logged ones.
+        eval_step: Steps of held-out evaluations, shape (m,), strictly increasing; m may be 0.
+        eval_reward: Held-out reward, shape (m,).
+        settings: Settings with provenance.
+        keys: Canonical name → the key in the log it was read from.
+        notes: What the reader did that a user should know (duplicates dropped, rows skipped, …).
+    """
+
+    name: str
+    source: str
+    format: str
+    log_hash: str
+    step: np.ndarray
+    reward: np.ndarray
+    window: np.ndarray
+    signals: Mapping[str, np.ndarray]
+    eval_step: np.ndarray
+    eval_reward: np.ndarray
+    settings: Settings
+    keys: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Freezes arrays and checks shapes, so that later rooms need not."""
+        n = len(self.step)
+        frozen = {}
+        for name in ("step", "reward", "window", "eval_step", "eval_reward"):
+            frozen[name] = _read_only(getattr(self, name))
+            object.__setattr__(self, name, frozen[name])
+        signals = {k: _read_only(v) for k, v in self.signals.items()}
+        object.__setattr__(self, "signals", MappingProxyType(signals))
+        object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
+        shapes = {k: v.shape for k, v in signals.items()} | {k: frozen[k].shape for k in ("reward", "window")}
+        wrong = {k: s for k, s in shapes.items() if s != (n,)}
+        if wrong or self.eval_step.shape != self.eval_reward.shape:
+            raise ValueError(f"arrays of a Run must share one shape ({n},); found {wrong}")
+        for name in ("step", "eval_step"):
+            if np.any(np.diff(frozen[name]) <= 0):
+                raise ValueError(f"{name} must be strictly increasing")
+
+    @property
+    def has_reward(self) -> bool:
+        """Whether any train reward was logged."""
+        return bool(np.isfinite(self.reward).any())
+
+    @property
+    def has_eval(self) -> bool:
+        """Whether any held-out reward was logged."""
+        return bool(np.isfinite(self.eval_reward).any())
+
+
+def _read_only(values: Any) -> np.ndarray:
+    array = np.array(values, dtype=np.float64)
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,38 @@
+"""Laws of the reward curve, one file each."""
+
+from __future__ import annotations
+
+from bayes_grpo.errors import SettingError
+from bayes_grpo.regimes.base import Parameter, Prior, Regime, linear, resolve_priors, sampled
+from bayes_grpo.regimes.exponential import Exponential
+from bayes_grpo.regimes.oscillator import Oscillator
+from bayes_grpo.regimes.rows import Rows, RowTable, rows_of
+
+REGIMES: dict[str, Regime] = {r.name: r for r in (Oscillator(), Exponential())}
+
+__all__ = [
+    "REGIMES",
+    "Exponential",
+    "Oscillator",
+    "Parameter",
+    "Prior",
+    "Regime",
+    "RowTable",
+    "Rows",
+    "get_regime",
+    "linear",
+    "resolve_priors",
+    "rows_of",
+    "sampled",
+]
+
+
+def get_regime(name: str) -> Regime:
+    """The regime of that name.
+
+    Raises:
+        SettingError: There is none; the message lists the names.
+    """
+    if name not in REGIMES:
+        raise SettingError(f"regime: expected one of {', '.join(REGIMES)}, found {name!r}")
+    return REGIMES[name]

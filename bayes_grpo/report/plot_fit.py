@@ -1,0 +1,139 @@
+"""Picture of a fit: the law on the data, and what the data added to the priors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_grpo.files import written_whole
+from bayes_grpo.inference.fit import Fit
+from bayes_grpo.intervals import LEVEL
+from bayes_grpo.report.text import plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LAW, LATENT, DATA, PRIOR = "#c2410c", "#1d4ed8", "#111827", "#9ca3af"
+_SHOWN = {
+    "oscillator": ("stiffness", "damping", "fixed_point"),
+    "exponential": ("relaxation_time", "fluctuation_sd", "fixed_point"),
+}
+
+
+def plot_fit(fit: Fit, title: str = "", level: float = LEVEL) -> Figure:
+    """Draws a fit.
+
+    Left: logged rows; the unforced law (orange) with its credible band; the latent reward (blue), law plus gradient
+    noise; and the band in which logged rows should fall (grey). Right: posterior against prior of the main
+    quantities.
+
+    Args:
+        fit: The fit.
+        title: Line above the figure; the verdict where empty.
+        level: Probability inside the bands.
+
+    Returns:
+        A matplotlib figure, not registered with pyplot.
+    """
+    from matplotlib.figure import Figure
+
+    names = _SHOWN.get(fit.regime.name, tuple(p.name for p in fit.regime.parameters[:3]))
+    figure = Figure(figsize=(12, 5.2), layout="constrained")
+    grid = figure.add_gridspec(len(names), 2, width_ratios=(2.4, 1))
+    _plot_curve(figure.add_subplot(grid[:, 0]), fit, level)
+    for i, name in enumerate(names):
+        _plot_density(figure.add_subplot(grid[i, 1]), fit, name, level)
+    if not title:
+        from bayes_grpo.inference.summary import summarize
+
+        title = summarize(fit, level).verdict
+    figure.suptitle(_wrapped(plain(title)), fontsize=10, x=0.01, ha="left")
+    return figure
+
+
+def save_plot(figure: Figure, path: str | Path) -> None:
+    """Writes a figure whole or not at all; the suffix names the format (png, pdf, svg).
+
+    Raises:
+        OutputError: The place cannot be written to, or the suffix is no picture format.
+    """
+    from bayes_grpo.errors import OutputError
+
+    suffix = Path(path).suffix.lstrip(".").lower()
+    supported = figure.canvas.get_supported_filetypes()
+    if suffix not in supported:
+        raise OutputError(
+            f"{path}: expected a picture file name ending in .png, .pdf or .svg, found {suffix or 'no suffix'!r}"
+        )
+    with written_whole(path) as temporary:
+        figure.savefig(temporary, dpi=130, format=suffix)
+
+
+def _plot_curve(axes: Axes, fit: Fit, level: float) -> None:
+    step, y = fit.step(), fit.observed()
+    tails = [(1 - level) / 2, (1 + level) / 2]
+
+    def band(draws: np.ndarray) -> Any:
+        return np.quantile(draws.reshape(-1, len(step)), tails, axis=0)
+
+    predicted = fit.data["posterior_predictive"].dataset["y"].to_numpy()
+    constant = fit.data["constant_data"].dataset
+    axes.fill_between(
+        step, *band(predicted), color=PRIOR, alpha=0.25, lw=0, label=f"logged rows, {level:.0%}"
+    )
+    axes.fill_between(step, *band(fit.trajectories("latent")), color=LATENT, alpha=0.2, lw=0)
+    axes.plot(step, constant["latent_mean"], color=LATENT, lw=1.2, label=f"latent reward, {level:.0%}")
+    axes.fill_between(step, *band(fit.trajectories("curve")), color=LAW, alpha=0.2, lw=0)
+    axes.plot(step, constant["curve_mean"], color=LAW, lw=1.8, label=f"unforced law, {level:.0%}")
+    axes.plot(step, y, ".", color=DATA, ms=3.5, alpha=0.7, label="logged")
+    axes.set_xlabel("optimizer step")
+    axes.set_ylabel("reward" if fit.signal == "reward" else "held-out reward")
+    # Bands of an unresolved law can be wide; the data set the view.
+    spread = max(float(np.ptp(y)), 1e-12)
+    axes.set_ylim(y.min() - 0.25 * spread, y.max() + 0.25 * spread)
+    axes.legend(loc="best", fontsize=8, frameon=False)
+    axes.set_title(f"{plain(fit.data.attrs['run_name'])}: {fit.regime.title}", fontsize=9, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _plot_density(axes: Axes, fit: Fit, name: str, level: float) -> None:
+    from bayes_grpo.inference.summary import UNITS
+
+    posterior = fit.draws(name).ravel()
+    prior = fit.data["prior"].dataset[name].to_numpy().ravel()
+    posterior, prior = posterior[np.isfinite(posterior)], prior[np.isfinite(prior)]
+    logarithmic = bool(np.all(posterior > 0)) and name != "fixed_point"
+    low, high = np.quantile(posterior, [0.002, 0.998])
+    if logarithmic:
+        prior = prior[prior > 0]
+        low, high = low / 1.5, high * 1.5
+        bins = np.geomspace(low, high, 60)
+        axes.set_xscale("log")
+    else:
+        pad = 0.3 * (high - low) or 1e-9
+        bins = np.linspace(low - pad, high + pad, 60)
+
+    def density(draws: np.ndarray) -> np.ndarray:
+        # Per unit of the axis as drawn, normalised over all draws, so that a wide prior looks as low as it is.
+        width = np.diff(np.log(bins)) if logarithmic else np.diff(bins)
+        return np.histogram(draws, bins)[0] / max(len(draws), 1) / width
+
+    axes.stairs(density(prior), bins, color=PRIOR, fill=True, alpha=0.5, label="prior")
+    axes.stairs(density(posterior), bins, color=LAW, lw=1.5, label="posterior")
+    for edge in np.quantile(posterior, [(1 - level) / 2, (1 + level) / 2]):
+        axes.axvline(edge, color=LAW, lw=0.8, ls=":")
+    unit = {p.name: p.unit for p in fit.regime.parameters}.get(name, UNITS.get(name, ("", ""))[0])
+    axes.set_title(name.replace("_", " ") + (f" ({unit})" if unit else ""), fontsize=9, loc="left")
+    axes.set_yticks([])
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.legend(fontsize=7, frameon=False)
+
+
+def _wrapped(text: str, width: int = 150) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, width))

@@ -1,0 +1,16 @@
+"""Text from logs made safe to print and to draw."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")
+
+
+def plain(text: object, limit: int = 300) -> str:
+    """Text without control characters, escape sequences or mathtext, cut to ``limit`` characters."""
+    shown = _ANSI.sub("", str(text))
+    shown = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in shown)
+    shown = shown.replace("$", "＄")  # matplotlib reads $…$ as mathtext and raises on malformed input
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
