@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 

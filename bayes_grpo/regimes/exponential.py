@@ -16,7 +16,7 @@ from jax import Array
 
 from bayes_grpo.dynamics.relaxation import relaxation_step
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import POSITIVE, Parameter, Prior
+from bayes_grpo.regimes.base import POSITIVE, Parameter
 from bayes_grpo.regimes.common import LEVELS, NOISES, initial_levels, measurement_var, response_prior
 from bayes_grpo.regimes.rows import Rows
 

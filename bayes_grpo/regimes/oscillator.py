@@ -160,7 +160,7 @@ def _row(a: Array, b: Array, diffusion: Array, rows: Rows) -> tuple[Matrix, Matr
         (f[1][0] * g.xx + f[1][1] * g.vx, f[1][0] * g.xv + f[1][1] * g.vv, 0.0),
         (0.0, 0.0, 1.0),
     )
-    noise = tuple((*(noise[i][j] + both[i][j] for j in range(2)), 0.0) for i in range(2)) + ((0.0, 0.0, 0.0),)
+    noise = (*((noise[i][0] + both[i][0], noise[i][1] + both[i][1], 0.0) for i in range(2)), (0.0, 0.0, 0.0))
     cross = (
         sx + f[0][0] * carried[0] + f[0][1] * carried[1],
         sv + f[1][0] * carried[0] + f[1][1] * carried[1],

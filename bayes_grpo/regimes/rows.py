@@ -115,7 +115,7 @@ class RowTable:
 
 
 def bucket(n: int) -> int:
-    """Smallest bucket length that holds ``n`` rows: 32, 48, 64, 96, 128, …"""
+    """Smallest bucket length that holds ``n`` rows: 32, 48, 64, 96, 128 and so on."""
     size = 32
     while size < n:
         size = size * 3 // 2 if size & (size - 1) == 0 else size * 4 // 3

@@ -1,0 +1,236 @@
+"""The filter against a dense multivariate normal, derivatives against finite differences, scan against scan."""
+
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayes_grpo.dynamics import associative, kalman
+from bayes_grpo.regimes import Exponential, Oscillator, Rows
+from tests.dynamics.reference import dense_log_density, oscillator_moments
+
+LEVELS = {"fixed_point": (0.6, 0.5), "initial_reward": (0.2, 0.4)}
+ZETAS = [0.05, 0.3, 1 - 1e-8, 1.0, 1 + 1e-8, 3.0, 50.0, 0.0, -0.1, -1.0, -1.5]
+
+
+def make_rows(kind: str, seed: int = 0) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray, float]:
+    """Rows with the steps, windows and rates behind them."""
+    rng = np.random.default_rng(seed)
+    n = 40
+    step, window, rate, weight = np.arange(1.0, n + 1), np.ones(n), np.ones(n), np.ones(n)
+    if kind in ("windows", "schedule", "everything"):
+        step, window = 10.0 * step, np.full(n, 10.0)
+    if kind in ("irregular", "everything"):
+        step = np.cumsum(rng.integers(1, 9, n) * rng.choice([0.5, 1.0, 2.0], n)) + 10.0
+        window = np.minimum(window, np.diff(step, prepend=step[0] - window[0]))
+    if kind == "instant":
+        step, window = np.cumsum(rng.integers(1, 9, n)).astype(float), np.zeros(n)
+    if kind == "mixed":
+        step = np.cumsum(rng.integers(2, 9, n)).astype(float)
+        window = rng.choice([0.0, 1.0, 2.0], n)
+    if kind in ("schedule", "everything"):
+        rate = np.linspace(1.0, 0.0, n)
+    if kind in ("weights", "everything"):
+        weight = rng.uniform(0.2, 3.0, n)
+    y = 0.2 + 0.4 * (1 - np.exp(-step / 60)) + 0.05 * rng.standard_normal(n)
+    if kind in ("missing", "everything"):
+        y[rng.choice(n, 9, replace=False)] = np.nan
+    start = step[0] - window[0]
+    gap = step - window - np.concatenate([[start], step[:-1]])
+    full = kind == "everything" or kind == "mixed"
+    rows = Rows(
+        y=y,
+        window=window if full or window.any() else None,
+        gap=gap if full or gap.any() else None,
+        rate=rate if not np.all(rate == 1) else None,
+        weight=weight if not np.all(weight == 1) else None,
+        start_speed=None,
+        length=np.asarray(step[-1] - start),
+    )
+    return rows, step, window, rate, start
+
+
+@lru_cache
+def compiled(what, kind: str):
+    """``what(state space, y)`` as a compiled function of damping ratio and frequency."""
+    rows = make_rows(kind)[0]
+    return jax.jit(lambda zeta, omega: what(space_of(zeta, omega, rows), jnp.asarray(rows.y)))
+
+
+def frequency(zeta: float, kind: str) -> float:
+    """A dense normal loses its digits where an unstable law grows by many e-folds; one shows as much."""
+    return 0.7 / float(make_rows(kind)[0].length) / abs(zeta) if zeta < 0 else 0.05
+
+
+def space_of(zeta, omega, rows: Rows):
+    """State space with exactly this damping ratio and frequency (no prior coordinate in between)."""
+    stretch = jnp.sqrt(1 + 4 * zeta**2)
+    values = {
+        "response_time": jnp.asarray(stretch / omega),
+        "damping_ratio": jnp.asarray(zeta),
+        "observation_sd": jnp.asarray(0.05),
+        "fluctuation_sd": jnp.asarray(0.03),
+    }
+    return Oscillator().state_space(values, LEVELS, rows)
+
+
+def dense(zeta: float, omega: float, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows, step, window, rate, start = make_rows(kind)
+    diffusion = 2 * 0.03**2 * omega**3 * np.sqrt(1 + 4 * zeta**2)
+    mean, cov = oscillator_moments(
+        2 * zeta * omega, omega**2, diffusion, step, window, rate, start, (LEVELS["fixed_point"], LEVELS["initial_reward"])
+    )
+    weight = np.ones(len(step)) if rows.weight is None else np.asarray(rows.weight)
+    return np.asarray(rows.y), mean, cov + np.diag(0.05**2 / weight)
+
+
+@pytest.fixture(autouse=True)
+def _double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+KINDS = ["plain", "windows", "irregular", "instant", "mixed", "schedule", "weights", "missing", "everything"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("zeta", ZETAS)
+def test_filter_equals_dense_normal(zeta, kind):
+    omega = frequency(zeta, kind)
+    found = float(compiled(kalman.log_likelihood, kind)(zeta, omega))
+    expected = dense_log_density(*dense(zeta, omega, kind))
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("zeta", [0.05, 1.0, 50.0, -1.0])
+def test_associative_scan_equals_sequential_scan(zeta, kind):
+    omega = frequency(zeta, kind)
+    sequential = float(compiled(kalman.log_likelihood, kind)(zeta, omega))
+    assert float(compiled(associative.log_likelihood, kind)(zeta, omega)) == pytest.approx(sequential, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["plain", "missing", "everything"])
+@pytest.mark.parametrize("zeta", [0.3, 1.0, 3.0, -0.5])
+def test_smoother_and_leave_one_out_equal_dense_conditionals(zeta, kind):
+    omega = frequency(zeta, kind)
+    y, mean, cov = dense(zeta, omega, kind)
+    rows = make_rows(kind)[0]
+    smoothed = compiled(kalman.smooth, kind)(zeta, omega)
+    present = np.isfinite(y)
+    precision = np.linalg.inv(cov[np.ix_(present, present)])
+    pull = precision @ (y - mean)[present]
+    var = 1 / np.diag(precision)
+    np.testing.assert_allclose(smoothed.loo_mean[present], y[present] - pull * var, rtol=1e-8)
+    np.testing.assert_allclose(smoothed.loo_var[present], var, rtol=1e-8)
+    expected = -0.5 * (np.log(2 * np.pi * var) + pull**2 * var)
+    np.testing.assert_allclose(smoothed.loo_log_density[present], expected, rtol=1e-8, atol=1e-8)
+    assert np.isnan(np.asarray(smoothed.loo_log_density)[~present]).all()
+    weight = np.ones(len(y)) if rows.weight is None else np.asarray(rows.weight)
+    latent = cov - np.diag(0.05**2 / weight)
+    cross = latent[:, present]
+    np.testing.assert_allclose(smoothed.latent_mean, mean + cross @ pull, rtol=1e-8)
+    np.testing.assert_allclose(smoothed.latent_var, np.diag(latent - cross @ precision @ cross.T), rtol=1e-6, atol=1e-12)
+
+
+@lru_cache
+def derivatives():
+    """Compiled value, gradient and Hessian of the density in (response time, ζ, log noise, log fluctuation)."""
+    rows = make_rows("everything")[0]
+
+    def density(p):
+        values = {
+            "response_time": p[0],
+            "damping_ratio": p[1],
+            "observation_sd": jnp.exp(p[2]),
+            "fluctuation_sd": jnp.exp(p[3]),
+        }
+        return kalman.log_likelihood(Oscillator().state_space(values, LEVELS, rows), jnp.asarray(rows.y))
+
+    return jax.jit(density), jax.jit(jax.grad(density)), jax.jit(jax.hessian(density))
+
+
+@pytest.mark.parametrize("zeta", [0.3, 1 - 1e-8, 1.0, 1 + 1e-8, 3.0, 0.0, -0.5])
+def test_gradient_and_hessian_equal_finite_differences(zeta):
+    value, gradient, hessian = derivatives()
+    at = jnp.array([40.0, zeta, -3.0, -3.5])
+    h = np.array([1e-3, 1e-5, 1e-5, 1e-5])
+    shifts = np.diag(h)
+    numeric = [(value(at + s) - value(at - s)) / (2 * s.sum()) for s in shifts]
+    np.testing.assert_allclose(gradient(at), numeric, rtol=2e-6, atol=1e-6)
+    numeric = np.stack([(gradient(at + s) - gradient(at - s)) / (2 * s.sum()) for s in shifts])
+    np.testing.assert_allclose(hessian(at), numeric, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exponential_equals_dense_normal(kind):
+    """First-order relaxation is the oscillator with infinite damping at the same c/k; checked by its own moments."""
+    rows, step, window, _rate, start = make_rows(kind)
+    tau, fluctuation = 70.0, 0.04
+    values = {
+        "relaxation_time": jnp.asarray(tau),
+        "observation_sd": jnp.asarray(0.05),
+        "fluctuation_sd": jnp.asarray(fluctuation),
+    }
+    found = float(kalman.log_likelihood(Exponential().state_space(values, LEVELS, rows), jnp.asarray(rows.y)))
+    # a x' + b x = noise with v integrated out: a → ∞ at fixed a/b.
+    mean, cov = _first_order_moments(1 / tau, 2 * fluctuation**2 / tau, step, window, _rate, start)
+    weight = np.ones(len(step)) if rows.weight is None else np.asarray(rows.weight)
+    expected = dense_log_density(np.asarray(rows.y), mean, cov + np.diag(0.05**2 / weight))
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def _first_order_moments(k, diffusion, step, window, rate, start):
+    """Rows of x' = -k x + noise by integrating its covariance kernel on a fine grid of exact transitions."""
+    from scipy.linalg import expm
+
+    (fixed, fixed_sd), (first, first_sd) = LEVELS["fixed_point"], LEVELS["initial_reward"]
+    n = len(step)
+    state = np.zeros((3, 2 + 3 * 2 * n))
+    state[0, 0], state[0, 1], state[2, 0] = -fixed_sd, first_sd, fixed_sd
+    mean = np.array([first - fixed, 0.0, fixed])
+    rows, means, before = np.zeros((n, state.shape[1])), np.zeros(n), start
+    for i in range(n):
+        for part, length in enumerate((step[i] - window[i] - before, window[i])):
+            if part:
+                state[1], mean[1] = 0.0, 0.0
+            if length > 0:
+                drift = np.array([[-k * rate[i], 0, 0], [1, 0, 0], [0, 0, 0]])
+                noise = np.diag([diffusion * rate[i] ** 2, 0, 0])
+                block = expm(np.block([[-drift, noise], [np.zeros((3, 3)), drift.T]]) * length)
+                f = block[3:, 3:].T
+                q = f @ block[:3, 3:]
+                values, vectors = np.linalg.eigh(0.5 * (q + q.T))
+                state, mean = f @ state, f @ mean
+                at = 2 + 3 * (2 * i + part)
+                state[:, at : at + 3] += vectors * np.sqrt(np.maximum(values, 0))
+        x = np.array([0, 1 / window[i], 1.0]) if window[i] > 0 else np.array([1.0, 0, 1.0])
+        rows[i], means[i], before = x @ state, x @ mean, step[i]
+    return means, rows @ rows.T
+
+
+def test_oscillator_tends_to_exponential():
+    rows = make_rows("windows")[0]
+    shared = {"observation_sd": jnp.asarray(0.05), "fluctuation_sd": jnp.asarray(0.03)}
+    stiff = Oscillator().state_space(
+        {"response_time": jnp.asarray(70.0), "damping_ratio": jnp.asarray(500.0), **shared}, LEVELS, rows
+    )
+    limit = Exponential().state_space({"relaxation_time": jnp.asarray(70.0), **shared}, LEVELS, rows)
+    y = jnp.asarray(rows.y)
+    assert float(kalman.log_likelihood(stiff, y)) == pytest.approx(float(kalman.log_likelihood(limit, y)), rel=1e-5)
+
+
+def test_blocks_of_rows_are_windows():
+    """Averaging neighbouring rows must be the same law seen through longer windows."""
+    rows, step, window, rate, start = make_rows("plain")
+    mean, cov = oscillator_moments(
+        0.1, 0.0025, 1e-6, step, window, rate, start, (LEVELS["fixed_point"], LEVELS["initial_reward"])
+    )
+    pool = np.kron(np.eye(len(step) // 4), np.full((1, 4), 0.25))
+    coarse_mean, coarse_cov = oscillator_moments(
+        0.1, 0.0025, 1e-6, step[3::4], np.full(10, 4.0), rate[3::4], start, (LEVELS["fixed_point"], LEVELS["initial_reward"])
+    )
+    np.testing.assert_allclose(pool @ mean, coarse_mean, rtol=1e-12)
+    np.testing.assert_allclose(pool @ cov @ pool.T, coarse_cov, rtol=1e-10)
