@@ -91,11 +91,7 @@ class Settings:
 
     def assumed(self) -> list[tuple[str, Setting]]:
         """The settings that nobody stated but that have an assumed value."""
-        return [
-            (name, s)
-            for name, s in self.items()
-            if s.provenance is Provenance.ASSUMED and s.value is not None
-        ]
+        return [(name, s) for name, s in self.items() if s.provenance is Provenance.ASSUMED and s.value is not None]
 
 
 @dataclass(frozen=True, eq=False)

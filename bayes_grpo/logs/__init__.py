@@ -1,0 +1,11 @@
+"""What trainers write down, read into one shape.
+
+`read_log` takes a path and returns a `Run`: steps, train reward, signals, held-out reward, and settings of
+which each says where it comes from.
+"""
+
+from bayes_grpo.logs.frame import to_frame
+from bayes_grpo.logs.reading import read_log
+from bayes_grpo.logs.run import SIGNALS, Provenance, Run, Setting, Settings
+
+__all__ = ["SIGNALS", "Provenance", "Run", "Setting", "Settings", "read_log", "to_frame"]

@@ -1,0 +1,60 @@
+"""Which reader fits a file, by its content."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from types import MappingProxyType
+
+from bayes_grpo.errors import LogReadError
+from bayes_grpo.logs import readers
+from bayes_grpo.logs.parsed import Evidence, Reader
+from bayes_grpo.logs.source import Source
+from bayes_grpo.logs.wording import clean, listed
+
+
+@cache
+def all_readers() -> MappingProxyType[str, Reader]:
+    """Every reader by its name, found in the package `bayes_grpo.logs.readers`."""
+    found = {}
+    for info in pkgutil.iter_modules(readers.__path__):
+        module = importlib.import_module(f"{readers.__name__}.{info.name}")
+        if hasattr(module, "NAME"):
+            found[module.NAME] = module
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+def pick_reader(source: Source, name: str | None = None) -> Reader:
+    """The reader that a user named, or the one whose evidence is strongest.
+
+    Raises:
+        LogReadError: The name is unknown, no reader knows the file, or two fit equally well.
+    """
+    known = all_readers()
+    if name is not None:
+        if name not in known:
+            raise LogReadError(f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct --format")
+        return known[name]
+    evidence = {n: e for n, r in known.items() if (e := r.sniff(source)) is not None}
+    if not evidence:
+        raise LogReadError(
+            f"expected the log of a known trainer, found prose or a format that no reader knows; seen: "
+            f"{_seen(source)}; convert it to CSV with the columns step,reward and pass "
+            f"--reward-column reward, or force a format with --format ({', '.join(known)})"
+        )
+    best = max(_rank(e) for e in evidence.values())
+    fitting = [n for n, e in evidence.items() if _rank(e) == best]
+    if len(fitting) > 1:
+        reasons = "; ".join(f"{n}: {evidence[n].reason}" for n in fitting)
+        raise LogReadError(f"expected one format, found several that fit ({reasons}); choose with --format")
+    return known[fitting[0]]
+
+
+def _rank(evidence: Evidence) -> tuple[int, int]:
+    return evidence.strength, evidence.rows
+
+
+def _seen(source: Source) -> str:
+    lines = [line for line in source.head.splitlines() if line.strip()][:3]
+    return listed([repr(clean(line, 60)) for line in lines], limit=3)

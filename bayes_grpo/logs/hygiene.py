@@ -1,0 +1,182 @@
+"""From rows in file order to one row a step: sorting, resumes, duplicates, forward-filled repeats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_grpo.logs.wording import counted
+
+_MIN_BLOCKS = 5
+_BLOCK_SHARE = 0.8
+_LARGEST_STEP = 2.0**53
+"""Beyond it steps are not told apart as floats."""
+
+
+@dataclass(frozen=True)
+class Tidy:
+    """Rows by step.
+
+    Attributes:
+        step: Steps of the train rows, shape (n,), strictly increasing.
+        train: Canonical name → values, each of shape (n,).
+        eval_step: Steps of the evaluations, shape (m,), strictly increasing.
+        eval_reward: Held-out reward, shape (m,), finite.
+        notes: What was dropped or merged.
+    """
+
+    step: np.ndarray
+    train: dict[str, np.ndarray]
+    eval_step: np.ndarray
+    eval_reward: np.ndarray
+    notes: tuple[str, ...]
+
+
+def tidy(
+    step: np.ndarray | None,
+    train: dict[str, np.ndarray],
+    evals: np.ndarray,
+    summary: np.ndarray,
+    row_steps: float = 1.0,
+) -> Tidy:
+    """Sorts, merges and thins rows.
+
+    A step that was logged twice keeps its last record; lines of one step that complete each other are merged.
+
+    Args:
+        step: Logged step of each row in file order, shape (n,), or None to count the train rows from 1.
+        train: "reward" and signals, each of shape (n,), NaN where a row has none.
+        evals: Held-out reward, shape (n,).
+        summary: Whether a row is the summary that closes a training, shape (n,).
+        row_steps: Optimizer steps that one row stands for where rows are counted.
+    """
+    notes: list[str] = []
+    used = _any_finite(train)
+    if step is None:
+        step = np.cumsum(used) * float(row_steps)
+        notes.append("no step column; rows are counted from 1" + ("" if row_steps == 1 else f" by {row_steps:g}"))
+    step = np.where(np.abs(step) <= _LARGEST_STEP, step, np.nan)
+    used = used & ~_repeats_the_last_row(step, train["reward"], summary)
+    placed = np.isfinite(step)
+    lost = int(np.sum((used | np.isfinite(evals)) & ~placed))
+    if lost:
+        notes.append(f"{counted(lost, 'row')} without a step left out")
+    notes += _order_notes(step[placed & used])
+
+    rows = placed & used
+    steps, columns, repeated = merge_steps(step[rows], {k: v[rows] for k, v in train.items()})
+    if repeated:
+        notes.append(f"{counted(repeated, 'step')} logged more than once; the last record of each is kept")
+    rows = placed & np.isfinite(evals)
+    eval_steps, eval_columns, _ = merge_steps(step[rows], {"reward": evals[rows]})
+
+    kept, block = first_of_blocks(columns)
+    if block > 1:
+        notes.append(
+            f"each record is repeated {block} times under new steps (forward-filled); the first of each is kept"
+        )
+        steps, columns = steps[kept], {k: v[kept] for k, v in columns.items()}
+    if "entropy" in columns and not np.nan_to_num(columns["entropy"]).any():
+        del columns["entropy"]
+        notes.append("entropy is logged as 0 throughout, that is not computed; left out")
+    columns = {k: v for k, v in columns.items() if k == "reward" or np.isfinite(v).any()}
+    return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(notes))
+
+
+def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
+    """One row a step, in order of steps: the last finite value of each column.
+
+    Where a resumed run (the step goes backwards) logs a step again, nothing of the earlier record stays.
+
+    Returns:
+        Steps, columns, and the number of steps whose main column had several values.
+    """
+    n = len(step)
+    if n == 0 or np.all(np.diff(step) > 0):
+        return step, columns, 0
+    session = np.cumsum(np.r_[0, np.diff(step) < 0])
+    order = np.argsort(step, kind="stable")
+    step, session = step[order], session[order]
+    columns = {k: v[order] for k, v in columns.items()}
+    starts = np.flatnonzero(np.r_[True, np.diff(step) > 0])
+    sizes = np.diff(np.r_[starts, n])
+
+    main = np.isfinite(columns["reward"])
+    if not main.any():
+        main = np.isfinite(max(columns.values(), key=lambda v: np.isfinite(v).sum()))
+    newest = np.maximum.reduceat(np.where(main, session, -1), starts)
+    valid = session >= np.repeat(newest, sizes)
+    merged = {}
+    for name, values in columns.items():
+        last = np.maximum.reduceat(np.where(valid & np.isfinite(values), np.arange(n), -1), starts)
+        merged[name] = np.where(last >= 0, values[last], np.nan)
+    repeated = int(np.sum(np.add.reduceat(main.astype(np.int64), starts) > 1))
+    return step[starts], merged, repeated
+
+
+def first_of_blocks(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
+    """Finds records that a tool wrote again and again under new steps.
+
+    Returns:
+        Indices of the rows to keep, and the length of a block; 1 where the log is not forward-filled.
+    """
+    n = len(columns["reward"])
+    everything = np.arange(n)
+    if n < 2 * _MIN_BLOCKS:
+        return everything, 1
+    changed = np.zeros(n - 1, dtype=bool)
+    for values in columns.values():
+        a, b = values[1:], values[:-1]
+        changed |= (a != b) & ~(np.isnan(a) & np.isnan(b))
+    starts = np.r_[0, np.flatnonzero(changed) + 1]
+    lengths = np.diff(np.r_[starts, n])
+    sizes, counts = np.unique(lengths, return_counts=True)
+    block = int(sizes[np.argmax(counts)])
+    enough = len(lengths) >= _MIN_BLOCKS and counts.max() >= _BLOCK_SHARE * len(lengths)
+    whole = not np.any(lengths[1:-1] % block)
+    if block < 2 or not enough or not whole or (len(columns) == 1 and block == 2):
+        return everything, 1
+    offset = everything - np.repeat(starts, lengths)
+    return np.flatnonzero(offset % block == 0), block
+
+
+def row_windows(step: np.ndarray, logging_window: float) -> np.ndarray:
+    """Steps averaged into each row, shape (n,): the logging window, less where the previous row is nearer.
+
+    A first row at step ``s`` cannot average more than ``s`` steps; a row at step 0 counts as one.
+    """
+    if not len(step):
+        return np.empty(0)
+    first = step[0] if step[0] > 0 else min(1.0, logging_window)
+    return np.minimum(logging_window, np.r_[first, np.diff(step)])
+
+
+def usual_spacing(step: np.ndarray) -> int | None:
+    """The whole number of steps between rows, where at least four gaps in five have it; else None."""
+    if len(step) < 3:
+        return None
+    gaps, counts = np.unique(np.diff(step), return_counts=True)
+    gap = float(gaps[np.argmax(counts)])
+    if counts.max() < _BLOCK_SHARE * counts.sum() or gap != round(gap) or gap < 1:
+        return None
+    return int(gap)
+
+
+def _any_finite(columns: dict[str, np.ndarray]) -> np.ndarray:
+    return np.logical_or.reduce([np.isfinite(v) for v in columns.values()])
+
+
+def _repeats_the_last_row(step: np.ndarray, reward: np.ndarray, summary: np.ndarray) -> np.ndarray:
+    """Summary rows to drop: without a reward, or at a step that has its own row."""
+    if not summary.any():
+        return summary
+    own = step[~summary & np.isfinite(reward)]
+    return summary & (np.isnan(reward) | np.isin(step, own))
+
+
+def _order_notes(step: np.ndarray) -> list[str]:
+    back = int(np.sum(np.diff(step) < 0))
+    if not back:
+        return []
+    return [f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted"]

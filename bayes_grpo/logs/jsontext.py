@@ -1,0 +1,49 @@
+"""JSON from untrusted files: errors say where, depth and size of numbers cannot crash the parser."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from bayes_grpo.errors import LogReadError
+from bayes_grpo.logs.source import Source
+from bayes_grpo.logs.wording import clean
+
+
+def load_json(source: Source, instead: str = "a complete file") -> Any:
+    """The document in a file.
+
+    Args:
+        source: The file.
+        instead: What to pass where the file is cut off.
+
+    Raises:
+        LogReadError: It is not JSON; the message says where.
+    """
+    try:
+        return json.loads(source.text)
+    except json.JSONDecodeError as error:
+        cut = error.pos >= len(source.text.rstrip()) - 1 or "Unterminated" in error.msg
+        raise LogReadError(
+            f"expected JSON, found {'the end of the file' if cut else clean(error.msg)} at line "
+            f"{error.lineno} column {error.colno}{' (it is cut off)' if cut else ''}; pass {instead}"
+        ) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise LogReadError(
+            f"expected JSON of metrics, found values that cannot be parsed ({clean(error)}); pass {instead}"
+        ) from None
+
+
+def parse_line(text: str) -> Any:
+    """The JSON value in a line, None where there is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError, MemoryError):
+        return None
+
+
+def mapping_rows(items: list[Any]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """The records among the items of a list, and a note on what else was there."""
+    rows = [item for item in items if isinstance(item, dict)]
+    other = len(items) - len(rows)
+    return rows, (f"{other} entries that are not records left out",) if other else ()

@@ -1,0 +1,243 @@
+"""From the keys of a log to canonical columns: which trainer wrote it, which key is the reward, and so on.
+
+What a log does not decide is an error that lists the candidates, never a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayes_grpo.errors import LogReadError
+from bayes_grpo.logs.keyindex import KeyIndex, normal
+from bayes_grpo.logs.table import Table
+from bayes_grpo.logs.trainers import DERIVED, GENERIC, TRAINERS, TRL, Trainer
+from bayes_grpo.logs.wording import listed
+
+_NOT_A_MEAN = re.compile(
+    r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"
+)
+_NOT_AN_EVAL = re.compile(
+    r"step|epoch|time|runtime|per_second|truncated|length|_len|tokens|num_turns|loss|/std@|/best@"
+)
+_REWARD_LIKE = re.compile(r"reward|score|return")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Canonical columns of a log, rows still in file order.
+
+    Attributes:
+        trainer: Whose keys these are.
+        step: Logged step, shape (n,), or None where the log has none.
+        train: "reward" and canonical signals → values, each of shape (n,).
+        evals: Held-out reward, shape (n,), NaN on rows without one.
+        keys: Canonical name → raw key or combination of raw keys.
+        notes: What was decided on the way.
+    """
+
+    trainer: Trainer
+    step: np.ndarray | None
+    train: dict[str, np.ndarray]
+    evals: np.ndarray
+    keys: dict[str, str]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Columns that the user named, None where the log is to decide."""
+
+    step: str | None = None
+    reward: str | None = None
+    evals: str | None = None
+
+
+def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> Columns:
+    """Picks trainer, step, reward, signals and evaluation out of a table.
+
+    Args:
+        table: Rows in file order under raw keys.
+        choices: Columns the user named.
+        hint: The trainer, where the file format already tells.
+
+    Raises:
+        LogReadError: No reward or evaluation is found, or several keys could be the reward.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _map(KeyIndex(table), choices, hint)
+
+
+def _map(index: KeyIndex, choices: Choices, hint: Trainer | None) -> Columns:
+    table = index.table
+    trainer = hint or identify(index)
+    notes: list[str] = []
+    keys: dict[str, str] = {}
+    step = _step(index, trainer, choices.step, keys)
+    evals = _evals(index, trainer, choices.evals, keys, notes)
+    train = _signals(index, trainer, keys)
+    reward = _reward(index, trainer, choices.reward, keys, notes)
+    if reward is None and "eval_reward" not in keys:
+        raise LogReadError(_no_reward(table, index))
+    if reward is None:
+        notes.append("no train reward in the log; only the held-out reward is there")
+        reward = np.full(table.n, np.nan)
+    train = {"reward": reward, **train}
+    for values in (*train.values(), evals):
+        values[np.isinf(values)] = np.nan  # a sum of huge values
+    return Columns(trainer, step, train, evals, keys, notes)
+
+
+def identify(index: KeyIndex) -> Trainer:
+    """The trainer with most of its signature keys present; `GENERIC` where none has any."""
+    scores = [sum(bool(index.find([p], t.prefixes)) for p in t.signature) for t in TRAINERS]
+    best = int(np.argmax(scores))
+    return TRAINERS[best] if scores[best] else GENERIC
+
+
+def _step(index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str]) -> np.ndarray | None:
+    if named:
+        keys["step"] = index.named(named, "--step-column")
+        return index.table.column(keys["step"])
+    for group in (*trainer.steps, *GENERIC.steps):
+        present = [found[0] for found in index.find(group)]
+        if present:
+            keys["step"] = " or ".join(present)
+            return _first_finite([index.table.column(k) for k in present])
+    return None
+
+
+def _reward(
+    index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str], notes: list[str]
+) -> np.ndarray | None:
+    if named:
+        key = index.named(named, "--reward-column")
+    else:
+        key = _trainer_reward(index, trainer, notes) or _generic_reward(index, notes)
+    if key is not None:
+        keys["reward"] = key
+        return index.table.column(key)
+    parts = [k for found in index.find(("rewards/*/mean", "rewards/*"), ("", "train/")) for k in found]
+    parts = [k for k in parts if not k.endswith(("/std", "/min", "/max"))]
+    if not parts:
+        return None
+    keys["reward"] = " + ".join(parts)
+    if len(parts) > 1:
+        notes.append(
+            f"the log has no total reward; it is the sum of {listed(parts)} with TRL's default weight 1 each "
+            f"(name one with --reward-column)"
+        )
+    return np.sum([index.table.column(k) for k in parts], axis=0)
+
+
+def _trainer_reward(index: KeyIndex, trainer: Trainer, notes: list[str]) -> str | None:
+    found = index.find(trainer.reward, trainer.prefixes)
+    if trainer is GENERIC or not found:
+        return None
+    if len(found[0]) > 1:
+        return _only_one(index, found[0], notes)
+    return found[0][0]
+
+
+def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
+    known = [key for found in index.find(GENERIC.reward, GENERIC.prefixes) for key in found]
+    if known:
+        return _only_one(index, list(dict.fromkeys(known)), notes)
+    near = [
+        index.raw(name)
+        for name in index.names
+        if _REWARD_LIKE.search(name)
+        and not _NOT_A_MEAN.search(name)
+        and not name.startswith(("rewards/", "train/rewards/"))
+    ]
+    near = list(dict.fromkeys(near))
+    if not near:
+        return None
+    key = _only_one(index, near, notes)
+    notes.append(f"took {key!r} for the train reward, the only key that reads like one")
+    return key
+
+
+def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
+    """The first of several keys if they agree wherever they meet."""
+    chosen = index.table.column(candidates[0])
+    for other in candidates[1:]:
+        values = index.table.column(other)
+        both = np.isfinite(chosen) & np.isfinite(values)
+        if not both.any() or not np.allclose(chosen[both], values[both], rtol=1e-4, atol=1e-6):
+            raise LogReadError(
+                f"expected one train reward, found several that differ: {listed(candidates)}; "
+                f"choose with --reward-column"
+            )
+    if len(candidates) > 1:
+        notes.append(f"{listed(candidates)} agree; {candidates[0]!r} is used as the reward")
+    return candidates[0]
+
+
+def _signals(index: KeyIndex, trainer: Trainer, keys: dict[str, str]) -> dict[str, np.ndarray]:
+    table = index.table
+    signals: dict[str, np.ndarray] = {}
+    for name in GENERIC.signals:
+        key = index.first(trainer.signals.get(name, ()), trainer.prefixes)
+        if key is None:
+            key = index.first(GENERIC.signals[name], GENERIC.prefixes)
+            if key == "train_loss" and "train_runtime" in table:
+                key = None  # the closing summary's mean loss over the whole run
+        if key is not None:
+            keys[name] = key
+            signals[name] = table.column(key)
+    for derived in DERIVED:
+        if derived.signal not in signals and all(table.has_numbers(k) for k in derived.terms):
+            keys[derived.signal] = derived.text
+            total = sum(weight * table.column(k) for k, weight in derived.terms.items())
+            signals[derived.signal] = derived.constant + np.asarray(total)
+    return signals
+
+
+def _evals(index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str], notes: list[str]) -> np.ndarray:
+    if named:
+        keys["eval_reward"] = index.named(named, "--eval-column")
+        return index.table.column(keys["eval_reward"])
+    for found in index.find((*trainer.evals, *GENERIC.evals)):
+        usable = [k for k in found if not _NOT_AN_EVAL.search(normal(k))]
+        if usable:
+            return _mean_of(index.table, usable, keys, notes)
+    parts = [k for found in index.find(("eval_rewards/*/mean", "eval/rewards/*/mean")) for k in found]
+    if parts:
+        keys["eval_reward"] = " + ".join(parts)
+        if len(parts) > 1:
+            notes.append(f"held-out reward is the sum of {listed(parts)} with {TRL.label}'s default weight 1")
+        return np.sum([index.table.column(k) for k in parts], axis=0)
+    return np.full(index.table.n, np.nan)
+
+
+def _mean_of(table: Table, found: list[str], keys: dict[str, str], notes: list[str]) -> np.ndarray:
+    if len(found) == 1:
+        keys["eval_reward"] = found[0]
+        return table.column(found[0])
+    keys["eval_reward"] = f"mean of {', '.join(found)}"
+    notes.append(f"held-out reward is the mean of {listed(found)}; choose one with --eval-column")
+    return np.mean([table.column(k) for k in found], axis=0)
+
+
+def _no_reward(table: Table, index: KeyIndex) -> str:
+    if not table.n:
+        return "expected rows of metrics, found none; pass the file that the trainer logs to"
+    empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
+    if empty:
+        return (
+            f"expected a train reward, found {listed(empty)} without a finite number in {table.n} rows; "
+            f"name another key with --reward-column: {listed(index.keys)}"
+        )
+    return (
+        f"expected a train reward, found the numeric keys {listed(index.keys)}; name the right one with --reward-column"
+    )
+
+
+def _first_finite(columns: list[np.ndarray]) -> np.ndarray:
+    values = columns[0].copy()
+    for column in columns[1:]:
+        values = np.where(np.isfinite(values), values, column)
+    return values

@@ -1,0 +1,201 @@
+"""Settings that people state, in a call or in a file beside the log: names, types and bounds."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from bayes_grpo.errors import SettingError
+from bayes_grpo.logs.run import Provenance, Setting, Settings
+from bayes_grpo.logs.wording import clean, listed
+
+SIDECAR_NAME = "bayes_grpo.toml"
+"""File beside a log whose ``[settings]`` table is read with it."""
+
+_MAX_SIDECAR_BYTES = 1_000_000
+
+Check = tuple[str, Callable[[Any], Any]]
+"""What is expected, in words, and a function that returns the value or raises ValueError."""
+
+
+def _number(low: float, *, above: bool = False, below: float = math.inf) -> Callable[[Any], float]:
+    def check(value: Any) -> float:
+        number = _float(value)
+        if not (number > low if above else number >= low) or not number < below:
+            raise ValueError
+        return number
+
+    return check
+
+
+def _whole(low: int) -> Callable[[Any], int]:
+    def check(value: Any) -> int:
+        number = _float(value)
+        if number != int(number) or number < low:
+            raise ValueError
+        return int(number)
+
+    return check
+
+
+def _one_of(*names: str) -> Check:
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or value.strip().lower() not in names:
+            raise ValueError
+        return value.strip().lower()
+
+    return f"one of {', '.join(names)}", check
+
+
+def _float(value: Any) -> float:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | str)
+        or (isinstance(value, str) and len(value) > 64)
+    ):
+        raise ValueError
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+CHECKS: Mapping[str, Check] = {
+    "group_size": ("a whole number of at least 1", _whole(1)),
+    "prompts_per_step": ("a number above 0", _number(0, above=True)),
+    "momentum": ("a number in [0, 1)", _number(0, below=1)),
+    "momentum_convention": _one_of("heavy_ball", "ema"),
+    "refresh_interval": ("a number of steps above 0", _number(0, above=True)),
+    "schedule": _one_of("logged", "constant", "linear", "cosine"),
+    "total_steps": ("a number of steps above 0", _number(0, above=True)),
+    "logging_window": ("a number of steps above 0", _number(0, above=True)),
+    "reward_low": ("a finite number", _float),
+    "reward_high": ("a finite number", _float),
+    "reward_std_kind": _one_of("within", "total", "unknown"),
+}
+"""Setting → what it may be."""
+
+
+def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Values with their types put right; None stands for "not stated" and is left out.
+
+    Args:
+        values: Setting name → value; numbers may be text.
+        where: Where the values come from, for messages.
+
+    Raises:
+        SettingError: A name is unknown or a value is outside its meaning.
+    """
+    known = {f.name for f in fields(Settings)}
+    result = {}
+    for name, value in values.items():
+        if name not in known:
+            raise SettingError(
+                f"{where}: expected a setting among {listed_settings()}, found {clean(name)!r}; correct its name"
+            )
+        if value is None:
+            continue
+        expected, check = CHECKS[name]
+        try:
+            result[name] = check(value)
+        except (ValueError, OverflowError):
+            raise SettingError(
+                f"{where}: expected {name} to be {expected}, found {_quoted(value)}; correct it or leave it out"
+            ) from None
+    low, high = result.get("reward_low"), result.get("reward_high")
+    if low is not None and high is not None and low >= high:
+        raise SettingError(f"{where}: expected reward_low below reward_high, found {low:g} and {high:g}; correct them")
+    return result
+
+
+def read_sidecar(path: Path) -> dict[str, Setting]:
+    """Settings from a TOML or JSON file: its ``settings`` table, or the whole of a flat JSON file.
+
+    Raises:
+        SettingError: The file cannot be read, is malformed, or holds an impossible setting.
+    """
+    where = clean(path, 200)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SettingError(
+            f"{where}: expected a settings file, could not read it ({error.strerror}); check the path"
+        ) from None
+    if len(data) > _MAX_SIDECAR_BYTES:
+        raise SettingError(f"{where}: expected a small settings file, found {len(data)} bytes; check the path")
+    try:
+        text = data.decode("utf-8-sig")
+        content = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SettingError(
+            f"{where}: expected TOML or JSON, found something else ({clean(error)}); correct the file"
+        ) from None
+    table = content.get("settings", content) if isinstance(content, dict) else content
+    if isinstance(content, dict) and "settings" not in content and path.suffix.lower() != ".json":
+        table = {}
+    if not isinstance(table, dict):
+        raise SettingError(
+            f"{where}: expected a table [settings], found {type(table).__name__}; write 'name = value' lines"
+        )
+    note = f"from {clean(path.name)}"
+    return {k: Setting(v, Provenance.CONFIG, note) for k, v in checked(table, where).items()}
+
+
+CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
+    "group_size": ("group_size", "group", "num_generations", "n_samples_per_prompt", "rollout_n"),
+    "prompts_per_step": (
+        "prompts_per_step",
+        "num_prompts_per_step",
+        "groups_per_batch",
+        "num_groups",
+        "batch",
+    ),
+    "momentum": ("momentum", "adam_beta1", "beta1"),
+    "refresh_interval": ("refresh_interval",),
+    "total_steps": ("total_steps", "max_steps", "num_steps", "n_steps", "steps"),
+    "logging_window": ("logging_window", "logging_steps"),
+    "schedule": ("schedule", "lr_scheduler_type", "lr_schedule"),
+    "reward_low": ("reward_low",),
+    "reward_high": ("reward_high",),
+}
+"""Setting → names under which scripts keep it beside their records. Ambiguous names are left out."""
+
+
+def settings_in_config(config: Mapping[str, Any]) -> dict[str, Setting]:
+    """Settings among the scalars that a file keeps beside its records; impossible values are passed over."""
+    found = {}
+    for name, keys in CONFIG_KEYS.items():
+        for key in keys:
+            value = config.get(key)
+            if isinstance(value, int | float | str):
+                try:
+                    value = checked({name: value}, "")[name]
+                except SettingError:
+                    continue
+                found[name] = Setting(value, Provenance.CONFIG, f"{clean(key)!r} beside the records")
+                break
+    low, high = found.get("reward_low"), found.get("reward_high")
+    if low and high and low.value >= high.value:
+        del found["reward_low"], found["reward_high"]
+    if "momentum" in found:
+        ema = found["momentum"].note != "'momentum' beside the records"
+        found["momentum_convention"] = Setting("ema" if ema else "heavy_ball", Provenance.CONFIG, "from its name")
+    return found
+
+
+def _quoted(value: Any) -> str:
+    """A value as a message shows it; even a number too long to print."""
+    try:
+        return clean(repr(value))
+    except (ValueError, RecursionError):
+        return f"a huge {type(value).__name__}"
+
+
+def listed_settings() -> str:
+    """Names of all settings, for help texts."""
+    return listed(CHECKS, limit=len(CHECKS))

@@ -1,0 +1,134 @@
+"""Console text with a Python or JSON dict a row, as transformers prints its logs; a last resort."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from bayes_grpo.errors import LogReadError
+from bayes_grpo.logs.console import lines_of
+from bayes_grpo.logs.jsontext import parse_line
+from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
+from bayes_grpo.logs.source import Source
+from bayes_grpo.logs.table import Table, to_float
+from bayes_grpo.logs.wording import clean, counted
+
+NAME = "console_dict"
+
+_OPEN = re.compile(r"\{\s*['\"]")
+_TOKEN = re.compile(r"['\"{}\\]")
+_CALL = re.compile(r"\b(?:[A-Za-z_]\w{0,20}\.){0,2}[A-Za-z_]\w{0,20}\(\s*([-+.\w]{1,40})\s*(?:,[^()]{0,80})?\)")
+_BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
+_JSON = re.compile(r'\s*(?:\[\s*)?\{\s*"')
+"""A JSON document or JSON lines; other readers take those."""
+
+_MAX_LENGTH = 20_000
+_MAX_DEPTH = 8
+
+
+class _Found(NamedTuple):
+    row: dict[str, Any]
+    bars: dict[int, int]
+    """Planned → done of every progress bar at its newest, before the row."""
+
+
+def sniff(source: Source) -> Evidence | None:
+    """Recognises dicts with a reward inside lines of text."""
+    if _JSON.match(source.head):
+        return None
+    rows = sum(1 for found in _dicts(source.head) if any("reward" in k or "score" in k for k in found.row))
+    return Evidence(2, f"{counted(rows, 'dict')} with a reward", rows) if rows else None
+
+
+def read(source: Source, options: ReadOptions) -> Parsed:
+    """Rows of all dicts of numbers; the step is in the dict, on the progress bar, or counted later."""
+    found = list(_dicts(source.text))
+    if not found:
+        raise LogReadError(
+            f"expected dicts of metrics in the text, found none; seen: {clean(source.head)!r}; choose another --format"
+        )
+    rows = [f.row for f in found]
+    notes: tuple[str, ...] = ("console text is rounded; trainer_state.json, where it exists, is exact",)
+    total = None
+    if not any("step" in k for row in rows for k in row) and (planned := _own_bar(found)) is not None:
+        rows = [{**f.row, "step": f.bars[planned]} for f in found]
+        total = float(planned)
+        notes += (f"the step is that of the progress bar of {planned}",)
+    return Parsed(Table.from_rows(rows), total_steps=total, notes=notes)
+
+
+def _own_bar(found: list[_Found]) -> int | None:
+    """The bar that counts the training: seen before every row, and moved on by every train row."""
+    train = [f for f in found if not any(k.startswith(("eval", "train_runtime")) for k in f.row)]
+    for planned in found[0].bars:
+        steps = [f.bars.get(planned) for f in found]
+        own = [f.bars.get(planned, 0) for f in train]
+        if None not in steps and own and own[0] > 0 and all(b > a for a, b in pairwise(own)):
+            return planned
+    return None
+
+
+def _dicts(text: str) -> Iterator[_Found]:
+    bars: dict[int, int] = {}
+    held = ""
+    for line in lines_of(text):
+        for done, planned in line.bars:
+            bars[planned] = done
+        piece = line.text
+        if line.bars and not piece.strip():
+            continue
+        if held:
+            if not _OPEN.match(piece):
+                piece = held + piece
+            held = ""
+        start = _OPEN.search(piece)
+        while start is not None:
+            end = _closing(piece, start.start())
+            if end is None:
+                if len(piece) - start.start() <= _MAX_LENGTH:
+                    held = piece[start.start() :]
+                break
+            row = parse_dict(piece[start.start() : end])
+            if row:
+                yield _Found(row, dict(bars))
+            start = _OPEN.search(piece, end)
+
+
+def _closing(text: str, start: int) -> int | None:
+    """Position after the brace that closes the one at ``start``; None where there is none."""
+    depth, quote, position = 0, "", start
+    limit = start + _MAX_LENGTH
+    while (token := _TOKEN.search(text, position, limit)) is not None:
+        char, position = token[0], token.end()
+        if char == "\\":
+            position += 1
+        elif quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        else:
+            depth += 1 if char == "{" else -1
+            if depth == 0:
+                return position
+            if depth > _MAX_DEPTH:
+                return position
+    return None
+
+
+def parse_dict(text: str) -> dict[str, Any]:
+    """A dict display as a dict with text keys and at least one number; empty where it is none."""
+    text = _BARE.sub(r"'\1nan'", _CALL.sub(r"\1", text))
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        value = parse_line(text)
+    if not isinstance(value, dict):
+        return {}
+    row = {str(k): v for k, v in value.items()}
+    progress = row.get("global_step/max_steps")
+    if isinstance(progress, str):
+        row["step"] = progress.partition("/")[0]
+    return row if any(to_float(v) == to_float(v) for v in row.values()) else {}

@@ -1,0 +1,95 @@
+"""One JSON object a line: Tinker, prime-rl, ART and most scripts. Lines of one step are merged later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bayes_grpo.errors import LogReadError
+from bayes_grpo.logs.jsontext import parse_line
+from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
+from bayes_grpo.logs.source import Source
+from bayes_grpo.logs.table import Table
+from bayes_grpo.logs.wording import counted
+
+NAME = "jsonl"
+
+_BATCH = 1024
+
+
+def sniff(source: Source) -> Evidence | None:
+    """Recognises a first line that is an object by itself, with another below it."""
+    lines = first_lines(source)
+    if not lines or not lines[0].startswith("{") or not isinstance(parse_line(lines[0]), dict):
+        return None
+    if len(lines) == 1:
+        return Evidence(1, "one JSON object on one line")
+    return Evidence(2, "JSON objects, one a line") if lines[1].startswith("{") else None
+
+
+def read(source: Source, options: ReadOptions) -> Parsed:
+    """Rows of all lines that parse; the others are counted in a note."""
+    lines = JsonLines(source.text)
+    table = Table.from_rows(lines)
+    return Parsed(table, notes=lines.notes())
+
+
+def first_lines(source: Source, count: int = 2) -> list[str]:
+    """The first lines with something on them."""
+    return [line.strip() for line in source.head.splitlines() if line.strip()][:count]
+
+
+class JsonLines:
+    """Iterates over the objects of a text, one a line, and counts the lines that are none."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._good = 0
+        self._bad: list[int] = []
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        lines = self._text.split("\n")
+        for start in range(0, len(lines), _BATCH):
+            batch = lines[start : start + _BATCH]
+            rows = _all_at_once(batch)
+            if rows is not None:
+                self._good += len(rows)
+                yield from rows
+            else:
+                yield from self._one_by_one(batch, start + 1)
+
+    def _one_by_one(self, lines: list[str], first: int) -> Iterator[dict[str, Any]]:
+        for number, line in enumerate(lines, first):
+            if not line or line.isspace():
+                continue
+            row = parse_line(line)
+            if isinstance(row, dict):
+                self._good += 1
+                yield row
+            else:
+                self._bad.append(number)
+
+    def notes(self) -> tuple[str, ...]:
+        """What was left out.
+
+        Raises:
+            LogReadError: Most lines are no JSON objects.
+        """
+        if len(self._bad) > self._good:
+            raise LogReadError(
+                f"expected one JSON object a line, found {len(self._bad)} lines of "
+                f"{len(self._bad) + self._good} that are none, the first at line {self._bad[0]}; "
+                f"repair the file or pass another"
+            )
+        if not self._bad:
+            return ()
+        bad = counted(len(self._bad), "line")
+        return (f"{bad} without a JSON object left out, the first is line {self._bad[0]}",)
+
+
+def _all_at_once(lines: list[str]) -> list[dict[str, Any]] | None:
+    """The objects of lines that hold exactly one each, parsed as one list for speed; else None."""
+    rows = parse_line("[" + ",".join(lines) + "]")
+    if isinstance(rows, list) and len(rows) == len(lines) and all(type(row) is dict for row in rows):
+        return rows
+    return None

@@ -1,0 +1,162 @@
+"""`read_log`: a path in, a `Run` out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.errors import LogReadError
+from bayes_grpo.logs.detect import pick_reader
+from bayes_grpo.logs.hygiene import row_windows, tidy
+from bayes_grpo.logs.mapping import Choices, map_columns
+from bayes_grpo.logs.options import SIDECAR_NAME, checked, read_sidecar
+from bayes_grpo.logs.parsed import Parsed, ReadOptions
+from bayes_grpo.logs.resolve import resolve_settings
+from bayes_grpo.logs.run import Run, Setting
+from bayes_grpo.logs.source import Source, find_logs, load, run_name_of
+from bayes_grpo.logs.wording import clean, counted
+
+PathLike = str | os.PathLike[str]
+
+
+def read_log(
+    path_or_paths: PathLike | Sequence[PathLike],
+    *,
+    format: str | None = None,
+    step_column: str | None = None,
+    reward_column: str | None = None,
+    eval_column: str | None = None,
+    run_name: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    sidecar: PathLike | None = None,
+) -> Run:
+    """Reads the log of one training run, whatever trainer wrote it.
+
+    Args:
+        path_or_paths: A log file, the output directory of a trainer, or several files of one run, joined on
+            the step (later files win where they disagree).
+        format: Name of a reader, where the content does not tell.
+        step_column: Key of the optimizer step.
+        reward_column: Key of the mean train reward.
+        eval_column: Key of the held-out reward.
+        run_name: The run to take where a file holds several; otherwise the name of the result.
+        settings: Values for fields of `Settings`; they override everything else.
+        sidecar: TOML or JSON file of such values; "bayes_grpo.toml" beside the log is read by itself.
+
+    Raises:
+        LogReadError: The log is missing, broken, of an unknown format, or holds no usable reward.
+        SettingError: A setting has an unknown name or an impossible value.
+        MissingExtraError: The format needs a package that is not installed.
+    """
+    user = checked(settings or {}, "settings")
+    paths = _paths(path_or_paths)
+    stated = _sidecar(paths[0], sidecar)
+    choices = Choices(step_column, reward_column, eval_column)
+    read = [_read_one(p, format, ReadOptions(choices, run_name)) for p in paths]
+    where = "; ".join(clean(s.path, 200) for s, _, _ in read)
+    try:
+        run = _assemble([parsed for _, _, parsed in read], choices, user, stated)
+    except LogReadError as error:
+        raise LogReadError(f"{where}: {error}") from None
+    formats = list(dict.fromkeys(name for _, name, _ in read))
+    digest = hashlib.sha256()
+    for source, _, _ in read:
+        digest.update(source.data)
+    return Run(
+        name=clean(run_name) if run_name else run_name_of(paths[0]),
+        source=where,
+        format="+".join(formats),
+        log_hash=digest.hexdigest(),
+        **run,
+    )
+
+
+def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
+    given = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else list(path_or_paths)
+    if not given:
+        raise LogReadError("expected the path of a log, found an empty list; pass at least one path")
+    return [Path(p) for p in given]
+
+
+def _sidecar(path: Path, sidecar: PathLike | None) -> dict[str, Setting]:
+    if sidecar is not None:
+        return read_sidecar(Path(sidecar))
+    try:
+        beside = (path if path.is_dir() else path.parent) / SIDECAR_NAME
+        return read_sidecar(beside) if beside.is_file() else {}
+    except (OSError, ValueError):  # a path that no system call takes; reading the log reports it
+        return {}
+
+
+def _read_one(path: Path, format: str | None, options: ReadOptions) -> tuple[Source, str, Parsed]:
+    """The first of the files behind a path that can be read: a newest checkpoint may be cut off."""
+    failed: list[str] = []
+    first_error: LogReadError | None = None
+    for candidate in find_logs(path):
+        try:
+            source = load(candidate)
+            reader = pick_reader(source, format)
+            parsed = reader.read(source, options)
+        except LogReadError as error:
+            first_error = first_error or LogReadError(f"{clean(candidate, 200)}: {error}")
+            failed.append(candidate.parent.name)
+            continue
+        notes = parsed.notes
+        if candidate != path and candidate.name == "trainer_state.json":
+            notes += (f"read from {clean(candidate.relative_to(path))}",)
+        if failed:
+            notes += (f"newer but unreadable: {', '.join(clean(n) for n in failed)}",)
+        return source, reader.NAME, _with_notes(parsed, notes)
+    raise first_error or LogReadError(f"{clean(path, 200)}: expected a log, found none; check the path")
+
+
+def _with_notes(parsed: Parsed, notes: tuple[str, ...]) -> Parsed:
+    return Parsed(parsed.table, parsed.config, parsed.total_steps, parsed.logging_steps, parsed.trainer, notes)
+
+
+def _assemble(
+    parts: list[Parsed], choices: Choices, user: Mapping[str, Any], stated: Mapping[str, Setting]
+) -> dict[str, Any]:
+    """Everything of a `Run` but its name and origin."""
+    parsed = reduce(_join, parts)
+    columns = map_columns(parsed.table, choices, parsed.trainer)
+    summary = np.zeros(parsed.table.n, dtype=bool)
+    for key in ("train_runtime", "train/train_runtime"):
+        summary |= np.isfinite(parsed.table.column(key))
+    row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
+    rows = tidy(columns.step, columns.train, columns.evals, summary, row_steps)
+    finite = int(np.sum(np.isfinite(rows.train["reward"])))
+    if max(finite, len(rows.eval_step)) < 2:
+        raise LogReadError(
+            f"expected at least two rows with a finite reward, found {counted(len(rows.step), 'row')} and "
+            f"{finite} finite; wait for more of the log, or name another key with --reward-column"
+        )
+    settings = resolve_settings(parsed, columns, rows, stated, user)
+    return {
+        "step": rows.step,
+        "reward": rows.train["reward"],
+        "window": row_windows(rows.step, settings.logging_window.value or 1),
+        "signals": {k: v for k, v in rows.train.items() if k != "reward"},
+        "eval_step": rows.eval_step,
+        "eval_reward": rows.eval_reward,
+        "settings": settings,
+        "keys": {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")},
+        "notes": (*parsed.notes, *columns.notes, *rows.notes),
+    }
+
+
+def _join(first: Parsed, second: Parsed) -> Parsed:
+    return Parsed(
+        first.table.appended(second.table),
+        {**first.config, **second.config},
+        second.total_steps or first.total_steps,
+        second.logging_steps or first.logging_steps,
+        first.trainer if first.trainer is second.trainer else None,
+        tuple(dict.fromkeys((*first.notes, *second.notes))),
+    )

@@ -1,0 +1,89 @@
+"""Settings of a run from all that states them: user, sidecar file, log, trainer's defaults, in that order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.errors import SettingError
+from bayes_grpo.logs.hygiene import Tidy, usual_spacing
+from bayes_grpo.logs.mapping import Columns
+from bayes_grpo.logs.options import settings_in_config
+from bayes_grpo.logs.parsed import Parsed
+from bayes_grpo.logs.reward_spread import spread_kind
+from bayes_grpo.logs.run import Provenance, Setting, Settings
+from bayes_grpo.logs.trainers import GENERIC, TRL
+
+
+def resolve_settings(
+    parsed: Parsed,
+    columns: Columns,
+    rows: Tidy,
+    sidecar: Mapping[str, Setting],
+    user: Mapping[str, Any],
+) -> Settings:
+    """Every setting with the most trustworthy of its values.
+
+    Raises:
+        SettingError: The values combined contradict each other (reward_low at or above reward_high).
+    """
+    trainer = columns.trainer
+    whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.label}'s documented default"
+    found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
+    found |= _from_rows(parsed, columns, rows)
+    found |= settings_in_config(parsed.config)
+    found |= _logged(parsed, columns, rows)
+    found |= sidecar
+    found |= {name: Setting(value, Provenance.USER) for name, value in user.items()}
+    low, high = found.get("reward_low", Setting()).value, found.get("reward_high", Setting()).value
+    if low is not None and high is not None and low >= high:
+        raise SettingError(
+            f"expected reward_low below reward_high, found {low:g} and {high:g}; correct the call or the settings file"
+        )
+    return Settings(**found)
+
+
+def _from_rows(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
+    """What the rows suggest without stating it."""
+    found = {}
+    kind, why = spread_kind(parsed.table, columns.train)
+    trainer = columns.trainer
+    if kind == "unknown" and trainer.std_kind and "reward_std" in columns.train:
+        kind, why = trainer.std_kind, f"{trainer.label} logs it so"
+    found["reward_std_kind"] = Setting(kind, Provenance.ASSUMED, why)
+    spacing = usual_spacing(rows.step)
+    if columns.step is None or spacing is None:
+        note = "one step a row" if columns.step is None else "the rows have no constant spacing"
+        found["logging_window"] = Setting(1, Provenance.ASSUMED, note)
+    else:
+        found["logging_window"] = Setting(spacing, Provenance.ASSUMED, "the spacing of the rows")
+    return found
+
+
+def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
+    """What the log states."""
+    found = {}
+    rate = rows.train.get("learning_rate")
+    if rate is not None and np.any(rate > 0):
+        found["schedule"] = Setting("logged", Provenance.LOGGED, f"key {columns.keys['learning_rate']!r}")
+    if parsed.total_steps:
+        found["total_steps"] = Setting(parsed.total_steps, Provenance.LOGGED)
+    if parsed.logging_steps:
+        found["logging_window"] = Setting(parsed.logging_steps, Provenance.LOGGED, "logging_steps")
+    refresh = _reward_spacing(columns, rows)
+    if refresh is not None:
+        found["refresh_interval"] = Setting(
+            refresh, Provenance.LOGGED, f"a reward, so a new rollout, in every {refresh} steps"
+        )
+    return found
+
+
+def _reward_spacing(columns: Columns, rows: Tidy) -> int | None:
+    """Steps between rollouts, where TRL logs every step but a reward only with a rollout."""
+    rewarded = np.isfinite(rows.train["reward"])
+    if columns.trainer is not TRL or usual_spacing(rows.step) != 1 or not rewarded.any():
+        return None
+    gap = usual_spacing(rows.step[rewarded])
+    return gap if gap is not None and gap > 1 else None

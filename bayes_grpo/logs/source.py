@@ -1,0 +1,165 @@
+"""Files on disk → bytes and text, and directories → the log inside them."""
+
+from __future__ import annotations
+
+import errno
+import math
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from bayes_grpo.errors import LogReadError
+from bayes_grpo.logs.wording import clean, listed
+
+HEAD = 65_536
+"""Characters that a reader looks at to recognise its format."""
+
+METRIC_FILES = ("metrics.jsonl", "history.jsonl")
+"""Names that trainers give the metrics file of an output directory (Tinker, prime-rl; ART)."""
+
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7z": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
+_STATE = "trainer_state.json"
+_GLOBAL_STEP = re.compile(rb'"global_step"\s*:\s*(\d{1,15})')
+_CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
+_OTHER_STORES = (
+    (b"SQLite format 3\x00", "an SQLite database (Trackio, MLflow)"),
+    (b":W&B", "a Weights & Biases .wandb file"),
+    (b"\x80\x02", "a Python pickle"),
+    (b"\x80\x04", "a Python pickle"),
+    (b"\x89HDF", "an HDF5 file"),
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file, read whole.
+
+    Attributes:
+        path: Where it lies.
+        data: Its bytes.
+    """
+
+    path: Path
+    data: bytes
+
+    @cached_property
+    def text(self) -> str:
+        """The file as text: UTF-8, or UTF-16 where it says so; undecodable bytes are replaced."""
+        if self.is_utf16:
+            return self.data.decode("utf-16", errors="replace")
+        return self.data.decode("utf-8-sig", errors="replace")
+
+    @cached_property
+    def head(self) -> str:
+        """The beginning of the text."""
+        return self.text[:HEAD]
+
+    @property
+    def is_utf16(self) -> bool:
+        """Whether the file begins with the mark of UTF-16, as a redirect in PowerShell writes it."""
+        return self.data[:2] in (b"\xff\xfe", b"\xfe\xff")
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the file begins like Parquet."""
+        return self.data[:4] == b"PAR1"
+
+
+def load(path: Path) -> Source:
+    """Reads a file.
+
+    Raises:
+        LogReadError: It is missing, unreadable, empty, compressed or not a log at all.
+    """
+    try:
+        if path.is_char_device() or path.is_block_device():
+            raise OSError(errno.EINVAL, "a device")
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise LogReadError("expected a log file, found nothing there; check the path") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise LogReadError(f"expected a readable log file, found {clean(reason)}; check path and permissions") from None
+    source = Source(path, data)
+    problem = _why_not_text(source)
+    if problem and not source.is_parquet:
+        raise LogReadError(f"expected a log as text or Parquet, found {problem}")
+    return source
+
+
+def _why_not_text(source: Source) -> str | None:
+    data = source.data
+    if not data.strip():
+        return "an empty file; wait for the first logged row, or check the path"
+    for magic, name in _COMPRESSED.items():
+        if data.startswith(magic):
+            return f"{name} data; decompress it first"
+    for magic, name in _OTHER_STORES:
+        if data.startswith(magic):
+            return f"{name}; export the run as CSV or JSONL first"
+    if b"\x00" in data[:HEAD] and not source.is_utf16:
+        return "binary data; export the run as CSV or JSONL first"
+    return None
+
+
+def find_logs(path: Path) -> list[Path]:
+    """The log files that a path stands for, the most advanced first; a file stands for itself.
+
+    A directory may be the output directory of a trainer, one of its checkpoints, or hold a single log.
+
+    Raises:
+        LogReadError: The directory holds no log, or several that are not told apart.
+    """
+    try:
+        if not path.is_dir():
+            return [path]
+        entries = sorted(path.iterdir())
+        states = {e / _STATE: int(m[1]) for e in entries if (m := _CHECKPOINT.fullmatch(e.name))}
+        states = {state: step for state, step in states.items() if state.is_file()}
+        if (path / _STATE).is_file():
+            states = {path / _STATE: _global_step(path / _STATE), **states}
+    except (OSError, ValueError) as error:
+        raise LogReadError(
+            f"{clean(path, 200)}: expected a readable directory, found {clean(error)}; check path and permissions"
+        ) from None
+    if states:
+        return sorted(states, key=lambda state: states[state], reverse=True)
+    named = [path / name for name in METRIC_FILES if (path / name).is_file()]
+    logs = named or [e for e in entries if e.is_file() and e.suffix.lower() in (".jsonl", ".csv", ".parquet", ".log")]
+    if len(logs) == 1:
+        return logs
+    names = [e.name for e in entries]
+    if logs:
+        raise LogReadError(
+            f"{clean(path, 200)}: expected one log in the directory, found {listed(p.name for p in logs)}; "
+            f"pass one of them"
+        )
+    raise LogReadError(
+        f"{clean(path, 200)}: expected {_STATE}, checkpoint-*/{_STATE}, {' or '.join(METRIC_FILES)} "
+        f"in the directory, found {listed(names)}; pass the log file itself"
+    )
+
+
+def _global_step(state: Path) -> float:
+    """How far the training was when a state was saved; infinite where the file does not say so."""
+    found = _GLOBAL_STEP.search(state.read_bytes())
+    return int(found[1]) if found else math.inf
+
+
+def run_name_of(path: Path) -> str:
+    """A short name for a run: the file's, or its directory's where the file's says nothing."""
+    path = path.absolute()
+    name = path.stem if not path.is_dir() else path.name
+    if path.name in (_STATE, *METRIC_FILES):
+        path = path.parent
+        name = path.name
+    if _CHECKPOINT.fullmatch(name):
+        name = path.parent.name or name
+    return clean(name) or "run"

@@ -1,0 +1,194 @@
+"""Columns of numbers under the keys that the trainer wrote: the shape every reader produces.
+
+Values that are not numbers become NaN. Rows are kept in file order, nothing is merged or dropped here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.errors import LogReadError
+
+MAX_KEYS = 5_000
+"""Distinct keys a log may have. Real trainers write up to about a thousand; more is not a metrics log."""
+
+_CHUNK_ROWS = 65_536
+_CHUNK_CELLS = 2_000_000
+_MAX_FLATTEN_DEPTH = 4
+_MAX_NUMBER_LENGTH = 64
+_WRAPPED = re.compile(r"^(?:[A-Za-z_][\w.]*\()+\s*([-+\w.]+)\s*(?:,[^()]*)?\)+$")
+"""A number inside constructor calls, e.g. ``np.float64(0.5)`` or ``tensor(0.5, device='cuda:0')``."""
+
+
+def to_float(value: Any) -> float:
+    """Reads one logged value as a finite float, NaN where it is not a number.
+
+    Percentages become fractions ("62.5%" is 0.625); infinities become NaN.
+    """
+    try:
+        if isinstance(value, str):
+            number = _text_to_float(value)
+        elif isinstance(value, int | float | np.number):
+            number = float(value)
+        else:
+            return math.nan
+    except (ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _text_to_float(text: str) -> float:
+    text = text.strip()
+    if not text or len(text) > _MAX_NUMBER_LENGTH:
+        return math.nan
+    wrapped = _WRAPPED.match(text)
+    if wrapped:
+        text = wrapped.group(1)
+    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+
+
+def to_floats(values: list[Any]) -> np.ndarray:
+    """`to_float` of every value, shape (n,); fast where the values already are numbers or None."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError):
+        array = None
+    if array is None or array.ndim != 1:
+        array = np.fromiter((to_float(v) for v in values), dtype=np.float64, count=len(values))
+    array[~np.isfinite(array)] = np.nan
+    return array
+
+
+def flatten(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """One level of keys out of nested mappings, joined by "/"; the first spelling of a key wins."""
+    flat: dict[str, Any] = {}
+    _flatten_into(flat, row, "", _MAX_FLATTEN_DEPTH)
+    return flat
+
+
+def _flatten_into(flat: dict[str, Any], row: Mapping[Any, Any], prefix: str, depth: int) -> None:
+    for key, value in row.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            if depth:
+                _flatten_into(flat, value, f"{name}/", depth - 1)
+        else:
+            flat.setdefault(name, value)
+
+
+class Table:
+    """Rows of a log as float columns under the raw keys. Absent cells are NaN.
+
+    Attributes:
+        n: Number of rows.
+        keys: Raw keys in order of first appearance.
+    """
+
+    def __init__(self, n: int, chunks: Mapping[str, list[tuple[int, np.ndarray]]]) -> None:
+        self.n = n
+        self._chunks = chunks
+        self.keys: tuple[str, ...] = tuple(chunks)
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any]) -> Table:
+        """A table of whole columns of one length; each is read with `to_floats`."""
+        arrays = {str(k): _as_floats(v) for k, v in columns.items()}
+        n = max((len(a) for a in arrays.values()), default=0)
+        return cls(n, {k: [(0, a)] for k, a in arrays.items()})
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[Any, Any]]) -> Table:
+        """A table of records in file order; nested mappings are flattened with "/".
+
+        Raises:
+            LogReadError: There are more than `MAX_KEYS` distinct keys.
+        """
+        builder = TableBuilder()
+        for row in rows:
+            builder.add(row)
+        return builder.build()
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._chunks
+
+    def column(self, key: str) -> np.ndarray:
+        """Values of a key, shape (n,), NaN where a row does not have it."""
+        values = np.full(self.n, np.nan)
+        for start, chunk in self._chunks.get(key, ()):
+            values[start : start + len(chunk)] = chunk
+        return values
+
+    def has_numbers(self, key: str) -> bool:
+        """Whether any row has a number under ``key``."""
+        return any(np.isfinite(chunk).any() for _, chunk in self._chunks.get(key, ()))
+
+    def first(self, key: str, default: float = math.nan) -> float:
+        """The first finite value of a key, or ``default``."""
+        values = self.column(key)
+        finite = values[np.isfinite(values)]
+        return float(finite[0]) if len(finite) else default
+
+    def renamed(self, names: Mapping[str, str]) -> Table:
+        """The columns named in ``names`` under their new names; the others are left out."""
+        return Table(self.n, {new: self._chunks[old] for old, new in names.items() if old in self._chunks})
+
+    def appended(self, other: Table) -> Table:
+        """This table's rows followed by those of ``other``."""
+        chunks = {k: list(v) for k, v in self._chunks.items()}
+        for key, parts in other._chunks.items():
+            chunks.setdefault(key, []).extend((start + self.n, part) for start, part in parts)
+        return Table(self.n + other.n, chunks)
+
+
+class TableBuilder:
+    """Collects records and turns them into columns in chunks, so that memory stays near the numbers'."""
+
+    def __init__(self) -> None:
+        self._rows: list[Mapping[Any, Any]] = []
+        self._seen: dict[Any, None] = {}
+        self._chunks: dict[str, list[tuple[int, np.ndarray]]] = {}
+        self._n = 0
+
+    def add(self, row: Mapping[Any, Any]) -> None:
+        """Appends one record."""
+        self._rows.append(row)
+        self._seen.update(row)
+        rows = len(self._rows)
+        if rows >= _CHUNK_ROWS or rows * len(self._seen) >= _CHUNK_CELLS:
+            self._flush()
+
+    def build(self) -> Table:
+        """The table of everything added so far."""
+        self._flush()
+        return Table(self._n, self._chunks)
+
+    def _flush(self) -> None:
+        rows: list[Any] = self._rows
+        keys = list(self._seen)
+        if any(isinstance(value, dict) for row in rows for value in row.values()):
+            rows = [flatten(row) for row in rows]
+            keys = list(dict.fromkeys(key for row in rows for key in row))
+        for key in keys:
+            values = to_floats([row.get(key) for row in rows])
+            self._chunks.setdefault(str(key), []).append((self._n, values))
+        if len(self._chunks) > MAX_KEYS:
+            raise LogReadError(
+                f"expected a metrics log with at most {MAX_KEYS} distinct keys, found {len(self._chunks)}; "
+                f"pass a file with one record of metrics a row"
+            )
+        self._n += len(rows)
+        self._rows = []
+        self._seen = {}
+
+
+def _as_floats(values: Any) -> np.ndarray:
+    if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
+        array = values.astype(np.float64)
+        array[~np.isfinite(array)] = np.nan
+        return array
+    return to_floats(list(values))

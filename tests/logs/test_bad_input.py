@@ -1,0 +1,141 @@
+import re
+import sqlite3
+
+import numpy as np
+import pytest
+
+from bayes_grpo.errors import LogReadError
+from bayes_grpo.logs import read_log, to_frame
+
+GOOD = "step,reward\n1,0.1\n2,0.2\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found"),
+    [
+        ("a.jsonl", "", "an empty file"),
+        ("a.jsonl", " \n\n ", "an empty file"),
+        ("a.bin", b"\x00\x01\x02" * 99, "binary data"),
+        ("a.csv.gz", b"\x1f\x8b\x08" + bytes(20), "gzip data"),
+        ("a.zip", b"PK\x03\x04" + bytes(20), "zip data"),
+        ("a.pt", b"\x80\x02}q\x00.", "a Python pickle"),
+        ("a.wandb", b":W&B\xe1\xbe\x00" + bytes(20), ".wandb file"),
+        ("a.json", '{"log_history": [{"reward": 0.1, "st', "the end of the file at line 1 column"),
+        ("a.json", '[{"a":' * 100_000, "values that cannot be parsed"),
+        ("a.json", '[{"reward": ' + "9" * 5000 + "}]", "values that cannot be parsed"),
+        ("a.json", "[]", "none in it"),
+        ("a.json", "{}", "the keys nothing"),
+        (
+            "a.csv",
+            "step,loss\n1,0.1\n2,0.2\n",
+            "the numeric keys step, loss; name the right one with --reward-column",
+        ),
+        ("a.csv", "step,reward\n1,\n2,\n", "reward without a finite number in 2 rows"),
+        ("a.csv", "step,reward\n1,nan\n2,inf\n", "reward without a finite number in 2 rows"),
+        ("a.csv", "step,reward\n", "none"),
+        ("a.csv", "step,reward\n1,0.5\n", "1 row and 1 finite"),
+        ("a.jsonl", '{"step": 1, "reward": 0.5}\n', "1 row and 1 finite"),
+        ("a.txt", "once upon a time\nthere was a reward\n", "no reader knows"),
+    ],
+)
+def test_each_bad_file_is_named_with_what_was_found(write, name, content, found):
+    with pytest.raises(LogReadError, match=re.escape(found)) as error:
+        read_log(write(name, content))
+    message = str(error.value)
+    assert name in message
+    assert "expected" in message
+    assert "\n" not in message
+
+
+def test_a_database_is_named(tmp_path):
+    path = tmp_path / "runs.db"
+    with sqlite3.connect(path) as db:
+        db.execute("create table metrics (x)")
+    with pytest.raises(LogReadError, match="SQLite"):
+        read_log(path)
+
+
+@pytest.mark.parametrize("path", ["missing.csv", "a\0b", "x" * 5000, "/dev/zero"])
+def test_paths_that_cannot_be_read(path):
+    with pytest.raises(LogReadError, match="expected a"):
+        read_log(path)
+
+
+def test_no_path_at_all():
+    with pytest.raises(LogReadError, match="empty list"):
+        read_log([])
+
+
+def test_directories(write, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(LogReadError, match=r"empty: expected trainer_state\.json.*found nothing"):
+        read_log(tmp_path / "empty")
+    write("one/log.csv", GOOD)
+    write("one/notes.txt", "x")
+    assert read_log(tmp_path / "one").name == "one"
+    write("two/a.csv", GOOD)
+    write("two/b.csv", GOOD)
+    with pytest.raises(LogReadError, match=r"expected one log in the directory, found a\.csv, b\.csv"):
+        read_log(tmp_path / "two")
+
+
+def test_formats_can_be_forced(write):
+    path = write("a.log", GOOD)
+    assert read_log(path, format="csv").format == "csv"
+    with pytest.raises(LogReadError, match=r"a\.log: expected a format among .*csv.*found 'tsv'"):
+        read_log(path, format="tsv")
+    for name in (
+        "json",
+        "jsonl",
+        "trl_trainer_state",
+        "verl_console",
+        "console_dict",
+        "console_pairs",
+        "wandb_csv",
+        "parquet",
+    ):
+        with pytest.raises(LogReadError, match=r"a\.log: "):
+            read_log(path, format=name)
+
+
+def test_two_formats_at_once_are_an_error(write):
+    text = "".join(f"{s}/9 | reward=0.{s}\n{{'reward': 0.{s}}}\n" for s in range(1, 6))
+    with pytest.raises(LogReadError, match=r"several that fit \(console_dict: 5 .*; console_pairs: 5 .*--format"):
+        read_log(write("a.log", text))
+
+
+def test_control_characters_stay_out_of_messages(write):
+    with pytest.raises(LogReadError) as error:
+        read_log(write("a.csv", "step,\x1b[31mloss\x07\u202e\n1,0.1\n2,0.2\n"))
+    assert not re.search(r"[\x00-\x1f\u202e]", str(error.value))
+
+
+def test_constant_reward(write):
+    run = read_log(write("a.csv", "step,reward\n" + "".join(f"{s},0\n" for s in range(1, 31))))
+    np.testing.assert_array_equal(run.reward, np.zeros(30))
+
+
+def test_steps_backwards(write):
+    run = read_log(write("a.csv", "step,reward\n3,0.3\n2,0.2\n1,0.1\n"))
+    np.testing.assert_array_equal(run.step, [1, 2, 3])
+    np.testing.assert_array_equal(run.reward, [0.1, 0.2, 0.3])
+
+
+def test_too_many_keys(write):
+    with pytest.raises(LogReadError, match=r"a\.jsonl: expected a metrics log with at most 5000 distinct keys"):
+        read_log(write("a.jsonl", [{f"k{i}": 1.0} for i in range(6000)]))
+
+
+def test_hash_is_that_of_the_bytes(write):
+    a, b = read_log(write("a.csv", GOOD)), read_log(write("b.csv", GOOD))
+    assert a.log_hash == b.log_hash
+    assert read_log(write("a.csv", GOOD + "3,0.3\n")).log_hash != a.log_hash
+
+
+def test_frame(write):
+    run = read_log(write("a.csv", "step,reward,kl,eval_reward\n1,0.1,1,\n2,0.2,2,\n3,,,0.5\n"))
+    frame = to_frame(run)
+    assert list(frame) == ["step", "reward", "kl", "eval_reward"]
+    np.testing.assert_array_equal(
+        frame.to_numpy(), [[1, 0.1, 1, np.nan], [2, 0.2, 2, np.nan], [3, np.nan, np.nan, 0.5]]
+    )

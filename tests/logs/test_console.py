@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+from log_samples import trl_row
+
+from bayes_grpo.errors import LogReadError
+from bayes_grpo.logs import Provenance, read_log
+
+
+def shown(row: dict) -> str:
+    """A row as transformers 5 prints it: floats are text of four digits, no step."""
+    return str({k: f"{v:.4g}" for k, v in row.items() if k != "step"})
+
+
+ROWS = [trl_row(s, 0.1 + 0.01 * s) for s in range(10, 60, 10)]
+SUMMARY = str({"train_runtime": "99.0", "train_loss": "0.5", "epoch": "0.1"})
+
+
+def bar(done: int, total: int = 50) -> str:
+    return f"\r {2 * done}%|█████▏    | {done}/{total} [01:02<24:10,  6.04s/it]"
+
+
+def test_dicts_are_counted_where_nothing_holds_the_step(write):
+    text = "Loading checkpoint shards: 100%\n" + "\n".join(map(shown, ROWS)) + "\n" + SUMMARY
+    run = read_log(write("out.log", text))
+    assert run.format == "console_dict"
+    np.testing.assert_array_equal(run.step, [1, 2, 3, 4, 5])
+    np.testing.assert_allclose(run.reward, 0.1 + 0.01 * np.arange(10, 60, 10))
+    np.testing.assert_allclose(run.signals["completion_length"], 200 + np.arange(10, 60, 10))
+    assert any("counted" in n for n in run.notes)
+
+
+def test_the_progress_bar_holds_the_step(write):
+    text = "Generating train split: 100%|██████████| 7473/7473 [00:00<00:00, 303210.03 examples/s]\n"
+    for r in ROWS:
+        for done in range(r["step"] - 9, r["step"] + 1):
+            text += bar(done)
+        text += "\n" + shown(r) + "\n"
+    text += str({"eval_loss": "0.1", "eval_reward": "0.77", "epoch": "0.1"}) + "\n" + SUMMARY
+    run = read_log(write("out.log", text))
+    np.testing.assert_array_equal(run.step, [10, 20, 30, 40, 50])
+    np.testing.assert_array_equal(run.window, [10] * 5)
+    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([50], [0.77]))
+    assert (run.settings.total_steps.value, run.settings.total_steps.provenance) == (50, Provenance.LOGGED)
+
+
+def test_dicts_glued_to_the_bar_and_coloured(write):
+    text = "".join(f"{bar(r['step'])}\x1b[A\x1b[32m{shown(r)}\x1b[0m\r\n" for r in ROWS)
+    np.testing.assert_array_equal(read_log(write("out.log", text)).step, [10, 20, 30, 40, 50])
+
+
+@pytest.mark.parametrize("width", [40, 80, 131])
+def test_dicts_wrapped_by_a_terminal(write, width):
+    def wrapped(text: str) -> str:
+        return "\n".join(text[i : i + width] for i in range(0, len(text), width))
+
+    text = "\n".join(wrapped(shown(r)) for r in ROWS)
+    run = read_log(write("out.log", text))
+    np.testing.assert_allclose(run.reward, 0.1 + 0.01 * np.arange(10, 60, 10))
+    np.testing.assert_array_equal(run.signals["entropy"], [0.4] * 5)
+
+
+def test_calls_and_bare_names_in_dicts(write):
+    text = "\n".join(
+        f"INFO 12:00 metrics: {{'step': {s}, 'reward': np.float64(0.{s}), 'loss': nan, 'entropy': -inf, "
+        f"'kl': tensor(0.01, device='cuda:0')}}"
+        for s in range(1, 6)
+    )
+    run = read_log(write("out.log", text))
+    np.testing.assert_allclose(run.reward, 0.1 * run.step)
+    np.testing.assert_allclose(run.signals["kl"], 0.01)
+    assert "loss" not in run.signals
+
+
+def test_json_dicts_inside_lines(write):
+    text = "\n".join(
+        f'[2026-01-01 00:00:0{s}] step done {{"step": {s}, "reward": 0.{s}, "best": null}}' for s in range(1, 6)
+    )
+    np.testing.assert_array_equal(read_log(write("out.log", text)).step, range(1, 6))
+
+
+def test_global_step_of_max_steps(write):
+    text = "\n".join(str({"reward": f"0.{s}", "global_step/max_steps": f"{s}/40"}) for s in range(1, 6))
+    np.testing.assert_array_equal(read_log(write("out.log", text)).step, range(1, 6))
+
+
+def test_nothing_in_a_log_is_executed(write, tmp_path):
+    mark = tmp_path / "mark"
+    evil = f"{{'reward': __import__('pathlib').Path({str(mark)!r}).touch()}}"
+    text = "\n".join([evil, *map(shown, ROWS), evil])
+    assert len(read_log(write("out.log", text)).step) == 5
+    assert not mark.exists()
+
+
+def test_pairs(write):
+    lines = ["[math] 800 examples, 40 unique problems", "[math] model=Qwen/Qwen3-8B seed=42 rank=32 lr=5e-06"]
+    for s in range(1, 21):
+        lines.append(f"[math]  {s:>3}/100 | loss=-{s}.5276 | reward=0.{s:02d} | acc=62.5%")
+        if s % 10 == 0:
+            lines.append(f"[math]   -> ckpt s{s}")
+    lines += [
+        "",
+        "[math] DONE | last10=0.264 | run=1b01abef-0dc8:train:0",
+        "[math] First-5 avg accuracy: 80.0%",
+    ]
+    run = read_log(write("out.log", "\n".join(lines)))
+    assert run.format == "console_pairs"
+    np.testing.assert_array_equal(run.step, range(1, 21))
+    np.testing.assert_allclose(run.reward, 0.01 * run.step)
+    np.testing.assert_allclose(run.signals["accuracy"], 0.625)
+    np.testing.assert_allclose(run.signals["loss"], -(run.step + 0.5276))
+    assert run.settings.total_steps.value == 100
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "Step {s}/50 - reward: 0.{s}, kl: 1e-3",
+        "2026-01-01 10:00:00 INFO step={s} reward=0.{s} kl=0.001",
+        "[Step {s}] Reward: 0.{s} | KL: 0.001",
+        "Iter {s}: loss 0.3, reward 0.{s}, kl 0.001",
+        "step {s:>4} | reward   0.{s} | kl 0.001",
+        "reward=0.{s} kl=0.001 step={s}",
+    ],
+)
+def test_other_forms_of_pairs(write, form):
+    run = read_log(write("out.log", "\n".join(form.format(s=s) for s in range(1, 8))))
+    np.testing.assert_array_equal(run.step, range(1, 8))
+    np.testing.assert_allclose(run.reward, 0.1 * run.step)
+    np.testing.assert_allclose(run.signals["kl"], 0.001)
+
+
+def test_prose_is_refused_with_a_way_out(write):
+    text = "".join(
+        f"PHASE 9: PERFORMANCE (step {s})\n  Average reward: 0.2{s}\n  Gen 1: Reward= 0.6 | M: a\n" for s in range(9)
+    )
+    with pytest.raises(LogReadError, match=r"no reader knows; seen: 'PHASE 9.*CSV.*--reward-column.*--format"):
+        read_log(write("out.log", text))

@@ -1,0 +1,131 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayes_grpo.logs.hygiene import first_of_blocks, merge_steps, row_windows, tidy, usual_spacing
+
+NAN = np.nan
+STEPS = st.lists(st.integers(0, 12), max_size=40)
+
+
+def table(step, **columns):
+    return np.array(step, float), {k: np.array(v, float) for k, v in columns.items()}
+
+
+def test_lines_of_a_step_complete_each_other():
+    step, columns = table([1, 1, 2, 2], reward=[NAN, 0.1, 0.2, NAN], kl=[5, NAN, NAN, 6])
+    step, columns, repeated = merge_steps(step, columns)
+    np.testing.assert_array_equal(step, [1, 2])
+    np.testing.assert_array_equal(columns["reward"], [0.1, 0.2])
+    np.testing.assert_array_equal(columns["kl"], [5, 6])
+    assert repeated == 0
+
+
+def test_nothing_of_a_replaced_record_stays():
+    step, columns = table([1, 2, 3, 2, 3], reward=[0.1, 0.2, 0.3, 0.7, 0.8], kl=[1, 2, 3, NAN, 9])
+    step, columns, repeated = merge_steps(step, columns)
+    np.testing.assert_array_equal(columns["reward"], [0.1, 0.7, 0.8])
+    np.testing.assert_array_equal(columns["kl"], [1, NAN, 9])
+    assert repeated == 2
+
+
+def test_an_evaluation_logged_late_replaces_nothing():
+    step, columns = table([1, 2, 3, 2], reward=[0.1, 0.2, 0.3, NAN], kl=[1, 2, 3, NAN])
+    evals = np.array([NAN, NAN, NAN, 0.9])
+    rows = tidy(step, columns, evals, np.zeros(4, bool))
+    np.testing.assert_array_equal(rows.train["reward"], [0.1, 0.2, 0.3])
+    np.testing.assert_array_equal((rows.eval_step, rows.eval_reward), ([2], [0.9]))
+
+
+@given(STEPS)
+def test_merging_keeps_the_last_value_of_every_step(steps):
+    step = np.array(steps, float)
+    values = np.arange(len(steps), dtype=float)
+    merged, columns, repeated = merge_steps(step, {"reward": values})
+    last = {s: i for i, s in enumerate(steps)}
+    assert list(merged) == sorted(last)
+    assert list(columns["reward"]) == [last[s] for s in sorted(last)]
+    assert repeated == sum(steps.count(s) > 1 for s in set(steps))
+
+
+@given(STEPS, st.randoms())
+def test_tidy_does_not_depend_on_the_order_of_distinct_steps(steps, random):
+    steps = sorted(set(steps))
+    shuffled = random.sample(steps, len(steps))
+    rows = tidy(
+        np.array(shuffled, float),
+        {"reward": np.array(shuffled, float)},
+        np.full(len(steps), NAN),
+        np.zeros(len(steps), bool),
+    )
+    np.testing.assert_array_equal(rows.step, steps)
+    np.testing.assert_array_equal(rows.train["reward"], steps)
+
+
+def test_rows_without_a_step_are_left_out_and_counted():
+    step, columns = table([1, NAN, 3], reward=[0.1, 0.2, 0.3])
+    rows = tidy(step, columns, np.full(3, NAN), np.zeros(3, bool))
+    np.testing.assert_array_equal(rows.step, [1, 3])
+    assert "1 row without a step left out" in rows.notes
+
+
+def test_zero_entropy_is_not_an_entropy():
+    step, columns = table([1, 2, 3], reward=[0.1, 0.2, 0.3], entropy=[0, 0, 0], kl=[0, 0, 0])
+    rows = tidy(step, columns, np.full(3, NAN), np.zeros(3, bool))
+    assert set(rows.train) == {"reward", "kl"}
+
+
+@pytest.mark.parametrize("block", [2, 3, 10])
+def test_forward_filled_blocks(block):
+    values = np.repeat(np.random.default_rng(0).random(9), block)
+    kept, found = first_of_blocks({"reward": values, "loss": 2 * values})
+    assert found == block
+    np.testing.assert_array_equal(kept, np.arange(0, 9 * block, block))
+
+
+def test_equal_neighbouring_blocks_stay_apart():
+    values = np.repeat([0.1, 0.2, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], 4)
+    kept, found = first_of_blocks({"reward": values, "loss": values})
+    assert (found, len(kept)) == (4, 9)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.zeros(40),
+        np.repeat([0.1, 0.2, 0.3, 0.4], 5),
+        np.arange(40.0),
+        np.repeat(np.arange(12.0), [1, 2, 3] * 4),
+    ],
+)
+def test_rows_that_are_not_forward_filled(values):
+    kept, found = first_of_blocks({"reward": values, "loss": values})
+    assert (found, len(kept)) == (1, len(values))
+
+
+def test_windows_are_no_longer_than_the_gap_before():
+    np.testing.assert_array_equal(row_windows(np.array([0.0, 10, 20, 23]), 10), [1, 10, 10, 3])
+    np.testing.assert_array_equal(row_windows(np.array([5.0, 30]), 10), [5, 10])
+    np.testing.assert_array_equal(row_windows(np.array([0.0, 1]), 0.5), [0.5, 0.5])
+    assert row_windows(np.array([]), 10).shape == (0,)
+
+
+@given(st.lists(st.integers(-5, 10_000), min_size=1, unique=True), st.floats(0.1, 500))
+def test_windows_are_positive_and_at_most_the_logging_window(steps, window):
+    windows = row_windows(np.array(sorted(steps), float), window)
+    assert np.all((windows > 0) & (windows <= window))
+
+
+@pytest.mark.parametrize(
+    ("step", "spacing"),
+    [
+        ([5, 10, 15, 20], 5),
+        ([2, 10, 20, 30, 40, 50], 10),
+        ([1, 2, 4, 8, 16], None),
+        ([1, 2], None),
+        ([0.5, 1.0, 1.5], None),
+    ],
+)
+def test_usual_spacing(step, spacing):
+    assert usual_spacing(np.array(step, float)) == spacing

@@ -1,0 +1,204 @@
+import json
+
+import numpy as np
+import pytest
+
+from bayes_grpo.errors import LogReadError
+from bayes_grpo.logs import read_log
+
+
+def test_tinker_cookbook(write):
+    rows = [
+        {
+            "step": s,
+            "progress/batch": s,
+            "progress/done_frac": (s + 1) / 6,
+            "optim/lr": 1e-4,
+            "env/all/reward/total": 0.5 + 0.1 * s,
+            "env/all/correct": 0.4,
+            "env/all/ac_tokens_per_turn": 5.0,
+            "env/all/by_group/frac_mixed": 0.7,
+            "env/all/by_group/frac_all_good": 0.2,
+            "env/all/by_group/frac_all_bad": 0.1,
+            "optim/kl_sample_train_v1": 1e-4,
+            "optim/entropy": 0.7,
+        }
+        for s in range(5)
+    ]
+    rows[2]["test/env/all/reward/total"] = 0.77
+    run = read_log(write("exp/metrics.jsonl", rows))
+    assert (run.name, run.format) == ("exp", "jsonl")
+    np.testing.assert_array_equal(run.step, range(5))
+    np.testing.assert_allclose(run.signals["frac_reward_zero_std"], 0.3)
+    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([2], [0.77]))
+    np.testing.assert_array_equal(run.window, np.ones(5))
+    assert run.keys["frac_reward_zero_std"] == "env/all/by_group/frac_all_good + env/all/by_group/frac_all_bad"
+
+
+def test_prime_rl_several_lines_a_step(write):
+    rows = []
+    for s in range(5):
+        rows += [
+            {"step": s, "time/step": 9.0},
+            {"step": s, "optim/lr": 1e-6, "optim/grad_norm": 0.1},
+            {"step": s, "entropy/all/mean": 0.3, "mismatch_kl/all/mean": 0.01},
+            {
+                "step": s,
+                "train/agg/all/main/reward/mean": 0.1 * s,
+                "train/agg/effective/main/reward/mean": 9.0,
+            },
+        ]
+    rows.append({"step": 2, "eval/math/all/main/avg@4": 0.55, "eval/math/all/main/pass@4": 0.9})
+    run = read_log(write("metrics.jsonl", rows))
+    np.testing.assert_allclose(run.reward, 0.1 * np.arange(5))
+    assert set(run.signals) == {"learning_rate", "grad_norm", "entropy", "kl"}
+    assert all(np.isfinite(v).all() for v in run.signals.values())
+    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([2], [0.55]))
+
+
+def test_files_of_one_run_are_joined_on_the_step(write):
+    orchestrator = write("a/metrics.jsonl", [{"step": s, "train/agg/all/m/reward/mean": 0.1 * s} for s in range(5)])
+    trainer = write("b/metrics.jsonl", [{"step": s, "optim/grad_norm": 1.0 + s} for s in range(5)])
+    run = read_log([orchestrator, trainer])
+    np.testing.assert_allclose(run.reward, 0.1 * np.arange(5))
+    np.testing.assert_allclose(run.signals["grad_norm"], 1.0 + np.arange(5))
+    assert str(trainer) in run.source
+
+
+def test_art_history(write):
+    rows = []
+    for s in range(1, 6):
+        rows.append(
+            {
+                "step": s,
+                "recorded_at": "2026-01-01T00:00:00",
+                "train/reward": 0.1 * s,
+                "train/reward_std_dev": 0.2,
+            }
+        )
+        rows.append(
+            {
+                "step": s,
+                "loss/grad_norm": 0.3,
+                "loss/learning_rate": 5e-6,
+                "data/step_num_groups_trainable": 3,
+            }
+        )
+    rows.append({"step": 5, "val/reward": 0.8})
+    run = read_log(write("model/history.jsonl", rows))
+    np.testing.assert_allclose(run.reward, 0.1 * run.step)
+    assert run.settings.reward_std_kind.value == "within"
+    np.testing.assert_array_equal(run.eval_reward, [0.8])
+
+
+@pytest.mark.parametrize(
+    ("keys", "reward"),
+    [
+        (
+            {
+                "train/reward": 0.5,
+                "train/group_reward_std": 0.2,
+                "train/actor_lr": 1e-6,
+                "train/global_step": None,
+            },
+            "train/reward",
+        ),
+        (
+            {"train/reward": 0.5, "train/approx_entropy": 0.2, "train/probs_ratio": 1.0, "step": None},
+            "train/reward",
+        ),
+        ({"scores": 0.5, "val/sequence_lengths": 100.0, "episode": 512, "training_step": None}, "scores"),
+        (
+            {"ppo_actor/task_reward/avg": 0.5, "ppo_actor/update/lr": 1e-3, "step": None},
+            "ppo_actor/task_reward/avg",
+        ),
+        ({"rollout/raw_reward": 0.5, "rollout/rewards": 0.0, "rollout/step": None}, "rollout/raw_reward"),
+        (
+            {"train_total_rewards_mean": 0.5, "train_grouped_rewards_mean": 0.1, "iteration": None},
+            "train_total_rewards_mean",
+        ),
+        (
+            {"objective/scores": 0.5, "objective/rlhf_reward": 0.4, "policy/entropy_avg": 0.3, "step": None},
+            "objective/scores",
+        ),
+        ({"mean_reward": 0.5, "approx_kl": 0.1, "avg_gen_tokens": 99.0, "step": None}, "mean_reward"),
+        ({"My Reward": 0.5, "Iteration": None}, "My Reward"),
+    ],
+)
+def test_other_trainers(write, keys, reward):
+    rows = [{k: s if v is None else v for k, v in keys.items()} for s in range(1, 6)]
+    run = read_log(write("log.jsonl", rows))
+    assert run.keys["reward"] == reward
+    np.testing.assert_array_equal(run.step, range(1, 6))
+    np.testing.assert_array_equal(run.reward, [0.5] * 5)
+
+
+def test_openrlhf_evaluations_have_their_own_step_key(write):
+    rows = [{"train/global_step": s, "train/reward": 0.1, "train/actor_lr": 1e-6} for s in range(1, 6)]
+    rows.append({"eval/global_step": 3, "eval/eval_math_pass1": 0.4})
+    run = read_log(write("log.jsonl", rows))
+    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([3], [0.4]))
+
+
+def test_nested_rows_are_flattened(write):
+    rows = [{"step": s, "metrics": {"reward": {"mean": 0.1 * s}, "kl": 0.2}} for s in range(1, 6)]
+    run = read_log(write("log.jsonl", rows), reward_column="metrics/reward/mean")
+    np.testing.assert_allclose(run.reward, 0.1 * run.step)
+
+
+def test_a_cut_off_last_line_is_left_out_with_a_note(write):
+    text = "".join(json.dumps({"step": s, "reward": 0.1 * s}) + "\n" for s in range(1, 6)) + '{"step": 6, "rew'
+    run = read_log(write("log.jsonl", text))
+    assert run.step[-1] == 5
+    assert any("1 line " in n and "line 6" in n for n in run.notes)
+
+
+def test_mostly_broken_lines_are_an_error(write):
+    text = '{"step": 1, "reward": 0.1}\n{"step": 2, "reward": 0.1}\n' + "{broken\n" * 5
+    with pytest.raises(LogReadError, match="5 lines of 7"):
+        read_log(write("log.jsonl", text))
+
+
+def test_two_objects_on_a_line_are_not_silently_split(write):
+    text = '{"step": 1, "reward": 0.1}\n{"step": 2, "reward": 0.2},{"step": 9, "reward": 0.9}\n'
+    text += '{"step": 3, "reward": 0.3}\n'
+    run = read_log(write("log.jsonl", text))
+    np.testing.assert_array_equal(run.step, [1, 3])
+
+
+def test_steps_without_a_step_column_are_counted(write):
+    path = write("log.jsonl", [{"reward": 0.1}, {"eval_reward": 0.9}, {"reward": 0.2}, {"reward": 0.3}])
+    run = read_log(path)
+    np.testing.assert_array_equal(run.step, [1, 2, 3])
+    np.testing.assert_array_equal(run.eval_step, [1])
+    assert any("counted from 1" in n for n in run.notes)
+    run = read_log(path, settings={"logging_window": 10})
+    np.testing.assert_array_equal(run.step, [10, 20, 30])
+    np.testing.assert_array_equal(run.window, [10, 10, 10])
+
+
+def test_numbers_as_text(write):
+    rows = [{"step": f"{s}", "reward": f"0.{s}", "accuracy": "62.5%", "kl": "n/a"} for s in range(1, 6)]
+    run = read_log(write("log.jsonl", rows))
+    np.testing.assert_allclose(run.reward, 0.1 * run.step)
+    np.testing.assert_allclose(run.signals["accuracy"], 0.625)
+    assert "kl" not in run.signals
+
+
+def test_utf16_as_powershell_writes_it(write):
+    text = "".join(json.dumps({"step": s, "reward": 0.1 * s}) + "\r\n" for s in range(1, 6))
+    np.testing.assert_array_equal(read_log(write("log.jsonl", text.encode("utf-16"))).step, range(1, 6))
+
+
+def test_metrics_inside_a_wrapper(write):
+    rows = [{"step": s, "metrics": {"train/reward": 0.1 * s, "train/kl": 0.2}} for s in range(1, 6)]
+    run = read_log(write("log.jsonl", rows))
+    np.testing.assert_allclose(run.reward, 0.1 * run.step)
+    assert run.keys["kl"] == "metrics/train/kl"
+
+
+def test_evaluations_of_several_data_sets(write):
+    rows = [{"step": s, "reward": 0.1 * s} for s in range(1, 6)]
+    rows.append({"step": 5, "eval/math/accuracy": 0.2, "eval/code/accuracy": 0.4, "eval/math/time": 99})
+    run = read_log(write("log.jsonl", rows))
+    np.testing.assert_allclose(run.eval_reward, [0.3])

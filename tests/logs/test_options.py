@@ -1,0 +1,147 @@
+import json
+
+import pytest
+
+from bayes_grpo.errors import SettingError
+from bayes_grpo.logs import SIGNALS, Provenance, Settings, read_log
+from bayes_grpo.logs.options import CHECKS, checked
+
+ROWS = [{"step": s, "reward": 0.1 * s, "learning_rate": 1e-6} for s in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "value"),
+    [
+        ("group_size", "16", 16),
+        ("group_size", 1, 1),
+        ("prompts_per_step", 0.5, 0.5),
+        ("momentum", "0.95", 0.95),
+        ("momentum", 0, 0.0),
+        ("momentum_convention", "Heavy_Ball", "heavy_ball"),
+        ("refresh_interval", 4, 4.0),
+        ("schedule", "cosine", "cosine"),
+        ("total_steps", 1e3, 1000.0),
+        ("logging_window", 10, 10.0),
+        ("reward_low", -1, -1.0),
+        ("reward_high", "2", 2.0),
+        ("reward_std_kind", "within", "within"),
+    ],
+)
+def test_what_a_user_says_overrides_everything(write, name, good, value):
+    write("bayes_grpo.toml", '[settings]\ngroup_size = 3\nmomentum = 0.1\nschedule = "linear"\n')
+    setting = getattr(read_log(write("log.jsonl", ROWS), settings={name: good}).settings, name)
+    assert setting.value == value
+    assert type(setting.value) is type(value)
+    assert setting.provenance is Provenance.USER
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("group_size", 0),
+        ("group_size", 2.5),
+        ("group_size", True),
+        ("group_size", "many"),
+        ("group_size", float("nan")),
+        pytest.param("group_size", 10**5000, id="a number too long to print"),
+        ("group_size", [8]),
+        ("prompts_per_step", 0),
+        ("momentum", 1),
+        ("momentum", -0.1),
+        ("momentum_convention", "nesterov"),
+        ("momentum_convention", 1),
+        ("refresh_interval", 0),
+        ("schedule", "wsd"),
+        ("total_steps", -1),
+        ("logging_window", float("inf")),
+        ("reward_low", "low"),
+        ("reward_std_kind", None.__class__),
+        ("group", 8),
+    ],
+)
+def test_impossible_settings_say_what_was_expected(write, name, bad):
+    with pytest.raises(SettingError, match=rf"settings: expected .*{name}.*found|settings: expected .*found '{name}'"):
+        read_log(write("log.jsonl", ROWS), settings={name: bad})
+
+
+def test_bounds_of_the_reward_must_not_cross(write):
+    path = write("log.jsonl", ROWS)
+    with pytest.raises(SettingError, match="reward_low below reward_high, found 2 and 1"):
+        read_log(path, settings={"reward_low": 2, "reward_high": 1})
+    write("bayes_grpo.toml", "[settings]\nreward_high = 1\n")
+    with pytest.raises(SettingError, match="reward_low below reward_high, found 2 and 1"):
+        read_log(path, settings={"reward_low": 2})
+
+
+def test_none_is_not_stated(write):
+    setting = read_log(write("log.jsonl", ROWS), settings={"momentum": None}).settings.momentum
+    assert (setting.value, setting.provenance) == (0.9, Provenance.ASSUMED)
+
+
+def test_the_file_beside_a_log_is_read(write, tmp_path):
+    write("out/bayes_grpo.toml", "[settings]\ngroup_size = 4\nlogging_window = 1\n[other]\nx = 1\n")
+    write("out/metrics.jsonl", ROWS)
+    for path in (tmp_path / "out", tmp_path / "out" / "metrics.jsonl"):
+        setting = read_log(path).settings.group_size
+        assert (setting.value, setting.provenance) == (4, Provenance.CONFIG)
+        assert "bayes_grpo.toml" in setting.note
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("s.json", {"group_size": 4}),
+        ("s.json", {"settings": {"group_size": 4}}),
+        ("s.toml", "[settings]\ngroup_size=4"),
+    ],
+)
+def test_a_named_settings_file(write, name, content):
+    sidecar = write(f"elsewhere/{name}", content)
+    write("bayes_grpo.toml", "[settings]\ngroup_size = 9\n")
+    assert read_log(write("log.jsonl", ROWS), sidecar=sidecar).settings.group_size.value == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("s.toml", "[settings\n"),
+        ("s.json", "{"),
+        ("s.json", [1]),
+        ("s.toml", "settings = 3"),
+        ("s.toml", "[settings]\nG = 4"),
+        ("s.toml", b"\xff\xfe\x00"),
+        ("s.toml", "[settings]\ngroup_size = {a = 1}"),
+        ("s.json", "[" * 100_000),
+    ],
+)
+def test_a_broken_settings_file_is_named(write, name, content):
+    with pytest.raises(SettingError, match=rf"{name}: expected"):
+        read_log(write("log.jsonl", ROWS), sidecar=write(f"elsewhere/{name}", content))
+
+
+def test_a_missing_settings_file_is_an_error(write, tmp_path):
+    with pytest.raises(SettingError, match=r"no\.toml: expected a settings file"):
+        read_log(write("log.jsonl", ROWS), sidecar=tmp_path / "no.toml")
+
+
+def test_every_setting_has_a_check():
+    assert set(CHECKS) == {name for name, _ in Settings().items()}
+
+
+def test_unknown_trainers_get_few_assumptions(write):
+    s = read_log(write("log.jsonl", [{"step": i, "reward": 0.1 * i} for i in range(1, 6)])).settings
+    assert {name: v.value for name, v in s.assumed()} == {
+        "momentum": 0.9,
+        "momentum_convention": "ema",
+        "refresh_interval": 1,
+        "logging_window": 1,
+        "reward_std_kind": "unknown",
+    }
+    assert s.group_size.value is None
+
+
+def test_checked_leaves_its_argument_alone():
+    given = {"group_size": "8"}
+    assert checked(given, "x") == {"group_size": 8}
+    assert json.dumps(given) == '{"group_size": "8"}'
+    assert "reward" not in SIGNALS

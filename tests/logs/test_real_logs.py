@@ -1,0 +1,63 @@
+"""Logs of real runs, read as they were written and compared with tables made from them by other means.
+
+The folder is not part of the project; where it is absent nothing is collected.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_grpo.errors import LogReadError
+from bayes_grpo.logs import SIGNALS, read_log, to_frame
+
+DEFAULT = Path(__file__).parents[2].parent / "shared" / "runs"
+RUNS = Path(os.environ.get("BAYES_GRPO_RUNS", DEFAULT))
+RAW = sorted((RUNS / "raw").glob("*")) if RUNS.is_dir() else []
+TABLES = sorted((RUNS / "csv").glob("*.csv")) if RUNS.is_dir() else []
+PROSE = [p for p in RAW if p.name.startswith("rook_")]
+READABLE = [p for p in RAW if p not in PROSE]
+
+
+def name(path: Path) -> str:
+    return path.stem
+
+
+def expected(path: Path) -> pd.DataFrame:
+    """The table with one row a step: the last finite value of each column; empty rows left out."""
+    table = pd.read_csv(path)
+    kept = [c for c in ("reward", *SIGNALS, "eval_reward") if c in table]
+    table = table.groupby("step", sort=True)[kept].last()
+    return table[table.notna().any(axis=1)]
+
+
+def assert_equal(run, table: pd.DataFrame) -> None:
+    frame = to_frame(run).set_index("step").dropna(axis=1, how="all")
+    np.testing.assert_array_equal(frame.index, table.index)
+    table = table.dropna(axis=1, how="all")
+    assert set(frame) == set(table)
+    for column in table:
+        np.testing.assert_allclose(frame[column], table[column], rtol=1e-6, atol=1e-12, err_msg=column)
+
+
+if READABLE:
+
+    @pytest.mark.parametrize("path", READABLE, ids=name)
+    def test_a_raw_log_reads_like_its_table(path):
+        assert_equal(read_log(path), expected(RUNS / "csv" / f"{path.stem}.csv"))
+
+    @pytest.mark.parametrize("path", TABLES, ids=name)
+    def test_a_table_reads_like_itself(path):
+        run = read_log(path)
+        assert run.format == "csv"
+        assert_equal(run, expected(path))
+
+
+if PROSE:
+
+    @pytest.mark.parametrize("path", PROSE, ids=name)
+    def test_a_log_in_prose_is_refused_with_a_way_out(path):
+        with pytest.raises(LogReadError, match=r"no reader knows; seen: .*CSV.*step,reward.*--reward-column"):
+            read_log(path)

@@ -1,0 +1,169 @@
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_grpo.errors import LogReadError, MissingExtraError
+from bayes_grpo.logs import read_log
+
+CSV = "step,reward,kl,eval_reward\n" + "".join(f"{s},0.{s},0.01,{'0.5' if s == 3 else ''}\n" for s in range(1, 6))
+
+
+@pytest.mark.parametrize(
+    ("name", "sep"), [("a.csv", ","), ("a.tsv", "\t"), ("a.csv", ";"), ("a.txt", ","), ("a", "\t")]
+)
+def test_delimited_text(write, name, sep):
+    run = read_log(write(name, CSV.replace(",", sep)))
+    assert run.format == "csv"
+    np.testing.assert_array_equal(run.step, range(1, 6))
+    np.testing.assert_allclose(run.reward, 0.1 * run.step)
+    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([3], [0.5]))
+
+
+def test_decimal_comma(write):
+    run = read_log(write("a.csv", "step;reward\n1;0,1\n2;0,2\n3;0,3\n"))
+    np.testing.assert_allclose(run.reward, [0.1, 0.2, 0.3])
+
+
+def test_numbers_are_read_to_the_last_digit(write):
+    values = [0.1 + 0.2, 1 / 3, 2.0**-40, 0.9283746509182734]
+    run = read_log(write("a.csv", "step,reward\n" + "".join(f"{i},{v!r}\n" for i, v in enumerate(values, 1))))
+    np.testing.assert_array_equal(run.reward, values)
+
+
+def test_columns_by_name(write):
+    path = write("a.csv", "t,r,e\n" + "".join(f"{s},0.{s},{s}\n" for s in range(1, 6)))
+    run = read_log(path, format="csv", step_column="t", reward_column="r", eval_column="e")
+    assert run.keys == {"step": "t", "reward": "r", "eval_reward": "e"}
+    with pytest.raises(LogReadError, match=r"--reward-column .*'x' is not in the log; the numeric keys are t, r, e"):
+        read_log(path, reward_column="x")
+
+
+def test_notebook_table_of_unsloth(write):
+    head = "Step\tTraining Loss\treward\treward_std\tcompletions / mean_length\tkl\trewards / f / mean"
+    run = read_log(
+        write("a.tsv", head + "\n" + "".join(f"{s}\t0.1\t0.{s}\t0.2\t99\t0.01\t0.{s}\n" for s in range(1, 6)))
+    )
+    assert set(run.signals) == {"loss", "reward_std", "completion_length", "kl"}
+    assert run.settings.group_size.value == 8
+
+
+def test_a_header_again_after_a_resume(write):
+    run = read_log(write("a.csv", "step,reward\n1,0.1\n2,0.2\nstep,reward\n2,0.25\n3,0.3\n"))
+    np.testing.assert_array_equal(run.step, [1, 2, 3])
+    np.testing.assert_array_equal(run.reward, [0.1, 0.25, 0.3])
+
+
+def test_a_row_that_is_too_long_says_where(write):
+    with pytest.raises(LogReadError, match=r"a\.csv: expected rows as long as the header.*row 21"):
+        read_log(
+            write(
+                "a.csv",
+                "step,reward\n" + "".join(f"{s},0.1\n" for s in range(20)) + '21,"open,1\n22,1,1,1,1\n',
+            )
+        )
+
+
+def test_candidates_that_differ_are_an_error(write):
+    with pytest.raises(LogReadError, match=r"several that differ: reward, mean_reward; choose with --reward-column"):
+        read_log(write("a.csv", "step,reward,mean_reward\n1,0.1,0.2\n2,0.2,0.3\n"))
+
+
+def test_candidates_that_agree_are_noted(write):
+    run = read_log(write("a.csv", "step,mean_reward,reward\n1,0.1,0.1\n2,0.2,0.2\n"))
+    assert run.keys["reward"] == "reward"
+    assert any("agree" in n for n in run.notes)
+
+
+def test_only_held_out_rewards_are_enough(write):
+    run = read_log(write("a.csv", "step,eval_reward,entropy\n0,0.1,0.5\n1,,0.4\n2,0.2,0.3\n"))
+    assert not run.has_reward
+    np.testing.assert_array_equal(run.eval_step, [0, 2])
+    np.testing.assert_array_equal(run.signals["entropy"], [0.5, 0.4, 0.3])
+
+
+WANDB = (
+    '"Step","sunny-7 - train/reward","sunny-7 - train/reward__MIN","sunny-7 - train/reward__MAX"\n'
+    '"10","0.1","0.1","0.1"\n"20","0.2","0.2","0.2"\n"30","","",""\n"40","0.4","0.4","0.4"\n'
+)
+
+
+def test_wandb_chart(write):
+    run = read_log(write("wandb_export.csv", WANDB))
+    assert run.format == "wandb_csv"
+    np.testing.assert_array_equal(run.step, [10, 20, 40])
+    np.testing.assert_array_equal(run.reward, [0.1, 0.2, 0.4])
+    assert not any("averaged" in n for n in run.notes)
+
+
+def test_wandb_chart_over_another_axis_and_bucketed(write):
+    text = WANDB.replace('"Step"', '"train/global_step"').replace('"0.4","0.4","0.4"', '"0.4","0.3","0.5"')
+    run = read_log(write("wandb_export.csv", text))
+    np.testing.assert_array_equal(run.step, [10, 20, 40])
+    assert any("averaged" in n for n in run.notes)
+
+
+def test_wandb_charts_are_joined(write):
+    reward = write("reward.csv", WANDB)
+    kl = write("kl.csv", WANDB.replace("train/reward", "train/kl").replace('"40"', '"50"'))
+    run = read_log([reward, kl])
+    np.testing.assert_array_equal(run.step, [10, 20, 40, 50])
+    np.testing.assert_array_equal(run.reward, [0.1, 0.2, 0.4, np.nan])
+    np.testing.assert_array_equal(run.signals["kl"], [0.1, 0.2, np.nan, 0.4])
+
+
+def test_wandb_chart_of_several_runs(write):
+    text = "Step,a - train/reward,b - v2 - train/reward\n1,0.1,0.5\n2,0.2,0.6\n"
+    path = write("wandb_export.csv", text)
+    with pytest.raises(LogReadError, match=r"found 2: a, b - v2; choose with --run-name"):
+        read_log(path)
+    with pytest.raises(LogReadError, match=r"among a, b - v2, found 'c'"):
+        read_log(path, run_name="c")
+    run = read_log(path, run_name="b - v2")
+    assert run.name == "b - v2"
+    np.testing.assert_array_equal(run.reward, [0.5, 0.6])
+
+
+def test_wandb_table_of_runs_is_refused(write):
+    with pytest.raises(LogReadError, match="table of runs"):
+        read_log(
+            write(
+                "runs.csv",
+                "Name,State,Notes,User,Tags,Created,Runtime,train/reward\nx,finished,,u,,d,1,0.5\n",
+            )
+        )
+
+
+def test_parquet(tmp_path):
+    path = tmp_path / "metrics.parquet"
+    frame = {
+        "step": [1, 2, 3],
+        "reward": ["0.1", "0.2", "0.3"],
+        "kl": [0.1, None, 0.3],
+        "more": [{"entropy": 0.5}] * 3,
+    }
+    pd.DataFrame(frame).to_parquet(path)
+    run = read_log(path)
+    assert run.format == "parquet"
+    np.testing.assert_array_equal(run.reward, [0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(run.signals["kl"], [0.1, np.nan, 0.3])
+
+
+def test_broken_parquet(write):
+    with pytest.raises(LogReadError, match="expected a Parquet table"):
+        read_log(write("m.parquet", b"PAR1" + bytes(range(256)) + b"PAR1"))
+
+
+def test_parquet_without_pyarrow_names_the_extra(monkeypatch, write):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"bayes-grpo\[parquet\]"):
+        read_log(write("m.parquet", b"PAR1"))
+
+
+def test_importing_the_package_is_light():
+    heavy = ("jax", "pandas", "pyarrow", "matplotlib")
+    code = f"import sys, bayes_grpo.logs; print([m for m in {heavy} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
