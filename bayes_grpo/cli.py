@@ -50,9 +50,7 @@ Sets = Annotated[
 GroupSize = Annotated[int | None, typer.Option(help="Completions a prompt (G).")]
 PromptsPerStep = Annotated[int | None, typer.Option(help="Prompts an optimizer step.")]
 Momentum = Annotated[float | None, typer.Option(help="Heavy-ball momentum or Adam's first beta.")]
-Refresh = Annotated[
-    float | None, typer.Option(help="Optimizer steps between refreshes of the sampling policy.")
-]
+Refresh = Annotated[float | None, typer.Option(help="Optimizer steps between refreshes of the sampling policy.")]
 Schedule = Annotated[str | None, typer.Option(help="Learning rate: logged, constant, linear or cosine.")]
 TotalSteps = Annotated[float | None, typer.Option(help="Planned length of the run in optimizer steps.")]
 
@@ -64,9 +62,7 @@ def fit(
     signal: Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")] = "auto",
     prior: Annotated[
         list[str] | None,
-        typer.Option(
-            "--prior", metavar="NAME=MEDIAN,SPREAD", help="Prior override, e.g. damping_ratio=3,0.5."
-        ),
+        typer.Option("--prior", metavar="NAME=MEDIAN,SPREAD", help="Prior override, e.g. damping_ratio=3,0.5."),
     ] = None,
     prior_file: Annotated[Path | None, typer.Option(help="TOML file with a [priors] table.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
@@ -219,9 +215,7 @@ def _priors(given: list[str] | None, file: Path | None) -> dict[str, Any]:
         try:
             table = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise PriorError(
-                f"{file}: expected a TOML file with a [priors] table, cannot read it ({error})"
-            ) from error
+            raise PriorError(f"{file}: expected a TOML file with a [priors] table, cannot read it ({error})") from error
         if not isinstance(table.get("priors"), dict):
             raise PriorError(f"{file}: expected a [priors] table like damping_ratio = [3.0, 0.5], found none")
         out |= table["priors"]
@@ -229,9 +223,7 @@ def _priors(given: list[str] | None, file: Path | None) -> dict[str, Any]:
         name, equals, numbers = text.partition("=")
         parts = numbers.split(",")
         if not equals or len(parts) != 2:
-            raise PriorError(
-                f"--prior: expected NAME=MEDIAN,SPREAD such as damping_ratio=3,0.5, found {text!r}"
-            )
+            raise PriorError(f"--prior: expected NAME=MEDIAN,SPREAD such as damping_ratio=3,0.5, found {text!r}")
         out[name.strip()] = tuple(parts)
     return out
 

@@ -104,9 +104,7 @@ def _combine(x: _Element, z: _Element) -> _Element:
     # (I + C J) is well conditioned: both are positive semi-definite.
     left = jnp.linalg.solve(eye + x.c @ z.j, jnp.concatenate([x.a, (x.b + x.c @ z.eta)[:, None], x.c], axis=1))
     a_part, b_part, c_part = left[:, :n], left[:, n], left[:, n + 1 :]
-    right = jnp.linalg.solve(
-        eye + z.j @ x.c, jnp.concatenate([(z.eta - z.j @ x.b)[:, None], z.j @ x.a], axis=1)
-    )
+    right = jnp.linalg.solve(eye + z.j @ x.c, jnp.concatenate([(z.eta - z.j @ x.b)[:, None], z.j @ x.a], axis=1))
     c = z.a @ c_part @ z.a.T + z.c
     j = x.a.T @ right[:, 1:] + x.j
     return _Element(

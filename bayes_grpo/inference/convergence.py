@@ -78,7 +78,7 @@ class Convergence:
 
 
 def check_convergence(
-    draws: Mapping[str, np.ndarray],
+    draws: Mapping[str, Any],
     energy: np.ndarray,
     diverging: np.ndarray,
     num_steps: np.ndarray,
@@ -98,16 +98,18 @@ def check_convergence(
     """
     from arviz_stats.base import array_stats  # seconds of import
 
+    stats: Any = array_stats  # its methods are typed for every shape of answer
+
     checks = {
         name: ParameterCheck(
-            rhat=float(array_stats.rhat(x)),
-            ess_bulk=float(array_stats.ess(x, method="bulk")),
-            ess_tail=float(array_stats.ess(x, method="tail", prob=(0.05, 0.95))),
+            rhat=float(stats.rhat(x)),
+            ess_bulk=float(stats.ess(x, method="bulk")),
+            ess_tail=float(stats.ess(x, method="tail", prob=(0.05, 0.95))),
         )
         for name, x in draws.items()
     }
     divergences = int(np.sum(diverging))
-    ebfmi = float(np.min(array_stats.bfmi(energy)))
+    ebfmi = float(np.min(stats.bfmi(energy)))
     reasons = []
     for name, c in checks.items():
         if not c.rhat <= RHAT_LIMIT:

@@ -100,7 +100,7 @@ def build_fit(
     regime: Regime,
     table: RowTable,
     priors: Mapping[str, Prior],
-    draws: Mapping[str, np.ndarray],
+    draws: Mapping[str, Any],
     chain: Chain,
     summary: DrawSummary,
     convergence: Convergence,
@@ -147,16 +147,18 @@ def build_fit(
             "posterior_predictive": {"y": replicated[None]},
             "observed_data": {"y": table.y},
             "constant_data": {
-                "window": table.window,
-                "gap": table.gap(),
-                "rate": table.rate,
-                "weight": table.weight,
+                "row_window": table.window,
+                "row_gap": table.gap(),
+                "row_rate": table.rate,
+                "row_weight": table.weight,
                 "latent_mean": summary.latent[..., :n].mean((0, 1)),
                 "curve_mean": summary.curve[..., :n].mean((0, 1)),
             },
             "trajectories": {"curve": curve[None], "latent": latent[None]},
         },
-        dims={k: ["step"] for k in ("y", "window", "gap", "rate", "weight", "latent_mean", "curve_mean")}
+        dims={
+            k: ["step"] for k in ("y", "row_window", "row_gap", "row_rate", "row_weight", "latent_mean", "curve_mean")
+        }
         | {"curve": ["step"], "latent": ["step"]},
         coords={"step": table.step},
         sample_dims=["chain", "draw"],
@@ -194,13 +196,13 @@ def draw_prior(
 
 
 def _trajectories(
-    summary: DrawSummary, values: Mapping[str, np.ndarray], table: RowTable, n: int, rng: np.random.Generator
+    summary: DrawSummary, values: Mapping[str, Any], table: RowTable, n: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Evenly spread draws of the unforced law, the latent reward and replicated rows, shape (trajectories, n)."""
     total = values["observation_sd"].size
     picks = np.linspace(0, total - 1, min(TRAJECTORIES, total)).astype(int)
 
-    def flat(x: np.ndarray) -> np.ndarray:
+    def flat(x: Any) -> np.ndarray:
         return x.reshape(total, -1)[picks][:, :n]
 
     curve, mean, var = flat(summary.curve), flat(summary.latent), flat(summary.latent_var)
@@ -221,8 +223,7 @@ def _attributes(
     mass_note: str,
 ) -> dict[str, Any]:
     settings = {
-        name: {"value": s.value, "provenance": s.provenance.value, "note": s.note}
-        for name, s in run.settings.items()
+        name: {"value": s.value, "provenance": s.provenance.value, "note": s.note} for name, s in run.settings.items()
     }
     return {
         "bayes_grpo_format": FORMAT,

@@ -31,9 +31,7 @@ def save_fit(fit: Fit, path: str | Path) -> None:
 def _compressed(tree: object) -> dict[str, dict[str, dict[str, object]]]:
     large = ("log_likelihood", "posterior_predictive", "trajectories")
     return {
-        f"/{group}": {
-            name: {"compression": "gzip", "compression_opts": 4} for name in tree[group].dataset.data_vars
-        }  # type: ignore[index]
+        f"/{group}": {name: {"compression": "gzip", "compression_opts": 4} for name in tree[group].dataset.data_vars}  # type: ignore[index]
         for group in large
     }
 
@@ -54,22 +52,16 @@ def load_fit(path: str | Path) -> Fit:
 
     where = Path(path)
     if not where.is_file():
-        raise FitFileError(
-            f"{where}: no such file; a fit is written by `bayes-grpo fit LOG --out {where.name}`"
-        )
+        raise FitFileError(f"{where}: no such file; a fit is written by `bayes-grpo fit LOG --out {where.name}`")
     try:
         with xr.open_datatree(where, engine="h5netcdf") as opened:
             tree = opened.load()
     except Exception as error:  # h5netcdf raises many kinds for files that are not NetCDF
-        raise FitFileError(
-            f"{where}: expected a NetCDF file written by bayes-grpo, found none ({error})"
-        ) from error
+        raise FitFileError(f"{where}: expected a NetCDF file written by bayes-grpo, found none ({error})") from error
     attrs = tree.attrs
     found = attrs.get("bayes_grpo_format")
     if found is None:
-        raise FitFileError(
-            f"{where}: a NetCDF file, but not a fit of bayes-grpo (no bayes_grpo_format attribute)"
-        )
+        raise FitFileError(f"{where}: a NetCDF file, but not a fit of bayes-grpo (no bayes_grpo_format attribute)")
     if int(found) != FORMAT:
         raise FitFileError(
             f"{where}: its layout is version {int(found)} (bayes-grpo {attrs.get('bayes_grpo_version')}), this "

@@ -46,7 +46,7 @@ def prior_numbers(regime: Regime, priors: dict[str, Prior]) -> PriorNumbers:
     )
 
 
-def values_of(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> dict[str, Array]:
+def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: Rows) -> dict[str, Array]:
     """Sampled parameters in their units from standardised coordinates of shape (..., p)."""
     u = prior.location + prior.scale * z
     raw = {p.name: p.transform.forward(u[..., i]) for i, p in enumerate(sampled(regime))}
@@ -82,13 +82,13 @@ class DrawSummary(NamedTuple):
         loo_var: Its variance, shape (T,).
     """
 
-    linear: Array
-    curve: Array
-    latent: Array
-    latent_var: Array
-    loo_log_density: Array
-    loo_mean: Array
-    loo_var: Array
+    linear: Array | np.ndarray
+    curve: Array | np.ndarray
+    latent: Array | np.ndarray
+    latent_var: Array | np.ndarray
+    loo_log_density: Array | np.ndarray
+    loo_mean: Array | np.ndarray
+    loo_var: Array | np.ndarray
 
 
 def summarise_draw(regime: Regime, key: Array, z: Array, prior: PriorNumbers, rows: Rows) -> DrawSummary:

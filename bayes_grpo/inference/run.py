@@ -97,9 +97,7 @@ def fit(
     tell("summarising")
     result = build_fit(run, law, table, resolved, draws, chain, summary, convergence, settings, seed)
     if not convergence.passed:
-        warnings.warn(
-            f"{run.source}, regime {law.name}: {convergence.sentence}", ConvergenceWarning, stacklevel=2
-        )
+        warnings.warn(f"{run.source}, regime {law.name}: {convergence.sentence}", ConvergenceWarning, stacklevel=2)
     return result
 
 
@@ -136,9 +134,7 @@ def _check(settings: SamplerSettings, seed: int) -> None:
     for name, low in (("chains", 2), ("warmup", 50), ("draws", 100)):
         value = getattr(settings, name)
         if not (isinstance(value, int) and value >= low):
-            raise SettingError(
-                f"sampler setting {name}: expected an integer of at least {low}, found {value!r}"
-            )
+            raise SettingError(f"sampler setting {name}: expected an integer of at least {low}, found {value!r}")
     for name in ("target_accept", "retry_target_accept"):
         value = getattr(settings, name)
         if not 0.5 <= value < 1.0:

@@ -77,9 +77,7 @@ def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> An
 
     init_kernel, sample_kernel = hmc(potential_fn_gen=potential_of, algo="NUTS")
 
-    def run(
-        key: Array, z: Array, inverse_mass: Array, target: Array, prior: PriorNumbers, rows: Rows
-    ) -> Chain:
+    def run(key: Array, z: Array, inverse_mass: Array, target: Any, prior: PriorNumbers, rows: Rows) -> Chain:
         state = init_kernel(
             z,
             warmup,
@@ -120,9 +118,7 @@ def _scout_program(regime: Regime) -> Any:
 
 def _summary_program(regime: Regime) -> Any:
     def run(keys: Array, z: Array, prior: PriorNumbers, rows: Rows) -> DrawSummary:
-        return jax.lax.map(
-            lambda a: summarise_draw(regime, a[0], a[1], prior, rows), (keys, z), batch_size=50
-        )
+        return jax.lax.map(lambda a: summarise_draw(regime, a[0], a[1], prior, rows), (keys, z), batch_size=50)
 
     return run
 
@@ -188,9 +184,7 @@ def compile_ahead(
 
     def work() -> None:
         with jax.enable_x64(True):
-            _program(
-                _summary_program, (regime,), jax.random.split(key, total), np.zeros((total, p)), prior, rows
-            )
+            _program(_summary_program, (regime,), jax.random.split(key, total), np.zeros((total, p)), prior, rows)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()

@@ -22,7 +22,7 @@ UNITS = {
     "relaxation_time": ("step", "c/k"),
     "inertial_time": ("step", "m/c"),
     "half_gain_step": ("step", "from the start to half of the gain, on the unforced law"),
-    "rate": ("1/step", "1/τ"),
+    "relaxation_rate": ("1/step", "1/τ"),
 }
 """Units and meanings of derived quantities."""
 
@@ -84,9 +84,7 @@ class Summary:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dictionary; numbers that are not finite become None."""
         out = asdict(self)
-        out["rows"] = [
-            asdict(r) | {"posterior": r.posterior._asdict(), "prior": r.prior._asdict()} for r in self.rows
-        ]
+        out["rows"] = [asdict(r) | {"posterior": r.posterior._asdict(), "prior": r.prior._asdict()} for r in self.rows]
         out["bayes_r2"] = self.bayes_r2._asdict()
         out["convergence"] = self.convergence.to_dict()
         return _json_safe(out)
@@ -219,9 +217,7 @@ def _probabilities(fit: Fit) -> dict[str, float]:
 def _warnings(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -> tuple[str, ...]:
     out = []
     if not fit.convergence.passed:
-        out.append(
-            f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers."
-        )
+        out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
     if len(fit.step()) < 30:
         out.append(f"Only {len(fit.step())} rows: intervals lean on the priors.")
     prior = [r.name for r in rows if r.mostly_prior]
@@ -256,17 +252,17 @@ def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -
     p_growth = probabilities["growth"]
     if max(p_growth, 1 - p_growth) < 0.95:
         course = (
-            f"this log cannot tell whether the {what} is still moving (probability of growth {p_growth:.2f}); "
+            f"this log cannot tell whether the {what} is still moving (probability of growth {_p(p_growth)}); "
             f"it would settle at {_text(end)}"
         )
     else:
         verb = "grows" if p_growth > 0.5 else "falls"
-        course = f"the {what} {verb} from {start.median:.3g} towards {_text(end)}, half of the way after {_text(half)} steps"
+        course = (
+            f"the {what} {verb} from {start.median:.3g} towards {_text(end)}, half of the way after {_text(half)} steps"
+        )
     if fit.regime.name != "oscillator":
         return f"{failed}{course} ({level} intervals)."
-    return (
-        f"{failed}{course} ({level} intervals); {_damping_clause(by_name['damping_ratio'], probabilities)}."
-    )
+    return f"{failed}{course} ({level} intervals); {_damping_clause(by_name['damping_ratio'], probabilities)}."
 
 
 def _damping_clause(zeta: Row, probabilities: dict[str, float]) -> str:
@@ -274,10 +270,17 @@ def _damping_clause(zeta: Row, probabilities: dict[str, float]) -> str:
     best = max(names, key=lambda n: probabilities[n])
     p = probabilities[best]
     if best == "oscillatory" and probabilities["half_period_seen"] < 0.5:
-        return f"a slow start, but no oscillation seen (P(damping ratio < 1) = {p:.2f})"
+        return f"a slow start, but no oscillation seen (P(damping ratio < 1) = {_p(p)})"
     if zeta.mostly_prior:
-        return f"{best} with probability {p:.2f}, mostly from the prior"
-    return f"{best} with probability {p:.2f}"
+        return f"{best} with probability {_p(p)}, mostly from the prior"
+    return f"{best} with probability {_p(p)}"
+
+
+def _p(probability: float) -> str:
+    """A probability from a few thousand draws: never 0 or 1."""
+    if probability > 0.99:
+        return "> 0.99"
+    return "< 0.01" if probability < 0.01 else f"{probability:.2f}"
 
 
 def _text(i: Interval) -> str:

@@ -33,7 +33,7 @@ class Transform:
     """
 
     name: str
-    forward: Callable[[Array], Array]
+    forward: Callable[[Any], Any]
     inverse: Callable[[float], float]
     spread_unit: str
     positive: bool = False
@@ -141,9 +141,7 @@ def linear(regime: Regime) -> tuple[Parameter, ...]:
     return tuple(p for p in regime.parameters if p.linear)
 
 
-def resolve_priors(
-    regime: Regime, table: RowTable, overrides: Mapping[str, Any] | None = None
-) -> dict[str, Prior]:
+def resolve_priors(regime: Regime, table: RowTable, overrides: Mapping[str, Any] | None = None) -> dict[str, Prior]:
     """Default priors of a regime for a log, with the user's overrides in their place.
 
     Args:

@@ -88,4 +88,4 @@ class Exponential:
     def derived(self, values: Mapping[str, Any], mass: float) -> dict[str, Any]:
         """Rate and half-gain step of each draw."""
         tau = np.asarray(values["relaxation_time"])
-        return {"rate": 1.0 / tau, "half_gain_step": np.log(2.0) * tau}
+        return {"relaxation_rate": 1.0 / tau, "half_gain_step": np.log(2.0) * tau}

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.oscillator import OscillatorStep, oscillator_step
-from bayes_grpo.dynamics.state_space import Matrix, StateSpace, Vector
+from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector
 from bayes_grpo.regimes.base import POSITIVE, SIGNED, Parameter, Prior
 from bayes_grpo.regimes.common import (
     LEVELS,
@@ -125,7 +125,7 @@ class Oscillator:
             }
 
 
-def _row(a: Array, b: Array, diffusion: Array, rows: Rows) -> tuple[Matrix, Matrix, Vector, Vector, Array]:
+def _row(a: Array, b: Array, diffusion: Array, rows: Rows) -> tuple[Matrix, Matrix, Vector, Vector, Entry]:
     """Transition, noise and observation of a row: free over its gap, averaged over its window."""
     if rows.window is None:
         step = oscillator_step(a, b, jnp.asarray(0.0 if rows.gap is None else rows.gap))
@@ -149,10 +149,7 @@ def _row(a: Array, b: Array, diffusion: Array, rows: Rows) -> tuple[Matrix, Matr
     f = ((step.xx, step.xv), (step.vx, step.vv))
     carried = (gx * hx + gxv * hv, gxv * hx + gv * hv)
     both = tuple(
-        tuple(
-            f[i][0] * (gx * f[j][0] + gxv * f[j][1]) + f[i][1] * (gxv * f[j][0] + gv * f[j][1])
-            for j in range(2)
-        )
+        tuple(f[i][0] * (gx * f[j][0] + gxv * f[j][1]) + f[i][1] * (gxv * f[j][0] + gv * f[j][1]) for j in range(2))
         for i in range(2)
     )
     transition = (

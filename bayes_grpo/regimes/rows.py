@@ -140,9 +140,7 @@ def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
     if signal == "eval" and not run.has_eval:
         raise FitError(f"{run.source}: no held-out reward in this log; fit its train reward: --signal reward")
     if signal == "reward" and not run.has_reward:
-        hint = (
-            "fit its held-out reward: --signal eval" if run.has_eval else "name its column: --reward-column"
-        )
+        hint = "fit its held-out reward: --signal eval" if run.has_eval else "name its column: --reward-column"
         raise FitError(f"{run.source}: no train reward in this log; {hint}")
     if signal != "auto":
         return {"reward": "reward", "eval": "eval_reward"}[signal], ""
@@ -195,7 +193,7 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
         window=window,
         start=start,
         rate=rate,
-        weight=np.ones(len(y)),
+        weight=_weight(window),
         reference_rate=reference,
         from_rest=start <= 2.0 * float(np.median(np.diff(step))),
         notes=tuple(notes),
@@ -203,6 +201,12 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
     if len(y) > max_rows:
         table = _blocked(table, -(-len(y) // max_rows))
     return table
+
+
+def _weight(window: np.ndarray) -> np.ndarray:
+    """Completions of each row over the typical number: as many as its window has steps."""
+    typical = float(np.median(window))
+    return window / typical if typical > 0 and np.all(window > 0) else np.ones(len(window))
 
 
 def _learning_rate(run: Run, step: np.ndarray) -> tuple[np.ndarray, float]:

@@ -81,9 +81,7 @@ def _plot_curve(axes: Axes, fit: Fit, level: float) -> None:
 
     predicted = fit.data["posterior_predictive"].dataset["y"].to_numpy()
     constant = fit.data["constant_data"].dataset
-    axes.fill_between(
-        step, *band(predicted), color=PRIOR, alpha=0.25, lw=0, label=f"logged rows, {level:.0%}"
-    )
+    axes.fill_between(step, *band(predicted), color=PRIOR, alpha=0.25, lw=0, label=f"logged rows, {level:.0%}")
     axes.fill_between(step, *band(fit.trajectories("latent")), color=LATENT, alpha=0.2, lw=0)
     axes.plot(step, constant["latent_mean"], color=LATENT, lw=1.2, label=f"latent reward, {level:.0%}")
     axes.fill_between(step, *band(fit.trajectories("curve")), color=LAW, alpha=0.2, lw=0)
@@ -105,10 +103,11 @@ def _plot_density(axes: Axes, fit: Fit, name: str, level: float) -> None:
     posterior = fit.draws(name).ravel()
     prior = fit.data["prior"].dataset[name].to_numpy().ravel()
     posterior, prior = posterior[np.isfinite(posterior)], prior[np.isfinite(prior)]
-    logarithmic = bool(np.all(posterior > 0)) and name != "fixed_point"
+    logarithmic = bool(np.mean(posterior > 0) > 0.95) and name != "fixed_point"
     low, high = np.quantile(posterior, [0.002, 0.998])
     if logarithmic:
-        prior = prior[prior > 0]
+        # A few unstable draws have no place on a logarithmic axis; they still count in the densities' height.
+        low, high = np.quantile(posterior[posterior > 0], [0.002, 0.998])
         low, high = low / 1.5, high * 1.5
         bins = np.geomspace(low, high, 60)
         axes.set_xscale("log")

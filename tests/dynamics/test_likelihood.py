@@ -80,7 +80,14 @@ def dense(zeta: float, omega: float, kind: str) -> tuple[np.ndarray, np.ndarray,
     rows, step, window, rate, start = make_rows(kind)
     diffusion = 2 * 0.03**2 * omega**3 * np.sqrt(1 + 4 * zeta**2)
     mean, cov = oscillator_moments(
-        2 * zeta * omega, omega**2, diffusion, step, window, rate, start, (LEVELS["fixed_point"], LEVELS["initial_reward"])
+        2 * zeta * omega,
+        omega**2,
+        diffusion,
+        step,
+        window,
+        rate,
+        start,
+        (LEVELS["fixed_point"], LEVELS["initial_reward"]),
     )
     weight = np.ones(len(step)) if rows.weight is None else np.asarray(rows.weight)
     return np.asarray(rows.y), mean, cov + np.diag(0.05**2 / weight)
@@ -132,7 +139,9 @@ def test_smoother_and_leave_one_out_equal_dense_conditionals(zeta, kind):
     latent = cov - np.diag(0.05**2 / weight)
     cross = latent[:, present]
     np.testing.assert_allclose(smoothed.latent_mean, mean + cross @ pull, rtol=1e-8)
-    np.testing.assert_allclose(smoothed.latent_var, np.diag(latent - cross @ precision @ cross.T), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(
+        smoothed.latent_var, np.diag(latent - cross @ precision @ cross.T), rtol=1e-6, atol=1e-12
+    )
 
 
 @lru_cache
@@ -224,13 +233,20 @@ def test_oscillator_tends_to_exponential():
 
 def test_blocks_of_rows_are_windows():
     """Averaging neighbouring rows must be the same law seen through longer windows."""
-    rows, step, window, rate, start = make_rows("plain")
+    _, step, window, rate, start = make_rows("plain")
     mean, cov = oscillator_moments(
         0.1, 0.0025, 1e-6, step, window, rate, start, (LEVELS["fixed_point"], LEVELS["initial_reward"])
     )
     pool = np.kron(np.eye(len(step) // 4), np.full((1, 4), 0.25))
     coarse_mean, coarse_cov = oscillator_moments(
-        0.1, 0.0025, 1e-6, step[3::4], np.full(10, 4.0), rate[3::4], start, (LEVELS["fixed_point"], LEVELS["initial_reward"])
+        0.1,
+        0.0025,
+        1e-6,
+        step[3::4],
+        np.full(10, 4.0),
+        rate[3::4],
+        start,
+        (LEVELS["fixed_point"], LEVELS["initial_reward"]),
     )
     np.testing.assert_allclose(pool @ mean, coarse_mean, rtol=1e-12)
     np.testing.assert_allclose(pool @ cov @ pool.T, coarse_cov, rtol=1e-10)
