@@ -25,9 +25,7 @@ def written_whole(path: str | Path) -> Iterator[Path]:
     if target.is_dir():
         raise OutputError(f"{target}: expected a file to write, found a directory; give a file name")
     try:
-        handle, name = tempfile.mkstemp(
-            prefix=f".{target.stem[:40]}.", suffix=target.suffix, dir=target.parent
-        )
+        handle, name = tempfile.mkstemp(prefix=f".{target.stem[:40]}.", suffix=target.suffix, dir=target.parent)
         os.close(handle)
     except OSError as error:
         raise OutputError(f"{target}: cannot write there ({error.strerror}); choose another place") from error
@@ -37,9 +35,7 @@ def written_whole(path: str | Path) -> Iterator[Path]:
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(target)
     except OSError as error:
-        raise OutputError(
-            f"{target}: cannot write there ({error.strerror or error}); choose another place"
-        ) from error
+        raise OutputError(f"{target}: cannot write there ({error.strerror or error}); choose another place") from error
     finally:
         temporary.unlink(missing_ok=True)
 

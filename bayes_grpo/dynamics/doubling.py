@@ -67,9 +67,7 @@ def differentiable(moments: Callable[..., tuple[Array, ...]]) -> Callable[..., t
     return wrapped
 
 
-def _with_step(
-    moments: Callable[..., tuple[Array, ...]], t: Array, *coefficients: Array
-) -> tuple[Array, ...]:
+def _with_step(moments: Callable[..., tuple[Array, ...]], t: Array, *coefficients: Array) -> tuple[Array, ...]:
     return moments(*coefficients, t)
 
 

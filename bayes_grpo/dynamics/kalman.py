@@ -59,9 +59,7 @@ def _split(tree: Any) -> tuple[list[Array], Any]:
 
     def join(row: list[Array]) -> Any:
         values = iter(row)
-        return jax.tree.unflatten(
-            treedef, [next(values) if getattr(leaf, "ndim", 0) == 1 else leaf for leaf in leaves]
-        )
+        return jax.tree.unflatten(treedef, [next(values) if getattr(leaf, "ndim", 0) == 1 else leaf for leaf in leaves])
 
     return varying, join
 
@@ -83,8 +81,7 @@ def _advance(space: StateSpace, mean: Vector, cov: Matrix, y: Array) -> tuple[Ve
     n = len(mean)
     cov = tuple(
         tuple(
-            plus(plus(spread[i][j], space.noise_cov[i][j]), -times(cross[min(i, j)], gain[max(i, j)]))
-            for j in range(n)
+            plus(plus(spread[i][j], space.noise_cov[i][j]), -times(cross[min(i, j)], gain[max(i, j)])) for j in range(n)
         )
         for i in range(n)
     )

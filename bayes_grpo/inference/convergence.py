@@ -96,7 +96,7 @@ def check_convergence(
     Returns:
         The checks and the verdict.
     """
-    from arviz_stats.base import array_stats  # seconds of import
+    from arviz_stats.base.array import array_stats  # seconds of import
 
     stats: Any = array_stats  # its methods are typed for every shape of answer
 

@@ -1,0 +1,314 @@
+"""Tells before a run whether its settings are stable, and what group size buys.
+
+Three verdicts stand side by side, because "lag" means three things: the published rule (arXiv 2606.30789),
+and the exact thresholds of constant delay and of hold (see `bayes_grpo.dynamics.reduction`). A margin is the
+threshold over the run's gain g = η K; above 1 is stable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayes_grpo.dynamics.reduction import (
+    MomentumConvention,
+    critical_gain,
+    effective_learning_rate,
+    group_drift_factor,
+    onset_of_oscillation,
+    published_threshold,
+    usable_group_share,
+)
+from bayes_grpo.errors import SettingError
+
+CurvatureSource = Literal["low_lag_run", "independent", "prior", "same_run"]
+GROUP_SIZES = (2, 4, 8, 16, 32, 64)
+INTERVAL_LEVEL = 0.9
+
+_SOURCES = {
+    "low_lag_run": "the curvature comes from a run with little lag",
+    "independent": "the curvature was measured independently of any reward curve",
+    "prior": "the curvature is a prior guess, not a measurement",
+    "same_run": "the curvature comes from the reward curve of this very run",
+}
+
+
+class Interval(NamedTuple):
+    """Median and equal-tailed interval; all three equal when there is no uncertainty."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Stability under one lag model.
+
+    Attributes:
+        lag_model: "rule", "delay" or "hold".
+        threshold: Largest stable gain g = η K.
+        margin: Threshold over gain, above 1 is stable.
+        probability_stable: Share of the curvature's draws that are stable; 0 or 1 for a single curvature.
+    """
+
+    lag_model: Literal["rule", "delay", "hold"]
+    threshold: float
+    margin: Interval
+    probability_stable: float
+
+
+@dataclass(frozen=True)
+class StabilityReport:
+    """Stability of planned settings.
+
+    Attributes:
+        gain: g = η K with the momentum convention's factor.
+        momentum: μ or β.
+        convention: "heavy_ball" or "ema".
+        refresh_interval: K_ref in optimizer steps.
+        lag_exposure: Share of the gradient that is late.
+        onset: Gain above which a lag-free run oscillates.
+        rule: Verdict of the published rule.
+        delay: Exact verdict for gradients always K_ref steps old.
+        hold: Exact verdict for a sampling policy frozen for K_ref steps.
+        source: Where the curvature comes from.
+        circular: Whether the verdict holds by construction and so says nothing.
+        level: Probability of the intervals.
+        n_draws: Number of curvature draws; 1 for a single value.
+    """
+
+    gain: Interval
+    momentum: float
+    convention: MomentumConvention
+    refresh_interval: float
+    lag_exposure: float
+    onset: float
+    rule: Verdict
+    delay: Verdict
+    hold: Verdict
+    source: CurvatureSource
+    circular: bool
+    level: float
+    n_draws: int
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words, with its lag models, momentum convention and source of curvature."""
+        verdicts = "; ".join(
+            f"{words} {_judge(verdict)} (margin {_show(verdict.margin, self)})"
+            for words, verdict in (
+                ("by the published rule", self.rule),
+                ("with gradients always K_ref steps old", self.delay),
+                ("with a sampling policy held for K_ref steps", self.hold),
+            )
+        )
+        convention = "heavy-ball" if self.convention == "heavy_ball" else "EMA (Adam)"
+        text = (
+            f"{convention} momentum {self.momentum:g}, K_ref {self.refresh_interval:g}, "
+            f"lag exposure {self.lag_exposure:g}: {verdicts}. Here {_SOURCES[self.source]}."
+        )
+        if self.circular:
+            text += (
+                " This verdict is circular: a curvature fitted to a lagged curve meets the rule whatever it is."
+                " Use a low-lag run, an independent measurement or a prior."
+            )
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready content, the sentence included; None where the rule sets no limit (no lag exposure)."""
+        content = asdict(self)
+        content["gain"] = self.gain._asdict()
+        for name in ("rule", "delay", "hold"):
+            verdict: Verdict = getattr(self, name)
+            content[name]["threshold"] = _finite(verdict.threshold)
+            content[name]["margin"] = {key: _finite(x) for key, x in verdict.margin._asdict().items()}
+        return content | {"sentence": self.sentence}
+
+
+def stability(
+    learning_rate: float,
+    momentum: float,
+    convention: MomentumConvention,
+    refresh_interval: float,
+    *,
+    curvature: ArrayLike | None = None,
+    learning_time: ArrayLike | None = None,
+    lag_exposure: float = 1.0,
+    source: CurvatureSource = "independent",
+    level: float = INTERVAL_LEVEL,
+) -> StabilityReport:
+    """Margins of planned settings by the rule and by the exact maps.
+
+    Args:
+        learning_rate: Peak η of the planned run.
+        momentum: μ or Adam's β₁, in [0, 1).
+        convention: "heavy_ball" or "ema" (Adam).
+        refresh_interval: K_ref in optimizer steps, at least 1. The exact maps round a fraction up.
+        curvature: K per unit learning rate and step (Adam: in preconditioned units), a value or posterior
+            draws.
+        learning_time: Instead of a curvature, the e-fold learning time τ of a low-lag run at this learning
+            rate, in optimizer steps. Taken as g = (1 − μ)/τ, which overstates the gain of runs that learn
+            within a few 1/(1 − μ) steps, so that the margin errs on the careful side and the rule reads K_ref
+            < τ.
+        lag_exposure: Share of the gradient that is late, in [0, 1]; below 1 with importance ratios.
+        source: Where the curvature comes from; "same_run" with K_ref > 1 is circular.
+        level: Probability of the equal-tailed intervals.
+
+    Returns:
+        The report.
+
+    Raises:
+        SettingError: A setting is out of range, or not exactly one of curvature and learning time is given.
+    """
+    if source not in get_args(CurvatureSource):
+        raise SettingError(f"source: expected one of {', '.join(_SOURCES)}, found {source!r}")
+    if not 0.0 < level < 1.0:
+        raise SettingError(f"level: expected a probability strictly between 0 and 1, found {level!r}")
+    if not (learning_rate > 0 and math.isfinite(learning_rate)):
+        raise SettingError(f"learning rate: expected a positive number, found {learning_rate!r}")
+    threshold = float(published_threshold(momentum, refresh_interval))
+    steps = math.ceil(refresh_interval)
+    gain = _gains(learning_rate, momentum, convention, curvature, learning_time)
+    # The rule's lag is the exposed share of K_ref; without exposure nothing is late and it sets no limit.
+    rule = threshold / lag_exposure if lag_exposure > 0 else math.inf
+    thresholds: tuple[tuple[Literal["rule", "delay", "hold"], float], ...] = (
+        ("rule", rule),
+        ("delay", critical_gain(float(momentum), steps, "delay", float(lag_exposure))),
+        ("hold", critical_gain(float(momentum), steps, "hold", float(lag_exposure))),
+    )
+    verdicts = {
+        name: Verdict(name, value, _interval(value / gain, level), float(np.mean(gain < value)))
+        for name, value in thresholds
+    }
+    return StabilityReport(
+        gain=_interval(gain, level),
+        momentum=float(momentum),
+        convention=convention,
+        refresh_interval=float(refresh_interval),
+        lag_exposure=float(lag_exposure),
+        onset=float(onset_of_oscillation(momentum)),
+        **verdicts,
+        source=source,
+        circular=source == "same_run" and refresh_interval > 1,
+        level=float(level),
+        n_draws=gain.size,
+    )
+
+
+@dataclass(frozen=True)
+class GroupSizePlan:
+    """What one group size buys at a fixed number of prompts a step.
+
+    Attributes:
+        group_size: G.
+        fluctuation: Stationary standard deviation of the reward relative to the reference group size,
+            √(G_ref/G) to leading order.
+        row_sd: Sampling standard deviation of one step's logged reward within prompts, reward.
+        usable_share: Share of groups with any spread.
+        drift_factor: Speed of learning relative to G → ∞ under std-normalised advantages.
+    """
+
+    group_size: int
+    fluctuation: float
+    row_sd: float
+    usable_share: float
+    drift_factor: float
+
+    def to_dict(self) -> dict[str, float]:
+        """JSON-ready content."""
+        return asdict(self)
+
+
+def plan_group_sizes(
+    success_rate: ArrayLike,
+    prompts_per_step: int,
+    reference_group_size: int = 8,
+    group_sizes: Sequence[int] = GROUP_SIZES,
+    ddof: Literal[0, 1] = 1,
+) -> tuple[GroupSizePlan, ...]:
+    """Fluctuation, usable groups and slowed drift of each group size.
+
+    Args:
+        success_rate: Success rate of the prompts: one value, or draws from their difficulty distribution, in
+            [0, 1].
+        prompts_per_step: B.
+        reference_group_size: Group size whose fluctuation counts as 1.
+        group_sizes: Sizes to plan for.
+        ddof: Of the trainer's group standard deviation (1 in TRL and PyTorch).
+
+    Returns:
+        One plan a group size.
+
+    Raises:
+        SettingError: A group size below 2, a success rate outside [0, 1], no prompts, or no prompt that can
+            be learned from.
+    """
+    p = np.atleast_1d(np.asarray(success_rate, dtype=np.float64))
+    if prompts_per_step < 1 or reference_group_size < 2:
+        raise SettingError(
+            "plan_group_sizes: expected prompts_per_step >= 1 and reference_group_size >= 2, found "
+            f"{prompts_per_step!r} and {reference_group_size!r}"
+        )
+    usable = {size: usable_group_share(p, size) for size in group_sizes}
+    inner = p[(p > 0) & (p < 1)]
+    if inner.size == 0:
+        raise SettingError("plan_group_sizes: every success rate is 0 or 1, so no group has anything to learn from")
+    weight = np.sqrt(inner * (1.0 - inner))
+    variance = float(np.mean(p * (1.0 - p)))
+    return tuple(
+        GroupSizePlan(
+            group_size=int(size),
+            fluctuation=math.sqrt(reference_group_size / size),
+            row_sd=math.sqrt(variance / (prompts_per_step * size)),
+            usable_share=usable[size],
+            drift_factor=float(np.average(group_drift_factor(inner, size, ddof), weights=weight)),
+        )
+        for size in group_sizes
+    )
+
+
+def _gains(
+    learning_rate: float,
+    momentum: float,
+    convention: MomentumConvention,
+    curvature: ArrayLike | None,
+    learning_time: ArrayLike | None,
+) -> np.ndarray:
+    """Draws of g = η K, shape (draws,)."""
+    if (curvature is None) == (learning_time is None):
+        raise SettingError("stability: expected exactly one of curvature and learning_time")
+    name, given = ("curvature", curvature) if learning_time is None else ("learning time", learning_time)
+    values = np.atleast_1d(np.asarray(given, dtype=np.float64)).ravel()
+    if values.size == 0 or not (np.isfinite(values) & (values > 0)).all():
+        raise SettingError(f"{name}: expected positive numbers, found {given!r}")
+    rate = effective_learning_rate(learning_rate, momentum, convention)
+    return rate * values if learning_time is None else (1.0 - momentum) / values
+
+
+def _interval(values: np.ndarray, level: float) -> Interval:
+    if np.isinf(values).all():
+        return Interval(math.inf, math.inf, math.inf)
+    low, median, high = np.quantile(values, [0.5 - level / 2, 0.5, 0.5 + level / 2])
+    return Interval(float(median), float(low), float(high))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _judge(verdict: Verdict) -> str:
+    if verdict.probability_stable in (0.0, 1.0):
+        return "stable" if verdict.probability_stable else "unstable"
+    return f"stable with probability {verdict.probability_stable:.2f}"
+
+
+def _show(interval: Interval, report: StabilityReport) -> str:
+    if report.n_draws == 1:
+        return f"{interval.median:.3g}"
+    return f"{interval.median:.3g}, {report.level:.0%} interval {interval.low:.3g} to {interval.high:.3g}"

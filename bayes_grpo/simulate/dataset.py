@@ -1,0 +1,97 @@
+"""Writes simulated runs as a directory of logs that any reader of trainer logs takes.
+
+out/
+  run-000/
+    trainer_state.json   what a trainer would have logged
+    bayes_grpo.toml      the settings a trainer would have had
+    truth.json           what only the simulator knows
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bayes_grpo.errors import OutputError, SettingError
+from bayes_grpo.simulate.scenarios import SimulatedRun
+from bayes_grpo.simulate.trainer_log import trainer_state, write_json
+
+
+def write_runs(runs: Sequence[SimulatedRun], out_dir: str | os.PathLike[str], logging_steps: int = 1) -> list[Path]:
+    """Writes runs into a new directory, all of them or none.
+
+    Everything is built in a temporary directory beside the target and then renamed, so that an interruption
+    leaves nothing half done, and an existing directory with content is never touched.
+
+    Args:
+        runs: What to write, at least one run.
+        out_dir: A directory that does not exist or is empty.
+        logging_steps: Optimizer steps averaged into one logged row.
+
+    Returns:
+        The directory of each run, in order.
+
+    Raises:
+        SettingError: No runs.
+        OutputError: The target holds something, is not a directory, or cannot be written.
+    """
+    if not runs:
+        raise SettingError("write_runs: expected at least one run, found none")
+    target = Path(out_dir)
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise OutputError(f"{target}: expected a new or empty directory, found a file or link; nothing written")
+    try:
+        if target.is_dir() and any(target.iterdir()):
+            raise OutputError(
+                f"{target}: expected a new or empty directory, found one with content; nothing written. "
+                "Name another directory, or remove this one first"
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"))
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror}); nothing written") from error
+    try:
+        names = [f"run-{number:03d}" for number in range(len(runs))]
+        for name, run in zip(names, runs, strict=True):
+            _write_run(building / name, run, logging_steps)
+        # mkdtemp makes the directory private; the result is as readable as any other new directory.
+        building.chmod(0o755)
+        os.replace(building, target)
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror}); nothing written") from error
+    finally:
+        # After a successful rename there is nothing left under the temporary name.
+        shutil.rmtree(building, ignore_errors=True)
+    return [target / name for name in names]
+
+
+def _write_run(directory: Path, run: SimulatedRun, logging_steps: int) -> None:
+    directory.mkdir()
+    n_prompts = run.environment.train.reference_logit.shape[0]
+    log = trainer_state(run.trajectory, run.structure, n_prompts, logging_steps)
+    write_json(directory / "trainer_state.json", log)
+    settings = run.settings | {"logging_window": logging_steps}
+    (directory / "bayes_grpo.toml").write_text(_toml_table("settings", settings), encoding="utf-8")
+    truth: dict[str, Any] = {
+        "scenario": run.scenario,
+        "index": run.index,
+        "seed": run.seed,
+        **run.truth.to_dict(),
+        "structure": dict(vars(run.structure)),
+        "numbers": {name: float(value) for name, value in run.numbers._asdict().items()},
+        "true_reward": run.trajectory.true_reward.tolist(),
+        "gold_reward": run.trajectory.gold_reward.tolist(),
+        "eval_step": run.trajectory.eval_step.tolist(),
+        "true_eval_reward": run.trajectory.true_eval_reward.tolist(),
+    }
+    write_json(directory / "truth.json", truth)
+
+
+def _toml_table(name: str, values: dict[str, Any]) -> str:
+    """A flat TOML table of numbers and plain strings."""
+    lines = [f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in values.items()]
+    return "\n".join([f"[{name}]", *lines, ""])

@@ -1,0 +1,149 @@
+"""A simulated run in the shape of TRL's `trainer_state.json`, so that any reader of logs can read it."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.errors import SettingError
+from bayes_grpo.simulate.settings import Structure
+from bayes_grpo.simulate.training import Trajectory
+
+_MEANS = {
+    # column of a Trajectory: key in TRL's log; averaged over the logging window
+    "loss": "loss",
+    "reward": "reward",
+    "reward_std": "reward_std",
+    "frac_reward_zero_std": "frac_reward_zero_std",
+    "entropy": "entropy",
+    "kl": "kl",
+    "clip_ratio": "clip_ratio/region_mean",
+}
+_LAST = {"grad_norm": "grad_norm", "learning_rate": "learning_rate"}
+_SIMULATED_SECONDS_PER_STEP = 1.0
+
+
+def trainer_state(
+    trajectory: Trajectory, structure: Structure, n_prompts: int, logging_steps: int = 1
+) -> dict[str, Any]:
+    """The content of a `trainer_state.json`.
+
+    As in TRL, a row is the mean over its logging window, except for ``grad_norm`` and ``learning_rate``,
+    which are the window's last; evaluations are rows of their own, and the last row sums up the training. Run
+    times are nominal (one second a step), so that the same seed gives the same bytes.
+
+    Args:
+        trajectory: One run (no leading axis).
+        structure: Its static settings.
+        n_prompts: Training prompts, which make an epoch.
+        logging_steps: Steps averaged into a row.
+
+    Returns:
+        A JSON-ready dictionary.
+
+    Raises:
+        SettingError: ``logging_steps`` is not a positive integer, or the trajectory is a batch.
+    """
+    if logging_steps < 1 or logging_steps != int(logging_steps):
+        raise SettingError(f"logging_steps: expected a whole number of at least 1, found {logging_steps!r}")
+    if np.ndim(trajectory.reward) != 1:
+        raise SettingError(f"trainer_state: expected one run, found shape {np.shape(trajectory.reward)}; take one")
+    n_steps = structure.n_steps
+    per_epoch = max(n_prompts / structure.prompts_per_step, 1e-9)
+
+    def epoch(step: int) -> float:
+        return _short(step / per_epoch)
+
+    evaluations = dict(
+        zip(
+            np.asarray(trajectory.eval_step).tolist(),
+            np.asarray(trajectory.eval_reward).tolist(),
+            strict=True,
+        )
+    )
+    history: list[dict[str, Any]] = []
+    for step in range(1, n_steps + 1):
+        if step % logging_steps == 0:
+            window = slice(step - logging_steps, step)
+            row = {key: _short(np.mean(getattr(trajectory, name)[window])) for name, key in _MEANS.items()}
+            row |= {key: _short(getattr(trajectory, name)[step - 1]) for name, key in _LAST.items()}
+            history.append(row | {"epoch": epoch(step), "step": step})
+        if step in evaluations:
+            reward = evaluations[step]
+            row = {
+                "eval_loss": 0.0,
+                "eval_reward": _short(reward),
+                "eval_reward_std": _short(np.sqrt(reward * (1.0 - reward))),
+                "eval_runtime": _SIMULATED_SECONDS_PER_STEP,
+            }
+            history.append(row | {"epoch": epoch(step), "step": step})
+    runtime = n_steps * _SIMULATED_SECONDS_PER_STEP
+    completions = n_steps * structure.prompts_per_step * structure.group_size
+    history.append(
+        {
+            "train_runtime": runtime,
+            "train_samples_per_second": _short(completions / runtime),
+            "train_steps_per_second": _short(n_steps / runtime),
+            "total_flos": 0.0,
+            "train_loss": _short(np.mean(trajectory.loss)),
+            "epoch": epoch(n_steps),
+            "step": n_steps,
+        }
+    )
+    return {
+        "best_global_step": None,
+        "best_metric": None,
+        "best_model_checkpoint": None,
+        "epoch": epoch(n_steps),
+        "eval_steps": structure.eval_every or n_steps,
+        "global_step": n_steps,
+        "is_hyper_param_search": False,
+        "is_local_process_zero": True,
+        "is_world_process_zero": True,
+        "log_history": history,
+        "logging_steps": int(logging_steps),
+        "max_steps": n_steps,
+        "num_input_tokens_seen": 0,
+        "num_train_epochs": int(np.ceil(n_steps / per_epoch)),
+        "save_steps": n_steps,
+        "stateful_callbacks": {},
+        "total_flos": 0.0,
+        "train_batch_size": structure.prompts_per_step * structure.group_size,
+        "trial_name": None,
+        "trial_params": None,
+    }
+
+
+def write_json(path: str | os.PathLike[str], content: Any) -> Path:
+    """Writes JSON so that the file is either whole or untouched: a temporary file beside it, then a rename.
+
+    Args:
+        path: Where to write; an existing file is replaced.
+        content: JSON-ready.
+
+    Returns:
+        The path written.
+    """
+    target = Path(path)
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        # mkstemp makes the file private; a log is as readable as any other new file.
+        os.chmod(name, 0o644)
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def _short(value: Any) -> float:
+    """A float of at most seven significant digits, as float32 carries."""
+    return float(f"{float(value):.7g}")

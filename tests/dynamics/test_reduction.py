@@ -1,0 +1,193 @@
+"""The reduction against published tables, direct iteration and independent numerics."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_discrete_lyapunov
+
+from bayes_grpo.dynamics import reduction
+from bayes_grpo.errors import SettingError
+
+# Critical gain in units of the published rule, for K_ref 1, 2, 8, 32.
+THRESHOLDS = {
+    (0.0, "delay"): (1.000, 1.236, 1.476, 1.546),
+    (0.0, "hold"): (2.000, 2.000, 2.000, 2.000),
+    (0.5, "delay"): (1.000, 1.123, 1.361, 1.504),
+    (0.5, "hold"): (6.000, 5.000, 2.660, 2.133),
+    (0.9, "delay"): (1.000, 1.025, 1.115, 1.300),
+    (0.9, "hold"): (38.0, 4.222, 2.709, 4.070),
+}
+
+
+def iterate(gain, mu, interval, model, exposure, n_steps):
+    """The recurrence itself, step by step, without any matrix."""
+    x = [1.0, 1.0]
+    for t in range(n_steps):
+        age = t % interval if model == "hold" else interval
+        late = x[max(len(x) - 1 - age, 0)]
+        x.append(x[-1] + mu * (x[-1] - x[-2]) - gain * (exposure * late + (1 - exposure) * x[-1]))
+    return np.array(x)
+
+
+@pytest.mark.parametrize(("case", "expected"), THRESHOLDS.items())
+def test_critical_gain_reproduces_the_table(case, expected):
+    mu, model = case
+    found = [reduction.critical_gain(mu, s, model) * s / (1 - mu) for s in (1, 2, 8, 32)]
+    np.testing.assert_allclose(found, expected, rtol=6e-4)
+
+
+@pytest.mark.parametrize("exposure", [1.0, 0.4])
+@pytest.mark.parametrize("model", ["hold", "delay"])
+@pytest.mark.parametrize(("mu", "interval"), [(0.0, 3), (0.5, 1), (0.8, 6)])
+def test_the_recurrence_decays_below_and_grows_above_the_critical_gain(mu, interval, model, exposure):
+    critical = reduction.critical_gain(mu, interval, model, exposure)
+    below = np.abs(iterate(0.97 * critical, mu, interval, model, exposure, 3000))
+    above = np.abs(iterate(1.03 * critical, mu, interval, model, exposure, 3000))
+    assert below[-200:].max() < 0.1 * below[:200].max()
+    assert above[-200:].max() > 10 * above[:200].max()
+
+
+@pytest.mark.parametrize("model", ["hold", "delay"])
+def test_spectral_radius_is_the_growth_of_the_recurrence(model):
+    gain = 1.3 * reduction.critical_gain(0.6, 4, model)
+    x = np.abs(iterate(gain, 0.6, 4, model, 1.0, 2000))
+    measured = (x[-100:].max() / x[-1100:-1000].max()) ** (1 / 1000)
+    assert measured == pytest.approx(reduction.spectral_radius(gain, 0.6, 4, model), rel=1e-3)
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("interval", [1, 2, 5, 16])
+def test_the_rule_is_never_optimistic_and_exact_for_a_delay_of_one(mu, interval):
+    rule = float(reduction.published_threshold(mu, interval))
+    delay = reduction.critical_gain(mu, interval, "delay")
+    assert delay >= rule * (1 - 1e-9)
+    assert reduction.critical_gain(mu, interval, "hold") > 1.9 * rule
+    if interval == 1:
+        assert delay == pytest.approx(rule, rel=1e-9)
+
+
+@pytest.mark.parametrize("model", ["hold", "delay"])
+def test_without_exposure_the_lag_does_not_matter(model):
+    assert reduction.critical_gain(0.7, 9, model, 0.0) == pytest.approx(2 * 1.7, rel=1e-9)
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.5, 0.9])
+def test_modes_turn_complex_at_the_onset(mu):
+    onset = float(reduction.onset_of_oscillation(mu))
+    below, above = (np.linalg.eigvals(reduction.hold_map(onset * f, mu, 1)) for f in (0.999, 1.001))
+    assert np.abs(np.imag(below)).max() < 1e-12
+    assert np.abs(np.imag(above)).max() > 1e-6
+
+
+def test_continuum_mass_puts_the_onset_where_the_discrete_map_has_it():
+    mu = 0.9
+    m = reduction.oscillator_coefficients(1.0, 1e-3, mu).mass
+    # c² = 4 m k with c = 1 − μ.
+    assert (1 - mu) ** 2 / (4 * m) == pytest.approx(2.632e-3, rel=1e-3)
+    assert float(reduction.onset_of_oscillation(mu)) == pytest.approx(2.633e-3, rel=2e-4)
+
+
+def test_coefficients_in_closed_form_and_the_ema_convention():
+    m, c, k = reduction.oscillator_coefficients(0.1, 0.5, 0.8, lag=2.0)
+    assert (m, c, k) == pytest.approx((0.9 + 0.1, 0.2 - 0.1, 0.05))
+    ema = reduction.oscillator_coefficients(0.1, 0.5, 0.8, lag=2.0, convention="ema")
+    assert ema == pytest.approx((0.9 + 0.02, 0.2 - 0.02, 0.01))
+    # c > 0 under EMA reads η K K_ref < 1, whatever β.
+    edge = reduction.oscillator_coefficients(0.25, 1.0, 0.63, lag=4.0, convention="ema")
+    assert edge.damping == pytest.approx(0.0, abs=1e-12)
+
+
+def test_mean_lag_of_each_model():
+    assert [reduction.mean_lag(5, model) for model in ("rule", "delay", "hold")] == [5.0, 5.0, 2.0]
+
+
+def test_stationary_variance_of_theory_and_lyapunov():
+    assert reduction.stationary_variance(1.0, 0.02, 0.9) == pytest.approx(250.0)
+    assert reduction.stationary_variance(1.0, 0.02, 0.9, exact=True) == pytest.approx(251.3, abs=0.05)
+    companion = np.array([[1 + 0.7 - 0.3, -0.7], [1.0, 0.0]])
+    covariance = solve_discrete_lyapunov(companion, np.diag([2.0, 0.0]))
+    found = reduction.stationary_variance(2.0, 0.3, 0.7, exact=True)
+    assert found == pytest.approx(covariance[0, 0], rel=1e-9)
+
+
+def test_stationary_variance_diverges_at_the_threshold():
+    threshold = float(reduction.published_threshold(0.9, 4))
+    near, at = reduction.stationary_variance(1.0, np.array([0.999, 1.0]) * threshold, 0.9, lag=4.0)
+    assert near > 100 * reduction.stationary_variance(1.0, 0.5 * threshold, 0.9, lag=4.0)
+    assert np.isinf(at)
+
+
+def test_update_noise_falls_with_completions():
+    assert reduction.update_noise_variance(0.1, 4.0, 16, 8) == pytest.approx(0.01 * 4 / 128)
+
+
+@pytest.mark.parametrize(
+    ("p", "size", "population", "sample"),
+    [
+        (0.5, 4, 0.808, 0.700),
+        (0.5, 16, 0.967, 0.936),
+        (0.3, 4, 0.749, 0.649),
+        (0.3, 16, 0.959, 0.928),
+        (0.05, 4, 0.373, 0.323),
+        (0.05, 16, 0.712, 0.689),
+    ],
+)
+def test_group_drift_factor_reproduces_the_table(p, size, population, sample):
+    assert reduction.group_drift_factor(p, size) == pytest.approx(population, abs=6e-4)
+    assert reduction.group_drift_factor(p, size, ddof=1) == pytest.approx(sample, abs=6e-4)
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_group_drift_factor_is_the_mean_over_every_group(ddof):
+    p, size = 0.37, 6
+    total = 0.0
+    for rewards in itertools.product([0.0, 1.0], repeat=size):
+        k = sum(rewards)
+        if 0 < k < size:
+            drift = np.var(rewards) / np.std(rewards, ddof=ddof)
+            total += p**k * (1 - p) ** (size - k) * drift
+    found = reduction.group_drift_factor(p, size, ddof)
+    assert found == pytest.approx(total / np.sqrt(p * (1 - p)), rel=1e-12)
+
+
+def test_expansion_of_the_group_factor_holds_for_large_groups():
+    exact = reduction.group_drift_factor(0.4, 512)
+    assert reduction.leading_order_factor(0.4, 512) == pytest.approx(exact, abs=1e-5)
+    assert exact < 1 - 4e-4
+
+
+def test_usable_groups_over_a_difficulty_distribution():
+    assert reduction.usable_group_share(0.18, 2) == pytest.approx(2 * 0.18 * 0.82)
+    mixed = reduction.usable_group_share([0.0, 1.0, 0.5, 0.5], 4)
+    assert mixed == pytest.approx(0.5 * (1 - 2 * 0.5**4))
+
+
+def test_refresh_interval_of_each_trainer():
+    assert reduction.trl_refresh_interval(8, 2, 4) == 4.0
+    assert reduction.trl_refresh_interval(1, 1, 8) == 1.0
+    assert reduction.verl_refresh_interval(1, 1024, 256) == 4.0
+    assert reduction.asynchronous_refresh_interval(2, 1.5) == 3.5
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: reduction.onset_of_oscillation(1.0), "momentum"),
+        (lambda: reduction.published_threshold(0.9, 0), "refresh interval"),
+        (lambda: reduction.critical_gain(0.9, 0, "hold"), "refresh interval"),
+        (lambda: reduction.spectral_radius(0.1, 0.9, 1.5, "hold"), "refresh interval"),
+        (lambda: reduction.spectral_radius(0.1, 0.9, 2, "late"), "lag model"),
+        (lambda: reduction.critical_gain(0.9, 2, "hold", 1.5), "lag exposure"),
+        (lambda: reduction.group_drift_factor(0.5, 1), "group size"),
+        (lambda: reduction.group_drift_factor(1.0, 4), "success rate"),
+        (lambda: reduction.usable_group_share(1.2, 4), "success rate"),
+        (lambda: reduction.effective_learning_rate(0.1, 0.9, "adam"), "heavy_ball or ema"),
+        (lambda: reduction.stationary_variance(1.0, 0.1, 0.5, lag=2, exact=True), "lag 0"),
+        (lambda: reduction.trl_refresh_interval(0), "refresh interval"),
+        (lambda: reduction.asynchronous_refresh_interval(1, -1), "staleness"),
+    ],
+)
+def test_bad_settings_are_named(call, words):
+    with pytest.raises(SettingError, match=words):
+        call()

@@ -1,0 +1,185 @@
+"""The GRPO objective on tables against completions one by one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayes_grpo.dynamics.reduction import group_drift_factor
+from bayes_grpo.simulate.objective import (
+    AdvantageMass,
+    expected_batch,
+    expected_update,
+    grpo_loss,
+    log_policy,
+    sampled_batch,
+)
+from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit
+from bayes_grpo.simulate.settings import Numbers, Structure
+
+N_PROMPTS, N_ARMS, SIZE = 5, 4, 6
+
+
+@pytest.fixture
+def prompts():
+    environment = contextual_bandit(
+        np.random.default_rng(0),
+        n_prompts=N_PROMPTS,
+        n_held_out=2,
+        n_arms=N_ARMS,
+        n_skills=2,
+        n_memory=2,
+        true_positive_rate=0.9,
+        false_positive_rate=0.2,
+    )
+    return environment.train
+
+
+def scored_completions(rng):
+    """Prompt, arm and std-normalised advantage of every completion of a batch of ten groups."""
+    prompt = rng.integers(0, N_PROMPTS, 10)
+    arm = rng.integers(0, N_ARMS, (10, SIZE))
+    reward = rng.integers(0, 2, (10, SIZE)).astype(float)
+    std = reward.std(axis=1, keepdims=True)
+    advantage = (reward - reward.mean(axis=1, keepdims=True)) / np.where(std > 0, std, 1.0)
+    return np.repeat(prompt, SIZE), arm.ravel(), advantage.ravel()
+
+
+def tables(prompt, arm, advantage):
+    def place(values):
+        table = np.zeros((N_PROMPTS, N_ARMS))
+        np.add.at(table, (prompt, arm), values)
+        return jnp.asarray(table / len(values))
+
+    share = np.bincount(prompt, minlength=N_PROMPTS) / len(prompt)
+    up, down = np.maximum(advantage, 0), np.minimum(advantage, 0)
+    return AdvantageMass(place(up), place(down), place(advantage > 0), place(advantage < 0), jnp.asarray(share))
+
+
+def per_completion_loss(theta, log_old, prompt, arm, advantage, prompts, clip):
+    """The surrogate as trainers write it: min(r A, clip(r) A), averaged over completions."""
+    ratio = jnp.exp(log_policy(prompts, theta)[prompt, arm] - log_old[prompt, arm])
+    clipped = jnp.clip(ratio, 1 - clip, 1 + clip)
+    return -jnp.mean(jnp.minimum(ratio * advantage, clipped * advantage))
+
+
+def test_tables_hold_the_clipped_surrogate_and_its_gradient(prompts):
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(1)
+        completions = scored_completions(rng)
+        old, new = (jnp.asarray(rng.normal(0, 1.0, 4)) for _ in range(2))
+        log_old = log_policy(prompts, old)
+        numbers = Numbers(clip_low=0.2, clip_high=0.2)
+
+        def table_loss(theta):
+            return grpo_loss(theta, log_old, tables(*completions), prompts, numbers)[0]
+
+        def naive(theta):
+            return per_completion_loss(theta, log_old, *completions, prompts, 0.2)
+
+        assert table_loss(new) == pytest.approx(float(naive(new)), abs=1e-12)
+        np.testing.assert_allclose(jax.jit(jax.grad(table_loss))(new), jax.jit(jax.grad(naive))(new), atol=1e-12)
+        # The policies are far apart, so that clipping is at work.
+        _, metrics = grpo_loss(new, log_old, tables(*completions), prompts, numbers)
+        assert 0.1 < float(metrics["clip_ratio"]) < 0.9
+
+
+def test_stale_gradient_is_reuse_without_importance_ratios(prompts):
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(2)
+        prompt, arm, advantage = scored_completions(rng)
+        old, new = (jnp.asarray(rng.normal(0, 1.0, 4)) for _ in range(2))
+        log_old = log_policy(prompts, old)
+        mass = tables(prompt, arm, advantage)
+
+        def reuse(theta):
+            return -jnp.mean(advantage * log_policy(prompts, theta)[prompt, arm])
+
+        stale = jax.grad(lambda theta: grpo_loss(theta, log_old, mass, prompts, Numbers())[0])(old)
+        np.testing.assert_allclose(jax.grad(reuse)(new), stale, atol=1e-12)
+
+
+@pytest.mark.parametrize(("advantage", "ddof"), [("std", 1), ("mean", 0)])
+def test_sampled_tables_average_to_the_expected_ones(prompts, advantage, ddof):
+    structure = Structure(group_size=SIZE, prompts_per_step=32, advantage=advantage, ddof=ddof)
+    numbers = Numbers()
+    log_old = log_policy(prompts, jnp.array([0.5, -0.3, 0.8, 0.1]))
+    keys = jax.random.split(jax.random.key(0), 4000)
+    draw = jax.jit(jax.vmap(lambda key: sampled_batch(key, prompts, log_old, structure, numbers)))
+    mass, metrics = draw(keys)
+    expected, expected_metrics = expected_batch(prompts, log_old, structure, numbers)
+    # Gains and losses apart are split by chance within a group; what drives the update is their sum.
+    found = (mass.gain + mass.loss).mean(axis=0)
+    error = (mass.gain + mass.loss).std(axis=0) / np.sqrt(len(keys))
+    assert (np.abs(found - (expected.gain + expected.loss)) < 4.5 * error + 1e-6).all()
+    assert metrics.reward.mean() == pytest.approx(float(expected_metrics.reward), abs=2e-3)
+    for name in ("reward_std_within", "frac_reward_zero_std"):
+        found = float(getattr(metrics, name).mean())
+        assert found == pytest.approx(float(getattr(expected_metrics, name)), abs=3e-3)
+
+
+def test_every_completion_is_counted_once(prompts):
+    structure = Structure(group_size=SIZE, prompts_per_step=32, advantage="mean")
+    log_old = log_policy(prompts, jnp.zeros(4))
+    keys = jax.random.split(jax.random.key(1), 200)
+    draw = jax.jit(jax.vmap(lambda key: sampled_batch(key, prompts, log_old, structure, Numbers())))
+    mass, metrics = draw(keys)
+    np.testing.assert_allclose(
+        mass.gain_share.sum((1, 2)) + mass.loss_share.sum((1, 2)),
+        1.0 - metrics.frac_reward_zero_std,
+        atol=1e-6,
+    )
+    # Advantages of a group sum to zero.
+    np.testing.assert_allclose((mass.gain + mass.loss).sum((1, 2)), 0.0, atol=1e-6)
+    np.testing.assert_allclose(mass.prompt_share.sum(1), 1.0, atol=1e-6)
+
+
+def test_groups_without_spread_teach_nothing():
+    prompts = bernoulli_bandit(30.0).train
+    structure = Structure(group_size=4, prompts_per_step=8)
+    log_old = log_policy(prompts, jnp.array([30.0]))
+    mass, metrics = sampled_batch(jax.random.key(0), prompts, log_old, structure, Numbers(advantage_epsilon=0.0))
+    assert metrics.frac_reward_zero_std == 1.0
+    assert metrics.reward == 1.0
+    for table in mass[:4]:
+        np.testing.assert_array_equal(table, 0.0)
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+@pytest.mark.parametrize("p", [0.5, 0.1])
+def test_expected_update_of_a_finite_group_is_the_drift_factor(p, ddof):
+    with jax.enable_x64(True):
+        prompts = bernoulli_bandit().train
+        theta = jnp.array([np.log(p / (1 - p))])
+        structure = Structure(group_size=4, ddof=ddof, update="expected")
+        found = float(expected_update(theta, prompts, structure, Numbers(advantage_epsilon=0.0))[0])
+        assert found == pytest.approx(float(group_drift_factor(p, 4, ddof)) * np.sqrt(p * (1 - p)), rel=1e-9)
+
+
+def test_mean_only_update_of_a_finite_group_loses_one_over_g():
+    with jax.enable_x64(True):
+        prompts = bernoulli_bandit().train
+        structure = Structure(group_size=5, advantage="mean", update="expected")
+        found = float(expected_update(jnp.array([0.4]), prompts, structure, Numbers())[0])
+        p = 1 / (1 + np.exp(-0.4))
+        assert found == pytest.approx((1 - 1 / 5) * p * (1 - p), rel=1e-9)
+
+
+def test_entropy_bonus_and_kl_penalty_are_exact():
+    with jax.enable_x64(True):
+        prompts = softmax_bandit([0.2, 0.5, 0.9], [0.3, -0.1, 0.0]).train
+        theta = jnp.array([0.7, -0.4, 0.2])
+        nothing = jax.tree.map(
+            jnp.zeros_like, expected_batch(prompts, log_policy(prompts, theta), Structure(), Numbers())[0]
+        )
+        mass = nothing._replace(prompt_share=jnp.ones(1))
+        loss, metrics = grpo_loss(
+            theta, log_policy(prompts, theta), mass, prompts, Numbers(kl_weight=0.3, entropy_weight=0.7)
+        )
+        logits = np.array([0.3, -0.1, 0.0])
+        policy, reference = (np.exp(x) / np.exp(x).sum() for x in (logits + np.asarray(theta), logits))
+        kl = (policy * np.log(policy / reference)).sum()
+        entropy = -(policy * np.log(policy)).sum()
+        assert float(metrics["kl"]) == pytest.approx(kl)
+        assert float(metrics["entropy"]) == pytest.approx(entropy)
+        assert float(loss) == pytest.approx(0.3 * kl - 0.7 * entropy)

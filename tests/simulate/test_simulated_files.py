@@ -1,0 +1,117 @@
+"""Logs and directories as written: complete, in TRL's shape, and never at the expense of what was there."""
+
+import json
+import tomllib
+
+import numpy as np
+import pytest
+
+from bayes_grpo.errors import OutputError, SettingError
+from bayes_grpo.logs.run import Settings
+from bayes_grpo.simulate import dataset
+from bayes_grpo.simulate.dataset import write_runs
+from bayes_grpo.simulate.trainer_log import trainer_state, write_json
+
+
+def tree(directory):
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_a_run_directory_holds_log_settings_and_truth(scenario_runs, tmp_path):
+    run = scenario_runs["oscillatory"][0]
+    (directory,) = write_runs([run], tmp_path / "deep" / "out")
+    assert directory == tmp_path / "deep" / "out" / "run-000"
+    log = json.loads((directory / "trainer_state.json").read_text())
+    settings = tomllib.loads((directory / "bayes_grpo.toml").read_text())["settings"]
+    truth = json.loads((directory / "truth.json").read_text())
+    assert log["global_step"] == log["max_steps"] == run.structure.n_steps
+    assert set(settings) <= {name for name, _ in Settings().items()}
+    assert settings["group_size"] == run.structure.group_size
+    assert settings["momentum"] == float(run.numbers.momentum)
+    assert settings["refresh_interval"] == int(run.numbers.refresh_interval)
+    assert truth["curvature"] == run.truth.curvature
+    np.testing.assert_allclose(truth["true_reward"], run.trajectory.true_reward)
+    assert [entry.name for entry in (tmp_path / "deep").iterdir()] == ["out"]
+
+
+def test_rows_have_the_shape_of_trl(scenario_runs):
+    run = scenario_runs["plateau"][0]
+    history = trainer_state(run.trajectory, run.structure, 1)["log_history"]
+    train = [row for row in history if "reward" in row]
+    evaluation = [row for row in history if "eval_reward" in row]
+    assert [row["step"] for row in train] == list(range(1, 301))
+    assert [row["step"] for row in evaluation] == list(range(20, 301, 20))
+    assert not set(train[0]) & set(evaluation[0]) - {"epoch", "step"}
+    assert {"loss", "grad_norm", "learning_rate", "reward_std", "clip_ratio/region_mean"} <= set(train[0])
+    assert {"train_runtime", "total_flos", "train_loss"} <= set(history[-1])
+    np.testing.assert_allclose([row["reward"] for row in train], run.trajectory.reward, atol=1e-6)
+
+
+def test_longer_windows_average_all_but_the_last_values(scenario_runs):
+    run = scenario_runs["slow_start"][0]
+    history = trainer_state(run.trajectory, run.structure, 1, logging_steps=10)["log_history"]
+    rows = [row for row in history if "reward" in row]
+    assert len(rows) == 40
+    assert rows[3]["reward"] == pytest.approx(run.trajectory.reward[30:40].mean(), abs=1e-6)
+    assert rows[3]["grad_norm"] == pytest.approx(float(run.trajectory.grad_norm[39]), rel=1e-6)
+    with pytest.raises(SettingError, match="logging_steps"):
+        trainer_state(run.trajectory, run.structure, 1, logging_steps=0)
+
+
+def test_the_same_runs_give_the_same_bytes(scenario_runs, tmp_path):
+    for name in ("a", "b"):
+        write_runs(scenario_runs["plateau"], tmp_path / name, logging_steps=5)
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+    assert len(tree(tmp_path / "a")) == 6
+
+
+def test_a_directory_with_content_is_refused_and_untouched(scenario_runs, tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "precious.txt").write_text("keep")
+    with pytest.raises(OutputError, match="content"):
+        write_runs(scenario_runs["plateau"], target)
+    assert tree(tmp_path) == {"out/precious.txt": b"keep"}
+
+
+def test_an_empty_directory_is_filled(scenario_runs, tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    assert len(write_runs(scenario_runs["plateau"], target)) == 2
+    assert sorted(path.name for path in target.iterdir()) == ["run-000", "run-001"]
+
+
+def test_a_file_or_link_in_the_way_is_refused(scenario_runs, tmp_path):
+    (tmp_path / "file").write_text("keep")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for name in ("file", "link"):
+        with pytest.raises(OutputError, match="file or link"):
+            write_runs(scenario_runs["plateau"], tmp_path / name)
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_runs(scenario_runs["plateau"], tmp_path / "file" / "out")
+    assert tree(tmp_path) == {"file": b"keep"}
+
+
+def test_an_interrupted_write_leaves_nothing(scenario_runs, tmp_path, monkeypatch):
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(dataset, "write_json", full)
+    with pytest.raises(OutputError, match="No space left"):
+        write_runs(scenario_runs["plateau"], tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_to_write_is_an_error(tmp_path):
+    with pytest.raises(SettingError, match="at least one run"):
+        write_runs([], tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_is_replaced_whole_or_not_at_all(tmp_path):
+    target = write_json(tmp_path / "log.json", {"a": 1})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(target, {"a": float("nan")})
+    assert json.loads(target.read_text()) == {"a": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["log.json"]
