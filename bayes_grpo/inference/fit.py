@@ -29,7 +29,6 @@ FORMAT = 1
 """Version of the saved layout; a file of another one is refused."""
 TRAJECTORIES = 400
 """Draws of the curves that are kept, spread evenly over all draws."""
-MASS_ASSUMED_MOMENTUM = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,15 +126,15 @@ def build_fit(
     import arviz_base as az
 
     n = len(table.y)
-    mass, mass_note = mass_of(run)
+    mass_note = _mass_note(run, table)
     values = dict(draws) | {p.name: summary.linear[..., i] for i, p in enumerate(linear(regime))}
     rng = np.random.default_rng(seed)
     prior_draws = draw_prior(regime, priors, table, rng)
     curve, latent, replicated = _trajectories(summary, values, table, n, rng)
     tree = az.from_dict(
         {
-            "posterior": values | regime.derived(values, mass),
-            "prior": {k: v[None] for k, v in (prior_draws | regime.derived(prior_draws, mass)).items()},
+            "posterior": values | regime.derived(values, table),
+            "prior": {k: v[None] for k, v in (prior_draws | regime.derived(prior_draws, table)).items()},
             "sample_stats": {
                 "energy": chain.energy,
                 "lp": -np.asarray(chain.potential),
@@ -163,19 +162,13 @@ def build_fit(
         coords={"step": table.step},
         sample_dims=["chain", "draw"],
     )
-    tree.attrs.update(_attributes(run, regime, table, priors, convergence, sampler, seed, mass, mass_note))
+    tree.attrs.update(_attributes(run, regime, table, priors, convergence, sampler, seed, mass_note))
     return Fit(tree)
 
 
-def mass_of(run: Run) -> tuple[float, str]:
-    """Mass of the oscillator from the run's momentum, (1 + μ)/2, and where it comes from.
-
-    A momentum kept as an exponential average has the same inertia; it only rescales the learning rate.
-    """
-    setting = run.settings.momentum
-    if setting.value is None:
-        return 0.5 * (1 + MASS_ASSUMED_MOMENTUM), f"momentum {MASS_ASSUMED_MOMENTUM} (assumed)"
-    return 0.5 * (1 + float(setting.value)), f"momentum {setting.value:g} ({setting.provenance.value})"
+def _mass_note(run: Run, table: RowTable) -> str:
+    """Where the mass comes from. Momentum kept as an exponential average has the same inertia."""
+    return f"momentum {table.optimizer.momentum:g} ({run.settings.momentum.provenance.value})"
 
 
 def draw_prior(
@@ -219,7 +212,6 @@ def _attributes(
     convergence: Convergence,
     sampler: SamplerSettings,
     seed: int,
-    mass: float,
     mass_note: str,
 ) -> dict[str, Any]:
     settings = {
@@ -239,7 +231,10 @@ def _attributes(
         "sampler": json.dumps(asdict(sampler)),
         "priors": json.dumps({k: asdict(v) for k, v in priors.items()}),
         "settings": json.dumps(settings, default=str),
-        "mass": mass,
+        "mass": table.optimizer.mass,
+        "momentum": table.optimizer.momentum,
+        "momentum_convention": table.optimizer.convention,
+        "refresh_interval": table.optimizer.refresh,
         "mass_note": mass_note,
         "reference_learning_rate": table.reference_rate,
         "start": table.start,

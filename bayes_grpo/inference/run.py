@@ -69,6 +69,7 @@ def fit(
     settings = sampler or SamplerSettings()
     _check(settings, seed)
     table = rows_of(run, signal)
+    law.check(table)
     resolved = resolve_priors(law, table, priors)
     tell = progress or (lambda _: None)
     enable_compilation_cache()

@@ -48,7 +48,7 @@ class SamplerSettings:
     warmup: int = 400
     draws: int = 1000
     target_accept: float = 0.9
-    retry_target_accept: float = 0.98
+    retry_target_accept: float = 0.99
 
 
 class Chain(NamedTuple):

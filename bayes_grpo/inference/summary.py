@@ -23,6 +23,10 @@ UNITS = {
     "inertial_time": ("step", "m/c"),
     "half_gain_step": ("step", "from the start to half of the gain, on the unforced law"),
     "relaxation_rate": ("1/step", "1/τ"),
+    "gain": ("1/step", "g = η K at the highest learning rate, with the momentum convention's factor"),
+    "curvature": ("1/(step · learning rate)", "K = g / η (Adam: in preconditioned units)"),
+    "damping_ratio": ("", "ζ = c / (2 sqrt(mk))"),
+    "growth_per_step": ("", "spectral radius a step of the hold map; above 1 unstable"),
 }
 """Units and meanings of derived quantities."""
 
@@ -200,8 +204,9 @@ def _rows(fit: Fit, level: float) -> list[Row]:
 
 
 def _probabilities(fit: Fit) -> dict[str, float]:
+    posterior = fit.data["posterior"].dataset
     out = {"growth": float(np.mean(fit.draws("fixed_point") > fit.draws("initial_reward")))}
-    if fit.regime.name == "oscillator":
+    if "damping_ratio" in posterior:
         zeta, omega = fit.draws("damping_ratio"), fit.draws("natural_frequency")
         length = fit.step()[-1] - fit.data.attrs["start"]
         swing = omega * np.sqrt(np.maximum(1.0 - zeta**2, 0.0)) * length
@@ -211,6 +216,8 @@ def _probabilities(fit: Fit) -> dict[str, float]:
             "unstable": float(np.mean(zeta <= 0)),
             "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
         }
+    elif "growth_per_step" in posterior:
+        out["unstable"] = float(np.mean(fit.draws("growth_per_step") > 1.0))
     return out
 
 
@@ -247,7 +254,6 @@ def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -
     what = "reward" if fit.signal == "reward" else "held-out reward"
     level = f"{rows[0].posterior.level:.0%}"
     start, end = by_name["initial_reward"].posterior, by_name["fixed_point"].posterior
-    half = by_name["half_gain_step"].posterior
     failed = "" if fit.convergence.passed else "NOT CONVERGED, do not rely on this: "
     p_growth = probabilities["growth"]
     if max(p_growth, 1 - p_growth) < 0.95:
@@ -257,12 +263,15 @@ def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -
         )
     else:
         verb = "grows" if p_growth > 0.5 else "falls"
-        course = (
-            f"the {what} {verb} from {start.median:.3g} towards {_text(end)}, half of the way after {_text(half)} steps"
-        )
-    if fit.regime.name != "oscillator":
-        return f"{failed}{course} ({level} intervals)."
-    return f"{failed}{course} ({level} intervals); {_damping_clause(by_name['damping_ratio'], probabilities)}."
+        half = by_name.get("half_gain_step")
+        when = f", half of the way after {_text(half.posterior)} steps" if half else ""
+        course = f"the {what} {verb} from {start.median:.3g} towards {_text(end)}{when}"
+    clause = ""
+    if "damping_ratio" in by_name:
+        clause = f"; {_damping_clause(by_name['damping_ratio'], probabilities)}"
+    elif "unstable" in probabilities:
+        clause = f"; unstable with probability {_p(probabilities['unstable'])}"
+    return f"{failed}{course} ({level} intervals){clause}."
 
 
 def _damping_clause(zeta: Row, probabilities: dict[str, float]) -> str:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from bayes_grpo.errors import SettingError
 from bayes_grpo.regimes.base import Parameter, Prior, Regime, linear, resolve_priors, sampled
 from bayes_grpo.regimes.exponential import Exponential
+from bayes_grpo.regimes.hold import Hold
 from bayes_grpo.regimes.oscillator import Oscillator
+from bayes_grpo.regimes.reduction import Reduction
 from bayes_grpo.regimes.rows import Rows, RowTable, rows_of
 
-REGIMES: dict[str, Regime] = {r.name: r for r in (Oscillator(), Exponential())}
+REGIMES: dict[str, Regime] = {r.name: r for r in (Oscillator(), Exponential(), Reduction(), Hold())}
 
 __all__ = [
     "REGIMES",
     "Exponential",
+    "Hold",
     "Oscillator",
     "Parameter",
     "Prior",
+    "Reduction",
     "Regime",
     "RowTable",
     "Rows",

@@ -40,6 +40,7 @@ class Transform:
 
 
 POSITIVE = Transform("log-normal", jnp.exp, math.log, "e-folds", positive=True)
+UNIT = Transform("logit-normal", lambda u: 1.0 / (1.0 + jnp.exp(-u)), lambda v: math.log(v / (1.0 - v)), "logits")
 REAL = Transform("normal", lambda u: u, lambda v: v, "its unit")
 SIGNED = Transform("asinh-normal", jnp.sinh, math.asinh, "asinh units")
 """Like the log-normal for large values, and smooth through zero to negative ones."""
@@ -114,16 +115,20 @@ class Regime(Protocol):
         """
         ...
 
+    def check(self, table: RowTable) -> None:
+        """Raises `FitError` where the law cannot be put on these rows."""
+        ...
+
     def linear_values(self, initial_state: Array) -> dict[str, Array]:
         """The linear parameters, read off a state before the first row of shape (..., n)."""
         ...
 
-    def derived(self, values: Mapping[str, Any], mass: float) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Derived quantities of each draw, NumPy arrays of one shape.
 
         Args:
             values: Every parameter by name, arrays of one shape.
-            mass: Mass of the oscillator, from the run's momentum; regimes without inertia ignore it.
+            table: Rows of the log, for the run's optimizer settings.
 
         Returns:
             Derived quantities by name.
@@ -180,6 +185,8 @@ def _checked(parameter: Parameter, given: Any) -> Prior:
         raise PriorError(f"{where}: expected a median and a spread (two numbers), found {given!r}") from error
     if not (math.isfinite(prior.median) and math.isfinite(prior.spread) and prior.spread > 0):
         raise PriorError(f"{where}: expected a finite median and a spread above 0, found {given!r}")
+    if parameter.transform is UNIT and not 0 < prior.median < 1:
+        raise PriorError(f"{where}: {parameter.name} lies between 0 and 1; its median must too, found {given!r}")
     if parameter.transform.positive and prior.median <= 0:
         raise PriorError(f"{where}: {parameter.name} is positive; its median must be too, found {given!r}")
     return prior

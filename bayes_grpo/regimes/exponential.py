@@ -18,7 +18,7 @@ from bayes_grpo.dynamics.relaxation import relaxation_step
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import POSITIVE, Parameter
 from bayes_grpo.regimes.common import LEVELS, NOISES, initial_levels, measurement_var, response_prior
-from bayes_grpo.regimes.rows import Rows
+from bayes_grpo.regimes.rows import Rows, RowTable
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,9 @@ class Exponential:
             measurement_var=measurement_var(values, rows),
         )
 
+    def check(self, table: RowTable) -> None:
+        """Fits any rows."""
+
     def linear_values(self, initial_state: Array) -> dict[str, Array]:
         """Fixed point and initial reward from the state (x, fixed point)."""
         return {
@@ -85,7 +88,7 @@ class Exponential:
             "initial_reward": initial_state[..., 0] + initial_state[..., 1],
         }
 
-    def derived(self, values: Mapping[str, Any], mass: float) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Rate and half-gain step of each draw."""
         tau = np.asarray(values["relaxation_time"])
         return {"relaxation_rate": 1.0 / tau, "half_gain_step": np.log(2.0) * tau}

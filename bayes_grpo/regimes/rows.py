@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.errors import FitError
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.run import Provenance, Run
 
 MAX_ROWS = 2048
 """Longer logs are averaged in blocks down to this number of rows."""
@@ -32,6 +32,10 @@ class Rows(NamedTuple):
         start_speed: Prior sd of the latent reward's initial velocity, reward/step; None where the log starts
             with the run, from rest.
         length: Steps from the start of the first row to the end of the last, a scalar.
+        spacing: Mean steps from row to row, a scalar.
+        start: Step at which the first row's window starts, a scalar.
+        momentum: Momentum μ or Adam's β₁, a scalar.
+        refresh: Optimizer steps between refreshes of the sampling policy, a scalar.
     """
 
     y: Array | np.ndarray
@@ -41,6 +45,31 @@ class Rows(NamedTuple):
     weight: Array | np.ndarray | None
     start_speed: Array | np.ndarray | None
     length: Array | np.ndarray
+    spacing: Array | np.ndarray
+    start: Array | np.ndarray
+    momentum: Array | np.ndarray
+    refresh: Array | np.ndarray
+
+
+class Optimizer(NamedTuple):
+    """Settings that the reduced model rests on.
+
+    Attributes:
+        momentum: μ or Adam's β₁.
+        convention: "heavy_ball" or "ema".
+        refresh: Optimizer steps between refreshes of the sampling policy.
+        stated: Whether momentum and refresh were stated by log, config or user, rather than assumed.
+    """
+
+    momentum: float
+    convention: str
+    refresh: float
+    stated: bool
+
+    @property
+    def mass(self) -> float:
+        """Mass of the oscillator without lag, (1 + μ)/2, dimensionless in units of optimizer steps."""
+        return 0.5 * (1.0 + self.momentum)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +86,7 @@ class RowTable:
         weight: Completions of each row over the typical number, shape (n,).
         reference_rate: The run's highest learning rate, to which stiffness refers; NaN if not logged.
         from_rest: Whether the log starts at the beginning of the run, where the curve is at rest.
+        optimizer: Settings of the run that the reduced model rests on.
         notes: What was done to the rows that a user should know.
     """
 
@@ -69,6 +99,7 @@ class RowTable:
     weight: np.ndarray
     reference_rate: float
     from_rest: bool
+    optimizer: Optimizer
     notes: tuple[str, ...] = ()
 
     @property
@@ -111,6 +142,10 @@ class RowTable:
             weight=pad(self.weight, 1.0, 1.0),
             start_speed=None if self.from_rest else np.asarray(5.0 * self.scale / self.length),
             length=np.asarray(self.length),
+            spacing=np.asarray(self.length / n),
+            start=np.asarray(self.start),
+            momentum=np.asarray(self.optimizer.momentum),
+            refresh=np.asarray(self.optimizer.refresh),
         )
 
 
@@ -196,11 +231,28 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
         weight=_weight(window),
         reference_rate=reference,
         from_rest=start <= 2.0 * float(np.median(np.diff(step))),
+        optimizer=_optimizer(run),
         notes=tuple(notes),
     )
     if len(y) > max_rows:
         table = _blocked(table, -(-len(y) // max_rows))
     return table
+
+
+def _optimizer(run: Run) -> Optimizer:
+    """Momentum and refresh interval of a run, or the commonest values where nobody knows them."""
+    momentum, convention, refresh = (
+        run.settings.momentum,
+        run.settings.momentum_convention,
+        run.settings.refresh_interval,
+    )
+    unknown = [s for s in (momentum, refresh) if s.value is None or s.provenance is Provenance.ASSUMED]
+    return Optimizer(
+        momentum=0.9 if momentum.value is None else float(momentum.value),
+        convention=convention.value or "ema",
+        refresh=1.0 if refresh.value is None else float(refresh.value),
+        stated=not unknown,
+    )
 
 
 def _weight(window: np.ndarray) -> np.ndarray:

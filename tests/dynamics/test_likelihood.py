@@ -48,6 +48,10 @@ def make_rows(kind: str, seed: int = 0) -> tuple[Rows, np.ndarray, np.ndarray, n
         weight=weight if not np.all(weight == 1) else None,
         start_speed=None,
         length=np.asarray(step[-1] - start),
+        spacing=np.asarray((step[-1] - start) / n),
+        start=np.asarray(start),
+        momentum=np.asarray(0.9),
+        refresh=np.asarray(1.0),
     )
     return rows, step, window, rate, start
 

@@ -1,0 +1,119 @@
+"""Regime `hold`: the optimizer's steps one by one, with the sampling policy frozen between refreshes.
+
+The exact linear map of `bayes_grpo.dynamics.hold` in place of the continuum of `reduction`, for runs near or beyond
+their stability threshold. Steps must be whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayes_grpo.dynamics.hold import hold_rows
+from bayes_grpo.dynamics.state_space import Matrix, StateSpace, Vector
+from bayes_grpo.errors import FitError
+from bayes_grpo.regimes.base import Parameter
+from bayes_grpo.regimes.common import LEVELS, NOISES, initial_levels, measurement_var
+from bayes_grpo.regimes.reduction import GAIN, gain_and_curvature
+from bayes_grpo.regimes.rows import Rows, RowTable
+from bayes_grpo.regimes.second_order import levels_of
+
+
+@dataclass(frozen=True)
+class Hold:
+    """The discrete hold map; see the module's text."""
+
+    name: str = "hold"
+    title: str = "optimizer steps with a sampling policy held between refreshes"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Learning time, lag exposure, the two noises, and the two levels (integrated out)."""
+        return (*GAIN, *NOISES, *LEVELS)
+
+    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
+        """Nothing to do: the parameters are independent."""
+        return values
+
+    def check(self, table: RowTable) -> None:
+        """Steps, windows and the refresh interval must be whole numbers.
+
+        Raises:
+            FitError: They are not.
+        """
+        numbers = {"steps": table.step, "windows": table.window, "start": np.array([table.start])}
+        numbers["refresh_interval"] = np.array([table.optimizer.refresh])
+        for name, values in numbers.items():
+            broken = values[values != np.round(values)]
+            if len(broken):
+                raise FitError(
+                    f"regime hold goes step by step and needs whole numbers, found {name} {broken[0]:g}; "
+                    "fit the regime reduction instead"
+                )
+
+    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+        """State (x, change, h, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
+        n = rows.y.shape[0]
+        momentum = jnp.asarray(rows.momentum)
+        gain = (1.0 - momentum) / values["learning_time"]
+        window = jnp.broadcast_to(jnp.asarray(0.0 if rows.window is None else rows.window), (n,))
+        steps = jnp.broadcast_to(window + jnp.asarray(0.0 if rows.gap is None else rows.gap), (n,))
+        first = jnp.asarray(rows.start) + jnp.cumsum(steps) - steps
+        rate = jnp.broadcast_to(jnp.asarray(1.0 if rows.rate is None else rows.rate), (n,))
+        row = hold_rows(gain * rate, values["lag_exposure"], first, steps, window, momentum, jnp.asarray(rows.refresh))
+        # Leading order of the stationary variance without lag, so that it is positive for every gain.
+        noise = 2.0 * values["fluctuation_sd"] ** 2 * (1.0 - momentum) * gain * rate**2
+        mean, cov = _initial(linear, rows)
+        return StateSpace(
+            initial_mean=mean,
+            initial_cov=cov,
+            transition=(*((*r, 0.0) for r in row.transition), (0.0, 0.0, 0.0, 1.0)),
+            noise_cov=(*((*(noise * v for v in r), 0.0) for r in row.noise_cov), (0.0, 0.0, 0.0, 0.0)),
+            observation=(*row.observation, 1.0),
+            cross_cov=(*(noise * v for v in row.cross_cov), 0.0),
+            observation_var=noise * row.observation_var,
+            offset=0.0,
+            measurement_var=measurement_var(values, rows),
+        )
+
+    def linear_values(self, initial_state: Array) -> dict[str, Array]:
+        """Fixed point and initial reward from the state (x, change, h, fixed point)."""
+        return levels_of(initial_state)
+
+    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+        """Gain, curvature, and the growth of the slowest mode a step, at the highest learning rate of the run."""
+        optimizer = table.optimizer
+        gain = (1.0 - optimizer.momentum) / np.asarray(values["learning_time"])
+        exposure = np.asarray(values["lag_exposure"])
+        return gain_and_curvature(gain, table) | {
+            "growth_per_step": hold_growth(gain, optimizer.momentum, int(optimizer.refresh), exposure)
+        }
+
+
+def hold_growth(gain: np.ndarray, momentum: float, refresh: int, exposure: np.ndarray) -> np.ndarray:
+    """Spectral radius a step of the hold map for each draw; above 1 is unstable. Shapes of gain and exposure."""
+    g, e = (np.ravel(x)[:, None, None] for x in np.broadcast_arrays(gain, exposure))
+    zero, one = np.zeros_like(g), np.ones_like(g)
+    step = np.block([[1 + momentum - g * (1 - e), -momentum * one, -g * e], [one, zero, zero], [zero, zero, one]])
+    renew = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    cycle = np.linalg.matrix_power(step, refresh - 1) @ step @ renew
+    radius = np.abs(np.linalg.eigvals(cycle[:, :2, :2])).max(axis=1)
+    return radius.reshape(np.shape(gain)) ** (1.0 / refresh)
+
+
+def _initial(linear: Mapping[str, Any], rows: Rows) -> tuple[Vector, Matrix]:
+    """Prior moments of (x, change, h, fixed point); the log starts with a fresh sampling policy, h = x."""
+    speed_var = 0.0 if rows.start_speed is None else jnp.asarray(rows.start_speed) ** 2
+    (x, change, fixed), cov = initial_levels(linear, speed_var)
+    (xx, _, xf), (_, vv, _), (_, _, ff) = cov
+    return (x, change, x, fixed), (
+        (xx, 0.0, xx, xf),
+        (0.0, vv, 0.0, 0.0),
+        (xx, 0.0, xx, xf),
+        (xf, 0.0, xf, ff),
+    )

@@ -1,0 +1,114 @@
+"""Regime `reduction`: mass, damping and stiffness tied to the optimizer's settings.
+
+With gain g = η K, momentum μ and lag τ = lag exposure × refresh interval,
+
+    m = (1 + μ)/2 + g τ²/2      c = (1 − μ) − g τ      k = g
+
+(reduced model of arXiv 2606.30789, with the mass that puts the onset of oscillation right). Only the gain, the lag
+exposure, the levels and the noises are free. The gain is measured by the learning time (1 − μ)/g, the e-fold time
+of a run without lag. Comparing this law with `oscillator`, which leaves the damping free, tests the mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayes_grpo.dynamics.reduction import OscillatorCoefficients, effective_learning_rate, oscillator_coefficients
+from bayes_grpo.dynamics.state_space import StateSpace
+from bayes_grpo.regimes.base import POSITIVE, UNIT, Parameter, Prior
+from bayes_grpo.regimes.common import LEVELS, NOISES, response_prior
+from bayes_grpo.regimes.rows import Rows, RowTable
+from bayes_grpo.regimes.second_order import diffusion_of, levels_of, second_order_space, second_order_times
+
+GAIN: tuple[Parameter, ...] = (
+    Parameter(
+        "learning_time",
+        "step",
+        "(1 − μ)/(η K): e-fold learning time of the run if it had no lag",
+        POSITIVE,
+        response_prior,
+    ),
+    Parameter(
+        "lag_exposure",
+        "",
+        "share of the gradient that is as old as the sampling policy",
+        UNIT,
+        lambda t: Prior(0.5, 1.5),
+    ),
+)
+"""Parameters of the laws that rest on the optimizer's settings."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The mechanistic reduction; see the module's text."""
+
+    name: str = "reduction"
+    title: str = "oscillator with mass, damping and stiffness from the settings"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Learning time, lag exposure, the two noises, and the two levels (integrated out)."""
+        return (*GAIN, *NOISES, *LEVELS)
+
+    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
+        """Nothing to do: the parameters are independent."""
+        return values
+
+    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+        """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
+        momentum, lag = jnp.asarray(rows.momentum), values["lag_exposure"] * jnp.asarray(rows.refresh)
+        gain = (1.0 - momentum) / values["learning_time"]
+        peak = coefficients(gain, momentum, lag)
+        omega = jnp.sqrt(peak.stiffness / peak.mass)
+        zeta = peak.damping / (2.0 * jnp.sqrt(peak.stiffness * peak.mass))
+        diffusion = diffusion_of(values["fluctuation_sd"], zeta, omega)
+        now = peak
+        if rows.rate is not None:
+            now = coefficients(gain * rows.rate, momentum, lag)
+            diffusion = diffusion * (rows.rate * peak.mass / now.mass) ** 2
+        return second_order_space(now.damping / now.mass, now.stiffness / now.mass, diffusion, values, linear, rows)
+
+    def check(self, table: RowTable) -> None:
+        """Fits any rows."""
+
+    def linear_values(self, initial_state: Array) -> dict[str, Array]:
+        """Fixed point and initial reward from the state (x, velocity, fixed point)."""
+        return levels_of(initial_state)
+
+    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+        """Curvature and what follows from it for each draw, at the highest learning rate of the run."""
+        optimizer = table.optimizer
+        gain = (1.0 - optimizer.momentum) / np.asarray(values["learning_time"])
+        lag = np.asarray(values["lag_exposure"]) * optimizer.refresh
+        found = coefficients(gain, optimizer.momentum, lag)
+        omega = np.sqrt(found.stiffness / found.mass)
+        zeta = found.damping / (2.0 * np.sqrt(found.stiffness * found.mass))
+        return gain_and_curvature(gain, table) | {
+            "stiffness": found.stiffness,
+            "damping": found.damping,
+            "damping_ratio": zeta,
+            **second_order_times(zeta, omega),
+        }
+
+
+def coefficients(gain: Any, momentum: Any, lag: Any) -> OscillatorCoefficients:
+    """Mass, damping and stiffness from the gain g = η K, by the closed form with the learning rate folded in."""
+    return oscillator_coefficients(1.0, gain, momentum, lag)
+
+
+def gain_and_curvature(gain: np.ndarray, table: RowTable) -> dict[str, np.ndarray]:
+    """Gain g, and the curvature K = g / η where the learning rate is logged (Adam: in preconditioned units)."""
+    out = {"gain": gain}
+    rate = table.reference_rate
+    if np.isfinite(rate) and rate > 0:
+        optimizer = table.optimizer
+        convention: Any = optimizer.convention
+        out["curvature"] = gain / effective_learning_rate(rate, optimizer.momentum, convention)
+    return out

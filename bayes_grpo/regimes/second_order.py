@@ -1,0 +1,124 @@
+"""What the second-order laws share: a forced oscillator with given coefficients, put on the rows of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayes_grpo.dynamics.oscillator import OscillatorStep, oscillator_step
+from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector
+from bayes_grpo.regimes.common import half_gain_time, initial_levels, measurement_var
+from bayes_grpo.regimes.rows import Rows
+
+
+def diffusion_of(fluctuation_sd: Array, zeta: Array, omega: Array) -> Array:
+    """Diffusion of the velocity for a given fluctuation, reward²/step³.
+
+    Such that the stationary sd is ``fluctuation_sd`` where overdamped; finite through zero damping, where no
+    stationary sd exists.
+    """
+    return 2.0 * fluctuation_sd**2 * omega**3 * jnp.sqrt(1.0 + 4.0 * zeta**2)
+
+
+def second_order_space(
+    a: Array, b: Array, diffusion: Array, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows
+) -> StateSpace:
+    """State space (x, velocity, fixed point) of x'' + a x' + b x = forcing on the rows.
+
+    Args:
+        a: Damping over mass, 1/step, for all rows or for each.
+        b: Stiffness over mass, 1/step², likewise.
+        diffusion: Of the velocity, reward²/step³, likewise.
+        values: Holds "observation_sd".
+        linear: (mean, sd) of "fixed_point" and "initial_reward".
+        rows: Rows of the log.
+
+    Returns:
+        The state space.
+    """
+    speed_var = 0.0 if rows.start_speed is None else jnp.asarray(rows.start_speed) ** 2
+    mean, cov = initial_levels(linear, speed_var)
+    transition, noise_cov, observation, cross_cov, observation_var = _row(a, b, diffusion, rows)
+    return StateSpace(
+        initial_mean=mean,
+        initial_cov=cov,
+        transition=transition,
+        noise_cov=noise_cov,
+        observation=observation,
+        cross_cov=cross_cov,
+        observation_var=observation_var,
+        offset=0.0,
+        measurement_var=measurement_var(values, rows),
+    )
+
+
+def levels_of(initial_state: Array) -> dict[str, Array]:
+    """Fixed point and initial reward from a state that begins with x and ends with the fixed point."""
+    fixed = initial_state[..., -1]
+    return {"fixed_point": fixed, "initial_reward": initial_state[..., 0] + fixed}
+
+
+def second_order_times(zeta: np.ndarray, omega: np.ndarray) -> dict[str, np.ndarray]:
+    """Natural frequency, relaxation, inertial and half-gain times of draws, at the highest learning rate."""
+    with np.errstate(divide="ignore"):
+        return {
+            "natural_frequency": omega,
+            "relaxation_time": np.where(zeta > 0, 2.0 * zeta / omega, np.nan),
+            "inertial_time": np.where(zeta > 0, 1.0 / np.abs(2.0 * zeta * omega), np.nan),
+            "half_gain_step": half_gain_time(zeta, omega),
+        }
+
+
+def _row(a: Array, b: Array, diffusion: Array, rows: Rows) -> tuple[Matrix, Matrix, Vector, Vector, Entry]:
+    """Transition, noise and observation of a row: free over its gap, averaged over its window."""
+    if rows.window is None:
+        step = oscillator_step(a, b, jnp.asarray(0.0 if rows.gap is None else rows.gap))
+        transition, noise = _matrices(step, diffusion)
+        observation = (step.xx, step.xv, 1.0)
+        return transition, noise, observation, (noise[0][0], noise[1][0], 0.0), noise[0][0]
+    window = jnp.asarray(rows.window)
+    step = oscillator_step(a, b, window)
+    transition, noise = _matrices(step, diffusion)
+    # A window of length 0 is an instantaneous value, the limit of the mean.
+    instant, width = window == 0, jnp.where(window == 0, 1.0, window)
+    hx = jnp.where(instant, step.xx, step.zx / width)
+    hv = jnp.where(instant, step.xv, step.zv / width)
+    sx = diffusion * jnp.where(instant, step.q_xx, step.q_zx / width)
+    sv = diffusion * jnp.where(instant, step.q_xv, step.q_zv / width)
+    r = diffusion * jnp.where(instant, step.q_xx, step.q_zz / width**2)
+    if rows.gap is None:
+        return transition, noise, (hx, hv, 1.0), (sx, sv, 0.0), r
+    g = oscillator_step(a, b, jnp.asarray(rows.gap))
+    gx, gxv, gv = diffusion * g.q_xx, diffusion * g.q_xv, diffusion * g.q_vv
+    f = ((step.xx, step.xv), (step.vx, step.vv))
+    carried = (gx * hx + gxv * hv, gxv * hx + gv * hv)
+    both = tuple(
+        tuple(f[i][0] * (gx * f[j][0] + gxv * f[j][1]) + f[i][1] * (gxv * f[j][0] + gv * f[j][1]) for j in range(2))
+        for i in range(2)
+    )
+    transition = (
+        (f[0][0] * g.xx + f[0][1] * g.vx, f[0][0] * g.xv + f[0][1] * g.vv, 0.0),
+        (f[1][0] * g.xx + f[1][1] * g.vx, f[1][0] * g.xv + f[1][1] * g.vv, 0.0),
+        (0.0, 0.0, 1.0),
+    )
+    noise = (*((noise[i][0] + both[i][0], noise[i][1] + both[i][1], 0.0) for i in range(2)), (0.0, 0.0, 0.0))
+    cross = (
+        sx + f[0][0] * carried[0] + f[0][1] * carried[1],
+        sv + f[1][0] * carried[0] + f[1][1] * carried[1],
+        0.0,
+    )
+    observation = (hx * g.xx + hv * g.vx, hx * g.xv + hv * g.vv, 1.0)
+    return transition, noise, observation, cross, r + hx * carried[0] + hv * carried[1]
+
+
+def _matrices(step: OscillatorStep, diffusion: Array) -> tuple[Matrix, Matrix]:
+    """Transition and noise covariance of (x, velocity, fixed point) over a step."""
+    xx, xv, vv = diffusion * step.q_xx, diffusion * step.q_xv, diffusion * step.q_vv
+    return (
+        ((step.xx, step.xv, 0.0), (step.vx, step.vv, 0.0), (0.0, 0.0, 1.0)),
+        ((xx, xv, 0.0), (xv, vv, 0.0), (0.0, 0.0, 0.0)),
+    )

@@ -1,0 +1,228 @@
+"""What benchmarks share: synthetic logs, alternating timers, processes measured from outside, one table."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.linalg import expm
+
+PACKAGES = ("bayes-grpo", "jax", "numpyro", "tinygp", "arviz", "numpy")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table: a quantity of ours beside its peer's.
+
+    Attributes:
+        section: Section of the benchmark.
+        what: What is compared.
+        unit: Unit of both numbers.
+        ours: Our median.
+        peer: The peer's median; None where there is none.
+        ratio: The ratio in the direction of the aim; None where there is none.
+        aim: The aim as text, e.g. "≥ 5".
+        met: Whether the aim is met; None where there is none.
+        note: What to know about the line.
+    """
+
+    section: str
+    what: str
+    unit: str
+    ours: float
+    peer: float | None = None
+    ratio: float | None = None
+    aim: str = ""
+    met: bool | None = None
+    note: str = ""
+
+
+def device() -> str:
+    """Processor and what JAX computes on."""
+    import jax
+
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        models = [x.split(":", 1)[1].strip() for x in info.read_text().splitlines() if x.startswith("model name")]
+        name = models[0] if models else name
+    devices = ", ".join(sorted({d.device_kind for d in jax.devices()}))
+    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    return f"{jax.default_backend()} ({devices}); {name}, {os.cpu_count()} cores; load {load} at the start"
+
+
+def versions() -> dict[str, str]:
+    """Versions of what is compared."""
+    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+
+
+def simulated(
+    rows: int, seed: int, response: float, zeta: float = 2.0, noise: float = 0.04, fluctuation: float = 0.02
+) -> np.ndarray:
+    """Rewards of a noisy damped oscillator from 0.2 at rest towards 0.7, one row a step.
+
+    Args:
+        rows: Number of rows.
+        seed: Seed.
+        response: Response time in steps.
+        zeta: Damping ratio, positive.
+        noise: Measurement sd of a row.
+        fluctuation: Stationary sd of the latent reward.
+
+    Returns:
+        Shape (rows,).
+    """
+    rng = np.random.default_rng(seed)
+    omega = np.sqrt(1.0 + 4.0 * zeta**2) / response
+    F = expm(np.array([[0.0, 1.0], [-(omega**2), -2.0 * zeta * omega]]))
+    stationary = fluctuation**2 * np.diag([1.0, omega**2])
+    kicks = rng.multivariate_normal(np.zeros(2), stationary - F @ stationary @ F.T, size=rows)
+    state, out = np.array([0.2 - 0.7, 0.0]), np.empty(rows)
+    for i in range(rows):
+        state = F @ state + kicks[i]
+        out[i] = 0.7 + state[0]
+    return out + noise * rng.standard_normal(rows)
+
+
+def write_log(path: Path, rewards: np.ndarray, rate: np.ndarray | float = 1.0) -> Path:
+    """Writes rewards as a TRL `trainer_state.json`; ``rate`` is the learning rate in units of 1e-6."""
+    n = len(rewards)
+    history = [
+        {"loss": 0.0, "reward": float(r), "learning_rate": 1e-6 * float(x), "epoch": (i + 1) / n, "step": i + 1}
+        for i, (r, x) in enumerate(zip(rewards, np.broadcast_to(rate, n), strict=True))
+    ]
+    content = {"log_history": history, "global_step": n, "max_steps": n, "logging_steps": 1}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def alternate(
+    calls: Mapping[str, tuple[int, Callable[[], Any]]], repeats: int, least: float = 0.003
+) -> dict[str, float]:
+    """Median seconds of each call, all taking turns, so that other load on the machine falls on all.
+
+    Args:
+        calls: Name → how many evaluations a call makes, and the call, which returns when its work is done.
+        repeats: Rounds.
+        least: A turn repeats a call until it takes about this many seconds.
+
+    Returns:
+        Name → median seconds of one evaluation.
+    """
+    inner, times = {}, {name: [] for name in calls}
+    for name, (_, call) in calls.items():
+        call()
+        begin = time.perf_counter()
+        call()
+        inner[name] = max(1, int(least / max(time.perf_counter() - begin, 1e-9)))
+    for _ in range(repeats):
+        for name, (evaluations, call) in calls.items():
+            begin = time.perf_counter()
+            for _ in range(inner[name]):
+                call()
+            times[name].append((time.perf_counter() - begin) / inner[name] / evaluations)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def smallest_ess(draws: Mapping[str, np.ndarray]) -> float:
+    """Smallest bulk ESS over parameters, each of shape (chains, draws)."""
+    from arviz_stats.base import array_stats
+
+    return min(float(array_stats.ess(np.asarray(x), method="bulk")) for x in draws.values())
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A process that ended: wall and CPU seconds, peak resident memory in MB, exit code, standard output."""
+
+    wall: float
+    cpu: float
+    peak: float
+    code: int
+    output: str
+
+
+# A process inherits the peak memory of the one it is forked from, so a bare interpreter starts and measures it.
+_MEASURE = """
+import json, os, subprocess, sys, time
+with open(sys.argv[1], "wb") as out, open(sys.argv[2], "wb") as err:
+    begin = time.perf_counter()
+    child = subprocess.Popen(sys.argv[3:], stdout=out, stderr=err)
+    _, status, use = os.wait4(child.pid, 0)
+    wall = time.perf_counter() - begin
+peak = use.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+print(json.dumps([wall, use.ru_utime + use.ru_stime, peak, os.waitstatus_to_exitcode(status)]))
+"""
+
+
+def run_process(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, accept: Sequence[int] = (0,)
+) -> Finished:
+    """Runs a command to its end and measures it from outside.
+
+    Args:
+        command: Program and arguments.
+        environment: Variables on top of this process's, less JAX's own compilation cache.
+        accept: Exit codes that are no failure.
+
+    Raises:
+        RuntimeError: The command failed; the message ends with its standard error.
+    """
+    inherited = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        measured = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _MEASURE, str(out), str(err), *command],
+            env=inherited | dict(environment or {}),
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        wall, cpu, peak, code = json.loads(measured.stdout)
+        if code not in accept:
+            tail = err.read_text(errors="replace")[-2000:]
+            raise RuntimeError(f"{' '.join(command)} ended with exit code {code}:\n{tail}")
+        return Finished(wall, cpu, peak, code, out.read_text(errors="replace"))
+
+
+def say(text: str) -> None:
+    """Progress, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_table(lines: Sequence[Line]) -> None:
+    """Prints the lines as one table."""
+
+    def number(x: float | None) -> str:
+        return "" if x is None else f"{x:.4g}"
+
+    head = ("", "what", "ours", "peer", "unit", "ratio", "aim", "", "note")
+    body = [
+        (
+            line.section,
+            line.what,
+            number(line.ours),
+            number(line.peer),
+            line.unit,
+            number(line.ratio),
+            line.aim,
+            {None: "", True: "met", False: "NOT MET"}[line.met],
+            line.note,
+        )
+        for line in lines
+    ]
+    widths = [max(len(row[i]) for row in (head, *body)) for i in range(len(head) - 1)]
+    for row in (head, *body):
+        cells = [c.rjust(w) if i in (2, 3, 5) else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths))]  # noqa: B905
+        print("  ".join([*cells, row[-1]]).rstrip())

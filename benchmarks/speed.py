@@ -1,0 +1,258 @@
+"""Speed beside peers, every number measured in this run, peers and ours taking turns.
+
+    python benchmarks/speed.py [--quick] [--only likelihood|sampling|process|many|memory] [--json OUT]
+
+likelihood  Value and gradient of the log posterior, compiled, float64, arguments on the device. Peer: tinygp's
+            quasiseparable SHO kernel with the closed-form mean curve, fixed point and initial reward as explicit
+            parameters: the same model without the marginalisation, so its gradient has six components and ours
+            four. Once as single calls (with JAX's dispatch) and once inside a compiled loop (as a sampler calls it).
+            Rows are one-step windows for us; the peer's times are the windows' middles.
+sampling    Smallest bulk ESS over the six parameters per second, 400 rows, 4 chains, same warm-up and draws, compiled
+            beforehand, dense mass and target acceptance 0.9 for both, chains spread over threads in the same way
+            (`peers/chains.py`). Our seconds hold the search for starting points and the drawing of fixed point and
+            initial reward, with which come smoothing, curves and leave-one-out terms of every draw. Peers: tinygp
+            in plain NumPyro, and the latent path by Euler-Maruyama with every increment sampled (default diagonal
+            mass; it is run shorter, warm-up and draws cut by the same factor).
+process     Whole processes: `bayes-grpo fit LOG --json` with an empty cache and again with a warm one, beside
+            `peers/plain_script.py`, which has no cache, as users have none by default; the full run shows it with
+            JAX's own cache filled too. Both 4 × (400 + 1,000).
+many        50 logs of 60 to 120 rows in one process, beside a fresh MCMC object for each; the peer is timed on a
+            few of them and scaled unless --full. Compilation counts on both sides, imports do not.
+memory      Peak resident memory of one `bayes-grpo fit` process with an empty cache.
+
+Before anything is timed the peers' likelihoods are checked against ours (`peers/agreement.py`). Ratios are peer over
+ours for times, ours over peer for ESS a second, ours over peer for whole processes, as the aims state them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+os.environ["BAYES_GRPO_CACHE"] = ""  # nobody reads compiled programs from a disk, except where that is measured
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from common import (
+    Line,
+    alternate,
+    device,
+    print_table,
+    say,
+    simulated,
+    smallest_ess,
+    versions,
+    write_log,
+)
+from peers import latent_path, tinygp_model
+from peers.agreement import largest_differences
+from peers.chains import compiled_sampler
+from peers.processes import many, memory, process
+
+from bayes_grpo import read_log
+from bayes_grpo.inference.posterior import potential, prior_numbers, state_space
+from bayes_grpo.inference.sampler import SamplerSettings, sample, scout, summarise
+from bayes_grpo.regimes import RowTable, get_regime, linear, resolve_priors, rows_of, sampled
+
+OSCILLATOR = get_regime("oscillator")
+ROWS = 400
+INNER = 10
+SITES = (
+    "response_time",
+    "damping_coordinate",
+    "observation_sd",
+    "fluctuation_sd",
+    "fixed_point",
+    "initial_reward",
+)
+
+
+def table_of(rows: int, rate: np.ndarray | float = 1.0) -> RowTable:
+    """Rows of a simulated log that starts at rest, windows of one step, as the package reads them."""
+    with tempfile.TemporaryDirectory() as folder:
+        rewards = simulated(rows, 1, response=rows / 5.0)
+        return rows_of(read_log(write_log(Path(folder, "trainer_state.json"), rewards, rate)), max_rows=rows)
+
+
+def likelihood(quick: bool) -> list[Line]:
+    """Value and gradient beside tinygp's."""
+    lines, looped = [], {}
+    for rows in (200, 1000, 10_000):
+        say(f"likelihood: {rows} rows")
+        seconds = alternate(_evaluations(rows), 30 if quick else 100)
+        looped[rows] = seconds["ours", "loop"]
+        for (name, how), ours in seconds.items():
+            if name == "tinygp":
+                continue
+            peer, first = seconds["tinygp", how], name == "ours"
+            aimed = first and rows == 1000
+            lines.append(
+                Line(
+                    "likelihood",
+                    f"value and gradient, {rows:,} rows, {'single call' if how == 'call' else 'in a loop'}"
+                    + ("" if first else f", {name}"),
+                    "ms",
+                    1e3 * ours,
+                    1e3 * peer,
+                    peer / ours,
+                    "≥ 5" if aimed else "",
+                    peer / ours >= 5 if aimed else None,
+                    "peer: tinygp" if first else "peer: tinygp, constant rate",
+                )
+            )
+    growth = looped[10_000] / looped[1000]
+    text = "cost of 10,000 rows over that of 1,000 rows"
+    return [*lines, Line("likelihood", text, "×", growth, aim="≤ 12", met=growth <= 12, note="linear: 10")]
+
+
+def _evaluations(rows: int) -> dict[tuple[str, str], tuple[int, Callable[[], Any]]]:
+    """Compiled evaluations of value and gradient by (name, "call" or "loop"), for `alternate`."""
+    constant, falling = table_of(rows), table_of(rows, np.linspace(1.0, 0.01, rows))
+    prior = jax.device_put(prior_numbers(OSCILLATOR, resolve_priors(OSCILLATOR, constant)))
+    plain, scheduled = (jax.device_put(table.padded(rows)) for table in (constant, falling))
+    t, y = jnp.asarray(constant.step - 0.5), jnp.asarray(constant.y)
+    ours, z4, z6 = partial(potential, OSCILLATOR), jnp.full(4, 0.1), jnp.full(6, 0.1)
+    cases = {
+        "ours": (ours, z4, (prior, plain)),
+        "tinygp": (tinygp_model.potential, z6, (prior, t, y)),
+        "falling learning rate": (ours, z4, (prior, scheduled)),
+    }
+    if find_spec("bayes_grpo.dynamics.associative") is not None:
+        associative = import_module("bayes_grpo.dynamics.associative")
+
+        def by_tree(z: Any, prior: Any, rows: Any) -> Any:
+            space = state_space(OSCILLATOR, z, prior, rows)
+            return 0.5 * jnp.sum(z**2) - associative.log_likelihood(space, rows.y)
+
+        cases["associative scan"] = (by_tree, z4, (prior, plain))
+    calls = {}
+    for name, (function, z, arguments) in cases.items():
+        once = jax.value_and_grad(function)
+        for how, program in (("call", once), ("loop", partial(_looped, once))):
+            compiled = jax.jit(program).lower(z, *arguments).compile()
+            call = partial(lambda f, *a: jax.block_until_ready(f(*a)), compiled, z, *arguments)
+            calls[name, how] = (1 if how == "call" else INNER, call)
+    return calls
+
+
+def _looped(value_and_gradient: Callable[..., Any], z: Any, *arguments: Any) -> Any:
+    """`INNER` evaluations, each of which needs the gradient of the one before."""
+
+    def body(_: Any, carry: Any) -> Any:
+        value, slope = value_and_gradient(carry[0], *arguments)
+        return carry[0] + 1e-12 * slope, value
+
+    return jax.lax.fori_loop(0, INNER, body, (z, jnp.zeros(())))
+
+
+def sampling(quick: bool) -> list[Line]:
+    """Smallest bulk ESS a second beside tinygp and the latent path."""
+    table, length = table_of(ROWS), 500
+    settings = SamplerSettings(warmup=length, draws=length)
+    arguments = (jnp.asarray(table.step - 0.5), jnp.asarray(table.y), float(ROWS))
+    say("sampling: compiling")
+    peer = compiled_sampler(
+        tinygp_model.model, arguments, warmup=length, draws=length, dense_mass=True, target_accept_prob=0.9
+    )
+    _ours(table, settings, 0)
+    rates: dict[str, list[float]] = {"ours": [], "NUTS alone": [], "tinygp": []}
+    steps: dict[str, float] = {}
+    medians: dict[str, float] = {}
+    for seed in range(1, 4 if quick else 8):
+        say(f"sampling: turn {seed}")
+        seconds, nuts, draws, steps["ours"] = _ours(table, settings, seed)
+        ess = smallest_ess(draws)
+        rates["ours"].append(ess / seconds)
+        rates["NUTS alone"].append(ess / nuts)
+        medians["ours"] = float(np.median(draws["fixed_point"]))
+        seconds, draws, extra = peer(seed)
+        rates["tinygp"].append(smallest_ess({k: draws[k] for k in SITES}) / seconds)
+        medians["tinygp"], steps["tinygp"] = float(np.median(draws["fixed_point"])), extra["num_steps"].mean()
+    short = 100 if quick else 300
+    say(f"sampling: latent path, 4 × ({short} + {short})")
+    arguments = (jnp.asarray(table.step), *arguments[1:])
+    seconds, draws, extra = compiled_sampler(latent_path.model, arguments, warmup=short, draws=short)(1)
+    latent = smallest_ess({k: draws[k] for k in SITES}) / seconds
+    middle = {name: statistics.median(values) for name, values in rates.items()}
+    ours = middle["ours"]
+
+    def note(name: str, steps_a_draw: float, fixed: float) -> str:
+        mine = f"{steps['ours']:.0f} and {steps_a_draw:.0f} steps a draw"
+        return f"peer: {name}; {mine}; median R* {medians['ours']:.3f} and {fixed:.3f}"
+
+    by_gp = note("tinygp", steps["tinygp"], medians["tinygp"])
+    by_path = note("latent path", extra["num_steps"].mean(), float(np.median(draws["fixed_point"])))
+    ratio, alone, path = ours / middle["tinygp"], middle["NUTS alone"] / middle["tinygp"], ours / latent
+    what, unit = "smallest ESS a second, 400 rows", "1/s"
+    return [
+        Line("sampling", what, unit, ours, middle["tinygp"], ratio, "≥ 6", ratio >= 6, by_gp),
+        Line("sampling", f"{what}, NUTS alone", unit, middle["NUTS alone"], middle["tinygp"], alone),
+        Line("sampling", what, unit, ours, latent, path, "≥ 30", path >= 30, by_path),
+    ]
+
+
+def _ours(table: RowTable, settings: SamplerSettings, seed: int) -> tuple[float, float, dict[str, np.ndarray], float]:
+    """Seconds, seconds of NUTS alone, draws of all parameters, leapfrog steps a draw."""
+    rows, prior = table.padded(), prior_numbers(OSCILLATOR, resolve_priors(OSCILLATOR, table))
+    keys = jax.random.split(jax.random.key(seed), 3)
+    begin = time.perf_counter()
+    start = scout(OSCILLATOR, keys[0], prior, rows, settings.chains)
+    scouted = time.perf_counter()
+    chain = sample(OSCILLATOR, keys[1], prior, rows, start, settings, settings.target_accept)
+    nuts = time.perf_counter() - scouted
+    z = np.asarray(chain.z)
+    levels = np.asarray(summarise(OSCILLATOR, keys[2], z, prior, rows).linear)
+    seconds = time.perf_counter() - begin
+    draws = {p.name: z[..., i] for i, p in enumerate(sampled(OSCILLATOR))}
+    draws |= {p.name: levels[..., i] for i, p in enumerate(linear(OSCILLATOR))}
+    return seconds, nuts, draws, float(np.mean(chain.num_steps))
+
+
+def main() -> None:
+    """Runs the sections that were asked for and prints one table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer repeats")
+    parser.add_argument("--full", action="store_true", help="time all 50 of the peer's MCMC objects")
+    sections = {
+        "likelihood": likelihood,
+        "sampling": sampling,
+        "process": process,
+        "many": partial(many, full=False),
+        "memory": memory,
+    }
+    parser.add_argument("--only", choices=sections, action="append", help="a section; may be given again")
+    parser.add_argument("--json", type=Path, help="write the table to this file too")
+    options = parser.parse_args()
+    sections["many"] = partial(many, full=options.full)
+    jax.config.update("jax_enable_x64", True)
+    known, agreement = versions(), largest_differences(table_of(200))
+    header = [
+        device(),
+        ", ".join(f"{name} {number}" for name, number in known.items()),
+        "log likelihoods beside ours, largest relative difference: "
+        + ", ".join(f"{name} {x:.1e}" for name, x in agreement.items()),
+    ]
+    if max(agreement.values()) > 1e-6:
+        raise SystemExit(f"the peers compute another likelihood, nothing was timed; {header[-1]}")
+    lines = [line for name in options.only or sections for line in sections[name](options.quick)]
+    print("\n".join(header), end="\n\n")
+    print_table(lines)
+    if options.json:
+        content = {"header": header, "quick": options.quick, "lines": [asdict(line) for line in lines]}
+        options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Shared by all tests: a synthetic run, a writer of trainer logs, and a compilation cache of the tests' own."""
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+
+CACHE = "BAYES_GRPO_CACHE"
+ROWS = 40
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compilation_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A temporary compilation cache, one for all xdist workers, unless the caller has set one."""
+    if CACHE in os.environ:
+        yield Path(os.environ[CACHE])
+        return
+    base = tmp_path_factory.getbasetemp()
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compilation_cache"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CACHE, str(directory))
+        yield directory
+
+
+@pytest.fixture(scope="session")
+def curve() -> np.ndarray:
+    """Rewards of 40 steps from 0.2 towards 0.8: a damped oscillator from rest, ζ = 1.5, ω₀ = 0.3, little noise."""
+    slow, fast = (0.3 * (1.5 + sign * math.sqrt(1.5**2 - 1.0)) for sign in (-1, 1))
+    middle = np.arange(ROWS) + 0.5
+    left = (fast * np.exp(-slow * middle) - slow * np.exp(-fast * middle)) / (fast - slow)
+    noise = np.random.default_rng(7).standard_normal(ROWS)
+    return np.round(0.8 - 0.6 * left + 0.015 * noise, 4)
+
+
+@pytest.fixture(scope="session")
+def synthetic_run(curve: np.ndarray) -> Run:
+    """The curve as a `Run` whose settings are stated."""
+    step = np.arange(1.0, ROWS + 1.0)
+    return Run(
+        name="synthetic",
+        source="synthetic.json",
+        format="trl_trainer_state",
+        log_hash="0" * 64,
+        step=step,
+        reward=curve,
+        window=np.ones(ROWS),
+        signals={},
+        eval_step=np.empty(0),
+        eval_reward=np.empty(0),
+        settings=Settings(
+            group_size=Setting(8, Provenance.USER),
+            prompts_per_step=Setting(16, Provenance.USER),
+            momentum=Setting(0.9, Provenance.USER),
+            refresh_interval=Setting(1, Provenance.USER),
+        ),
+    )
+
+
+@pytest.fixture(scope="session")
+def write_trl_log() -> Callable[..., Path]:
+    """Writes a ``trainer_state.json``: rewards of steps 1, 2, … and evaluations as step → reward."""
+
+    def write(path: Path, reward: Any, evals: dict[int, float] | None = None, **row: Any) -> Path:
+        history: list[dict[str, Any]] = []
+        for step, value in enumerate(np.asarray(reward, float).tolist(), 1):
+            history.append({"loss": 0.0, "reward": value, "reward_std": 0.3, "step": step} | row)
+            if evals and step in evals:
+                history.append({"eval_reward": evals[step], "step": step})
+        state = {"global_step": len(history), "log_history": history, "logging_steps": 1, "max_steps": len(history)}
+        path.write_text(json.dumps(state), encoding="utf-8")
+        return path
+
+    return write
