@@ -15,6 +15,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from bayes_grpo.cli_planning import simulate, stability
 from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.files import check_writable
 
@@ -58,7 +59,7 @@ TotalSteps = Annotated[float | None, typer.Option(help="Planned length of the ru
 @app.command()
 def fit(
     log: Log,
-    regime: Annotated[str, typer.Option(help="Law to fit: oscillator or exponential.")] = "oscillator",
+    regime: Annotated[str, typer.Option(help="Law to fit: oscillator, exponential, reduction or hold.")] = "oscillator",
     signal: Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")] = "auto",
     prior: Annotated[
         list[str] | None,
@@ -98,7 +99,7 @@ def fit(
     from bayes_grpo.inference.run import fit as fit_run
     from bayes_grpo.inference.sampler import SamplerSettings
 
-    with _Progress() as progress:
+    with progress() as tell:
         result = fit_run(
             run,
             regime,
@@ -106,7 +107,7 @@ def fit(
             priors=priors,
             seed=seed,
             sampler=SamplerSettings(chains=chains, warmup=warmup, draws=draws),
-            progress=progress,
+            progress=tell,
         )
         from bayes_grpo.inference.summary import summarize
 
@@ -120,11 +121,11 @@ def fit(
 
             save_plot(plot_fit(result, summary.verdict), plot)
     if json_:
-        _print_json(summary.to_dict())
+        print_json(summary.to_dict())
     else:
         from bayes_grpo.report.render_fit import render_summary
 
-        render_summary(summary, _console())
+        render_summary(summary, console())
     if not summary.convergence.passed:
         raise typer.Exit(EXIT_NOT_CONVERGED)
 
@@ -152,9 +153,13 @@ def inspect(
     if plot is not None:
         plot_run(run, plot)
     if json_:
-        _print_json(summary.to_dict())
+        print_json(summary.to_dict())
     else:
-        render_run(summary, _console())
+        render_run(summary, console())
+
+
+app.command()(simulate)
+app.command()(stability)
 
 
 def _read(
@@ -228,19 +233,21 @@ def _priors(given: list[str] | None, file: Path | None) -> dict[str, Any]:
     return out
 
 
-def _print_json(value: Any) -> None:
+def print_json(value: Any) -> None:
+    """Writes JSON to standard output; numbers that are not finite are an error, not a literal."""
     json.dump(value, sys.stdout, allow_nan=False, indent=2, ensure_ascii=False)
     sys.stdout.write("\n")
 
 
-def _console() -> Any:
+def console() -> Any:
+    """Where tables go."""
     from rich.console import Console
 
     # Piped output keeps the table's full width instead of wrapping at 80 columns.
     return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
 
 
-class _Progress:
+class progress:  # noqa: N801  (used like a function)
     """One line on standard error: a spinner, the stage, the time; nothing where that is no terminal."""
 
     def __enter__(self) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,10 +25,10 @@ from bayes_grpo.dynamics.reduction import (
     usable_group_share,
 )
 from bayes_grpo.errors import SettingError
+from bayes_grpo.intervals import LEVEL, Interval
 
 CurvatureSource = Literal["low_lag_run", "independent", "prior", "same_run"]
 GROUP_SIZES = (2, 4, 8, 16, 32, 64)
-INTERVAL_LEVEL = 0.9
 
 _SOURCES = {
     "low_lag_run": "the curvature comes from a run with little lag",
@@ -36,14 +36,6 @@ _SOURCES = {
     "prior": "the curvature is a prior guess, not a measurement",
     "same_run": "the curvature comes from the reward curve of this very run",
 }
-
-
-class Interval(NamedTuple):
-    """Median and equal-tailed interval; all three equal when there is no uncertainty."""
-
-    median: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -141,7 +133,7 @@ def stability(
     learning_time: ArrayLike | None = None,
     lag_exposure: float = 1.0,
     source: CurvatureSource = "independent",
-    level: float = INTERVAL_LEVEL,
+    level: float = LEVEL,
 ) -> StabilityReport:
     """Margins of planned settings by the rule and by the exact maps.
 
@@ -293,9 +285,9 @@ def _gains(
 
 def _interval(values: np.ndarray, level: float) -> Interval:
     if np.isinf(values).all():
-        return Interval(math.inf, math.inf, math.inf)
+        return Interval(math.inf, math.inf, math.inf, level)
     low, median, high = np.quantile(values, [0.5 - level / 2, 0.5, 0.5 + level / 2])
-    return Interval(float(median), float(low), float(high))
+    return Interval(float(median), float(low), float(high), level)
 
 
 def _finite(value: float) -> float | None:
