@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.hold import hold_rows
+from bayes_grpo.dynamics.reduction import mean_lag
 from bayes_grpo.dynamics.state_space import Matrix, StateSpace, Vector
 from bayes_grpo.errors import FitError
 from bayes_grpo.regimes.base import Parameter
@@ -90,7 +91,9 @@ class Hold:
         optimizer = table.optimizer
         gain = (1.0 - optimizer.momentum) / np.asarray(values["learning_time"])
         exposure = np.asarray(values["lag_exposure"])
+        lag = exposure * mean_lag(optimizer.refresh, "hold")
         return gain_and_curvature(gain, table) | {
+            "damping": (1.0 - optimizer.momentum) - gain * lag,
             "growth_per_step": hold_growth(gain, optimizer.momentum, int(optimizer.refresh), exposure)
         }
 

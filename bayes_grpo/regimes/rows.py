@@ -264,12 +264,11 @@ def _weight(window: np.ndarray) -> np.ndarray:
 def _learning_rate(run: Run, step: np.ndarray) -> tuple[np.ndarray, float]:
     """Learning rate on ``step`` over the run's highest one; ones where it was not logged."""
     logged = run.signals.get("learning_rate")
-    if run.settings.schedule.value != "logged" or logged is None:
-        return _scheduled(run, step), float("nan")
+    known = np.zeros(0, bool) if logged is None else np.isfinite(logged) & (logged > 0)
+    reference = float(logged[known].max()) if logged is not None and known.any() else float("nan")
+    if run.settings.schedule.value != "logged" or logged is None or not known.any():
+        return _scheduled(run, step), reference
     known = np.isfinite(logged) & (logged >= 0)
-    if not known.any() or np.nanmax(logged) <= 0:
-        return np.ones(len(step)), float("nan")
-    reference = float(logged[known].max())
     # A row's steps ran between the rate logged before it and its own: their mean.
     at_end = np.interp(step, run.step[known], logged[known])
     before = np.interp(np.concatenate([step[:1], step[:-1]]), run.step[known], logged[known])
