@@ -109,7 +109,7 @@ def write_log(path: Path, rewards: np.ndarray, rate: np.ndarray | float = 1.0) -
 
 
 def alternate(
-    calls: Mapping[str, tuple[int, Callable[[], Any]]], repeats: int, least: float = 0.003
+    calls: Mapping[str, tuple[int, Callable[[], Any]]], repeats: int, least: float = 0.003, budget: float = 180.0
 ) -> dict[str, float]:
     """Median seconds of each call, all taking turns, so that other load on the machine falls on all.
 
@@ -117,6 +117,7 @@ def alternate(
         calls: Name → how many evaluations a call makes, and the call, which returns when its work is done.
         repeats: Rounds.
         least: A turn repeats a call until it takes about this many seconds.
+        budget: After this many seconds no further round starts, but five are made (slow calls on accelerators).
 
     Returns:
         Name → median seconds of one evaluation.
@@ -127,7 +128,11 @@ def alternate(
         begin = time.perf_counter()
         call()
         inner[name] = max(1, int(least / max(time.perf_counter() - begin, 1e-9)))
-    for _ in range(repeats):
+    started = time.perf_counter()
+    for turn in range(repeats):
+        if turn >= 5 and time.perf_counter() - started > budget:
+            say(f"stopped after {turn} of {repeats} rounds")
+            break
         for name, (evaluations, call) in calls.items():
             begin = time.perf_counter()
             for _ in range(inner[name]):

@@ -41,6 +41,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ["BAYES_GRPO_CACHE"] = ""  # nobody reads compiled programs from a disk, except where that is measured
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # several processes share an accelerator
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +69,7 @@ from bayes_grpo.regimes import RowTable, get_regime, linear, resolve_priors, row
 
 OSCILLATOR = get_regime("oscillator")
 ROWS = 400
-INNER = 10
+INNER = 10 if jax.default_backend() == "cpu" else 3
 SITES = (
     "response_time",
     "damping_coordinate",

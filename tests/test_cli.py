@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import h5py
 import numpy as np
 import pytest
 
-from bayes_grpo import load_fit
+from bayes_grpo import REGIMES, load_fit, summarize
 from bayes_grpo.cli import main
 from bayes_grpo.errors import FitFileError
 
@@ -148,6 +149,12 @@ def test_json_is_complete(converged: Session):
     assert (meta["regime"], meta["signal"], meta["rows"]) == ("oscillator", "reward", 40)
     assert (meta["first_step"], meta["last_step"], meta["interval_level"], meta["seed"]) == (1.0, 40.0, 0.9, 0)
     assert meta["source"] == str(converged.log)
+
+
+def test_numbers_that_are_not_finite_become_null(converged: Session):
+    summary = replace(summarize(load_fit(converged.saved)), r2=math.nan, probabilities={"growth": math.inf})
+    shown = strict_json(json.dumps(summary.to_dict()))
+    assert (shown["r2"], shown["probabilities"]) == (None, {"growth": None})
 
 
 def test_files_are_whole_and_alone(converged: Session):
@@ -317,7 +324,7 @@ def test_impossible_prior_files(log: Path, tmp_path: Path, text: str | None):
 
 
 def test_unknown_regime_lists_the_regimes(log: Path):
-    check_refusal(bayes_grpo("fit", log, "--regime", "pendulum"), "'pendulum'", "oscillator, exponential")
+    check_refusal(bayes_grpo("fit", log, "--regime", "pendulum"), "'pendulum'", *REGIMES)
 
 
 def test_unknown_and_absent_signals(log: Path):

@@ -1,0 +1,194 @@
+"""Facts about the repository that have to stay true."""
+
+import importlib
+import json
+import re
+import stat
+import subprocess
+import sys
+import tomllib
+from contextlib import chdir, redirect_stdout
+from importlib.metadata import version
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bayes_grpo
+from bayes_grpo import cli
+from bayes_grpo.intervals import LEVEL
+from bayes_grpo.logs.detect import all_readers
+from bayes_grpo.logs.options import CHECKS
+from bayes_grpo.regimes import REGIMES
+
+ROOT = Path(__file__).resolve().parents[1]
+FIT_COMMAND = "pip install uv && uv run bayes-grpo fit notebooks/data/softmax_policy_grpo.json --plot fit.png"
+TEST_COMMAND = "pip install uv && uv run pytest"
+HEAVY = {"jax", "numpyro", "pandas", "arviz", "arviz_base", "arviz_stats", "matplotlib", "scipy", "xarray", "h5netcdf"}
+
+# Written so that this file does not match them.
+REGISTRY = re.compile(
+    r"py"
+    r"pi\.org|python"
+    r"hosted|(?:extra-)?index[-_]url\s*[=:]|/si"
+    r"mple/?[\"'\s]|(?:art"
+    r"ifactory|nex"
+    r"us)\.",
+    re.IGNORECASE,
+)
+PRIVATE_PATH = re.compile(r"(?<![\w.])/(?:root|work|Users|home/\w+)/")
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def toml(name: str) -> dict[str, Any]:
+    return tomllib.loads(text(name))
+
+
+def files() -> list[Path]:
+    """Files of the repository, tracked or about to be."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [path for name in listed.stdout.splitlines() if (path := ROOT / name).is_file()]
+
+
+def matches(pattern: re.Pattern[str], paths: list[Path]) -> list[str]:
+    found = []
+    for path in paths:
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            continue
+        found += [f"{path.relative_to(ROOT)}:{n}" for n, line in enumerate(lines, 1) if pattern.search(line)]
+    return found
+
+
+@pytest.mark.parametrize("module", ["bayes_grpo", "bayes_grpo.cli", "bayes_grpo.logs.run"])
+def test_importing_is_light(module: str):
+    code = f"import {module}, sys; print(*(m for m in sys.modules if '.' not in m))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(done.stdout.split())
+
+
+def test_public_names_are_there_and_listed():
+    for name in bayes_grpo.__all__:
+        assert getattr(bayes_grpo, name) is not None
+    assert set(bayes_grpo.__all__) <= set(dir(bayes_grpo))
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = bayes_grpo.no_such_name
+
+
+def test_python_version_is_one_that_the_package_supports():
+    wanted = text(".python-version").strip()
+    floor = toml("pyproject.toml")["project"]["requires-python"].removeprefix(">=")
+    assert tuple(map(int, wanted.split("."))) >= tuple(map(int, floor.split(".")))
+
+
+def test_version_is_the_same_everywhere():
+    stated = toml("pyproject.toml")["project"]["version"]
+    assert re.search(rf"^version: {re.escape(stated)}$", text("CITATION.cff"), re.MULTILINE)
+    assert re.search(rf"^## .*\b{re.escape(stated)}$", text("CHANGELOG.md"), re.MULTILINE)
+
+
+def test_licence_is_whole():
+    licence = text("LICENSE")
+    assert "Apache License" in licence.splitlines()[0]
+    assert "END OF TERMS AND CONDITIONS" in licence
+    assert toml("pyproject.toml")["project"]["license"] == "Apache-2.0"
+
+
+def test_constraints_name_every_direct_dependency():
+    project = toml("pyproject.toml")["project"]
+    wanted = project["dependencies"] + [d for extra in project["optional-dependencies"].values() for d in extra]
+    names = {re.split(r"[^\w-]", d)[0] for d in wanted}
+    lines = [line for line in text("constraints.txt").splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w-]+==[\w.]+", line) for line in lines)
+    assert names <= {line.split("==")[0] for line in lines}
+
+
+def test_readme_has_both_commands_on_its_first_screen():
+    first_screen = text("README.md").splitlines()[:40]
+    assert FIT_COMMAND in first_screen
+    assert TEST_COMMAND in first_screen
+
+
+def test_readme_names_what_the_program_has():
+    readme = text("README.md")
+    for name in (*REGIMES, *CHECKS, *all_readers()):
+        assert f"`{name}`" in readme, name
+    codes = {0, 2, cli.EXIT_INPUT, cli.EXIT_NOT_CONVERGED, cli.EXIT_INTERRUPTED}
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.MULTILINE)} == codes
+    assert f"{LEVEL:.0%}" in readme
+
+
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md"])
+def test_links_lead_somewhere(name: str):
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", text(name))
+    for target in targets:
+        assert target.startswith("https://") or (ROOT / target).exists(), target
+
+
+def test_python_in_the_readme_runs(tmp_path: Path):
+    blocks = re.findall(r"^```python\n(.*?)^```", text("README.md"), re.MULTILINE | re.DOTALL)
+    assert blocks
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    with chdir(tmp_path), redirect_stdout(StringIO()) as out:
+        exec(compile("\n".join(blocks), "README.md", "exec"), {})
+    assert "grows from" in out.getvalue()
+
+
+def test_architecture_maps_every_room():
+    architecture = text("ARCHITECTURE.md")
+    rooms = [p.parent.name for p in (ROOT / "bayes_grpo").glob("*/__init__.py")]
+    assert rooms
+    for room in rooms:
+        assert f"| `{room}/` |" in architecture, room
+
+
+def test_continuous_integration_runs_the_test_command():
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & stat.S_IXUSR
+    lines = script.read_text().splitlines()
+    assert "set -euo pipefail" in lines
+    for command in TEST_COMMAND.split(" && "):
+        assert any(line.strip() in (command, f"step {command}") for line in lines), command
+
+
+def test_notebooks_are_executed_in_order_and_small():
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    assert notebooks
+    for path in notebooks:
+        cells = [c for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code"]
+        assert [c["execution_count"] for c in cells] == list(range(1, len(cells) + 1)), path.name
+        outputs = [o for c in cells for o in c["outputs"]]
+        assert not [o for o in outputs if o["output_type"] == "error" or o.get("name") == "stderr"], path.name
+        assert path.stat().st_size < 250_000
+
+
+def test_no_registry_and_no_private_path_in_any_file():
+    listed = [p for p in files() if p.name != "uv.lock"]
+    assert len(listed) > 50
+    assert matches(REGISTRY, listed) == []
+    shown = [p for p in listed if p.suffix in (".md", ".ipynb", ".cff", ".toml", ".txt", ".json", "")]
+    assert matches(PRIVATE_PATH, shown) == []
+
+
+def test_the_patterns_can_match():
+    for line in ("https://" + "py" + "pi.org/x", "index" + "_url = x", "--extra-index" + "-url=x"):
+        assert REGISTRY.search(line)
+    assert PRIVATE_PATH.search("see " + "/ro" + "ot/x")
+
+
+def test_installed_version_is_the_stated_one():
+    assert version("bayes-grpo") == toml("pyproject.toml")["project"]["version"]
+
+
+@pytest.mark.parametrize("name", ["bayes_grpo.simulate", "bayes_grpo.analysis", "bayes_grpo.report"])
+def test_rooms_import(name: str):
+    importlib.import_module(name)
