@@ -8,6 +8,8 @@ and nothing else does; progress and errors go to standard error.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -17,7 +19,7 @@ import typer
 
 from bayes_grpo.cli_planning import simulate, stability
 from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
-from bayes_grpo.files import check_writable
+from bayes_grpo.files import check_picture, check_writable
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_INTERRUPTED = 3, 4, 130
 
@@ -65,7 +67,7 @@ def fit(
         list[str] | None,
         typer.Option("--prior", metavar="NAME=MEDIAN,SPREAD", help="Prior override, e.g. damping_ratio=3,0.5."),
     ] = None,
-    prior_file: Annotated[Path | None, typer.Option(help="TOML file with a [priors] table.")] = None,
+    prior_file: Annotated[Path | None, typer.Option(help="TOML file with a table named priors.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .svg).")] = None,
     json_: Json = False,
@@ -91,6 +93,8 @@ def fit(
     for target in (out, plot):
         if target is not None:
             check_writable(target)
+    if plot is not None:
+        check_picture(plot)
     priors = _priors(prior, prior_file)
     run = _read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, **_given(
         group_size=group_size, prompts_per_step=prompts_per_step, momentum=momentum, refresh_interval=refresh,
@@ -146,6 +150,7 @@ def inspect(
     """Show what a log holds and what had to be assumed."""
     if plot is not None:
         check_writable(plot)
+        check_picture(plot)
     run = _read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_)
     from bayes_grpo.report.inspect import describe_run, plot_run, render_run
 
@@ -223,6 +228,10 @@ def _priors(given: list[str] | None, file: Path | None) -> dict[str, Any]:
             raise PriorError(f"{file}: expected a TOML file with a [priors] table, cannot read it ({error})") from error
         if not isinstance(table.get("priors"), dict):
             raise PriorError(f"{file}: expected a [priors] table like damping_ratio = [3.0, 0.5], found none")
+        for name, value in table["priors"].items():
+            numbers = list(value.values()) if isinstance(value, dict) else value
+            if not (isinstance(numbers, list) and len(numbers) == 2 and all(_is_number(x) for x in numbers)):
+                raise PriorError(f"{file}: expected {name} = [median, spread], two numbers, found {value!r}")
         out |= table["priors"]
     for text in given or []:
         name, equals, numbers = text.partition("=")
@@ -231,6 +240,10 @@ def _priors(given: list[str] | None, file: Path | None) -> dict[str, Any]:
             raise PriorError(f"--prior: expected NAME=MEDIAN,SPREAD such as damping_ratio=3,0.5, found {text!r}")
         out[name.strip()] = tuple(parts)
     return out
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def print_json(value: Any) -> None:
@@ -276,17 +289,31 @@ def _fail(message: str, code: int) -> NoReturn:
     raise SystemExit(code)
 
 
+class _Interrupted(BaseException):
+    """Ctrl-C, in a form that the command-line library does not turn into something else."""
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise _Interrupted
+
+
 def main() -> None:
     """Entry point; every error that a user can mend is one line on standard error."""
     from bayes_grpo.report.text import plain
 
     warnings.filterwarnings("ignore", category=BayesGrpoWarning)  # the summary says the same, in its place
+    before = signal.signal(signal.SIGINT, _interrupt)
     try:
         app()
     except BayesGrpoError as error:
         _fail(plain(error, 2000), EXIT_INPUT)
-    except KeyboardInterrupt:
-        _fail("interrupted; nothing was written", EXIT_INTERRUPTED)
+    except _Interrupted:
+        # Threads may still be inside XLA; tearing the interpreter down under them crashes.
+        sys.stderr.write("bayes-grpo: interrupted\n")
+        sys.stderr.flush()
+        os._exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from bayes_grpo.errors import OutputError
 
+PICTURES = (".png", ".pdf", ".svg")
+"""Suffixes of pictures."""
+
 
 @contextmanager
 def written_whole(path: str | Path) -> Iterator[Path]:
@@ -53,6 +56,15 @@ def check_writable(path: str | Path) -> None:
             pass
     except OSError as error:
         raise OutputError(f"{target}: cannot write there ({error.strerror}); choose another place") from error
+
+
+def check_picture(path: str | Path) -> None:
+    """Raises `OutputError` unless the file name ends like a picture's that matplotlib writes."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in PICTURES:
+        raise OutputError(
+            f"{path}: expected a picture file name ending in {', '.join(PICTURES)}, found {suffix or 'no suffix'!r}"
+        )
 
 
 def _umask() -> int:

@@ -18,6 +18,7 @@ import argparse
 import json
 import time
 import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def calibrate(regime_name: str, runs: int, seed: int, tell: Any = print) -> dict
     inside: dict[str, list[bool]] = {name: [] for name in names}
     failed, begun = 0, time.perf_counter()
     for i in range(runs):
-        rng = np.random.default_rng([seed, i])
+        rng = np.random.default_rng([seed, zlib.crc32(regime_name.encode()), i])
         truth, y = simulate(regime, empty := empty_run(schedule=bool(i % 2)), rng)
         result = fit(with_reward(empty, y), regime, priors=SHARED | PRIORS[regime_name], seed=i)
         summary = summarize(result)

@@ -109,8 +109,8 @@ def write_log(path: Path, rewards: np.ndarray, rate: np.ndarray | float = 1.0) -
 
 
 def alternate(
-    calls: Mapping[str, tuple[int, Callable[[], Any]]], repeats: int, least: float = 0.003, budget: float = 180.0
-) -> dict[str, float]:
+    calls: Mapping[Any, tuple[int, Callable[[], Any]]], repeats: int, least: float = 0.003, budget: float = 180.0
+) -> dict[Any, float]:
     """Median seconds of each call, all taking turns, so that other load on the machine falls on all.
 
     Args:

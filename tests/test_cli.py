@@ -5,8 +5,10 @@ import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -599,3 +601,17 @@ def test_as_a_process(tmp_path: Path):
     done = call("inspect", str(tmp_path / "two.csv"), "--json")
     assert (done.returncode, done.stderr) == (OK, "")
     assert strict_json(done.stdout)["rows"] == 2
+
+
+def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path):
+    """Ctrl-C while chains run in threads: no crash, no half-written file."""
+
+    log = Path(__file__).parent.parent / "notebooks" / "data" / "softmax_policy_grpo.json"
+    words = ["-m", "bayes_grpo", "fit", str(log), "--draws", "50000", "--out", str(tmp_path / "fit.nc")]
+    process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in err
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 from bayes_grpo.errors import FitFileError
@@ -54,8 +55,10 @@ def load_fit(path: str | Path) -> Fit:
     if not where.is_file():
         raise FitFileError(f"{where}: no such file; a fit is written by `bayes-grpo fit LOG --out {where.name}`")
     try:
-        with xr.open_datatree(where, engine="h5netcdf") as opened:
-            tree = opened.load()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about files that are refused below anyway
+            with xr.open_datatree(where, engine="h5netcdf") as opened:
+                tree = opened.load()
     except Exception as error:  # h5netcdf raises many kinds for files that are not NetCDF
         raise FitFileError(f"{where}: expected a NetCDF file written by bayes-grpo, found none ({error})") from error
     attrs = tree.attrs

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.dynamics import kalman
+from bayes_grpo.dynamics import associative, kalman
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Prior, Regime, linear, sampled
 from bayes_grpo.regimes.rows import Rows
@@ -33,6 +33,11 @@ class PriorNumbers(NamedTuple):
     scale: Array | np.ndarray
     linear_mean: Array | np.ndarray
     linear_sd: Array | np.ndarray
+
+
+def accelerated() -> bool:
+    """Whether JAX computes on an accelerator, where wide programs beat long ones."""
+    return jax.default_backend() != "cpu"
 
 
 def prior_numbers(regime: Regime, priors: dict[str, Prior]) -> PriorNumbers:
@@ -61,7 +66,8 @@ def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> St
 
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
     """Log density of the logged rows with the linear parameters integrated out, a scalar."""
-    return kalman.log_likelihood(state_space(regime, z, prior, rows), jnp.asarray(rows.y))
+    scan = associative if accelerated() else kalman
+    return scan.log_likelihood(state_space(regime, z, prior, rows), jnp.asarray(rows.y))
 
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:

@@ -20,6 +20,7 @@ from jax import Array
 from bayes_grpo.inference.posterior import (
     DrawSummary,
     PriorNumbers,
+    accelerated,
     log_likelihood,
     potential,
     summarise_draw,
@@ -178,7 +179,7 @@ def compile_ahead(
     regime: Regime, key: Array, prior: PriorNumbers, rows: Rows, settings: SamplerSettings
 ) -> threading.Thread | None:
     """Compiles the program that summarises draws while the chains are still being compiled and run."""
-    if jax.default_backend() != "cpu":
+    if accelerated():
         return None
     total, p = settings.chains * settings.draws, len(sampled(regime))
 
@@ -216,7 +217,7 @@ def sample(
     """
     keys = jax.random.split(key, settings.chains)
     shared = (start.inverse_mass, np.asarray(target_accept), prior, rows)
-    batched = jax.default_backend() != "cpu"
+    batched = accelerated()
     options = (regime, settings.warmup, settings.draws, batched)
     if batched:
         out = _program(_chain_program, options, keys, start.z, *shared)(keys, start.z, *shared)
@@ -227,8 +228,11 @@ def sample(
         with jax.enable_x64(True):  # a thread does not inherit the caller's setting
             return jax.tree.map(np.asarray, program(keys[i], start.z[i], *shared))
 
-    with ThreadPoolExecutor(max_workers=min(settings.chains, os.cpu_count() or 1)) as pool:
+    pool = ThreadPoolExecutor(max_workers=min(settings.chains, os.cpu_count() or 1))
+    try:
         chains = list(pool.map(one, range(settings.chains)))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # an interrupt must not wait for the chains
     return jax.tree.map(lambda *x: np.stack(x), *chains)
 
 

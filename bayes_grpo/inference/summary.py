@@ -176,8 +176,8 @@ def contraction(fit: Fit, name: str) -> float:
     prior = np.sort(fit.data["prior"].dataset[name].to_numpy().ravel())
     prior = prior[np.isfinite(prior)]
     draws = draws[np.isfinite(draws)]
-    if not len(prior) or not len(draws):
-        return float("nan")
+    if not len(prior) or not len(draws) or np.ptp(prior) <= 1e-9 * np.max(np.abs(prior)):
+        return float("nan")  # nothing to learn about what the settings fix
     rank = (np.searchsorted(prior, draws) + 0.5) / (len(prior) + 1)
     return float(1.0 - ndtri(np.clip(rank, 1e-6, 1 - 1e-6)).var())
 
@@ -197,7 +197,7 @@ def _rows(fit: Fit, level: float) -> list[Row]:
                 posterior=interval(posterior[name].to_numpy(), level),
                 prior=interval(prior[name].to_numpy(), level),
                 contraction=share,
-                mostly_prior=not share >= CONTRACTION_LIMIT,
+                mostly_prior=share < CONTRACTION_LIMIT,
             )
         )
     return out
@@ -270,7 +270,9 @@ def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -
     if "damping_ratio" in by_name:
         clause = f"; {_damping_clause(by_name['damping_ratio'], probabilities)}"
     elif "unstable" in probabilities:
-        clause = f"; unstable with probability {_p(probabilities['unstable'])}"
+        unstable = probabilities["unstable"]
+        word, share = ("unstable", unstable) if unstable > 0.5 else ("stable", 1.0 - unstable)
+        clause = f"; {word} with probability {_p(share)}"
     return f"{failed}{course} ({level} intervals){clause}."
 
 

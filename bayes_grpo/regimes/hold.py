@@ -94,7 +94,7 @@ class Hold:
         lag = exposure * mean_lag(optimizer.refresh, "hold")
         return gain_and_curvature(gain, table) | {
             "damping": (1.0 - optimizer.momentum) - gain * lag,
-            "growth_per_step": hold_growth(gain, optimizer.momentum, int(optimizer.refresh), exposure)
+            "growth_per_step": hold_growth(gain, optimizer.momentum, int(optimizer.refresh), exposure),
         }
 
 

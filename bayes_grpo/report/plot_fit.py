@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.files import written_whole
+from bayes_grpo.files import check_picture, written_whole
 from bayes_grpo.inference.fit import Fit
 from bayes_grpo.intervals import LEVEL
 from bayes_grpo.report.text import plain
@@ -60,16 +60,9 @@ def save_plot(figure: Figure, path: str | Path) -> None:
     Raises:
         OutputError: The place cannot be written to, or the suffix is no picture format.
     """
-    from bayes_grpo.errors import OutputError
-
-    suffix = Path(path).suffix.lstrip(".").lower()
-    supported = figure.canvas.get_supported_filetypes()
-    if suffix not in supported:
-        raise OutputError(
-            f"{path}: expected a picture file name ending in .png, .pdf or .svg, found {suffix or 'no suffix'!r}"
-        )
+    check_picture(path)
     with written_whole(path) as temporary:
-        figure.savefig(temporary, dpi=130, format=suffix)
+        figure.savefig(temporary, dpi=130, format=Path(path).suffix.lstrip(".").lower())
 
 
 def _plot_curve(axes: Axes, fit: Fit, level: float) -> None:

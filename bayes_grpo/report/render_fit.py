@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -29,8 +31,7 @@ def render_summary(summary: Summary, console: Console) -> None:
     if "overdamped" in summary.probabilities:
         p = summary.probabilities
         console.print(
-            f"P(overdamped) {p['overdamped']:.2f}   P(oscillatory) {p['oscillatory']:.2f}   "
-            f"P(unstable) {p['unstable']:.2f}   P(growth) {p['growth']:.2f}"
+            "   ".join(f"P({name}) {_p(p[name])}" for name in ("overdamped", "oscillatory", "unstable", "growth"))
         )
     b = summary.bayes_r2
     console.print(
@@ -66,9 +67,13 @@ def _table(summary: Summary) -> Table:
             f"[{p.low:.4g}, {p.high:.4g}]".replace("[", r"\["),
             row.unit,
             f"[{q.low:.3g}, {q.high:.3g}]".replace("[", r"\["),
-            f"{max(row.contraction, 0.0):.0%}{mark}",
+            "" if math.isnan(row.contraction) else f"{max(row.contraction, 0.0):.0%}{mark}",
         )
     return table
+
+
+def _p(probability: float) -> str:
+    return "> 0.99" if probability > 0.99 else "< 0.01" if probability < 0.01 else f"{probability:.2f}"
 
 
 def _safe(text: object, limit: int = 300) -> str:

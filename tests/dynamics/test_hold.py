@@ -47,7 +47,9 @@ def test_composed_rows_equal_steps_by_hand(momentum, refresh, exposure):
     for i in range(len(gain)):
         state, mean = stepped(gain[i], exposure, first[i], steps[i], window[i], momentum, refresh)
         np.testing.assert_allclose([[v[i] for v in r] for r in row.transition], state[:, :3], atol=1e-13)
-        np.testing.assert_allclose([[v[i] for v in r] for r in row.noise_cov], state[:, 3:] @ state[:, 3:].T, atol=1e-13)
+        np.testing.assert_allclose(
+            [[v[i] for v in r] for r in row.noise_cov], state[:, 3:] @ state[:, 3:].T, atol=1e-13
+        )
         np.testing.assert_allclose([v[i] for v in row.observation], mean[:3], atol=1e-13)
         np.testing.assert_allclose([v[i] for v in row.cross_cov], state[:, 3:] @ mean[3:], atol=1e-13)
         np.testing.assert_allclose(row.observation_var[i], mean[3:] @ mean[3:], atol=1e-13)

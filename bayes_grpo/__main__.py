@@ -1,0 +1,5 @@
+"""`python -m bayes_grpo`."""
+
+from bayes_grpo.cli import main
+
+main()
