@@ -121,7 +121,8 @@ def fit(
 
             save_fit(result, out)
         if plot is not None:
-            from bayes_grpo.report.plot_fit import plot_fit, save_plot
+            from bayes_grpo.report.picture import save_plot
+            from bayes_grpo.report.plot_fit import plot_fit
 
             save_plot(plot_fit(result, summary.verdict), plot)
     if json_:

@@ -11,6 +11,7 @@ from bayes_grpo.inference.convergence import Convergence
 from bayes_grpo.inference.fit import Fit
 from bayes_grpo.intervals import LEVEL, Interval, interval
 from bayes_grpo.regimes.base import Parameter
+from bayes_grpo.strict_json import json_safe
 
 CONTRACTION_LIMIT = 0.5
 """Below this share of prior variance removed, a posterior is called mostly prior."""
@@ -91,7 +92,7 @@ class Summary:
         out["rows"] = [asdict(r) | {"posterior": r.posterior._asdict(), "prior": r.prior._asdict()} for r in self.rows]
         out["bayes_r2"] = self.bayes_r2._asdict()
         out["convergence"] = self.convergence.to_dict()
-        return _json_safe(out)
+        return json_safe(out)
 
 
 def summarize(fit: Fit, level: float = LEVEL) -> Summary:
@@ -296,17 +297,3 @@ def _p(probability: float) -> str:
 
 def _text(i: Interval) -> str:
     return f"{i.median:.3g} [{i.low:.3g}, {i.high:.3g}]"
-
-
-def _json_safe(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _json_safe(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_safe(v) for v in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, np.bool_):
-        return bool(value)
-    return value

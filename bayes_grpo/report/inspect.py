@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.errors import OutputError
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.wording import clean
+from bayes_grpo.report.picture import save_plot
+from bayes_grpo.report.text import drawable
+from bayes_grpo.strict_json import json_safe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,7 +93,7 @@ class RunSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """The summary in JSON's types, None in place of every number that is not finite."""
-        return _json_safe(asdict(self))
+        return json_safe(asdict(self))
 
 
 def describe_run(run: Run) -> RunSummary:
@@ -172,26 +172,24 @@ def plot_run(run: Run, path: str | os.PathLike[str]) -> Path:
     Raises:
         OutputError: The file cannot be written, or its format is unknown.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     target = Path(path)
     names = [name for name, values in run.signals.items() if np.isfinite(values).any()]
     panels = 1 + len(names)
     figure = Figure(figsize=(_PANEL_WIDTH, _PANEL_HEIGHT * panels + 0.6), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     _draw(axes[0], run.step, run.reward, "train")
     if run.has_eval:
         axes[0].plot(run.eval_step, run.eval_reward, "s", color="C1", markersize=4, label="held out")
         axes[0].legend(loc="best", fontsize="small")
     axes[0].set_ylabel("reward")
-    axes[0].set_title(_math_free(run.name), fontsize="medium")
+    axes[0].set_title(drawable(run.name), fontsize="medium")
     for axis, name in zip(axes[1:], names, strict=True):
         _draw(axis, run.step, run.signals[name], name)
         axis.set_ylabel(name, fontsize="small")
     axes[-1].set_xlabel("step")
-    _save(figure, target)
+    save_plot(figure, target)
     return target
 
 
@@ -199,22 +197,6 @@ def _draw(axis: Axes, step: np.ndarray, values: np.ndarray, label: str) -> None:
     shown = np.isfinite(values)
     axis.plot(step[shown], values[shown], ".-", color="C0", markersize=3, linewidth=0.8, label=label)
     axis.grid(alpha=0.3)
-
-
-def _save(figure: Any, target: Path) -> None:
-    where = clean(target, _TEXT_LIMIT)
-    temporary = target.parent / f".{target.stem[:80]}-{secrets.token_hex(4)}{target.suffix}"
-    try:
-        figure.savefig(temporary, dpi=120, format=target.suffix.removeprefix(".").lower() or "png")
-        temporary.replace(target)
-    except (OSError, ValueError) as error:
-        with suppress(OSError, ValueError):
-            temporary.unlink(missing_ok=True)
-        reason = getattr(error, "strerror", None) or error
-        raise OutputError(
-            f"{where}: expected to write a plot there, found {clean(reason)}; "
-            f"name a .png, .svg or .pdf file in a directory that exists and can be written"
-        ) from None
 
 
 def _series(values: np.ndarray, key: str) -> SeriesSummary:
@@ -234,18 +216,3 @@ def _plain_value(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return value if value is None or isinstance(value, bool | int | float) else _plain(value)
-
-
-def _math_free(text: str) -> str:
-    """Text in which matplotlib sees no formula."""
-    return _plain(text).replace("$", r"\$")
-
-
-def _json_safe(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _json_safe(v) for key, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_safe(v) for v in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.files import check_picture, written_whole
 from bayes_grpo.inference.fit import Fit
 from bayes_grpo.intervals import LEVEL
-from bayes_grpo.report.text import plain
+from bayes_grpo.report.text import drawable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,19 +48,8 @@ def plot_fit(fit: Fit, title: str = "", level: float = LEVEL) -> Figure:
         from bayes_grpo.inference.summary import summarize
 
         title = summarize(fit, level).verdict
-    figure.suptitle(_wrapped(plain(title)), fontsize=10, x=0.01, ha="left")
+    figure.suptitle(_wrapped(drawable(title)), fontsize=10, x=0.01, ha="left")
     return figure
-
-
-def save_plot(figure: Figure, path: str | Path) -> None:
-    """Writes a figure whole or not at all; the suffix names the format (png, pdf, svg).
-
-    Raises:
-        OutputError: The place cannot be written to, or the suffix is no picture format.
-    """
-    check_picture(path)
-    with written_whole(path) as temporary:
-        figure.savefig(temporary, dpi=130, format=Path(path).suffix.lstrip(".").lower())
 
 
 def _plot_curve(axes: Axes, fit: Fit, level: float) -> None:
@@ -86,7 +73,7 @@ def _plot_curve(axes: Axes, fit: Fit, level: float) -> None:
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.25 * spread, y.max() + 0.25 * spread)
     axes.legend(loc="best", fontsize=8, frameon=False)
-    axes.set_title(f"{plain(fit.data.attrs['run_name'])}: {fit.regime.title}", fontsize=9, loc="left")
+    axes.set_title(f"{drawable(fit.data.attrs['run_name'])}: {fit.regime.title}", fontsize=9, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -77,4 +77,4 @@ def _p(probability: float) -> str:
 
 
 def _safe(text: object, limit: int = 300) -> str:
-    return escape(plain(text, limit).replace("＄", "$"))
+    return escape(plain(text, limit))

@@ -9,8 +9,12 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")
 
 
 def plain(text: object, limit: int = 300) -> str:
-    """Text without control characters, escape sequences or mathtext, cut to ``limit`` characters."""
+    """Text without control characters and escape sequences, cut to ``limit`` characters."""
     shown = _ANSI.sub("", str(text))
     shown = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in shown)
-    shown = shown.replace("$", "＄")  # matplotlib reads $…$ as mathtext and raises on malformed input
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def drawable(text: object, limit: int = 300) -> str:
+    """Plain text in which matplotlib sees no formula; it raises on malformed ones."""
+    return plain(text, limit).replace("$", r"\$")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bayes_grpo.errors import SettingError
+from bayes_grpo.files import written_whole
 from bayes_grpo.simulate.settings import Structure
 from bayes_grpo.simulate.training import Trajectory
 
@@ -131,16 +131,8 @@ def write_json(path: str | os.PathLike[str], content: Any) -> Path:
     """
     target = Path(path)
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # mkstemp makes the file private; a log is as readable as any other new file.
-        os.chmod(name, 0o644)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with written_whole(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     return target
 
 

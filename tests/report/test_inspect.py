@@ -102,9 +102,16 @@ def test_plot_does_not_touch_the_state_of_pyplot(tmp_path):
     assert plt.get_fignums() == before
 
 
-@pytest.mark.parametrize("name", ["missing/plot.png", "plot.xyz", "taken.png"])
-def test_a_plot_that_cannot_be_written(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing/plot.png", "cannot write there"),
+        ("plot.xyz", "expected a picture file name"),
+        ("taken.png", "expected a file to write, found a directory"),
+    ],
+)
+def test_a_plot_that_cannot_be_written(tmp_path, name, words):
     (tmp_path / "taken.png").mkdir()
-    with pytest.raises(OutputError, match="expected to write a plot there"):
+    with pytest.raises(OutputError, match=words):
         plot_run(make_run(), tmp_path / name)
     assert [p.name for p in tmp_path.iterdir()] == ["taken.png"]
