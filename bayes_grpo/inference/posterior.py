@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.dynamics import associative, kalman
+from bayes_grpo.dynamics import associative, blocks, kalman
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Prior, Regime, linear, sampled
 from bayes_grpo.regimes.rows import Rows
@@ -66,8 +66,8 @@ def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> St
 
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
     """Log density of the logged rows with the linear parameters integrated out, a scalar."""
-    scan = associative if accelerated() else kalman
-    return scan.log_likelihood(state_space(regime, z, prior, rows), jnp.asarray(rows.y))
+    filter_ = associative if accelerated() else blocks
+    return filter_.log_likelihood(state_space(regime, z, prior, rows), jnp.asarray(rows.y))
 
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:

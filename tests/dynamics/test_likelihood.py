@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo.dynamics import associative, kalman
+from bayes_grpo.dynamics import associative, blocks, kalman
 from bayes_grpo.regimes import Exponential, Oscillator, Rows
 from tests.dynamics.reference import dense_log_density, oscillator_moments
 
@@ -121,6 +121,36 @@ def test_associative_scan_equals_sequential_scan(zeta, kind):
     omega = frequency(zeta, kind)
     sequential = float(compiled(kalman.log_likelihood, kind)(zeta, omega))
     assert float(compiled(associative.log_likelihood, kind)(zeta, omega)) == pytest.approx(sequential, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("missing", "everything")])
+@pytest.mark.parametrize("zeta", ZETAS)
+def test_filter_in_blocks_equals_dense_normal(zeta, kind):
+    omega = frequency(zeta, kind)
+    found = float(compiled(blocks.log_likelihood, kind)(zeta, omega))
+    assert found == pytest.approx(dense_log_density(*dense(zeta, omega, kind)), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["plain", "irregular", "schedule"])
+@pytest.mark.parametrize("regime", [Oscillator(), Exponential()])
+def test_filter_in_blocks_equals_the_plain_one_with_padding(regime, kind):
+    """Values, gradients and Hessians, on rows that end in missing values and do not fill their blocks."""
+    rows = make_rows(kind)[0]
+    rows = rows._replace(y=np.where(np.arange(40) < 33, rows.y, np.nan))
+    name = "response_time" if regime.name == "oscillator" else "relaxation_time"
+
+    def density(filter_):
+        def at(p):
+            values = {name: jnp.exp(p[0]), "observation_sd": jnp.exp(p[1]), "fluctuation_sd": jnp.exp(p[2])}
+            values["damping_ratio"] = jnp.sinh(p[3])
+            return filter_.log_likelihood(regime.state_space(values, LEVELS, rows), jnp.asarray(rows.y))
+
+        return at
+
+    at = jnp.array([3.5, -3.0, -3.5, 0.8])
+    for derivative in (lambda f: f, jax.grad, jax.hessian):
+        one, other = (jax.jit(derivative(density(f)))(at) for f in (blocks, kalman))
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["plain", "missing", "everything"])
