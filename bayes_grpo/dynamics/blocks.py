@@ -6,6 +6,9 @@ it lies given the state before it, and a quadratic log likelihood of the state b
 Where the law's coefficients are the same for all rows, covariances and gains are the same in every block and are
 computed once.
 
+Accuracy: within 1e-9 of the plain filter, relatively, for measurement noise down to about 1e-4 of the rows' spread; below
+that the blocks' quadratics are so narrow that digits are lost (1e-5 absolute at 1e-3 of the prior's median noise).
+
 The last component of the state must be constant (the fixed point), and missing values may stand at the end only;
 `bayes_grpo.dynamics.kalman` has neither restriction.
 """
@@ -52,12 +55,12 @@ class _Block(NamedTuple):
     """What a block says, arrays with a leading axis of blocks.
 
     Attributes:
-        a: State after the block is ``a @ before + b`` plus noise of covariance ``c``; shape (B, n, n).
+        a: State after the block is ``a @ (before - reference) + b`` plus noise of covariance ``c``; shape (B, n, n).
         b: Shape (B, n).
         c: Shape (B, n, n).
         j: Minus the second derivative of the block's log likelihood in the state before it, shape (B, n, n).
-        eta: Its first derivative at state 0, shape (B, n).
-        constant: Its value at state 0, shape (B,).
+        eta: Its first derivative at the reference, shape (B, n).
+        constant: Its value at the reference, shape (B,).
     """
 
     a: Array
@@ -93,7 +96,11 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
 
     law = jax.tree.map(columns, _without_constant(space))
     values = jnp.concatenate([y, jnp.full(missing, jnp.nan)]).reshape(blocks, length).T
-    return _combine(space, _blocks(law, values))
+    level = jnp.asarray(space.initial_mean[-1], float)
+    first = jnp.where(jnp.isfinite(values[0]), values[0], level)
+    # Near the state where the block begins: from 0, small noise would leave little of a difference of large squares.
+    reference = jnp.stack([first - level, *[jnp.zeros(blocks)] * (space.size - 2), jnp.full(blocks, level)], axis=-1)
+    return _combine(space, _blocks(law, values, reference), reference)
 
 
 def _without_constant(space: StateSpace) -> _Law:
@@ -133,15 +140,16 @@ def _advance_cov(law: _Law, cov: Matrix, ways: Matrix) -> tuple[Matrix, Matrix, 
     return cov, ways, (var, gain, tuple(seen))
 
 
-def _advance_mean(law: _Law, mean: Vector, gain: Vector, value: Array) -> tuple[Vector, Array]:
-    """One row: the state's mean if the block began at state 0, and the row's innovation."""
-    error = value - plus(dot(law.observation, mean), law.offset)
+def _advance_mean(law: _Law, mean: Vector, level: Array, gain: Vector, value: Array) -> tuple[Vector, Array]:
+    """One row: the state's mean if the block began at its reference, and the row's innovation."""
+    error = value - plus(plus(dot(law.observation, mean), times(law.constant_seen, level)), law.offset)
     moved = matvec(law.transition, mean)
+    moved = tuple(plus(m, times(f, level)) for m, f in zip(moved, law.from_constant, strict=True))
     return tuple(plus(m, times(k, error)) for m, k in zip(moved, gain, strict=True)), error
 
 
-def _blocks(law: _Law, values: Array) -> _Block:
-    """Runs all blocks side by side; ``values`` has shape (length, blocks)."""
+def _blocks(law: _Law, values: Array, reference: Array) -> _Block:
+    """Runs all blocks side by side; ``values`` has shape (length, blocks), ``reference`` (blocks, n)."""
     length, blocks = values.shape
     d = len(law.transition)
     present = jnp.isfinite(values)
@@ -157,7 +165,8 @@ def _blocks(law: _Law, values: Array) -> _Block:
     zero, one = jnp.zeros(shape), jnp.ones(shape)
     cov: Matrix = tuple(tuple(zero for _ in range(d)) for _ in range(d))
     ways: Matrix = tuple(tuple(one if i == j else zero for j in range(d + 1)) for i in range(d))
-    mean: Vector = tuple(jnp.zeros(blocks) for _ in range(d))
+    mean: Vector = tuple(reference[:, i] for i in range(d))
+    level = reference[:, d]
 
     def full(tree: Any, like: Array) -> Any:
         return jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x, float), like.shape), tree)
@@ -169,7 +178,7 @@ def _blocks(law: _Law, values: Array) -> _Block:
             value, entries = row
             own = at(entries)
             cov, ways, (var, gain, seen) = _advance_cov(own, cov, ways)
-            mean, error = _advance_mean(own, mean, gain, value)
+            mean, error = _advance_mean(own, mean, level, gain, value)
             return full((cov, ways, mean), zero), (*full((var, seen), zero), error)
 
         (cov, ways, mean), (var, seen, error) = lax.scan(step, (cov, ways, mean), (y, varying))
@@ -181,13 +190,13 @@ def _blocks(law: _Law, values: Array) -> _Block:
 
         def own_mean(mean: Vector, row: Any) -> tuple[Any, Array]:
             value, gain = row
-            mean, error = _advance_mean(law, mean, gain, value)
+            mean, error = _advance_mean(law, mean, level, gain, value)
             return full(mean, value), error
 
         (cov, ways), (var, gain, seen) = lax.scan(shared, (cov, ways), None, length=length)
         mean, error = lax.scan(own_mean, mean, (y, gain))
         var, seen = var[:, None], tuple(s[:, None] for s in seen)
-    return _quadratic(present, var, seen, error, cov, ways, mean)
+    return _quadratic(present, var, seen, error, cov, ways, (*mean, level))
 
 
 def _quadratic(
@@ -203,7 +212,7 @@ def _quadratic(
     constant_row = [0.0] * d
     return _Block(
         a=_matrix([*(list(row) for row in ways), [*constant_row, 1.0]], blocks),
-        b=_matrix([[*mean, 0.0]], blocks)[:, 0],
+        b=_matrix([list(mean)], blocks)[:, 0],
         c=_matrix([*([*row, 0.0] for row in cov), [*constant_row, 0.0]], blocks),
         j=j,
         eta=eta,
@@ -218,23 +227,25 @@ def _matrix(entries: list[list[Any]], blocks: int) -> Array:
     )
 
 
-def _combine(space: StateSpace, blocks: _Block) -> Array:
+def _combine(space: StateSpace, blocks: _Block, references: Array) -> Array:
     """Runs over the blocks: each updates the state before it by its quadratic and moves it on."""
     mean = jnp.stack([jnp.asarray(m, float) for m in space.initial_mean])
     cov = jnp.stack([jnp.stack([jnp.asarray(c, float) for c in row]) for row in space.initial_cov])
     eye = jnp.eye(space.size)
 
-    def step(carry: Any, block: _Block) -> tuple[Any, None]:
+    def step(carry: Any, row: tuple[_Block, Array]) -> tuple[Any, None]:
         mean, cov, total = carry
+        block, reference = row
+        away = mean - reference
         inverse, determinant = _inverse(eye + cov @ block.j)
-        pull = block.eta - block.j @ mean
+        pull = block.eta - block.j @ away
         narrowed = inverse @ cov
-        total = total + block.constant + block.eta @ mean - 0.5 * mean @ (block.j @ mean)
+        total = total + block.constant + block.eta @ away - 0.5 * away @ (block.j @ away)
         total = total + 0.5 * pull @ (narrowed @ pull) - 0.5 * jnp.log(determinant)
-        mean = mean + narrowed @ pull
-        return (block.a @ mean + block.b, block.a @ narrowed @ block.a.T + block.c, total), None
+        away = away + narrowed @ pull
+        return (block.a @ away + block.b, block.a @ narrowed @ block.a.T + block.c, total), None
 
-    return lax.scan(step, (mean, cov, jnp.zeros(())), blocks)[0][2]
+    return lax.scan(step, (mean, cov, jnp.zeros(())), (blocks, references))[0][2]
 
 
 def _inverse(m: Array) -> tuple[Array, Array]:

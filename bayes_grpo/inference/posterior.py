@@ -72,7 +72,8 @@ def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) ->
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
     """Minus the log posterior up to a constant, a scalar."""
-    return 0.5 * jnp.sum(z**2) - log_likelihood(regime, z, prior, rows)
+    value = 0.5 * jnp.sum(z**2) - log_likelihood(regime, z, prior, rows)
+    return jnp.where(jnp.isfinite(value), value, jnp.inf)  # what overflowed is rejected
 
 
 class DrawSummary(NamedTuple):
