@@ -13,9 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from bayes_grpo.dynamics.state_space import DenseStateSpace, StateSpace, dense
-
-_LOG_2PI = 1.8378770664093453
+from bayes_grpo.dynamics.state_space import LOG_2PI, DenseStateSpace, StateSpace, dense
 
 
 class _Element(NamedTuple):
@@ -46,7 +44,7 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
     var = jnp.einsum("ti,ti->t", d.observation, ph) + d.observation_var + d.measurement_var
     var = jnp.where(present, var, 1.0)
     innovation = value - jnp.einsum("ti,ti->t", d.observation, mean)
-    return -0.5 * jnp.sum(jnp.where(present, jnp.log(var) + innovation**2 / var + _LOG_2PI, 0.0))
+    return -0.5 * jnp.sum(jnp.where(present, jnp.log(var) + innovation**2 / var + LOG_2PI, 0.0))
 
 
 def _states_before(d: DenseStateSpace, value: Array, present: Array) -> tuple[Array, Array]:

@@ -24,6 +24,7 @@ from jax import Array, lax
 
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.state_space import (
+    LOG_2PI,
     Entry,
     Matrix,
     StateSpace,
@@ -34,8 +35,6 @@ from bayes_grpo.dynamics.state_space import (
     symmetric_product,
     times,
 )
-
-_LOG_2PI = 1.8378770664093453
 
 
 class _Law(NamedTuple):
@@ -205,7 +204,7 @@ def _quadratic(
     """Sums the rows of every block into a quadratic in the state before it."""
     blocks, d = error.shape[1], len(ways)
     weight = present / var
-    constant = -0.5 * jnp.sum(present * (jnp.log(var) + _LOG_2PI) + weight * error**2, axis=0)
+    constant = -0.5 * jnp.sum(present * (jnp.log(var) + LOG_2PI) + weight * error**2, axis=0)
     eta = jnp.stack([jnp.sum(weight * error * s, axis=0) for s in seen], axis=-1)
     upper = {(i, k): jnp.sum(weight * (seen[i] * seen[k]), axis=0) for i in range(d + 1) for k in range(i, d + 1)}
     j = _matrix([[upper[min(i, k), max(i, k)] for k in range(d + 1)] for i in range(d + 1)], blocks)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from bayes_grpo.dynamics.state_space import (
+    LOG_2PI,
     Entry,
     Matrix,
     StateSpace,
@@ -24,8 +25,6 @@ from bayes_grpo.dynamics.state_space import (
     times,
     transpose,
 )
-
-_LOG_2PI = 1.8378770664093453
 
 
 class Filtered(NamedTuple):
@@ -123,7 +122,7 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
         mean, cov, total = carry
         value, entries = row
         mean, cov, (innovation, var, present, _) = _advance(at(entries), mean, cov, value)
-        term = jnp.where(present, jnp.log(var) + innovation**2 / var + _LOG_2PI, 0.0)
+        term = jnp.where(present, jnp.log(var) + innovation**2 / var + LOG_2PI, 0.0)
         return (mean, cov, total - 0.5 * term), None
 
     mean, cov = _initial(space)
@@ -147,7 +146,7 @@ def filter_rows(space: StateSpace, y: Array) -> Filtered:
         mean, cov, total = carry
         value, entries = row
         after, after_cov, (innovation, var, present, gain) = _advance(at(entries), mean, cov, value)
-        term = jnp.where(present, jnp.log(var) + innovation**2 / var + _LOG_2PI, 0.0)
+        term = jnp.where(present, jnp.log(var) + innovation**2 / var + LOG_2PI, 0.0)
         gain = tuple(jnp.asarray(k, float) for k in gain)
         return (after, after_cov, total - 0.5 * term), (innovation, var, gain, mean, cov)
 
@@ -244,7 +243,7 @@ def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smo
     present = jnp.isfinite(y)
     safe_d = jnp.where(present, d, 1.0)
     error = u / safe_d
-    log_density = -0.5 * (_LOG_2PI - jnp.log(safe_d) + error**2 * safe_d)
+    log_density = -0.5 * (LOG_2PI - jnp.log(safe_d) + error**2 * safe_d)
     p0 = jnp.stack([jnp.stack(list(row)) for row in _initial(space)[1]])
     m0 = jnp.stack(list(_initial(space)[0]))
     r0, n0 = jnp.stack(r0), jnp.stack([jnp.stack(row) for row in n0])

@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+LOG_2PI = 1.8378770664093453
+"""Of every normal log density."""
+
 Entry = Array | float
 """An entry over all rows: an array of shape (T,), or a plain number that holds for every row.
 

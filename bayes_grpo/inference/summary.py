@@ -259,7 +259,7 @@ def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -
     p_growth = probabilities["growth"]
     if max(p_growth, 1 - p_growth) < 0.95:
         course = (
-            f"this log cannot tell whether the {what} is still moving (probability of growth {_p(p_growth)}); "
+            f"this log cannot tell whether the {what} is still moving (probability of growth {probability_text(p_growth)}); "
             f"it would settle at {_text(end)}"
         )
     else:
@@ -273,7 +273,7 @@ def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -
     elif "unstable" in probabilities:
         unstable = probabilities["unstable"]
         word, share = ("unstable", unstable) if unstable > 0.5 else ("stable", 1.0 - unstable)
-        clause = f"; {word} with probability {_p(share)}"
+        clause = f"; {word} with probability {probability_text(share)}"
     return f"{failed}{course} ({level} intervals){clause}."
 
 
@@ -282,13 +282,13 @@ def _damping_clause(zeta: Row, probabilities: dict[str, float]) -> str:
     best = max(names, key=lambda n: probabilities[n])
     p = probabilities[best]
     if best == "oscillatory" and probabilities["half_period_seen"] < 0.5:
-        return f"a slow start, but no oscillation seen (P(damping ratio < 1) = {_p(p)})"
+        return f"a slow start, but no oscillation seen (P(damping ratio < 1) = {probability_text(p)})"
     if zeta.mostly_prior:
-        return f"{best} with probability {_p(p)}, mostly from the prior"
-    return f"{best} with probability {_p(p)}"
+        return f"{best} with probability {probability_text(p)}, mostly from the prior"
+    return f"{best} with probability {probability_text(p)}"
 
 
-def _p(probability: float) -> str:
+def probability_text(probability: float) -> str:
     """A probability from a few thousand draws: never 0 or 1."""
     if probability > 0.99:
         return "> 0.99"

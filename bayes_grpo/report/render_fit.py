@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from bayes_grpo.inference.summary import Summary
+from bayes_grpo.inference.summary import Summary, probability_text
 from bayes_grpo.report.text import plain
 
 
@@ -31,7 +31,9 @@ def render_summary(summary: Summary, console: Console) -> None:
     if "overdamped" in summary.probabilities:
         p = summary.probabilities
         console.print(
-            "   ".join(f"P({name}) {_p(p[name])}" for name in ("overdamped", "oscillatory", "unstable", "growth"))
+            "   ".join(
+                f"P({name}) {probability_text(p[name])}" for name in ("overdamped", "oscillatory", "unstable", "growth")
+            )
         )
     b = summary.bayes_r2
     console.print(
@@ -70,10 +72,6 @@ def _table(summary: Summary) -> Table:
             "" if math.isnan(row.contraction) else f"{max(row.contraction, 0.0):.0%}{mark}",
         )
     return table
-
-
-def _p(probability: float) -> str:
-    return "> 0.99" if probability > 0.99 else "< 0.01" if probability < 0.01 else f"{probability:.2f}"
 
 
 def _safe(text: object, limit: int = 300) -> str:
