@@ -259,8 +259,8 @@ def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -
     p_growth = probabilities["growth"]
     if max(p_growth, 1 - p_growth) < 0.95:
         course = (
-            f"this log cannot tell whether the {what} is still moving (probability of growth {probability_text(p_growth)}); "
-            f"it would settle at {_text(end)}"
+            f"this log cannot tell whether the {what} is still moving (probability of growth "
+            f"{probability_text(p_growth)}); it would settle at {_text(end)}"
         )
     else:
         verb = "grows" if p_growth > 0.5 else "falls"
