@@ -7,7 +7,6 @@ and nothing else does; progress and errors go to standard error.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -17,9 +16,29 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from bayes_grpo.cli_options import (
+    EvalColumn,
+    Format,
+    GroupSize,
+    Json,
+    Log,
+    Momentum,
+    PromptsPerStep,
+    Refresh,
+    RewardColumn,
+    RunName,
+    Schedule,
+    Sets,
+    Sidecar,
+    StepColumn,
+    TotalSteps,
+    given,
+    read,
+)
 from bayes_grpo.cli_planning import simulate, stability
 from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.files import check_picture, check_writable
+from bayes_grpo.terminal import console, print_json, progress
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_INTERRUPTED = 3, 4, 130
 
@@ -30,32 +49,6 @@ app = typer.Typer(
     help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
     epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, 130 interrupted.",
 )
-
-Log = Annotated[list[Path], typer.Argument(help="Log file, output directory, or several W&B chart exports.")]
-Json = Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")]
-Format = Annotated[str | None, typer.Option("--format", help="Reader to use where detection is ambiguous.")]
-StepColumn = Annotated[str | None, typer.Option(help="Column or key of the optimizer step.")]
-RewardColumn = Annotated[str | None, typer.Option(help="Column or key of the train reward.")]
-EvalColumn = Annotated[str | None, typer.Option(help="Column or key of the held-out reward.")]
-RunName = Annotated[str | None, typer.Option(help="Run to take from a file that holds several.")]
-Sidecar = Annotated[
-    Path | None, typer.Option(help="TOML or JSON file of settings (else bayes_grpo.toml beside the log).")
-]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="A setting that the log lacks: group_size, prompts_per_step, momentum, momentum_convention, "
-        "refresh_interval, schedule, total_steps, logging_window, reward_low, reward_high, reward_std_kind.",
-    ),
-]
-GroupSize = Annotated[int | None, typer.Option(help="Completions a prompt (G).")]
-PromptsPerStep = Annotated[int | None, typer.Option(help="Prompts an optimizer step.")]
-Momentum = Annotated[float | None, typer.Option(help="Heavy-ball momentum or Adam's first beta.")]
-Refresh = Annotated[float | None, typer.Option(help="Optimizer steps between refreshes of the sampling policy.")]
-Schedule = Annotated[str | None, typer.Option(help="Learning rate: logged, constant, linear or cosine.")]
-TotalSteps = Annotated[float | None, typer.Option(help="Planned length of the run in optimizer steps.")]
 
 
 @app.command()
@@ -96,7 +89,7 @@ def fit(
     if plot is not None:
         check_picture(plot)
     priors = _priors(prior, prior_file)
-    run = _read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, **_given(
+    run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, **given(
         group_size=group_size, prompts_per_step=prompts_per_step, momentum=momentum, refresh_interval=refresh,
         schedule=schedule, total_steps=total_steps,
     ))  # fmt: skip
@@ -152,7 +145,7 @@ def inspect(
     if plot is not None:
         check_writable(plot)
         check_picture(plot)
-    run = _read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_)
+    run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_)
     from bayes_grpo.report.inspect import describe_run, plot_run, render_run
 
     summary = describe_run(run)
@@ -168,55 +161,7 @@ app.command()(simulate)
 app.command()(stability)
 
 
-def _read(
-    log: list[Path],
-    format_: str | None,
-    step_column: str | None,
-    reward_column: str | None,
-    eval_column: str | None,
-    run_name: str | None,
-    sidecar: Path | None,
-    sets: list[str] | None,
-    **settings: Any,
-) -> Any:
-    from bayes_grpo.logs import read_log
-
-    return read_log(
-        log[0] if len(log) == 1 else log,
-        format=format_,
-        step_column=step_column,
-        reward_column=reward_column,
-        eval_column=eval_column,
-        run_name=run_name,
-        settings=_settings(sets) | settings,
-        sidecar=sidecar,
-    )
-
-
-def _given(**values: Any) -> dict[str, Any]:
-    return {k: v for k, v in values.items() if v is not None}
-
-
-def _settings(sets: list[str] | None) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for text in sets or []:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"--set: expected NAME=VALUE, found {text!r}")
-        out[name.strip()] = _number(value.strip())
-    return out
-
-
-def _number(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _priors(given: list[str] | None, file: Path | None) -> dict[str, Any]:
+def _priors(texts: list[str] | None, file: Path | None) -> dict[str, Any]:
     from bayes_grpo.errors import PriorError
 
     out: dict[str, Any] = {}
@@ -234,7 +179,7 @@ def _priors(given: list[str] | None, file: Path | None) -> dict[str, Any]:
             if not (isinstance(numbers, list) and len(numbers) == 2 and all(_is_number(x) for x in numbers)):
                 raise PriorError(f"{file}: expected {name} = [median, spread], two numbers, found {value!r}")
         out |= table["priors"]
-    for text in given or []:
+    for text in texts or []:
         name, equals, numbers = text.partition("=")
         parts = numbers.split(",")
         if not equals or len(parts) != 2:
@@ -245,44 +190,6 @@ def _priors(given: list[str] | None, file: Path | None) -> dict[str, Any]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def print_json(value: Any) -> None:
-    """Writes JSON to standard output; numbers that are not finite are an error, not a literal."""
-    json.dump(value, sys.stdout, allow_nan=False, indent=2, ensure_ascii=False)
-    sys.stdout.write("\n")
-
-
-def console() -> Any:
-    """Where tables go."""
-    from rich.console import Console
-
-    # Piped output keeps the table's full width instead of wrapping at 80 columns.
-    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
-
-
-class progress:  # noqa: N801  (used like a function)
-    """One line on standard error: a spinner, the stage, the time; nothing where that is no terminal."""
-
-    def __enter__(self) -> Any:
-        from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        console = Console(stderr=True)
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._bar.start()
-        task = self._bar.add_task("starting", total=None)
-        return lambda stage: self._bar.update(task, description=stage)
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
 
 
 def _fail(message: str, code: int) -> NoReturn:

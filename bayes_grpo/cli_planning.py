@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bayes_grpo.errors import SettingError
+from bayes_grpo.terminal import console, print_json, progress
 
 
 def simulate(
@@ -19,7 +20,6 @@ def simulate(
     json_: Annotated[bool, typer.Option("--json", help="The truth of every run as JSON.")] = False,
 ) -> None:
     """Run real GRPO updates on a small policy whose dynamics are known; logs in TRL's format."""
-    from bayes_grpo.cli import console, print_json, progress
     from bayes_grpo.simulate import simulate_scenario, write_runs
 
     name = scenario.replace("-", "_")
@@ -92,7 +92,6 @@ def stability(
     """Say before a run whether its settings are stable, by the published rule and exactly."""
     from bayes_grpo.analysis.stability import plan_group_sizes
     from bayes_grpo.analysis.stability import stability as judge
-    from bayes_grpo.cli import console, print_json
 
     given = [x is not None for x in (from_fit, curvature, learning_time)]
     if sum(given) != 1:

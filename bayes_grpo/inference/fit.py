@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -94,15 +94,29 @@ class Fit:
         return self.data["trajectories"].dataset[name].to_numpy()
 
 
+class Posterior(NamedTuple):
+    """What sampling a regime on rows gave.
+
+    Attributes:
+        priors: Priors that were used.
+        draws: Sampled parameters in their units, shape (chains, draws) each.
+        chain: The sampler's output.
+        summary: Linear parameters, curves and leave-one-out conditionals, padded rows.
+        convergence: The checks.
+    """
+
+    priors: dict[str, Prior]
+    draws: dict[str, np.ndarray]
+    chain: Chain
+    summary: DrawSummary
+    convergence: Convergence
+
+
 def build_fit(
     run: Run,
     regime: Regime,
     table: RowTable,
-    priors: Mapping[str, Prior],
-    draws: Mapping[str, Any],
-    chain: Chain,
-    summary: DrawSummary,
-    convergence: Convergence,
+    found: Posterior,
     sampler: SamplerSettings,
     seed: int,
 ) -> Fit:
@@ -112,11 +126,7 @@ def build_fit(
         run: The run.
         regime: The law.
         table: Rows that were fitted, unpadded.
-        priors: Priors that were used.
-        draws: Sampled parameters, shape (chains, draws) each.
-        chain: The sampler's output.
-        summary: Linear parameters, curves and leave-one-out conditionals, padded rows.
-        convergence: The checks.
+        found: The sampler's output.
         sampler: Sampler settings.
         seed: Seed.
 
@@ -125,6 +135,7 @@ def build_fit(
     """
     import arviz_base as az
 
+    priors, draws, chain, summary, convergence = found
     n = len(table.y)
     mass_note = _mass_note(run, table)
     values = dict(draws) | {p.name: summary.linear[..., i] for i, p in enumerate(linear(regime))}

@@ -7,7 +7,7 @@ mean over the ``window`` steps that end at ``s``, that is over ``(s - window, s]
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -155,6 +155,19 @@ class Run:
     def has_eval(self) -> bool:
         """Whether any held-out reward was logged."""
         return bool(np.isfinite(self.eval_reward).any())
+
+    def until(self, step: float) -> Run:
+        """The run as its log stood at an optimizer step: rows that end at it or before. Settings are kept."""
+        n, m = int(np.sum(self.step <= step)), int(np.sum(self.eval_step <= step))
+        return replace(
+            self,
+            step=self.step[:n],
+            reward=self.reward[:n],
+            window=self.window[:n],
+            signals={k: v[:n] for k, v in self.signals.items()},
+            eval_step=self.eval_step[:m],
+            eval_reward=self.eval_reward[:m],
+        )
 
 
 def _read_only(values: Any) -> np.ndarray:

@@ -1,0 +1,45 @@
+"""What reaches the user's terminal: tables and JSON on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+
+def print_json(value: Any) -> None:
+    """Writes JSON to standard output; numbers that are not finite are an error, not a literal."""
+    json.dump(value, sys.stdout, allow_nan=False, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def console() -> Any:
+    """Where tables go."""
+    from rich.console import Console
+
+    # Piped output keeps the table's full width instead of wrapping at 80 columns.
+    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+
+
+class progress:  # noqa: N801  (used like a function)
+    """One line on standard error: a spinner, the stage, the time; nothing where that is no terminal."""
+
+    def __enter__(self) -> Any:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        console = Console(stderr=True)
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._bar.start()
+        task = self._bar.add_task("starting", total=None)
+        return lambda stage: self._bar.update(task, description=stage)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
