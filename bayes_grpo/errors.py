@@ -54,3 +54,7 @@ class AssumedSettingWarning(BayesGrpoWarning):
 
 class PriorDominatedWarning(BayesGrpoWarning):
     """A posterior is mostly its prior: the log says little about that parameter."""
+
+
+class ParetoKWarning(BayesGrpoWarning):
+    """Importance sampling stood in for more refits than were allowed: leave-one-out is unreliable there."""

@@ -39,8 +39,14 @@ COVERED = (0.86, 0.94)
 PRIORS = {
     "oscillator": {"response_time": Prior(15.0, 0.8), "damping_ratio": Prior(2.0, 0.8)},
     "exponential": {"relaxation_time": Prior(15.0, 0.8)},
+    "flat": {"fluctuation_time": Prior(4.0, 0.7)},
+    "bernoulli": {"half_gain_step": Prior(15.0, 0.8), "initial_success": Prior(0.3, 1.5)},
+    "logistic": {"half_gain_step": Prior(15.0, 0.8), "initial_success": Prior(0.3, 1.1)},
+    "sigmoid": {"midpoint": Prior(20.0, 0.8), "exponent": Prior(1.5, 0.5)},
+    "entropy": {},
 }
 SHARED = {
+    "fluctuation_time": Prior(4.0, 0.8),
     "observation_sd": Prior(0.10, 0.7),
     "fluctuation_sd": Prior(0.06, 0.7),
     "fixed_point": Prior(0.5, 0.4),
@@ -48,16 +54,22 @@ SHARED = {
 }
 
 
+def priors_of(regime: Regime) -> dict[str, Prior]:
+    """Fixed priors of a regime's parameters; its default ones look at the data."""
+    known = SHARED | PRIORS[regime.name]
+    return {p.name: known[p.name] for p in regime.parameters if p.name in known}
+
+
 def empty_run(schedule: bool, rows: int = ROWS) -> Run:
-    """A run without values: its steps, windows and learning rates."""
+    """A run without values: its steps, windows, learning rates, and an entropy that falls."""
     step = np.arange(1.0, rows + 1)
     window = np.ones(rows)
-    signals: dict[str, np.ndarray] = {}
+    signals = {"entropy": 0.8 * np.exp(-np.linspace(0.0, 3.0, rows))}
     settings = Settings(schedule=Setting("constant", Provenance.USER))
     if schedule:
         step = np.cumsum(np.tile([3.0, 1.0, 2.0], rows // 3 + 1)[:rows]) / 2.0 + 1.0
         window = np.full(rows, 0.5)
-        signals = {"learning_rate": 1e-5 * (1.0 - step / step[-1])}
+        signals |= {"learning_rate": 1e-5 * (1.0 - step / step[-1])}
         settings = Settings(schedule=Setting("logged", Provenance.LOGGED))
     nothing = np.array([])
     return Run("simulated", "simulated", "none", "0", step, np.zeros(rows), window, signals, nothing, nothing, settings)
@@ -82,7 +94,7 @@ def simulate(regime: Regime, run: Run, rng: np.random.Generator) -> tuple[dict[s
     Returns:
         The parameters and the rows, shape (rows,).
     """
-    priors = SHARED | PRIORS[regime.name]
+    priors = priors_of(regime)
     # Any values do: the table's scale plays no part with fixed priors.
     table = rows_of(with_reward(run, np.linspace(0.0, 1.0, len(run.step))))
     with jax.enable_x64(True):
@@ -124,7 +136,7 @@ def calibrate(regime_name: str, runs: int, seed: int, tell: Any = print) -> dict
     for i in range(runs):
         rng = np.random.default_rng([seed, zlib.crc32(regime_name.encode()), i])
         truth, y = simulate(regime, empty := empty_run(schedule=bool(i % 2)), rng)
-        result = fit(with_reward(empty, y), regime, priors=SHARED | PRIORS[regime_name], seed=i)
+        result = fit(with_reward(empty, y), regime, priors=priors_of(regime), seed=i)
         summary = summarize(result)
         failed += not summary.convergence.passed
         rows = {r.name: r.posterior for r in summary.rows}

@@ -163,12 +163,14 @@ def build_fit(
                 "row_weight": table.weight,
                 "latent_mean": summary.latent[..., :n].mean((0, 1)),
                 "curve_mean": summary.curve[..., :n].mean((0, 1)),
-            },
+            }
+            | ({} if table.entropy is None else {"row_entropy": table.entropy}),
             "trajectories": {"curve": curve[None], "latent": latent[None]},
         },
         dims={
             k: ["step"] for k in ("y", "row_window", "row_gap", "row_rate", "row_weight", "latent_mean", "curve_mean")
         }
+        | ({} if table.entropy is None else {"row_entropy": ["step"]})
         | {"curve": ["step"], "latent": ["step"]},
         coords={"step": table.step},
         sample_dims=["chain", "draw"],

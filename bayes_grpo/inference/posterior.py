@@ -102,7 +102,7 @@ def summarise_draw(regime: Regime, key: Array, z: Array, prior: PriorNumbers, ro
     """Draws the linear parameters and smooths the rows for one draw of shape (p,)."""
     space = state_space(regime, z, prior, rows)
     smoothed = kalman.smooth(space, jnp.asarray(rows.y))
-    state = smoothed.initial_mean + _root(smoothed.initial_cov) @ jax.random.normal(key, (space.size,))
+    state = smoothed.initial_mean + square_root(smoothed.initial_cov) @ jax.random.normal(key, (space.size,))
     levels = regime.linear_values(state)
     return DrawSummary(
         linear=jnp.stack([levels[p.name] for p in linear(regime)]),
@@ -115,7 +115,7 @@ def summarise_draw(regime: Regime, key: Array, z: Array, prior: PriorNumbers, ro
     )
 
 
-def _root(cov: Array) -> Array:
+def square_root(cov: Array) -> Array:
     """A square root of a covariance that may be singular (a state that starts at rest has no variance)."""
     n = cov.shape[-1]
     root: list[list[Any]] = [[jnp.zeros(()) for _ in range(n)] for _ in range(n)]

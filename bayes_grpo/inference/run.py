@@ -87,6 +87,8 @@ def sample_posterior(
     seed: int = 0,
     sampler: SamplerSettings | None = None,
     progress: Progress | None = None,
+    rows: Rows | None = None,
+    retry: bool = True,
 ) -> Posterior:
     """Samples a regime's posterior on rows; `fit` without the DataTree, for the many refits of a validation.
 
@@ -97,6 +99,8 @@ def sample_posterior(
         seed: Seed of all randomness.
         sampler: Length and care of the sampling.
         progress: Called with a short phrase at the start of every stage.
+        rows: The table's rows in another padding, so that refits on fewer rows use the programs of the whole log.
+        retry: Whether to sample once more where the checks fail.
 
     Returns:
         Draws, curves and checks.
@@ -109,9 +113,10 @@ def sample_posterior(
     law.check(table)
     resolved = resolve_priors(law, table, priors)
     enable_compilation_cache()
-    threading.Thread(target=_preload, daemon=True).start()
+    imports = threading.Thread(target=_preload, daemon=True)
+    imports.start()
     with jax.enable_x64(True):
-        rows, prior = table.padded(), prior_numbers(law, resolved)
+        rows, prior = table.padded() if rows is None else rows, prior_numbers(law, resolved)
         keys = jax.random.split(jax.random.key(seed), 6)
         ahead = compile_ahead(law, keys[2], prior, rows, settings)
         tell("finding starting points")
@@ -120,8 +125,9 @@ def sample_posterior(
         chain = sample(law, keys[1], prior, rows, start, settings, settings.target_accept)
         if ahead is not None:
             ahead.join()
+        imports.join()  # importing the same modules here at the same time would lock both threads
         summary, convergence = _summarise(law, keys[2], chain, prior, rows, retried=False)
-        if not convergence.passed:
+        if retry and not convergence.passed:
             tell("sampling again, more carefully")
             # Twice: the first run only lengthens the warm-up, without compiling another program for it.
             start = _restart(chain, start)

@@ -158,6 +158,25 @@ def scout(regime: Regime, key: Array, prior: PriorNumbers, rows: Rows, chains: i
     return Start(z[picks], 0.9 * cov + 0.1 * np.diag(np.diag(cov)) + 1e-4 * np.eye(len(cov)))
 
 
+def log_likelihoods(regime: Regime, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> np.ndarray:
+    """Log density of the logged rows for many draws, by the scouts' program, so that nothing is compiled for it.
+
+    Args:
+        regime: The law.
+        z: Draws in the sampler's coordinates, shape (..., p).
+        prior: Priors as numbers.
+        rows: Padded rows.
+
+    Returns:
+        Shape (...).
+    """
+    flat = np.reshape(z, (-1, z.shape[-1]))
+    padded = flat[np.arange(-(-len(flat) // SCOUTS) * SCOUTS) % len(flat)]
+    run = _program(_scout_program, (regime,), padded[:SCOUTS], prior, rows)
+    parts = [np.asarray(run(padded[i : i + SCOUTS], prior, rows)) for i in range(0, len(padded), SCOUTS)]
+    return np.concatenate(parts)[: len(flat)].reshape(z.shape[:-1])
+
+
 def _tempered(score: np.ndarray, effective: float = 20.0) -> np.ndarray:
     """Weights ``exp(score × power)`` with the largest power ≤ 1 that leaves an effective size of ``effective``."""
     low, high = 0.0, 1.0

@@ -28,6 +28,11 @@ UNITS = {
     "curvature": ("1/(step · learning rate)", "K = g / η (Adam: in preconditioned units)"),
     "damping_ratio": ("", "ζ = c / (2 sqrt(mk))"),
     "growth_per_step": ("", "spectral radius a step of the hold map; above 1 unstable"),
+    "initial_reward": ("reward", "the same as the fixed point: this law has no trend"),
+    "flow_rate": ("1/step", "r: rate of the flow of the success rate at the highest learning rate"),
+    "floor": ("reward", "reward at success rate 0"),
+    "entropy_price": ("reward", "a of R = b − a e^H"),
+    "entropy_intercept": ("reward", "b of R = b − a e^H"),
 }
 """Units and meanings of derived quantities."""
 
@@ -63,7 +68,7 @@ class Summary:
     Attributes:
         verdict: The sentence.
         rows: The table.
-        probabilities: Probability of overdamped, oscillatory, unstable (oscillator) and of growth.
+        probabilities: Probability of overdamped, oscillatory, unstable (oscillator) and of growth (laws with a trend).
         r2: Plain R² of the posterior mean of the unforced law, against the logged rows.
         r2_latent: The same for the posterior mean of the latent reward (law plus gradient noise).
         bayes_r2: Bayesian R² of the unforced law (Gelman et al. 2019).
@@ -206,7 +211,9 @@ def _rows(fit: Fit, level: float) -> list[Row]:
 
 def _probabilities(fit: Fit) -> dict[str, float]:
     posterior = fit.data["posterior"].dataset
-    out = {"growth": float(np.mean(fit.draws("fixed_point") > fit.draws("initial_reward")))}
+    out = {}
+    if any(p.name == "initial_reward" for p in fit.regime.parameters):  # else a law without a trend
+        out["growth"] = float(np.mean(fit.draws("fixed_point") > fit.draws("initial_reward")))
     if "damping_ratio" in posterior:
         zeta, omega = fit.draws("damping_ratio"), fit.draws("natural_frequency")
         length = fit.step()[-1] - fit.data.attrs["start"]
@@ -256,8 +263,10 @@ def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -
     level = f"{rows[0].posterior.level:.0%}"
     start, end = by_name["initial_reward"].posterior, by_name["fixed_point"].posterior
     failed = "" if fit.convergence.passed else "NOT CONVERGED, do not rely on this: "
-    p_growth = probabilities["growth"]
-    if max(p_growth, 1 - p_growth) < 0.95:
+    p_growth = probabilities.get("growth")
+    if p_growth is None:
+        course = f"this law has no trend: the {what} stays at {_text(end)}"
+    elif max(p_growth, 1 - p_growth) < 0.95:
         course = (
             f"this log cannot tell whether the {what} is still moving (probability of growth "
             f"{probability_text(p_growth)}); it would settle at {_text(end)}"

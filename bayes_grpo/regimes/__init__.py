@@ -4,18 +4,40 @@ from __future__ import annotations
 
 from bayes_grpo.errors import SettingError
 from bayes_grpo.regimes.base import Parameter, Prior, Regime, linear, resolve_priors, sampled
+from bayes_grpo.regimes.bernoulli import Bernoulli
+from bayes_grpo.regimes.entropy import Entropy
 from bayes_grpo.regimes.exponential import Exponential
+from bayes_grpo.regimes.flat import Flat
 from bayes_grpo.regimes.hold import Hold
+from bayes_grpo.regimes.logistic import Logistic
 from bayes_grpo.regimes.oscillator import Oscillator
 from bayes_grpo.regimes.reduction import Reduction
 from bayes_grpo.regimes.rows import Rows, RowTable, rows_of
+from bayes_grpo.regimes.sigmoid import Sigmoid
 
-REGIMES: dict[str, Regime] = {r.name: r for r in (Oscillator(), Exponential(), Reduction(), Hold())}
+REGIMES: dict[str, Regime] = {
+    r.name: r
+    for r in (
+        Oscillator(),
+        Exponential(),
+        Reduction(),
+        Hold(),
+        Flat(),
+        Bernoulli(),
+        Logistic(),
+        Sigmoid(),
+        Entropy(),
+    )
+}
 
 __all__ = [
     "REGIMES",
+    "Bernoulli",
+    "Entropy",
     "Exponential",
+    "Flat",
     "Hold",
+    "Logistic",
     "Oscillator",
     "Parameter",
     "Prior",
@@ -23,6 +45,7 @@ __all__ = [
     "Regime",
     "RowTable",
     "Rows",
+    "Sigmoid",
     "get_regime",
     "linear",
     "resolve_priors",

@@ -89,6 +89,8 @@ class Regime(Protocol):
         name: Name on the command line.
         title: What it is, in a clause.
         parameters: All parameters, sampled ones first.
+        forecasts: Whether the law says what comes after the last row from steps and learning rates alone. One that
+            needs another logged signal does not.
     """
 
     @property
@@ -97,6 +99,8 @@ class Regime(Protocol):
     def title(self) -> str: ...  # noqa: D102
     @property
     def parameters(self) -> tuple[Parameter, ...]: ...  # noqa: D102
+    @property
+    def forecasts(self) -> bool: ...  # noqa: D102
 
     def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
         """Last step from the sampler's coordinates to physical values, for parameters that depend on each other."""

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import Entry, Matrix, Vector
+from bayes_grpo.errors import FitError
 from bayes_grpo.regimes.base import POSITIVE, REAL, Parameter, Prior
 from bayes_grpo.regimes.rows import Rows, RowTable
 
@@ -57,6 +58,16 @@ def response_prior(table: RowTable) -> Prior:
     A law faster than the rows cannot be told from white noise, and an oscillation faster than them only aliases.
     """
     return Prior(table.length / 5.0, min(1.0, math.log(max(len(table.y), 8) / 5.0) / 2.5))
+
+
+def check_rows(table: RowTable, name: str, parameters: tuple[Parameter, ...]) -> None:
+    """Raises `FitError` where there are fewer rows than a law's parameters and two more."""
+    needed = len(parameters) + 2
+    if len(table.y) < needed:
+        raise FitError(
+            f"regime {name}: needs at least {needed} rows (its {len(parameters)} parameters and two more), found "
+            f"{len(table.y)}; log more often, wait for more steps, or fit the regime flat"
+        )
 
 
 def initial_levels(linear: Mapping[str, Any], speed_var: Entry | None = None) -> tuple[Vector, Matrix]:

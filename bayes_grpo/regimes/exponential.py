@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.dynamics.relaxation import relaxation_step
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import POSITIVE, Parameter
-from bayes_grpo.regimes.common import LEVELS, NOISES, initial_levels, measurement_var, response_prior
+from bayes_grpo.regimes.common import LEVELS, NOISES, check_rows, initial_levels, measurement_var, response_prior
+from bayes_grpo.regimes.first_order import first_order_row
 from bayes_grpo.regimes.rows import Rows, RowTable
 
 
@@ -27,6 +26,7 @@ class Exponential:
 
     name: str = "exponential"
     title: str = "first-order relaxation (single exponential)"
+    forecasts: bool = True
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -53,33 +53,23 @@ class Exponential:
         diffusion = 2.0 * values["fluctuation_sd"] ** 2 * rate
         if rows.rate is not None:
             rate, diffusion = rate * rows.rate, diffusion * rows.rate**2
-        window = jnp.asarray(0.0 if rows.window is None else rows.window)
-        step = relaxation_step(rate, window)
-        instant, width = window == 0, jnp.where(window == 0, 1.0, window)
-        h = jnp.where(instant, step.xx, step.zx / width)
-        s = diffusion * jnp.where(instant, step.q_xx, step.q_zx / width)
-        r = diffusion * jnp.where(instant, step.q_xx, step.q_zz / width**2)
-        f, q = step.xx, diffusion * step.q_xx
-        if rows.gap is not None:
-            g = relaxation_step(rate, jnp.asarray(rows.gap))
-            before = diffusion * g.q_xx
-            q, s, r = q + f * f * before, s + f * h * before, r + h * h * before
-            f, h = f * g.xx, h * g.xx
+        row = first_order_row(rate, diffusion, rows)
         mean, cov = initial_levels(linear)
         return StateSpace(
             initial_mean=mean,
             initial_cov=cov,
-            transition=((f, 0.0), (0.0, 1.0)),
-            noise_cov=((q, 0.0), (0.0, 0.0)),
-            observation=(h, 1.0),
-            cross_cov=(s, 0.0),
-            observation_var=r,
+            transition=((row.transition, 0.0), (0.0, 1.0)),
+            noise_cov=((row.noise_var, 0.0), (0.0, 0.0)),
+            observation=(row.observation, 1.0),
+            cross_cov=(row.cross_cov, 0.0),
+            observation_var=row.observation_var,
             offset=0.0,
             measurement_var=measurement_var(values, rows),
         )
 
     def check(self, table: RowTable) -> None:
-        """Fits any rows."""
+        """Raises `FitError` where there are too few rows."""
+        check_rows(table, self.name, self.parameters)
 
     def linear_values(self, initial_state: Array) -> dict[str, Array]:
         """Fixed point and initial reward from the state (x, fixed point)."""

@@ -15,12 +15,11 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.hold import hold_rows
-from bayes_grpo.dynamics.reduction import mean_lag
 from bayes_grpo.dynamics.state_space import Matrix, StateSpace, Vector
 from bayes_grpo.errors import FitError
 from bayes_grpo.regimes.base import Parameter
 from bayes_grpo.regimes.common import LEVELS, NOISES, initial_levels, measurement_var
-from bayes_grpo.regimes.reduction import GAIN, gain_and_curvature
+from bayes_grpo.regimes.reduction import GAIN, gain_and_curvature, held_lag
 from bayes_grpo.regimes.rows import Rows, RowTable
 from bayes_grpo.regimes.second_order import levels_of
 
@@ -31,6 +30,7 @@ class Hold:
 
     name: str = "hold"
     title: str = "optimizer steps with a sampling policy held between refreshes"
+    forecasts: bool = True
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -91,9 +91,8 @@ class Hold:
         optimizer = table.optimizer
         gain = (1.0 - optimizer.momentum) / np.asarray(values["learning_time"])
         exposure = np.asarray(values["lag_exposure"])
-        lag = exposure * mean_lag(optimizer.refresh, "hold")
         return gain_and_curvature(gain, table) | {
-            "damping": (1.0 - optimizer.momentum) - gain * lag,
+            "damping": (1.0 - optimizer.momentum) - gain * exposure * held_lag(optimizer.refresh),
             "growth_per_step": hold_growth(gain, optimizer.momentum, int(optimizer.refresh), exposure),
         }
 

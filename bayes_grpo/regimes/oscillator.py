@@ -21,7 +21,7 @@ from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import POSITIVE, SIGNED, Parameter, Prior
-from bayes_grpo.regimes.common import LEVELS, NOISES, response_prior
+from bayes_grpo.regimes.common import LEVELS, NOISES, check_rows, response_prior
 from bayes_grpo.regimes.rows import Rows, RowTable
 from bayes_grpo.regimes.second_order import diffusion_of, levels_of, second_order_space, second_order_times
 
@@ -36,6 +36,7 @@ class Oscillator:
 
     name: str = "oscillator"
     title: str = "stochastically forced damped oscillator"
+    forecasts: bool = True
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -89,7 +90,8 @@ class Oscillator:
         return second_order_space(a, b, diffusion, values, linear, rows)
 
     def check(self, table: RowTable) -> None:
-        """Fits any rows."""
+        """Raises `FitError` where there are too few rows."""
+        check_rows(table, self.name, self.parameters)
 
     def linear_values(self, initial_state: Array) -> dict[str, Array]:
         """Fixed point and initial reward from the state (x, velocity, fixed point)."""

@@ -1,12 +1,17 @@
 """Regime `reduction`: mass, damping and stiffness tied to the optimizer's settings.
 
-With gain g = η K, momentum μ and lag τ = lag exposure × refresh interval,
+With gain g = η K, momentum μ and the mean lag τ of the gradient,
 
     m = (1 + μ)/2 + g τ²/2      c = (1 − μ) − g τ      k = g
 
 (reduced model of arXiv 2606.30789, with the mass that puts the onset of oscillation right). Only the gain, the lag
 exposure, the levels and the noises are free. The gain is measured by the learning time (1 − μ)/g, the e-fold time
 of a run without lag. Comparing this law with `oscillator`, which leaves the damping free, tests the mechanism.
+
+The lag is that of the *hold* model, τ = lag exposure × (K_ref − 1)/2: a trainer that draws completions, updates K_ref
+times and draws again (TRL, verl) uses gradients that are 0 to K_ref − 1 steps old. The paper's rule counts the whole
+K_ref. Asynchronous rollouts give gradients of one constant age, for which a refresh interval of twice that age plus 1
+stands here.
 """
 
 from __future__ import annotations
@@ -19,7 +24,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.dynamics.reduction import OscillatorCoefficients, effective_learning_rate, oscillator_coefficients
+from bayes_grpo.dynamics.reduction import (
+    OscillatorCoefficients,
+    effective_learning_rate,
+    mean_lag,
+    oscillator_coefficients,
+)
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import POSITIVE, UNIT, Parameter, Prior
 from bayes_grpo.regimes.common import LEVELS, NOISES, response_prior
@@ -51,6 +61,7 @@ class Reduction:
 
     name: str = "reduction"
     title: str = "oscillator with mass, damping and stiffness from the settings"
+    forecasts: bool = True
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -63,7 +74,7 @@ class Reduction:
 
     def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
-        momentum, lag = jnp.asarray(rows.momentum), values["lag_exposure"] * jnp.asarray(rows.refresh)
+        momentum, lag = jnp.asarray(rows.momentum), values["lag_exposure"] * held_lag(jnp.asarray(rows.refresh))
         gain = (1.0 - momentum) / values["learning_time"]
         peak = coefficients(gain, momentum, lag)
         omega = jnp.sqrt(peak.stiffness / peak.mass)
@@ -86,7 +97,7 @@ class Reduction:
         """Curvature and what follows from it for each draw, at the highest learning rate of the run."""
         optimizer = table.optimizer
         gain = (1.0 - optimizer.momentum) / np.asarray(values["learning_time"])
-        lag = np.asarray(values["lag_exposure"]) * optimizer.refresh
+        lag = np.asarray(values["lag_exposure"]) * held_lag(optimizer.refresh)
         found = coefficients(gain, optimizer.momentum, lag)
         omega = np.sqrt(found.stiffness / found.mass)
         zeta = found.damping / (2.0 * np.sqrt(found.stiffness * found.mass))
@@ -96,6 +107,11 @@ class Reduction:
             "damping_ratio": zeta,
             **second_order_times(zeta, omega),
         }
+
+
+def held_lag(refresh: Any) -> Any:
+    """Mean age in steps of a gradient that is late, with a sampling policy held between refreshes."""
+    return mean_lag(refresh, "hold")
 
 
 def coefficients(gain: Any, momentum: Any, lag: Any) -> OscillatorCoefficients:

@@ -36,6 +36,8 @@ class Rows(NamedTuple):
         start: Step at which the first row's window starts, a scalar.
         momentum: Momentum μ or Adam's β₁, a scalar.
         refresh: Optimizer steps between refreshes of the sampling policy, a scalar.
+        entropy: Policy entropy of the row in nats, shape (T,), the last one repeated in padded rows; NaN where not
+            logged, rather than None, so that one compiled program serves logs with and without it.
     """
 
     y: Array | np.ndarray
@@ -49,6 +51,7 @@ class Rows(NamedTuple):
     start: Array | np.ndarray
     momentum: Array | np.ndarray
     refresh: Array | np.ndarray
+    entropy: Array | np.ndarray | None = None
 
 
 class Optimizer(NamedTuple):
@@ -88,6 +91,8 @@ class RowTable:
         from_rest: Whether the log starts at the beginning of the run, where the curve is at rest.
         optimizer: Settings of the run that the reduced model rests on.
         notes: What was done to the rows that a user should know.
+        entropy: Logged policy entropy of each row in nats, shape (n,), gaps between logged values interpolated;
+            None where not logged.
     """
 
     signal: str
@@ -101,6 +106,7 @@ class RowTable:
     from_rest: bool
     optimizer: Optimizer
     notes: tuple[str, ...] = ()
+    entropy: np.ndarray | None = None
 
     @property
     def centre(self) -> float:
@@ -146,7 +152,14 @@ class RowTable:
             start=np.asarray(self.start),
             momentum=np.asarray(self.optimizer.momentum),
             refresh=np.asarray(self.optimizer.refresh),
+            entropy=self._padded_entropy(size),
         )
+
+    def _padded_entropy(self, size: int) -> np.ndarray:
+        """Entropy of padded rows; rows that a forecast has added know none and repeat the last one."""
+        if self.entropy is None:
+            return np.full(size, np.nan)
+        return np.concatenate([self.entropy, np.full(size - len(self.entropy), self.entropy[-1])])
 
 
 def bucket(n: int) -> int:
@@ -233,6 +246,7 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
         from_rest=start <= 2.0 * float(np.median(np.diff(step))),
         optimizer=_optimizer(run),
         notes=tuple(notes),
+        entropy=_entropy(run, step),
     )
     if len(y) > max_rows:
         table = _blocked(table, -(-len(y) // max_rows))
@@ -253,6 +267,15 @@ def _optimizer(run: Run) -> Optimizer:
         refresh=1.0 if refresh.value is None else float(refresh.value),
         stated=not unknown,
     )
+
+
+def _entropy(run: Run, step: np.ndarray) -> np.ndarray | None:
+    """Logged entropy at ``step``, interpolated between logged values; None where fewer than two were logged."""
+    logged = run.signals.get("entropy")
+    known = np.zeros(0, bool) if logged is None else np.isfinite(logged)
+    if logged is None or known.sum() < 2:
+        return None
+    return np.interp(step, run.step[known], logged[known])
 
 
 def _weight(window: np.ndarray) -> np.ndarray:
@@ -300,6 +323,7 @@ def _blocked(table: RowTable, size: int) -> RowTable:
         y=mean(table.y),
         window=ends - begins,
         rate=mean(table.rate),
+        entropy=None if table.entropy is None else mean(table.entropy),
         weight=mean(table.weight) * counts / size,
         notes=(*table.notes, f"{len(table.y)} rows were averaged in blocks of {size} to {len(ends)} rows"),
     )

@@ -18,6 +18,11 @@ LAW, LATENT, DATA, PRIOR = "#c2410c", "#1d4ed8", "#111827", "#9ca3af"
 _SHOWN = {
     "oscillator": ("stiffness", "damping", "fixed_point"),
     "exponential": ("relaxation_time", "fluctuation_sd", "fixed_point"),
+    "flat": ("fluctuation_time", "fluctuation_sd", "fixed_point"),
+    "bernoulli": ("half_gain_step", "initial_success", "fixed_point"),
+    "logistic": ("half_gain_step", "initial_success", "fixed_point"),
+    "sigmoid": ("midpoint", "exponent", "fixed_point"),
+    "entropy": ("entropy_price", "fluctuation_sd", "fixed_point"),
 }
 
 
@@ -83,7 +88,9 @@ def _plot_density(axes: Axes, fit: Fit, name: str, level: float) -> None:
     posterior = fit.draws(name).ravel()
     prior = fit.data["prior"].dataset[name].to_numpy().ravel()
     posterior, prior = posterior[np.isfinite(posterior)], prior[np.isfinite(prior)]
-    logarithmic = bool(np.mean(posterior > 0) > 0.95) and name != "fixed_point"
+    parameter = next((p for p in fit.regime.parameters if p.name == name), None)
+    share = parameter is not None and parameter.transform.name == "logit-normal"
+    logarithmic = bool(np.mean(posterior > 0) > 0.95) and name != "fixed_point" and not share
     low, high = np.quantile(posterior, [0.002, 0.998])
     if logarithmic:
         # A few unstable draws have no place on a logarithmic axis; they still count in the densities' height.
@@ -91,9 +98,10 @@ def _plot_density(axes: Axes, fit: Fit, name: str, level: float) -> None:
         low, high = low / 1.5, high * 1.5
         bins = np.geomspace(low, high, 60)
         axes.set_xscale("log")
+        _plain_ticks(axes, low, high)
     else:
         pad = 0.3 * (high - low) or 1e-9
-        bins = np.linspace(low - pad, high + pad, 60)
+        bins = np.linspace(0.0, 1.0, 60) if share else np.linspace(low - pad, high + pad, 60)
 
     def density(draws: np.ndarray) -> np.ndarray:
         # Per unit of the axis as drawn, normalised over all draws, so that a wide prior looks as low as it is.
@@ -104,12 +112,24 @@ def _plot_density(axes: Axes, fit: Fit, name: str, level: float) -> None:
     axes.stairs(density(posterior), bins, color=LAW, lw=1.5, label="posterior")
     for edge in np.quantile(posterior, [(1 - level) / 2, (1 + level) / 2]):
         axes.axvline(edge, color=LAW, lw=0.8, ls=":")
-    unit = {p.name: p.unit for p in fit.regime.parameters}.get(name, UNITS.get(name, ("", ""))[0])
+    unit = parameter.unit if parameter is not None else UNITS.get(name, ("", ""))[0]
     axes.set_title(name.replace("_", " ") + (f" ({unit})" if unit else ""), fontsize=9, loc="left")
     axes.set_yticks([])
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.legend(fontsize=7, frameon=False)
+
+
+def _plain_ticks(axes: Axes, low: float, high: float) -> None:
+    """Few ticks in plain numbers on a logarithmic axis; the default ones overlap within a decade."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+    ratio = high / low
+    axes.xaxis.set_major_locator(
+        MaxNLocator(4) if ratio < 6 else LogLocator(subs=(1, 2, 5) if ratio < 30 else (1,), numticks=6)
+    )
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
 
 
 def _wrapped(text: str, width: int = 150) -> str:

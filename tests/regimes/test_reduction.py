@@ -10,7 +10,7 @@ from bayes_grpo.analysis.curvature import curvature_of
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.reduction import oscillator_coefficients
 from bayes_grpo.errors import SettingError
-from bayes_grpo.regimes import Oscillator, Reduction, rows_of
+from bayes_grpo.regimes import Hold, Oscillator, Reduction, rows_of
 from tests.regimes.test_rows import run_with
 
 LEVELS = {"fixed_point": (0.6, 0.5), "initial_reward": (0.2, 0.4)}
@@ -26,7 +26,7 @@ def noisy(n=40, **settings):
 def test_equals_the_free_law_with_the_same_coefficients(momentum, refresh, exposure):
     table = rows_of(noisy(momentum=momentum, refresh_interval=refresh))
     learning_time = 20.0
-    found = oscillator_coefficients(1.0, (1 - momentum) / learning_time, momentum, exposure * refresh)
+    found = oscillator_coefficients(1.0, (1 - momentum) / learning_time, momentum, exposure * (refresh - 1) / 2)
     omega = np.sqrt(found.stiffness / found.mass)
     zeta = found.damping / (2 * np.sqrt(found.stiffness * found.mass))
     noises = {"observation_sd": jnp.asarray(0.03), "fluctuation_sd": jnp.asarray(0.02)}
@@ -42,6 +42,15 @@ def test_equals_the_free_law_with_the_same_coefficients(momentum, refresh, expos
         one = float(kalman.log_likelihood(Reduction().state_space(tied, LEVELS, rows), y))
         other = float(kalman.log_likelihood(Oscillator().state_space(free, LEVELS, rows), y))
     assert one == pytest.approx(other, rel=1e-9)
+
+
+def test_lag_is_the_mean_age_under_a_held_policy():
+    draws = {"learning_time": np.array([20.0, 40.0]), "lag_exposure": np.array([0.5, 1.0])}
+    for refresh, lag in ((1, np.zeros(2)), (4, np.array([0.75, 1.5]))):
+        table = rows_of(noisy(momentum=0.9, refresh_interval=refresh))
+        expected = 0.1 - 0.1 / draws["learning_time"] * lag
+        np.testing.assert_allclose(Reduction().derived(draws, table)["damping"], expected)
+        np.testing.assert_allclose(Hold().derived(draws, table)["damping"], expected)
 
 
 def test_curvature_of_a_fit():

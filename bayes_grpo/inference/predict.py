@@ -1,0 +1,155 @@
+"""Posterior-predictive paths: each draw's state after the last row, carried over future rows with its noise.
+
+The future rows are appended to the past ones with missing values, so that every law is put on them by the same code
+that put it on the log: windows, gaps, learning rate and laws that depend on the step all hold beyond the last row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from bayes_grpo.dynamics.kalman import filter_rows
+from bayes_grpo.dynamics.state_space import dense
+from bayes_grpo.inference.posterior import square_root
+from bayes_grpo.inference.sampler import _program as program
+from bayes_grpo.regimes.base import Prior, Regime, linear, sampled
+from bayes_grpo.regimes.rows import Rows, RowTable, bucket
+
+CHUNK = 250
+"""Draws a call of the compiled program; a forecast of any size compiles once."""
+
+
+class FutureRows(NamedTuple):
+    """Rows that nobody has logged yet.
+
+    Attributes:
+        step: Steps at which they end, shape (h,), increasing, the first not before the last logged row.
+        window: Steps averaged into each, shape (h,); 0 = instantaneous.
+        rate: Learning rate over the reference one, shape (h,).
+        weight: Completions of each row over the typical number, shape (h,).
+    """
+
+    step: np.ndarray
+    window: np.ndarray
+    rate: np.ndarray
+    weight: np.ndarray
+
+
+class Paths(NamedTuple):
+    """Predictive draws.
+
+    Attributes:
+        latent: Latent reward of each future row, shape (draws, h).
+        trend: What the law expects of it from the same present state, without the noise to come, shape (draws, h).
+        rows: What a logged row would show, shape (draws, h).
+        fixed_point: Fixed point of each draw, shape (draws,).
+    """
+
+    latent: np.ndarray
+    trend: np.ndarray
+    rows: np.ndarray
+    fixed_point: np.ndarray
+
+
+def extended(table: RowTable, future: FutureRows) -> RowTable:
+    """The rows followed by future ones without a value."""
+    return replace(
+        table,
+        step=np.concatenate([table.step, future.step]),
+        y=np.concatenate([table.y, np.full(len(future.step), np.nan)]),
+        window=np.concatenate([table.window, future.window]),
+        rate=np.concatenate([table.rate, future.rate]),
+        weight=np.concatenate([table.weight, future.weight]),
+    )
+
+
+def predict(
+    regime: Regime,
+    table: RowTable,
+    priors: Mapping[str, Prior],
+    values: Mapping[str, np.ndarray],
+    future: FutureRows,
+    seed: int,
+) -> Paths:
+    """Predictive paths of draws of a regime's posterior.
+
+    Args:
+        regime: The law.
+        table: Rows that were fitted.
+        priors: Priors that were used; those of the linear levels enter the filter.
+        values: Draws of the sampled parameters in their units, shape (draws,) each.
+        future: Future rows.
+        seed: Seed.
+
+    Returns:
+        One path a draw.
+    """
+    names = [p.name for p in sampled(regime)]
+    total, first, h = len(values[names[0]]), len(table.y), len(future.step)
+    horizon = bucket(h)
+    past = table.padded()
+    rows = extended(table, future).padded(bucket(first + horizon))
+    # Some coordinates refer to the log's length: they keep the meaning that they had when the law was fitted.
+    rows = rows._replace(length=past.length, spacing=past.spacing, start_speed=past.start_speed)
+    levels = np.array([[priors[p.name].median, priors[p.name].spread] for p in linear(regime)])
+    size = -(-total // CHUNK) * CHUNK
+    padded = np.arange(size) % total
+    draws = np.stack([np.asarray(values[name], float)[padded] for name in names], axis=-1) if names else None
+    if draws is None:
+        draws = np.zeros((size, 0))
+    with jax.enable_x64(True):
+        keys = jax.random.split(jax.random.key(seed), size)
+        arguments = (keys[:CHUNK], draws[:CHUNK], levels, rows, np.asarray(first))
+        run = program(_paths_program, (regime, horizon), *arguments)
+        parts = [
+            jax.tree.map(np.asarray, run(keys[i : i + CHUNK], draws[i : i + CHUNK], levels, rows, np.asarray(first)))
+            for i in range(0, size, CHUNK)
+        ]
+    latent, trend, shown, fixed = (np.concatenate(x)[:total] for x in zip(*parts, strict=True))
+    return Paths(latent[:, :h], trend[:, :h], shown[:, :h], fixed)
+
+
+def _paths_program(regime: Regime, horizon: int) -> Any:
+    """Program that draws the state after the last row and carries it over ``horizon`` rows, for a chunk of draws."""
+    names = [p.name for p in sampled(regime)]
+    levels = [p.name for p in linear(regime)]
+
+    def one(key: Array, draw: Array, prior: Array, rows: Rows, first: Array) -> Any:
+        values = {name: draw[i] for i, name in enumerate(names)}
+        given = {name: (prior[i, 0], prior[i, 1]) for i, name in enumerate(levels)}
+        space = regime.state_space(values, given, rows)
+        n, length = space.size, rows.y.shape[0]
+        filtered = filter_rows(space, jnp.asarray(rows.y))
+        mean = jnp.stack([m[first] for m in filtered.mean])
+        cov = jnp.stack([jnp.stack([c[first] for c in row]) for row in filtered.cov])
+        full = dense(space, length)
+        ahead = jax.tree.map(
+            lambda x: lax.dynamic_slice_in_dim(x, first, horizon),
+            (full.transition, full.noise_cov, full.observation, full.cross_cov, full.observation_var, full.offset,
+             full.measurement_var),
+        )  # fmt: skip
+        state_key, noise_key, row_key = jax.random.split(key, 3)
+        start = mean + square_root(cov) @ jax.random.normal(state_key, (n,))
+        noise = jax.random.normal(noise_key, (horizon, n + 1))
+        error = jax.random.normal(row_key, (horizon,))
+
+        def step(carry: tuple[Array, Array], row: Any) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
+            state, expected = carry
+            (F, Q, H, S, R, d, measurement), z, e = row
+            joint = jnp.block([[Q, S[:, None]], [S[None, :], R[None, None]]])
+            kick = square_root(joint) @ z
+            latent = H @ state + d + kick[n]
+            out = (latent, H @ expected + d, latent + jnp.sqrt(measurement) * e)
+            return (F @ state + kick[:n], F @ expected), out
+
+        _, (latent, trend, shown) = lax.scan(step, (start, start), (ahead, noise, error))
+        return latent, trend, shown, start[-1]
+
+    return jax.vmap(one, in_axes=(0, 0, None, None, None))

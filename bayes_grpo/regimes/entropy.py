@@ -1,0 +1,89 @@
+"""Regime `entropy`: reward exchanged for entropy, R = -a e^H + b (arXiv 2505.22617), with correlated fluctuation.
+
+H is the policy's logged entropy, in nats, and the ceiling b - a is where it is used up. The law has no clock: it says
+what the reward is at an entropy, not when, so it cannot forecast without a forecast of the entropy. Its fixed point is
+the ceiling; its initial reward is the one at the mean of e^H over the first rows. The logged entropy counts as exact:
+noise in it flattens the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayes_grpo.dynamics.state_space import StateSpace
+from bayes_grpo.errors import FitError
+from bayes_grpo.regimes.base import Parameter
+from bayes_grpo.regimes.common import LEVELS, check_rows
+from bayes_grpo.regimes.rows import Rows, RowTable
+from bayes_grpo.regimes.second_order import levels_of
+from bayes_grpo.regimes.trend import FLUCTUATION, fluctuation_rows, slow_enough, trend_space
+
+FIRST_ROWS = 5
+"""Rows at whose entropy the initial reward is stated; one row would put its noise into the level."""
+LARGEST = 20.0
+"""Nats; more than the logarithm of any vocabulary, hence no entropy of one token."""
+SMALLEST_CHANGE = 0.02
+"""Relative sd of e^H - 1 over the rows below which there is nothing to exchange."""
+
+
+@dataclass(frozen=True)
+class Entropy:
+    """The entropy law; see the module's text."""
+
+    name: str = "entropy"
+    title: str = "reward exchanged for entropy (R = b − a e^H)"
+    forecasts: bool = False
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Fluctuation, noises, and the two levels (integrated out)."""
+        return (*FLUCTUATION, *LEVELS)
+
+    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
+        """Fluctuation time no shorter than half a row."""
+        return slow_enough(values, rows)
+
+    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+        """State (R₀ - R*, fluctuation, R*); see `bayes_grpo.regimes.base.Regime.state_space`."""
+        spent = jnp.expm1(jnp.asarray(rows.entropy))
+        share = spent / jnp.mean(spent[:FIRST_ROWS])
+        return trend_space(share, fluctuation_rows(values, rows), values, linear, rows)
+
+    def check(self, table: RowTable) -> None:
+        """Entropy must be logged, be an entropy in nats, and change.
+
+        Raises:
+            FitError: It is not, or there are too few rows.
+        """
+        check_rows(table, self.name, self.parameters)
+        if table.entropy is None:
+            raise FitError("regime entropy: this log has no entropy; log it, name its column, or fit another regime")
+        low, high = float(np.min(table.entropy)), float(np.max(table.entropy))
+        if low < 0 or high > LARGEST:
+            raise FitError(
+                f"regime entropy: needs the mean entropy of a token in nats, between 0 and {LARGEST:g}, found values "
+                f"from {low:.4g} to {high:.4g}; a negative one is a loss or a density's, a large one a sequence's"
+            )
+        spent = np.expm1(table.entropy)
+        if spent.std() < SMALLEST_CHANGE * max(float(spent.mean()), 1e-12) or spent[:FIRST_ROWS].mean() < 1e-6:
+            raise FitError(
+                f"regime entropy: the logged entropy hardly changes ({low:.4g} to {high:.4g}), so no reward can be "
+                "explained by it; fit another regime"
+            )
+
+    def linear_values(self, initial_state: Array) -> dict[str, Array]:
+        """Fixed point (the ceiling at no entropy) and initial reward from the state."""
+        return levels_of(initial_state)
+
+    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+        """Coefficients a and b of the published form, of each draw."""
+        spent = 1.0 if table.entropy is None else float(np.expm1(table.entropy[:FIRST_ROWS]).mean())
+        fixed, first = np.asarray(values["fixed_point"]), np.asarray(values["initial_reward"])
+        a = (fixed - first) / spent
+        return {"entropy_price": a, "entropy_intercept": fixed + a}

@@ -1,0 +1,97 @@
+"""Regime `sigmoid`: the saturating power law of ScaleRL (arXiv 2510.13786), with correlated fluctuation.
+
+R = R₀ + (A - R₀)/(1 + (C_mid/C)^B) with C the optimizer step, counted from step 0 of the run; A is the fixed point.
+An empirical curve in plain steps: it knows no learning rate. A log that begins later sees the curve from its own first
+row, and the initial reward is the one there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayes_grpo.dynamics.state_space import StateSpace
+from bayes_grpo.regimes.base import POSITIVE, Parameter, Prior
+from bayes_grpo.regimes.common import LEVELS, check_rows, response_prior
+from bayes_grpo.regimes.rows import Rows, RowTable
+from bayes_grpo.regimes.second_order import levels_of
+from bayes_grpo.regimes.trend import (
+    FLUCTUATION,
+    fluctuation_rows,
+    row_times,
+    slow_enough,
+    trend_space,
+    window_mean,
+)
+
+
+@dataclass(frozen=True)
+class Sigmoid:
+    """The sigmoid in the logarithm of the step; see the module's text."""
+
+    name: str = "sigmoid"
+    title: str = "saturating power law of the step (ScaleRL sigmoid)"
+    forecasts: bool = True
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Midpoint, exponent, fluctuation, noises, and the two levels (integrated out)."""
+        return (
+            Parameter(
+                "midpoint",
+                "step",
+                "C_mid: step of the run at which half of the gain from step 0 is made",
+                POSITIVE,
+                lambda t: Prior(max(t.start, 0.0) + t.length / 3.0, response_prior(t).spread),
+            ),
+            Parameter(
+                "exponent",
+                "",
+                "B: steepness in the logarithm of the step",
+                POSITIVE,
+                lambda t: Prior(1.5, 0.5),
+            ),
+            *FLUCTUATION,
+            *LEVELS,
+        )
+
+    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
+        """Fluctuation time no shorter than half a row."""
+        return slow_enough(values, rows)
+
+    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+        """State (R₀ - R*, fluctuation, R*); see `bayes_grpo.regimes.base.Regime.state_space`."""
+        first = jnp.asarray(rows.start)
+        steps = first + row_times(rows, weighted=False).nodes
+        middle, exponent = values["midpoint"], values["exponent"]
+        share = window_mean(_left(steps, middle, exponent)) / _left(first, middle, exponent)
+        return trend_space(share, fluctuation_rows(values, rows), values, linear, rows)
+
+    def check(self, table: RowTable) -> None:
+        """Raises `FitError` where there are too few rows."""
+        check_rows(table, self.name, self.parameters)
+
+    def linear_values(self, initial_state: Array) -> dict[str, Array]:
+        """Fixed point (the asymptote A) and initial reward from the state."""
+        return levels_of(initial_state)
+
+    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+        """Steps from the start of the log to half of the gain that is left there, of each draw."""
+        middle, exponent = np.asarray(values["midpoint"]), np.asarray(values["exponent"])
+        first = max(table.start, 0.0)
+        with np.errstate(over="ignore"):
+            half = middle * (1.0 + 2.0 * (first / middle) ** exponent) ** (1.0 / exponent)
+        return {"half_gain_step": half - first}
+
+
+def _left(step: Array, middle: Array, exponent: Array) -> Array:
+    """Share of the gain that is left at a step of the run, 1/(1 + (C/C_mid)^B); 1 at step 0 and before."""
+    begun = step > 0
+    ratio = jnp.log(jnp.where(begun, step, 1.0)) - jnp.log(middle)
+    return jnp.where(begun, jax.nn.sigmoid(-exponent * ratio), 1.0)

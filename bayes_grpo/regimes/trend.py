@@ -1,0 +1,169 @@
+"""What the laws share whose unforced mean is a given curve: R(t) = R* + (R₀ - R*) s(t), s from 1 towards 0.
+
+Both levels are linear in the rows and stay integrated out; only the shape's parameters are sampled. About the curve
+runs a fluctuation u with an e-fold time T of its own,
+
+    du = [f'(m(t)) - 1/T] u dt + noise,
+
+f' the derivative of the law's drift along the unforced path m: the nonlinear law
+dR = [f(R) - (R - m(t))/T] dt + noise, linearised about its path, with growth cut off at a net rate of 0. A curve
+without a drift of its own has f' = 0.
+State: (R₀ - R*, u, R*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayes_grpo.dynamics.state_space import StateSpace
+from bayes_grpo.regimes.base import POSITIVE, Parameter, Prior
+from bayes_grpo.regimes.common import NOISES, initial_levels, measurement_var
+from bayes_grpo.regimes.first_order import FirstOrderRow, first_order_row
+from bayes_grpo.regimes.rows import Rows
+
+FLUCTUATION: tuple[Parameter, ...] = (
+    Parameter(
+        "fluctuation_time",
+        "step",
+        "T: e-fold time of the latent reward's return to the law",
+        POSITIVE,
+        # Rarely above a third of the log: a slower fluctuation would be a trend, which is what the laws differ in.
+        lambda t: Prior(max(t.length / 20.0, t.length / len(t.y)), 0.8),
+    ),
+    *NOISES,
+)
+"""Parameters of the fluctuation and the measurement."""
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
+NODES, WEIGHTS = 0.5 * (1.0 + _NODES), 0.5 * _WEIGHTS
+"""Three-point Gauss-Legendre rule on [0, 1]; its middle node is the middle of the window."""
+
+
+class RowTimes(NamedTuple):
+    """When the rows happen on a clock that starts with the log, in steps or in steps weighted by learning rate.
+
+    Attributes:
+        nodes: Quadrature nodes of every row's window, shape (nodes, T); one node where rows are instantaneous.
+        gap_middle: Middle of the gap before every row, shape (T,); None without gaps.
+    """
+
+    nodes: Array
+    gap_middle: Array | None
+
+    @property
+    def middle(self) -> Array:
+        """Middle of every row's window, shape (T,)."""
+        return self.nodes[len(self.nodes) // 2]
+
+
+def row_times(rows: Rows, weighted: bool) -> RowTimes:
+    """Times of the rows since the start of the log.
+
+    Args:
+        rows: Rows of the log.
+        weighted: Whether the clock runs with the learning rate, the clock of a law that is driven by updates.
+
+    Returns:
+        The times.
+    """
+    n = rows.y.shape[0]
+    window = 0.0 if rows.window is None else rows.window
+    gap = 0.0 if rows.gap is None else rows.gap
+    rate = 1.0 if rows.rate is None or not weighted else rows.rate
+    # One length for all rows needs no running sum.
+    total = jnp.asarray((window + gap) * rate)
+    end = total * jnp.arange(1.0, n + 1.0) if total.ndim == 0 else jnp.cumsum(total)
+    span = jnp.broadcast_to(jnp.asarray(window * rate), (n,))
+    places = jnp.asarray(NODES if rows.window is not None else [1.0])
+    nodes = end - span * (1.0 - places[:, None])
+    gap_middle = None if rows.gap is None else end - span - 0.5 * jnp.asarray(gap * rate)
+    return RowTimes(nodes, gap_middle)
+
+
+def window_mean(at_nodes: Array) -> Array:
+    """Means over the rows' windows of a function given at `RowTimes.nodes`, shape (T,)."""
+    return at_nodes[0] if len(at_nodes) == 1 else jnp.asarray(WEIGHTS) @ at_nodes
+
+
+def slow_enough(values: dict[str, Array], rows: Rows) -> dict[str, Array]:
+    """Values with a fluctuation time no shorter than half a row: a faster one cannot be told from row noise."""
+    return {**values, "fluctuation_time": jnp.sqrt(values["fluctuation_time"] ** 2 + (0.5 * rows.spacing) ** 2)}
+
+
+def fluctuation_rows(
+    values: Mapping[str, Array],
+    rows: Rows,
+    slope: Array | None = None,
+    gap_slope: Array | None = None,
+) -> FirstOrderRow:
+    """The fluctuation on the rows.
+
+    Args:
+        values: Holds "fluctuation_time" and "fluctuation_sd".
+        rows: Rows of the log.
+        slope: f' at the middle of every row, 1/step. With it the fluctuation starts at 0, because the law then
+            starts from the latent reward itself; without it, it starts stationary.
+        gap_slope: f' at the middle of every gap.
+
+    Returns:
+        The rows; a stationary start is noise of the first row, so that the unforced curve is free of it.
+    """
+    rate = 1.0 / values["fluctuation_time"]
+    variance = values["fluctuation_sd"] ** 2
+    diffusion = 2.0 * variance * rate
+    if slope is not None:
+        after_gap = None if gap_slope is None else _net_rate(rate, gap_slope)
+        return first_order_row(_net_rate(rate, slope), diffusion, rows, after_gap)
+    row = first_order_row(rate, diffusion, rows)
+    f, h, q, s, r = (jnp.broadcast_to(x, rows.y.shape) for x in row)
+    return FirstOrderRow(
+        transition=row.transition,
+        observation=row.observation,
+        noise_var=q.at[0].add(variance * f[0] ** 2),
+        cross_cov=s.at[0].add(variance * f[0] * h[0]),
+        observation_var=r.at[0].add(variance * h[0] ** 2),
+    )
+
+
+def _net_rate(rate: Array, slope: Array) -> Array:
+    """Rate of return 1/T - f', falling off smoothly to 0 below a quarter of 1/T.
+
+    Where the drift makes a fluctuation grow faster than it returns, the linearised one would grow by orders of
+    magnitude while the nonlinear one soon leaves the steep stretch.
+    """
+    net, least = rate - slope, 0.25 * rate
+    return jnp.where(net > least, net, least * jnp.exp(jnp.minimum(net / least - 1.0, 0.0)))
+
+
+def trend_space(
+    share: Array, fluctuation: FirstOrderRow, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows
+) -> StateSpace:
+    """State space (R₀ - R*, fluctuation, R*) of a curve with two levels on the rows.
+
+    Args:
+        share: Mean of s over every row's window, shape (T,).
+        fluctuation: The fluctuation on the rows.
+        values: Holds "observation_sd".
+        linear: (mean, sd) of "fixed_point" and "initial_reward".
+        rows: Rows of the log.
+
+    Returns:
+        The state space.
+    """
+    mean, cov = initial_levels(linear, 0.0)
+    return StateSpace(
+        initial_mean=mean,
+        initial_cov=cov,
+        transition=((1.0, 0.0, 0.0), (0.0, fluctuation.transition, 0.0), (0.0, 0.0, 1.0)),
+        noise_cov=((0.0, 0.0, 0.0), (0.0, fluctuation.noise_var, 0.0), (0.0, 0.0, 0.0)),
+        observation=(share, fluctuation.observation, 1.0),
+        cross_cov=(0.0, fluctuation.cross_cov, 0.0),
+        observation_var=fluctuation.observation_var,
+        offset=0.0,
+        measurement_var=measurement_var(values, rows),
+    )

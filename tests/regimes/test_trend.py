@@ -1,0 +1,349 @@
+"""The laws with a given mean against ODE solvers, dense normals and a particle filter on the nonlinear law."""
+
+import re
+import warnings
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayes_grpo import cli, fit, load_fit, save_fit, summarize
+from bayes_grpo.dynamics import blocks, kalman
+from bayes_grpo.dynamics.flows import CENTRED, NORMALISED, centred_logit, half_logit
+from bayes_grpo.errors import ConvergenceWarning, FitError
+from bayes_grpo.inference.posterior import potential, prior_numbers
+from bayes_grpo.inference.rows_of_fit import rows_of_fit
+from bayes_grpo.inference.sampler import SamplerSettings
+from bayes_grpo.regimes import REGIMES, get_regime, linear, resolve_priors, rows_of, sampled
+from bayes_grpo.regimes.trend import FLUCTUATION, _net_rate
+from benchmarks.calibration import calibrate, outside
+from tests.dynamics.reference import dense_log_density
+from tests.regimes import nonlinear
+from tests.regimes.test_rows import run_with
+
+TRENDS = ("bernoulli", "logistic", "sigmoid", "entropy")
+NEW = ("flat", *TRENDS)
+LEVELS = {"fixed_point": (0.7, 0.4), "initial_reward": (0.2, 0.3)}
+NOISES = {"fluctuation_time": 3.0, "fluctuation_sd": 0.05, "observation_sd": 0.04}
+VALUES = {
+    "flat": NOISES,
+    "bernoulli": {"half_gain_step": 35.0, "initial_success": 0.08, **NOISES},
+    "logistic": {"half_gain_step": 35.0, "initial_success": 0.15, **NOISES},
+    "sigmoid": {"midpoint": 40.0, "exponent": 1.7, **NOISES},
+    "entropy": NOISES,
+}
+KINDS = ("plain", "late", "instant", "windows", "everything")
+
+
+@lru_cache
+def table_of(kind: str, n: int = 40):
+    """Rows with an entropy that falls, of several kinds of windows, gaps and learning rates."""
+    rng = np.random.default_rng(3)
+    step = np.arange(1.0, n + 1)
+    window, settings, signals = np.ones(n), {}, {"entropy": 0.9 * np.exp(-step / 30) + 0.02 * rng.uniform(size=n)}
+    if kind == "late":
+        step = step + 25.0
+    if kind == "windows":
+        step, window = 4.0 * step, np.full(n, 4.0)
+    if kind == "everything":
+        step = np.cumsum(rng.integers(2, 6, n)).astype(float) + 8.0
+        window = rng.choice([1.0, 2.0], n)
+        signals["learning_rate"] = 1e-5 * np.linspace(1.0, 0.1, n)
+        settings = {"schedule": "logged"}
+    y = 0.2 + 0.4 * (1 - np.exp(-step / 30)) + 0.05 * rng.standard_normal(n)
+    if kind == "instant":
+        run = run_with(step, np.full(n, np.nan), signals=signals, eval_step=step * 1.5, eval_reward=y)
+        return replace(rows_of(run), entropy=signals["entropy"])
+    return rows_of(run_with(step, y, window=window, signals=signals, **settings))
+
+
+def space_of(name, table, values=None, levels=None, size=None):
+    """State space of a law on unpadded rows."""
+    values = {k: jnp.asarray(v) for k, v in (values or VALUES[name]).items()}
+    law = get_regime(name)
+    levels = {p.name: (levels or LEVELS)[p.name] for p in linear(law)}
+    return law.state_space(values, levels, table.padded(size or len(table.y)))
+
+
+def unforced(name, table):
+    """Share of the way left in every row, by solver or quadrature."""
+    values = VALUES[name]
+    if name in nonlinear.POWERS:
+        return (1 - nonlinear.path(name, values, table)[0]) / (1 - values["initial_success"])
+    if name == "sigmoid":
+        return nonlinear.sigmoid_means(values, table)
+    spent = np.exp(table.entropy) - 1
+    return spent / spent[:5].mean() if name == "entropy" else np.zeros(len(table.y))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NEW)
+def test_unforced_mean_is_the_law_s(name, kind):
+    table, n = table_of(kind), len(table_of(kind).y)
+    with jax.enable_x64(True):
+        space = space_of(name, table)
+        state = jnp.asarray([0.0, 0.7] if name == "flat" else [0.2 - 0.7, 0.0, 0.7])
+        found = np.asarray(kalman.mean_path(space, state, n))
+    wanted = 0.7 + (0.2 - 0.7) * unforced(name, table)
+    # Windows that begin where a power of the step is not smooth cost the quadrature digits.
+    np.testing.assert_allclose(found, wanted, atol=2e-6 if name == "sigmoid" else 1e-8)
+    np.testing.assert_allclose(found[3:], wanted[3:], atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NEW)
+def test_likelihood_is_the_dense_normal_s(name, kind):
+    table, values = table_of(kind), VALUES[name]
+    ones, back = np.ones(len(table.y)), 1 / values["fluctuation_time"]
+    row_rate = gap_rate = back * ones
+    if name in nonlinear.POWERS:
+        _, middle, gap_middle = nonlinear.path(name, values, table)
+        rate, power = nonlinear.flow_rate(name, values) * table.rate, nonlinear.POWERS[name]
+        row_rate, gap_rate = (back - rate * nonlinear.slope(p, power) for p in (middle, gap_middle))
+    share = unforced(name, table)
+    (fixed, fixed_sd), (first, first_sd) = LEVELS["fixed_point"], LEVELS["initial_reward"]
+    stationary = name not in nonlinear.POWERS
+    cov = nonlinear.fluctuation_cov(values, table, row_rate, gap_rate, stationary)
+    cov += fixed_sd**2 * np.outer(1 - share, 1 - share) + first_sd**2 * np.outer(share, share) * (name != "flat")
+    cov += np.diag(values["observation_sd"] ** 2 / table.weight)
+    wanted = dense_log_density(table.y, fixed + (first - fixed) * share, cov)
+    with jax.enable_x64(True):
+        space, y = space_of(name, table), jnp.asarray(table.y)
+        assert float(kalman.log_likelihood(space, y)) == pytest.approx(wanted, abs=1e-4 if name == "sigmoid" else 1e-7)
+        assert float(blocks.log_likelihood(space, y)) == pytest.approx(float(kalman.log_likelihood(space, y)), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_rows_that_follow_continue_the_same_law(name):
+    table = table_of("everything")
+    future = np.arange(table.step[-1] + 2, table.step[-1] + 20, 2)
+    more = len(future)
+
+    def extended(values, fill):
+        return np.concatenate([values, np.full(more, fill)])
+
+    longer = replace(
+        table,
+        step=np.concatenate([table.step, future]),
+        y=extended(table.y, np.nan),
+        window=extended(table.window, 1.0),
+        rate=extended(table.rate, 0.05),
+        weight=extended(table.weight, 1.0),
+    )
+    with jax.enable_x64(True):
+        short, long = space_of(name, table), space_of(name, longer)
+        log_density = [float(kalman.log_likelihood(s, jnp.asarray(t.y))) for s, t in ((short, table), (long, longer))]
+
+        def same(one, other):
+            one, other = (jnp.broadcast_to(x, (k,)) for x, k in ((one, len(table.y)), (other, len(longer.y))))
+            np.testing.assert_allclose(one, other[: len(table.y)], rtol=1e-12)
+
+        jax.tree.map(same, short[2:], long[2:])
+        curve = np.asarray(kalman.mean_path(long, jnp.asarray([-0.5, 0.0, 0.7][-long.size :]), len(longer.y)))
+    assert log_density[0] == pytest.approx(log_density[1], rel=1e-12)
+    assert np.isfinite(curve).all()
+    if name in ("bernoulli", "logistic", "sigmoid"):
+        assert (np.diff(curve[-more:]) > 0).all()
+        assert (curve < 0.7).all()
+
+
+def test_only_the_entropy_law_cannot_forecast():
+    assert [name for name, law in REGIMES.items() if not law.forecasts] == ["entropy"]
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_gradient_is_finite_far_out_and_right_in_the_middle(name):
+    law, table = get_regime(name), table_of("everything")
+    p = len(sampled(law))
+    corners = [s * np.eye(p)[i] for i in range(p) for s in (-3.0, 3.0)]
+    corners += list(3.0 * np.random.default_rng(0).choice([-1.0, 1.0], (8, p)))
+    with jax.enable_x64(True):
+        prior, rows = prior_numbers(law, resolve_priors(law, table)), table.padded()
+        value = jax.jit(lambda z: potential(law, z, prior, rows))
+        slope = jax.jit(jax.grad(lambda z: potential(law, z, prior, rows)))
+        for z in corners:
+            assert np.isfinite(float(value(jnp.asarray(z)))), z
+            assert np.isfinite(np.asarray(slope(jnp.asarray(z)))).all(), z
+        z = np.linspace(-0.5, 0.7, p)
+        step = 1e-5
+        numeric = [(float(value(z + step * e)) - float(value(z - step * e))) / (2 * step) for e in np.eye(p)]
+        np.testing.assert_allclose(slope(jnp.asarray(z)), numeric, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("flow", [NORMALISED, CENTRED])
+def test_flows_far_from_the_middle(flow):
+    with jax.enable_x64(True):
+        logit = jnp.linspace(-20.0, 20.0, 401)
+        c = flow.coordinate(logit)
+        np.testing.assert_allclose(flow.failure(c), jax.nn.sigmoid(-logit), rtol=1e-8)
+        np.testing.assert_allclose(jax.nn.sigmoid(-half_logit(logit)), 0.5 * jax.nn.sigmoid(-logit), rtol=1e-12)
+        power = 1.5 if flow is NORMALISED else 2.0
+        p = np.asarray(jax.nn.sigmoid(logit))
+        near = np.abs(logit) < 8
+        np.testing.assert_allclose(flow.slope(c)[near], nonlinear.slope(p, power)[near], rtol=1e-6, atol=1e-12)
+        # d(failure)/dt at coordinate speed 1/2 is minus the drift.
+        change = 0.5 * jax.vmap(jax.grad(flow.failure))(c)
+        np.testing.assert_allclose(-change[near], nonlinear.drift(p, power)[near], rtol=1e-8)
+
+
+def test_centred_logit_solves_its_equation_with_all_derivatives():
+    with jax.enable_x64(True):
+        c = jnp.concatenate([-jnp.geomspace(1e-9, 1e12, 200), jnp.zeros(1), jnp.geomspace(1e-9, 1e12, 200)])
+        z = centred_logit(c)
+        np.testing.assert_allclose(z + jnp.sinh(z), c, rtol=2e-14, atol=1e-22)
+        z = jnp.asarray(1.3)
+        second = jax.grad(jax.grad(centred_logit))(z + jnp.sinh(z))
+        assert float(second) == pytest.approx(float(-jnp.sinh(z) / (1 + jnp.cosh(z)) ** 3), rel=1e-10)
+
+
+@pytest.mark.parametrize(("noise", "tolerance"), [(0.005, 0.01), (0.05, 0.15)])
+@pytest.mark.parametrize("name", ["bernoulli", "logistic"])
+def test_linearised_filter_against_a_particle_filter(name, noise, tolerance):
+    """Small noise: equal within Monte Carlo error. Typical noise: within 0.15 of log density over 50 rows."""
+    values = VALUES[name] | {"half_gain_step": 20.0, "fluctuation_sd": noise, "observation_sd": 0.05}
+    levels = {"fixed_point": (0.7, 0.0), "initial_reward": (0.2, 0.0)}
+    rng = np.random.default_rng(5)
+    table = rows_of(run_with(np.arange(1.0, 51), np.linspace(0, 1, 50)))
+    y = nonlinear.simulate(name, values, (0.7, 0.2), table, rng)
+    runs = [nonlinear.particle_log_likelihood(name, values, (0.7, 0.2), table, y, rng) for _ in range(4)]
+    with jax.enable_x64(True):
+        ours = float(kalman.log_likelihood(space_of(name, table, values, levels), jnp.asarray(y)))
+    error = np.std(runs, ddof=1) / 2
+    assert error < 0.05
+    assert abs(ours - np.mean(runs)) < 4 * error + tolerance
+
+
+@pytest.mark.parametrize("name", TRENDS)
+def test_too_few_rows_are_refused_with_the_number_needed(name):
+    law = get_regime(name)
+    needed = len(law.parameters) + 2
+    law.check(table_of("plain", needed))
+    with pytest.raises(FitError, match=f"regime {name}: needs at least {needed} rows.* found {needed - 1};.*flat"):
+        law.check(table_of("plain", needed - 1))
+    get_regime("flat").check(table_of("plain", 4))
+
+
+@pytest.mark.parametrize(
+    ("entropy", "sentence"),
+    [
+        (None, "this log has no entropy"),
+        (np.linspace(-0.9, -0.1, 40), "found values from -0.9 to -0.1"),
+        (np.linspace(180.0, 90.0, 40), "found values from 90 to 180"),
+        (np.full(40, 0.7), "hardly changes"),
+        (np.full(40, 0.0), "hardly changes"),
+    ],
+)
+def test_entropy_that_is_none_is_refused(entropy, sentence):
+    with pytest.raises(FitError, match=sentence):
+        get_regime("entropy").check(replace(table_of("plain"), entropy=entropy))
+
+
+def test_entropy_between_logged_values_is_interpolated():
+    step = np.arange(1.0, 13)
+    entropy = np.where(step % 3 == 1, 1.0 - 0.05 * step, np.nan)
+    run = run_with(step, np.sin(step), signals={"entropy": entropy}, eval_step=[2, 5, 7, 9], eval_reward=[1, 2, 3, 5])
+    np.testing.assert_allclose(rows_of(run, "reward").entropy[:10], 1.0 - 0.05 * step[:10])
+    np.testing.assert_allclose(rows_of(run, "eval").entropy, [0.9, 0.75, 0.65, 0.55])
+    assert rows_of(run_with(step, np.sin(step))).entropy is None
+    assert np.isnan(rows_of(run_with(step, np.sin(step))).padded().entropy).all()
+    table = rows_of(run_with(step, np.sin(step), signals={"entropy": 1.0 - 0.05 * step}), max_rows=6)
+    np.testing.assert_allclose(table.entropy, 1.0 - 0.05 * (np.arange(1.0, 12, 2) + 0.5))
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_derived_quantities_are_the_law_s(name):
+    table, law = table_of("plain"), get_regime(name)
+    values = {k: np.full((2, 3), v) for k, v in VALUES[name].items()} | {
+        "fixed_point": np.full((2, 3), 0.7),
+        "initial_reward": np.full((2, 3), 0.2),
+    }
+    found = {k: float(np.unique(v)[0]) for k, v in law.derived(values, table).items()}
+    if name == "flat":
+        assert found == {"initial_reward": 0.7}
+    if name in nonlinear.POWERS:
+        p0 = VALUES[name]["initial_success"]
+        assert found["flow_rate"] == pytest.approx(nonlinear.flow_rate(name, VALUES[name]), rel=1e-9)
+        assert found["floor"] + (0.7 - found["floor"]) * p0 == pytest.approx(0.2)
+    if name == "sigmoid":
+        assert found["half_gain_step"] == pytest.approx(40.0)
+        late = law.derived(values, replace(table, start=25.0))["half_gain_step"][0, 0] + 25.0
+        left = [1 / (1 + (c / 40.0) ** 1.7) for c in (25.0, late)]
+        assert left[1] == pytest.approx(left[0] / 2)
+    if name == "entropy":
+        a, b = found["entropy_price"], found["entropy_intercept"]
+        curve = b - a * np.exp(table.entropy)
+        np.testing.assert_allclose(curve, 0.7 - 0.5 * unforced(name, table))
+
+
+def test_the_fluctuation_s_prior_is_no_trend():
+    prior = FLUCTUATION[0].default(table_of("plain"))
+    assert prior.median == pytest.approx(2.0)
+    assert prior.median * np.exp(2.3 * prior.spread) < 40.0 / 3.0
+
+
+def test_growth_of_a_fluctuation_is_cut_off_smoothly():
+    with jax.enable_x64(True):
+        rate = jnp.asarray(0.2)
+        slopes = jnp.linspace(-1.0, 5.0, 601)
+        net = np.asarray(_net_rate(rate, slopes))
+        plain = 0.2 - np.asarray(slopes)
+        np.testing.assert_array_equal(net[plain > 0.05], plain[plain > 0.05])
+        assert (net > 0).all()
+        assert (np.diff(net) < 0).all()
+        change = np.asarray(jax.vmap(jax.grad(_net_rate, 1), (None, 0))(rate, slopes))
+        assert np.abs(np.diff(change)).max() < 0.25  # no jump of the derivative from -1 to 0
+
+
+def test_summary_and_saved_file_of_laws_that_differ_from_the_rest(tmp_path):
+    """`flat` has no initial reward and says nothing of growth; `entropy` needs a signal that a fit must keep."""
+    short = SamplerSettings(chains=2, warmup=100, draws=100)
+    step = np.arange(1.0, 33)
+    rng = np.random.default_rng(1)
+    signals = {"entropy": np.exp(-step / 20)}
+    run = run_with(step, 0.8 - 0.3 * np.exp(signals["entropy"]) + 0.02 * rng.standard_normal(32), signals=signals)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        level, exchange = fit(run, "flat", sampler=short), fit(run, "entropy", sampler=short)
+    summary = summarize(level)
+    assert "growth" not in summary.probabilities
+    assert summary.verdict.startswith(("this law has no trend: the reward stays at", "NOT CONVERGED"))
+    np.testing.assert_array_equal(level.draws("initial_reward"), level.draws("fixed_point"))
+    np.testing.assert_allclose(np.ptp(level.trajectories("curve"), axis=-1), 0.0, atol=1e-12)
+    save_fit(exchange, tmp_path / "fit.nc")
+    np.testing.assert_array_equal(rows_of_fit(load_fit(tmp_path / "fit.nc")).entropy, signals["entropy"])
+    # b - a is the reward where the entropy is used up: 0.8 - 0.3.
+    low, high = np.quantile(exchange.draws("fixed_point"), [0.01, 0.99])
+    assert low < 0.5 < high
+    price = exchange.draws("entropy_price")
+    assert np.quantile(price, 0.01) < 0.3 < np.quantile(price, 0.99)
+    np.testing.assert_allclose(exchange.draws("entropy_intercept") - price, exchange.draws("fixed_point"))
+
+
+def test_the_command_s_help_names_every_law():
+    source = (Path(cli.__file__)).read_text(encoding="utf-8")
+    named = re.search(r'help="Law to fit: ([^"]+)\."', source)
+    assert named is not None
+    assert set(re.split(r", | or ", named[1])) == set(REGIMES)
+
+
+def test_bernoulli_is_calibrated():
+    result = calibrate("bernoulli", runs=12, seed=21, tell=lambda _: None)
+    assert result["failed"] <= 1
+    for name, ranks in result["ranks"].items():
+        assert outside(ranks) == 0, name
+    # 12 intervals of 90%: 7 or fewer hits have a probability below 0.005 for each of the seven parameters.
+    assert min(result["coverage"].values()) >= 8 / 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NEW)
+def test_all_are_calibrated(name):
+    result = calibrate(name, runs=60, seed=22, tell=lambda _: None)
+    assert result["failed"] <= 3
+    for parameter, ranks in result["ranks"].items():
+        assert outside(ranks) == 0, parameter
+        assert 0.78 <= result["coverage"][parameter] <= 0.98, parameter
