@@ -20,7 +20,7 @@ from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.inference.posterior import square_root
 from bayes_grpo.inference.sampler import _program as program
 from bayes_grpo.regimes.base import Prior, Regime, linear, sampled
-from bayes_grpo.regimes.rows import Rows, RowTable, bucket
+from bayes_grpo.regimes.rows import Rows, RowTable
 
 CHUNK = 250
 """Draws a call of the compiled program; a forecast of any size compiles once."""
@@ -58,6 +58,29 @@ class Paths(NamedTuple):
     fixed_point: np.ndarray
 
 
+def doubled(n: int) -> int:
+    """Smallest of 32, 64, 128 and so on that holds ``n`` rows; few lengths, few programs to compile."""
+    size = 32
+    while size < n:
+        size *= 2
+    return size
+
+
+def general(rows: Rows) -> Rows:
+    """The same rows with every column as an array, so that all logs of a length share one program."""
+
+    def column(values: Any, otherwise: float) -> np.ndarray:
+        return np.array(np.broadcast_to(otherwise if values is None else values, rows.y.shape), float)
+
+    return rows._replace(
+        window=column(rows.window, 0.0),
+        gap=column(rows.gap, 0.0),
+        rate=column(rows.rate, 1.0),
+        weight=column(rows.weight, 1.0),
+        start_speed=np.zeros(()) if rows.start_speed is None else rows.start_speed,
+    )
+
+
 def extended(table: RowTable, future: FutureRows) -> RowTable:
     """The rows followed by future ones without a value."""
     return replace(
@@ -93,17 +116,16 @@ def predict(
     """
     names = [p.name for p in sampled(regime)]
     total, first, h = len(values[names[0]]), len(table.y), len(future.step)
-    horizon = bucket(h)
+    horizon = doubled(h)
     past = table.padded()
-    rows = extended(table, future).padded(bucket(first + horizon))
+    rows = general(extended(table, future).padded(doubled(first + horizon)))
     # Some coordinates refer to the log's length: they keep the meaning that they had when the law was fitted.
-    rows = rows._replace(length=past.length, spacing=past.spacing, start_speed=past.start_speed)
+    speed = np.zeros(()) if past.start_speed is None else past.start_speed
+    rows = rows._replace(length=past.length, spacing=past.spacing, start_speed=speed)
     levels = np.array([[priors[p.name].median, priors[p.name].spread] for p in linear(regime)])
     size = -(-total // CHUNK) * CHUNK
     padded = np.arange(size) % total
-    draws = np.stack([np.asarray(values[name], float)[padded] for name in names], axis=-1) if names else None
-    if draws is None:
-        draws = np.zeros((size, 0))
+    draws = np.stack([np.asarray(values[name], float)[padded] for name in names], axis=-1)
     with jax.enable_x64(True):
         keys = jax.random.split(jax.random.key(seed), size)
         arguments = (keys[:CHUNK], draws[:CHUNK], levels, rows, np.asarray(first))
@@ -127,8 +149,8 @@ def _paths_program(regime: Regime, horizon: int) -> Any:
         space = regime.state_space(values, given, rows)
         n, length = space.size, rows.y.shape[0]
         filtered = filter_rows(space, jnp.asarray(rows.y))
-        mean = jnp.stack([m[first] for m in filtered.mean])
-        cov = jnp.stack([jnp.stack([c[first] for c in row]) for row in filtered.cov])
+        mean = jnp.stack([jnp.asarray(m)[first] for m in filtered.mean])
+        cov = jnp.stack([jnp.stack([jnp.asarray(c)[first] for c in row]) for row in filtered.cov])
         full = dense(space, length)
         ahead = jax.tree.map(
             lambda x: lax.dynamic_slice_in_dim(x, first, horizon),

@@ -211,6 +211,19 @@ def compile_ahead(
     return thread
 
 
+def compile_programs(regime: Regime, prior: PriorNumbers, rows: Rows, settings: SamplerSettings) -> None:
+    """Compiles all that a fit runs, in the calling thread; for laws whose turn comes later."""
+    if accelerated():
+        return
+    with jax.enable_x64(True):
+        p, total = len(sampled(regime)), settings.chains * settings.draws
+        keys = jax.random.split(jax.random.key(0), settings.chains)
+        _program(_scout_program, (regime,), np.zeros((SCOUTS, p)), prior, rows)
+        options = (regime, settings.warmup, settings.draws, False)
+        _program(_chain_program, options, keys[0], np.zeros(p), np.eye(p), np.asarray(0.9), prior, rows)
+        _program(_summary_program, (regime,), jax.random.split(keys[0], total), np.zeros((total, p)), prior, rows)
+
+
 def sample(
     regime: Regime,
     key: Array,

@@ -18,7 +18,7 @@ from bayes_grpo.dynamics.hold import hold_rows
 from bayes_grpo.dynamics.state_space import Matrix, StateSpace, Vector
 from bayes_grpo.errors import FitError
 from bayes_grpo.regimes.base import Parameter
-from bayes_grpo.regimes.common import LEVELS, NOISES, initial_levels, measurement_var
+from bayes_grpo.regimes.common import LEVELS, NOISES, check_rows, initial_levels, measurement_var
 from bayes_grpo.regimes.reduction import GAIN, gain_and_curvature, held_lag
 from bayes_grpo.regimes.rows import Rows, RowTable
 from bayes_grpo.regimes.second_order import levels_of
@@ -45,8 +45,9 @@ class Hold:
         """Steps, windows and the refresh interval must be whole numbers.
 
         Raises:
-            FitError: They are not.
+            FitError: They are not, or there are too few rows.
         """
+        check_rows(table, self.name, self.parameters)
         numbers = {"steps": table.step, "windows": table.window, "start": np.array([table.start])}
         numbers["refresh_interval"] = np.array([table.optimizer.refresh])
         for name, values in numbers.items():

@@ -32,7 +32,7 @@ from bayes_grpo.dynamics.reduction import (
 )
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import POSITIVE, UNIT, Parameter, Prior
-from bayes_grpo.regimes.common import LEVELS, NOISES, response_prior
+from bayes_grpo.regimes.common import LEVELS, NOISES, check_rows, response_prior
 from bayes_grpo.regimes.rows import Rows, RowTable
 from bayes_grpo.regimes.second_order import diffusion_of, levels_of, second_order_space, second_order_times
 
@@ -87,7 +87,8 @@ class Reduction:
         return second_order_space(now.damping / now.mass, now.stiffness / now.mass, diffusion, values, linear, rows)
 
     def check(self, table: RowTable) -> None:
-        """Fits any rows."""
+        """Raises `FitError` where there are too few rows."""
+        check_rows(table, self.name, self.parameters)
 
     def linear_values(self, initial_state: Array) -> dict[str, Array]:
         """Fixed point and initial reward from the state (x, velocity, fixed point)."""

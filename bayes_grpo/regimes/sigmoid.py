@@ -55,7 +55,7 @@ class Sigmoid:
                 "",
                 "B: steepness in the logarithm of the step",
                 POSITIVE,
-                lambda t: Prior(1.5, 0.5),
+                lambda t: Prior(1.5, 0.7),
             ),
             *FLUCTUATION,
             *LEVELS,

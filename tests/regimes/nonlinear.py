@@ -16,14 +16,15 @@ from bayes_grpo.regimes import RowTable
 POWERS = {"bernoulli": 1.5, "logistic": 2.0}
 
 
-def drift(p: np.ndarray, power: float) -> np.ndarray:
+def drift(p: np.ndarray | float, power: float) -> np.ndarray:
     """Drift of the success rate at rate 1; none outside [0, 1]."""
     p = np.clip(p, 0.0, 1.0)
     return (p * (1.0 - p)) ** power
 
 
-def slope(p: np.ndarray, power: float) -> np.ndarray:
+def slope(p: np.ndarray | float, power: float) -> np.ndarray:
     """Derivative of the drift."""
+    p = np.asarray(p)
     return power * (p * (1.0 - p)) ** (power - 1.0) * (1.0 - 2.0 * p)
 
 

@@ -20,7 +20,7 @@ from bayes_grpo.inference.rows_of_fit import rows_of_fit
 from bayes_grpo.inference.sampler import SamplerSettings
 from bayes_grpo.regimes import REGIMES, get_regime, linear, resolve_priors, rows_of, sampled
 from bayes_grpo.regimes.trend import FLUCTUATION, _net_rate
-from benchmarks.calibration import calibrate, outside
+from benchmarks.calibration import calibrate, simultaneous_band
 from tests.dynamics.reference import dense_log_density
 from tests.regimes import nonlinear
 from tests.regimes.test_rows import run_with
@@ -163,15 +163,16 @@ def test_gradient_is_finite_far_out_and_right_in_the_middle(name):
     corners += list(3.0 * np.random.default_rng(0).choice([-1.0, 1.0], (8, p)))
     with jax.enable_x64(True):
         prior, rows = prior_numbers(law, resolve_priors(law, table)), table.padded()
-        value = jax.jit(lambda z: potential(law, z, prior, rows))
-        slope = jax.jit(jax.grad(lambda z: potential(law, z, prior, rows)))
+        both = jax.jit(jax.value_and_grad(lambda z: potential(law, z, prior, rows)))
         for z in corners:
-            assert np.isfinite(float(value(jnp.asarray(z)))), z
-            assert np.isfinite(np.asarray(slope(jnp.asarray(z)))).all(), z
+            value, slope = both(jnp.asarray(z))
+            assert np.isfinite(float(value)), z
+            assert np.isfinite(np.asarray(slope)).all(), z
         z = np.linspace(-0.5, 0.7, p)
         step = 1e-5
-        numeric = [(float(value(z + step * e)) - float(value(z - step * e))) / (2 * step) for e in np.eye(p)]
-        np.testing.assert_allclose(slope(jnp.asarray(z)), numeric, rtol=1e-5, atol=1e-6)
+        ends = [(both(jnp.asarray(z + step * e))[0], both(jnp.asarray(z - step * e))[0]) for e in np.eye(p)]
+        numeric = [(float(up) - float(down)) / (2 * step) for up, down in ends]
+        np.testing.assert_allclose(both(jnp.asarray(z))[1], numeric, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("flow", [NORMALISED, CENTRED])
@@ -209,15 +210,15 @@ def test_linearised_filter_against_a_particle_filter(name, noise, tolerance):
     rng = np.random.default_rng(5)
     table = rows_of(run_with(np.arange(1.0, 51), np.linspace(0, 1, 50)))
     y = nonlinear.simulate(name, values, (0.7, 0.2), table, rng)
-    runs = [nonlinear.particle_log_likelihood(name, values, (0.7, 0.2), table, y, rng) for _ in range(4)]
+    runs = [nonlinear.particle_log_likelihood(name, values, (0.7, 0.2), table, y, rng) for _ in range(3)]
     with jax.enable_x64(True):
         ours = float(kalman.log_likelihood(space_of(name, table, values, levels), jnp.asarray(y)))
-    error = np.std(runs, ddof=1) / 2
+    error = np.std(runs, ddof=1) / np.sqrt(len(runs))
     assert error < 0.05
     assert abs(ours - np.mean(runs)) < 4 * error + tolerance
 
 
-@pytest.mark.parametrize("name", TRENDS)
+@pytest.mark.parametrize("name", [name for name in REGIMES if name != "flat"])
 def test_too_few_rows_are_refused_with_the_number_needed(name):
     law = get_regime(name)
     needed = len(law.parameters) + 2
@@ -330,20 +331,22 @@ def test_the_command_s_help_names_every_law():
     assert set(re.split(r", | or ", named[1])) == set(REGIMES)
 
 
-def test_bernoulli_is_calibrated():
-    result = calibrate("bernoulli", runs=12, seed=21, tell=lambda _: None)
+def test_intervals_hold_the_parameters_that_rows_were_drawn_with():
+    result = calibrate("bernoulli", runs=6, seed=21, tell=lambda _: None)
     assert result["failed"] <= 1
-    for name, ranks in result["ranks"].items():
-        assert outside(ranks) == 0, name
-    # 12 intervals of 90%: 7 or fewer hits have a probability below 0.005 for each of the seven parameters.
-    assert min(result["coverage"].values()) >= 8 / 12
+    # 6 intervals of 90%: two hits or fewer have a probability of 0.001 for each of the seven parameters.
+    assert min(result["coverage"].values()) >= 3 / 6
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NEW)
 def test_all_are_calibrated(name):
-    result = calibrate(name, runs=60, seed=22, tell=lambda _: None)
+    runs, points = 60, np.linspace(0.01, 0.99, 99)
+    result = calibrate(name, runs=runs, seed=22, tell=lambda _: None)
     assert result["failed"] <= 3
+    # A band of 99.9%, because up to seven parameters are looked at.
+    low, high = simultaneous_band(runs, points, probability=0.999)
     for parameter, ranks in result["ranks"].items():
-        assert outside(ranks) == 0, parameter
+        ecdf = np.searchsorted(np.sort(ranks), points, side="right") / runs
+        assert ((low <= ecdf) & (ecdf <= high)).all(), parameter
         assert 0.78 <= result["coverage"][parameter] <= 0.98, parameter
