@@ -1,8 +1,9 @@
 """The command line: parse, call one function, print.
 
 Exit codes: 0 success; 2 wrong usage; 3 bad input, setting or place to write; 4 the sampler did not converge (the
-result is printed and written all the same, and says so); 130 interrupted. ``--json`` writes to standard output
-and nothing else does; progress and errors go to standard error.
+result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose --fail-on`` asks
+(the result is printed all the same); 130 interrupted. ``--json`` writes to standard output and nothing else does;
+progress and errors go to standard error.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from bayes_grpo.cli_compare import check, compare
+from bayes_grpo.cli_corpus import PriorTableFile, base_priors, learn_prior, split_priors
+from bayes_grpo.cli_diagnose import diagnose
+from bayes_grpo.cli_forecast import backtest, forecast
 from bayes_grpo.cli_options import (
     EvalColumn,
     Format,
@@ -47,19 +52,30 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
-    epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, 130 interrupted.",
+    epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, "
+    "5 a limit of diagnose --fail-on is reached, 130 interrupted.",
 )
 
 
 @app.command()
 def fit(
     log: Log,
-    regime: Annotated[str, typer.Option(help="Law to fit: oscillator, exponential, reduction or hold.")] = "oscillator",
+    regime: Annotated[
+        str,
+        typer.Option(
+            help="Law to fit: oscillator, exponential, reduction, hold, flat, bernoulli, logistic, sigmoid or entropy."
+        ),
+    ] = "oscillator",
     signal: Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")] = "auto",
     prior: Annotated[
         list[str] | None,
-        typer.Option("--prior", metavar="NAME=MEDIAN,SPREAD", help="Prior override, e.g. damping_ratio=3,0.5."),
+        typer.Option(
+            "--prior",
+            metavar="weak|corpus|NAME=MEDIAN,SPREAD",
+            help="weak (default) or corpus, priors learned from other runs; and overrides, e.g. damping_ratio=3,0.5.",
+        ),
     ] = None,
+    prior_table: PriorTableFile = None,
     prior_file: Annotated[Path | None, typer.Option(help="TOML file with a table named priors.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .svg).")] = None,
@@ -88,7 +104,8 @@ def fit(
             check_writable(target)
     if plot is not None:
         check_picture(plot)
-    priors = _priors(prior, prior_file)
+    word, overrides = split_priors(prior)
+    priors = _priors(overrides, prior_file)
     run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, **given(
         group_size=group_size, prompts_per_step=prompts_per_step, momentum=momentum, refresh_interval=refresh,
         schedule=schedule, total_steps=total_steps,
@@ -96,6 +113,7 @@ def fit(
     from bayes_grpo.inference.run import fit as fit_run
     from bayes_grpo.inference.sampler import SamplerSettings
 
+    priors = base_priors(word, prior_table, regime, run, signal) | priors
     with progress() as tell:
         result = fit_run(
             run,
@@ -157,8 +175,14 @@ def inspect(
         render_run(summary, console())
 
 
+app.command()(compare)
+app.command()(check)
 app.command()(simulate)
 app.command()(stability)
+app.command()(diagnose)
+app.command()(forecast)
+app.command()(backtest)
+app.command()(learn_prior)
 
 
 def _priors(texts: list[str] | None, file: Path | None) -> dict[str, Any]:

@@ -26,11 +26,12 @@ class progress:  # noqa: N801  (used like a function)
 
     def __enter__(self) -> Any:
         from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         console = Console(stderr=True)
         self._bar = Progress(
             SpinnerColumn(),
+            BarColumn(bar_width=20),
             TextColumn("{task.description}"),
             TimeElapsedColumn(),
             console=console,
@@ -39,7 +40,14 @@ class progress:  # noqa: N801  (used like a function)
         )
         self._bar.start()
         task = self._bar.add_task("starting", total=None)
-        return lambda stage: self._bar.update(task, description=stage)
+
+        def tell(stage: str, share: float | None = None) -> None:
+            """Names the stage; with the share of the work that is done, the bar shows it."""
+            self._bar.update(task, description=stage)
+            if share is not None:
+                self._bar.update(task, total=1.0, completed=share)
+
+        return tell
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()

@@ -67,6 +67,8 @@ def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> St
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
     """Log density of the logged rows with the linear parameters integrated out, a scalar."""
     filter_ = associative if accelerated() else blocks
+    if getattr(regime, "missing_anywhere", False):
+        filter_ = kalman  # the blocks take missing rows at the end only
     return filter_.log_likelihood(state_space(regime, z, prior, rows), jnp.asarray(rows.y))
 
 

@@ -1,0 +1,383 @@
+"""`forecast`: where the reward goes from here, averaged over laws, under the learning rate that is left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from bayes_grpo.analysis.forecast_fits import (
+    FORECAST_REGIMES,
+    LawDraws,
+    PriorsFor,
+    Progress,
+    draws_of_fit,
+    fit_laws,
+)
+from bayes_grpo.analysis.forecast_priors import forecast_priors
+from bayes_grpo.analysis.schedule import RemainingRate, remaining_rate
+from bayes_grpo.errors import FitError, SettingError
+from bayes_grpo.inference.fit import Fit
+from bayes_grpo.inference.predict import FutureRows, predict
+from bayes_grpo.inference.rows_of_fit import rows_of_fit
+from bayes_grpo.inference.sampler import SamplerSettings
+from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.regimes import rows_of
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.rows import RowTable
+
+MIN_FORECAST_ROWS = 8
+"""Fewer logged rows than this say nothing about the rows to come."""
+GRID = 96
+"""Future rows of a forecast at most."""
+BEYOND = 30
+"""Steps after the horizon at which the trend is followed on, to find when a share of the gain is reached."""
+FAR = 20.0
+"""How far it is followed, in lengths of log and horizon together."""
+
+
+class Weighted(Protocol):
+    """Fits of several regimes on the same rows with their weights, such as a comparison of regimes."""
+
+    @property
+    def fits(self) -> Mapping[str, Fit]: ...  # noqa: D102
+    @property
+    def weights_lfo(self) -> Mapping[str, float]: ...  # noqa: D102
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """Posterior-predictive paths, averaged over regimes.
+
+    Attributes:
+        now: Last logged step.
+        step: Future steps, shape (h,), increasing; the last is the horizon.
+        latent: Underlying (latent) reward of the rows that end at these steps, shape (draws, h).
+        rows: What logged rows would show: the same with measurement noise, shape (draws, h).
+        trend: What the law expects of the latent reward from the same present state, shape (draws, h).
+        latent_now: Latent reward at ``now``, shape (draws,).
+        initial: Latent reward at the start of the log, shape (draws,); NaN for a law without a start.
+        at_infinity: Fixed point: where the reward would settle at a constant learning rate, shape (draws,).
+        final: Where it ends up under the remaining schedule: the fixed point, or the trend's value when the
+            learning rate reaches 0, shape (draws,).
+        beyond_step: Steps after the horizon, shape (k,).
+        beyond: The trend there, shape (draws, k).
+        regime: Name of the regime of each draw, shape (draws,).
+        weights: Weight of each regime.
+        signal: "reward" or "eval_reward".
+        logged_step: Steps of the logged rows, shape (n,).
+        logged: Logged values, shape (n,).
+        low: Smallest possible reward where it is known; minus infinity otherwise.
+        high: Largest possible reward where it is known; infinity otherwise.
+        schedule: Learning rate from now on.
+        assumed: What nobody stated, as sentences.
+        notes: What was done that a user should know.
+        name: Name of the run.
+    """
+
+    now: float
+    step: np.ndarray
+    latent: np.ndarray
+    rows: np.ndarray
+    trend: np.ndarray
+    latent_now: np.ndarray
+    initial: np.ndarray
+    at_infinity: np.ndarray
+    final: np.ndarray
+    beyond_step: np.ndarray
+    beyond: np.ndarray
+    regime: np.ndarray
+    weights: dict[str, float]
+    signal: str
+    logged_step: np.ndarray
+    logged: np.ndarray
+    low: float
+    high: float
+    schedule: RemainingRate
+    assumed: tuple[str, ...]
+    notes: tuple[str, ...]
+    name: str
+
+    @property
+    def until(self) -> float:
+        """The horizon."""
+        return float(self.step[-1])
+
+
+def forecast(
+    source: Run | Fit | Weighted,
+    until: float,
+    *,
+    schedule: str | None = None,
+    total_steps: float | None = None,
+    signal: str = "auto",
+    regimes: Sequence[str | Regime] = FORECAST_REGIMES,
+    draws: int = 2000,
+    seed: int = 0,
+    weights: Mapping[str, float] | None = None,
+    priors: PriorsFor = forecast_priors,
+    sampler: SamplerSettings | None = None,
+    progress: Progress | None = None,
+) -> Forecast:
+    """Forecasts the reward of a run.
+
+    A run is fitted with every regime under priors for forecasting (`bayes_grpo.analysis.forecast_priors`), and the
+    regimes are weighted by how well each predicted the rows before they were there (`bayes_grpo.analysis.weights`).
+    Fits are taken as they are, with the priors and weights that they come with.
+
+    Args:
+        source: A run, one fit, or fits of several regimes with weights (a comparison of regimes).
+        until: Horizon, an optimizer step after the last logged one.
+        schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default what the log and its
+            settings say, or a continuation that is named in ``assumed``.
+        total_steps: Step at which a decaying learning rate reaches 0.
+        signal: "auto", "reward" (train) or "eval" (held-out); for a run.
+        regimes: Regimes to average over; for a run.
+        draws: Number of paths.
+        seed: Seed.
+        weights: Weights of the regimes in place of those of the source.
+        priors: Prior overrides of each law for the rows; for a run.
+        sampler: Length and care of the sampling; for a run.
+        progress: Called with a short phrase at every stage; for a run.
+
+    Returns:
+        The forecast.
+
+    Raises:
+        FitError: Too few rows, no such signal, or no regime could be fitted.
+        SettingError: A horizon in the past, an impossible schedule, or weights of unknown regimes.
+    """
+    if not (isinstance(draws, int) and draws >= 100):
+        raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
+    if isinstance(source, Run):
+        run, settings = source, dict(source.settings.items())
+        table = _rows(run, signal)
+        _check(table, settings, until, schedule, total_steps)
+        if schedule in ("linear", "cosine") and total_steps and "learning_rate" not in run.signals:
+            run = _with_schedule(run, schedule, total_steps)  # the past had the same schedule
+            table = rows_of(run, signal)
+        fitted = fit_laws(table, regimes, priors=priors, seed=seed, sampler=sampler, progress=progress)
+        laws, shares = fitted.laws, fitted.weights
+        if weights is not None:
+            asked = {x if isinstance(x, str) else x.name for x in regimes}
+            shares = {k: w for k, w in weights.items() if k in laws or k not in asked}  # less those left out
+        notes, name = [*run.notes, *table.notes, *fitted.notes], run.name
+    else:
+        fits = {source.regime.name: source} if isinstance(source, Fit) else dict(source.fits)
+        first = next(iter(fits.values()))
+        settings = {k: _setting(v) for k, v in first.settings.items()}
+        table, laws = rows_of_fit(first), {k: draws_of_fit(v) for k, v in fits.items()}
+        _check(table, settings, until, schedule, total_steps)
+        shares = weights if weights is not None else _weights_of(source)
+        notes, name = list(first.notes), str(first.data.attrs["run_name"])
+    return _forecast(
+        table, laws, _shares(laws, shares), settings, until, schedule, total_steps, draws, seed, notes, name
+    )
+
+
+def _forecast(
+    table: RowTable,
+    laws: Mapping[str, LawDraws],
+    shares: dict[str, float],
+    settings: Mapping[str, Setting],
+    until: float,
+    schedule: str | None,
+    total_steps: float | None,
+    draws: int,
+    seed: int,
+    notes: list[str],
+    name: str,
+) -> Forecast:
+    ahead = _schedule(table, settings, schedule, total_steps)
+    step, beyond = future_steps(table, until), _beyond_steps(table, until)
+    future = future_rows(table, np.concatenate([step, beyond]), ahead)
+    low, high = known_range(settings)
+    counts = {k: n for k, n in allot(draws, shares).items() if n}
+    parts = [
+        law_paths(laws[k], table, future, count, seed + 7919 * i, low, high)
+        for i, (k, count) in enumerate(counts.items())
+    ]
+    if math.isfinite(low) or math.isfinite(high):
+        notes.append(
+            f"the reward lies in [{low:g}, {high:g}]: draws that settle outside were replaced, paths were held inside"
+        )
+    latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
+    h = 1 + len(step)
+    return Forecast(
+        now=float(table.step[-1]),
+        step=step,
+        latent=latent[:, 1:h],
+        rows=rows[:, 1:h],
+        trend=trend[:, 1:h],
+        latent_now=latent[:, 0],
+        initial=initial,
+        at_infinity=fixed,
+        final=trend[:, -1] if math.isfinite(ahead.total_steps) or ahead.rate_now == 0 else fixed,
+        beyond_step=beyond,
+        beyond=trend[:, h:],
+        regime=np.repeat(list(counts), list(counts.values())),
+        weights=shares,
+        signal=table.signal,
+        logged_step=table.step,
+        logged=table.y,
+        low=low,
+        high=high,
+        schedule=ahead,
+        assumed=tuple(x for x in (ahead.assumed,) if x),
+        notes=tuple(notes),
+        name=name,
+    )
+
+
+def _rows(run: Run, signal: str) -> RowTable:
+    """Rows of the run, or a sentence about how many a forecast needs."""
+    table = rows_of(run, signal)
+    if len(table.y) < MIN_FORECAST_ROWS:
+        raise FitError(
+            f"{run.source}: a forecast needs at least {MIN_FORECAST_ROWS} rows of {table.signal}, found "
+            f"{len(table.y)}; wait for more steps or log more often"
+        )
+    return table
+
+
+def _check(
+    table: RowTable,
+    settings: Mapping[str, Setting],
+    until: float,
+    schedule: str | None,
+    total_steps: float | None,
+) -> None:
+    """Raises what is wrong with horizon and schedule before anything is fitted."""
+    future_steps(table, until)
+    _schedule(table, settings, schedule, total_steps)
+
+
+def _with_schedule(run: Run, schedule: str, total_steps: float) -> Run:
+    stated = replace(
+        run.settings,
+        schedule=Setting(schedule, Provenance.USER),
+        total_steps=Setting(total_steps, Provenance.USER),
+    )
+    return replace(run, settings=stated)
+
+
+def _setting(stored: Mapping[str, Any]) -> Setting:
+    return Setting(stored["value"], Provenance(stored["provenance"]), stored.get("note", ""))
+
+
+def future_steps(table: RowTable, until: float) -> np.ndarray:
+    """Steps of the forecast: as the log's rows are spaced, or further apart so that there are `GRID` at most.
+
+    Raises:
+        SettingError: The horizon is not after the last row.
+    """
+    now = float(table.step[-1])
+    if not (math.isfinite(until) and until > now):
+        raise SettingError(
+            f"until: expected a step after the last logged one ({now:g}), found {until:g}; the horizon lies in the past"
+        )
+    spacing = float(np.median(np.diff(table.step)))
+    count = int(min(GRID, max(1, round((until - now) / spacing))))
+    step = now + (until - now) * np.arange(1, count + 1) / count
+    if np.all(table.step == np.round(table.step)) and until == round(until):
+        step = np.unique(np.round(step))  # whole steps stay whole
+        step = step[step > now]
+    return step
+
+
+def _beyond_steps(table: RowTable, until: float) -> np.ndarray:
+    span = until - table.start
+    step = until + span * np.geomspace(0.05, FAR, BEYOND)
+    return np.unique(np.round(step)) if until == round(until) and span > 2 * BEYOND else step
+
+
+def future_rows(table: RowTable, step: np.ndarray, ahead: RemainingRate) -> FutureRows:
+    """Future rows as the log would show them, after an instantaneous one at its end (the reward now)."""
+    now = float(table.step[-1])
+    before = np.concatenate([[now], step[:-1]])
+    window = np.minimum(float(np.median(table.window)), step - before)
+    return FutureRows(
+        step=np.concatenate([[now], step]),
+        window=np.concatenate([[0.0], window]),
+        rate=np.concatenate([[ahead.rate_now], ahead.mean(step, step - before)]),
+        weight=np.ones(1 + len(step)),
+    )
+
+
+def law_paths(
+    law: LawDraws, table: RowTable, future: FutureRows, count: int, seed: int, low: float, high: float
+) -> tuple[np.ndarray, ...]:
+    """Paths of one law that stay inside the range of the reward.
+
+    Draws whose fixed point lies outside are replaced by others: a prior cut off at the range. What noise carries
+    beyond it is held at its end.
+
+    Returns:
+        Latent reward, trend and rows, shape (count, h); fixed point and initial reward, shape (count,).
+    """
+    total = law.size
+    bounded = math.isfinite(low) or math.isfinite(high)
+    tries = min(4 * count, max(count, total)) if bounded else count
+    picks = np.random.default_rng(seed).permutation(np.linspace(0, total - 1, tries).astype(int))
+    values = {k: v[picks] for k, v in law.values.items()}
+    found = predict(law.regime, table, law.priors, values, future, seed)
+    inside = np.flatnonzero((found.fixed_point >= low) & (found.fixed_point <= high))
+    if not len(inside):
+        inside = np.arange(tries)  # every draw settles outside: the range is kept by holding the paths inside alone
+    chosen = inside[np.arange(count) % len(inside)]
+    paths = (np.clip(x[chosen], low, high) for x in (found.latent, found.trend, found.rows, found.fixed_point))
+    return (*paths, law.initial[picks[chosen]])
+
+
+def _schedule(
+    table: RowTable, settings: Mapping[str, Setting], schedule: str | None, total_steps: float | None
+) -> RemainingRate:
+    said, planned = settings["schedule"], settings["total_steps"]
+    total, plan = total_steps, planned.value
+    if total is None and plan is not None and float(plan) >= table.step[-1]:
+        total = float(plan)  # a plan that the log has passed was not the plan
+    return remaining_rate(
+        table.step,
+        table.rate,
+        logged=said.value,
+        total_steps=total,
+        schedule=schedule,
+        stated=said.provenance is not Provenance.ASSUMED,
+    )
+
+
+def known_range(settings: Mapping[str, Setting]) -> tuple[float, float]:
+    """Range of the reward as far as log, configuration or user state it; infinite where they do not."""
+    ends = []
+    for setting, otherwise in ((settings["reward_low"], -math.inf), (settings["reward_high"], math.inf)):
+        value = None if setting.provenance is Provenance.ASSUMED else setting.value
+        ends.append(otherwise if value is None else float(value))
+    return ends[0], ends[1]
+
+
+def _weights_of(source: Any) -> Mapping[str, float]:
+    return {source.regime.name: 1.0} if isinstance(source, Fit) else source.weights_lfo
+
+
+def _shares(fits: Mapping[str, LawDraws], weights: Mapping[str, float]) -> dict[str, float]:
+    """Weights of the fitted regimes, summing to 1."""
+    unknown = [name for name in weights if name not in fits]
+    if unknown:
+        raise SettingError(f"weights: no fit of regime {unknown[0]!r}; there are {', '.join(fits)}")
+    total = sum(weights.values())
+    if not (total > 0 and all(w >= 0 and math.isfinite(w) for w in weights.values())):
+        raise SettingError(f"weights: expected numbers of at least 0 with a sum above 0, found {dict(weights)!r}")
+    return {name: float(w) / total for name, w in weights.items()}
+
+
+def allot(draws: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """Number of draws of each regime: shares of ``draws``, rounded so that they sum to it."""
+    exact = {name: share * draws for name, share in shares.items()}
+    counts = {name: int(x) for name, x in exact.items()}
+    rest = sorted(exact, key=lambda name: counts[name] - exact[name])
+    for name in rest[: draws - sum(counts.values())]:
+        counts[name] += 1
+    return counts

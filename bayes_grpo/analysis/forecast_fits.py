@@ -1,0 +1,166 @@
+"""The laws behind a forecast: posterior draws of each on the same rows, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.analysis.forecast_priors import forecast_priors
+from bayes_grpo.analysis.weights import forecast_weights, log_marginal_likelihood, prior_weights
+from bayes_grpo.errors import FitError, SettingError
+from bayes_grpo.inference.convergence import Convergence
+from bayes_grpo.inference.fit import Fit, Posterior
+from bayes_grpo.inference.posterior import prior_numbers
+from bayes_grpo.inference.run import sample_posterior
+from bayes_grpo.inference.sampler import SamplerSettings
+from bayes_grpo.regimes import get_regime, linear, sampled
+from bayes_grpo.regimes.base import Prior, Regime
+from bayes_grpo.regimes.rows import Rows, RowTable
+
+FORECAST_REGIMES = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
+"""Regimes that a forecast averages over."""
+FORECAST_SAMPLER = SamplerSettings(chains=4, warmup=300, draws=500)
+"""Sampler settings of a forecast's fits: predictive paths need fewer draws than the tails of parameters."""
+
+Progress = Callable[[str], None]
+PriorsFor = Callable[[Regime, RowTable], Mapping[str, Prior]]
+"""Prior overrides of a regime for the rows before a forecast's origin."""
+
+
+@dataclass(frozen=True, eq=False)
+class LawDraws:
+    """Posterior draws of one law.
+
+    Attributes:
+        regime: The law.
+        priors: Priors that were used.
+        values: Draws of the sampled parameters in their units, shape (draws,) each.
+        initial: Draws of the initial reward, shape (draws,); NaN for a law without a start.
+    """
+
+    regime: Regime
+    priors: Mapping[str, Prior]
+    values: Mapping[str, np.ndarray]
+    initial: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of draws."""
+        return len(self.initial)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLaws:
+    """Laws fitted on the same rows.
+
+    Attributes:
+        laws: Regime → draws.
+        weights: Regime → weight.
+        log_evidence: Regime → log marginal likelihood.
+        notes: Which laws were left out, and why.
+    """
+
+    laws: dict[str, LawDraws]
+    weights: dict[str, float]
+    log_evidence: dict[str, float]
+    notes: tuple[str, ...]
+
+
+def usable(convergence: Convergence) -> bool:
+    """Whether draws serve for predictive paths: looser than what is asked of parameters that are reported."""
+    worst = convergence.worst
+    return worst.rhat <= 1.05 and min(worst.ess_bulk, worst.ess_tail) >= 100 and convergence.divergences <= 20
+
+
+def draws_of_fit(fit: Fit) -> LawDraws:
+    """Draws of a fit."""
+    regime = fit.regime
+    values = {p.name: fit.draws(p.name).ravel() for p in sampled(regime)}
+    total = len(next(iter(values.values())))
+    starts = any(p.name == "initial_reward" for p in linear(regime))
+    initial = fit.draws("initial_reward").ravel() if starts else np.full(total, np.nan)
+    return LawDraws(regime, fit.priors, values, initial)
+
+
+def draws_of_posterior(regime: Regime, found: Posterior) -> LawDraws:
+    """Draws of a posterior without a DataTree."""
+    values = {name: np.asarray(x).ravel() for name, x in found.draws.items()}
+    levels = [p.name for p in linear(regime)]
+    total = len(next(iter(values.values())))
+    initial = np.full(total, np.nan)
+    if "initial_reward" in levels:
+        initial = np.asarray(found.summary.linear)[..., levels.index("initial_reward")].ravel()
+    return LawDraws(regime, found.priors, values, initial)
+
+
+def fit_laws(
+    table: RowTable,
+    regimes: Sequence[str | Regime] = FORECAST_REGIMES,
+    *,
+    priors: PriorsFor = forecast_priors,
+    seed: int = 0,
+    sampler: SamplerSettings | None = None,
+    rows: Rows | None = None,
+    strict: bool = True,
+    progress: Progress | None = None,
+) -> FittedLaws:
+    """Fits laws to rows and weighs them.
+
+    Args:
+        table: Rows.
+        regimes: Regimes or their names.
+        priors: Prior overrides of each law for these rows.
+        seed: Seed.
+        sampler: Length and care of the sampling.
+        rows: The same rows in another padding, so that many logs share their programs.
+        strict: Whether a law whose sampler did not converge is sampled again and, failing that, left out; without
+            it every law is kept as its first sampling left it.
+        progress: Called with a short phrase at every stage.
+
+    Returns:
+        Draws and weights.
+
+    Raises:
+        FitError: No law could be fitted.
+        SettingError: A regime that cannot forecast, or none.
+    """
+    laws = [get_regime(x) if isinstance(x, str) else x for x in regimes]
+    if not laws:
+        raise SettingError("regimes: expected at least one to forecast with, found none")
+    unable = [x.name for x in laws if not x.forecasts]
+    if unable:
+        raise SettingError(f"regimes: {unable[0]} cannot forecast from the steps alone; leave it out")
+    tell = progress or (lambda _: None)
+    settings, padded = sampler or FORECAST_SAMPLER, table.padded() if rows is None else rows
+    found: dict[str, LawDraws] = {}
+    evidence: dict[str, float] = {}
+    notes = []
+    for i, law in enumerate(laws):
+        tell(f"{law.name} ({i + 1} of {len(laws)})")
+        try:
+            arguments: dict[str, Any] = {
+                "priors": priors(law, table),
+                "seed": seed + i,
+                "sampler": settings,
+                "rows": padded,
+            }
+            posterior = sample_posterior(law, table, **arguments, retry=False)
+            if strict and not usable(posterior.convergence):
+                posterior = sample_posterior(law, table, **arguments)
+        except FitError as error:
+            notes.append(f"{law.name} was left out: {error}")
+            continue
+        if strict and not usable(posterior.convergence):
+            notes.append(f"{law.name} was left out: {posterior.convergence.sentence}")
+            continue
+        found[law.name] = draws_of_posterior(law, posterior)
+        evidence[law.name] = log_marginal_likelihood(
+            law, np.asarray(posterior.chain.z), prior_numbers(law, posterior.priors), padded, seed + i
+        )
+    if not found:
+        raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
+    weights = forecast_weights(evidence, prior_weights([x.regime for x in found.values()]))
+    return FittedLaws(found, weights, evidence, tuple(notes))

@@ -1,0 +1,319 @@
+"""Priors from experience: what runs have been like, for a run that has just begun.
+
+A population (see `bayes_grpo.inference.population`) lives in coordinates in which logs of any length, scale and unit
+can be compared:
+
+* a time is measured in lengths of the log, as log(time / length);
+* a noise in standard deviations of the rows, as log(sd / scale);
+* the fixed point by how far it lies above the last rows, (R* - level) / scale;
+* the initial reward by how far it lies above the first rows, (R₀ - first) / scale;
+* pure numbers as they are, in the coordinate in which their prior is normal.
+
+Learned are means, spreads within and between repositories, and how times depend on the learning rate. A log of a
+new run gets priors with the same two numbers as any other prior, a median and a spread.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.errors import PriorError
+from bayes_grpo.inference.population import Member, Population, learn_population
+from bayes_grpo.regimes.base import Parameter, Prior, Regime
+from bayes_grpo.regimes.rows import RowTable
+
+FORMAT = 1
+"""Version of the table's layout; a file of another one is refused."""
+SHIPPED = Path(__file__).with_name("corpus_prior.json")
+COVARIATES = ("rate", "length")
+"""What times may depend on: logarithms of the learning rate and of the length of the log. A time in units of 1/η, and
+not of the log's length, would have slopes of -1 on both."""
+_LAST, _FIRST = 10, 5
+_LEAST_LOGS = 5
+
+
+class Features(NamedTuple):
+    """What the coordinates of a population know of the rows of a log.
+
+    Attributes:
+        length: Steps from the start of the first row to the end of the last.
+        scale: Standard deviation of the rows.
+        level: Mean of the last rows.
+        first: Mean of the first rows.
+        covariates: Values of `COVARIATES`; NaN where not logged.
+    """
+
+    length: float
+    scale: float
+    level: float
+    first: float
+    covariates: np.ndarray
+
+
+def features_of(table: RowTable) -> Features:
+    """Features of the rows of a log."""
+    n = len(table.y)
+    last, first = min(_LAST, max(1, n // 5)), min(_FIRST, max(1, n // 10))
+    rate = table.reference_rate
+    known = math.isfinite(rate) and rate > 0
+    covariates = np.array([math.log(rate) if known else math.nan, math.log(table.length)])
+    return Features(
+        length=table.length,
+        scale=table.scale,
+        level=float(table.y[-last:].mean()),
+        first=float(table.y[:first].mean()),
+        covariates=covariates,
+    )
+
+
+def unit_of(parameter: Parameter, features: Features) -> tuple[float, float]:
+    """Origin and unit of a parameter's scale-free coordinate phi = (u - origin) / unit.
+
+    u is the coordinate in which the parameter's prior is normal.
+    """
+    if parameter.unit == "reward" and parameter.transform.positive:
+        return math.log(features.scale), 1.0
+    if parameter.unit == "reward":
+        return (features.first if parameter.name == "initial_reward" else features.level), features.scale
+    if parameter.unit == "step" and parameter.transform.positive:
+        return math.log(features.length), 1.0
+    if parameter.unit == "1/step" and parameter.transform.positive:
+        return -math.log(features.length), 1.0
+    return 0.0, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class LogCase:
+    """What one law learned from one log, as seen from several lengths at which the log could have been cut off.
+
+    Attributes:
+        regime: Name of the law.
+        log: Name of the log.
+        repository: Where it comes from.
+        parameters: Names of the law's parameters.
+        draws: Posterior draws of the whole log in scale-free coordinates, shape (cuts, draws, p).
+        weak: Log density of the weak prior at each draw, up to a constant, shape (draws,).
+        covariates: Shape (cuts, len(COVARIATES)).
+        hash: Of the log's bytes, so that no copy counts twice.
+    """
+
+    regime: str
+    log: str
+    repository: str
+    parameters: tuple[str, ...]
+    draws: np.ndarray
+    weak: np.ndarray
+    covariates: np.ndarray
+    hash: str
+
+
+@dataclass(frozen=True, eq=False)
+class PriorTable:
+    """Populations by law, with their provenance.
+
+    Attributes:
+        regimes: Law → its population.
+        parameters: Law → names of its parameters, in the population's order.
+        provenance: Logs, repositories, date, version and how it was made.
+    """
+
+    regimes: Mapping[str, Population]
+    parameters: Mapping[str, tuple[str, ...]]
+    provenance: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary, numbers to four digits."""
+        laws = {}
+        for law, population in self.regimes.items():
+            rows = {}
+            for i, name in enumerate(self.parameters[law]):
+                row = {k: getattr(population, k)[i] for k in ("mean", "spread", "between", "error")}
+                slopes = {c: population.slopes[j, i] for j, c in enumerate(COVARIATES) if population.slopes[j, i]}
+                rows[name] = {k: _short(v) for k, v in row.items()} | {
+                    "slopes": {k: _short(v) for k, v in slopes.items()}
+                }
+            centres = {c: _short(x) for c, x in zip(COVARIATES, population.centres, strict=True)}
+            laws[law] = {
+                "logs": population.logs,
+                "repositories": population.groups,
+                "centres": centres,
+                "parameters": rows,
+            }
+        return {"format": FORMAT, "provenance": dict(self.provenance), "laws": laws}
+
+
+def learn(
+    cases: Iterable[LogCase],
+    exclude: Iterable[str] = (),
+    *,
+    seed: int = 0,
+    provenance: Mapping[str, Any] | None = None,
+    uses: Mapping[str, Sequence[str]] | None = None,
+) -> PriorTable:
+    """Learns populations of all laws from logs that were fitted before; about a second a law.
+
+    Args:
+        cases: Fitted logs, of any laws.
+        exclude: Repositories to leave out, so that no run judges the prior that it helped to build.
+        seed: Seed.
+        provenance: What to keep beside the counts.
+        uses: Kind of parameter ("time", "noise", "level", "number") → covariates it may depend on; `USES` where
+            not given.
+
+    Returns:
+        The table; laws with fewer than 5 logs are absent.
+
+    Raises:
+        PriorError: No law has enough logs.
+    """
+    from bayes_grpo.regimes import get_regime
+
+    left_out = set(exclude)
+    kept = [c for c in cases if c.repository not in left_out]
+    regimes, parameters = {}, {}
+    for law in sorted({c.regime for c in kept}):
+        mine = [c for c in kept if c.regime == law]
+        if len(mine) < _LEAST_LOGS:
+            continue
+        parameters[law] = mine[0].parameters
+        regimes[law] = learn_population([member(c) for c in mine], uses_of(get_regime(law), uses), seed)
+    if not regimes:
+        raise PriorError(
+            f"learning a prior: expected at least {_LEAST_LOGS} logs that can be fitted, found "
+            f"{len({c.log for c in kept})}; add logs"
+        )
+    logs = {(c.repository, c.log) for c in kept}
+    counts = {name: sum(r == name for r, _ in logs) for name in sorted({r for r, _ in logs})}
+    about = {"logs": len(logs), "repositories": counts} | dict(provenance or {})
+    return PriorTable(regimes, parameters, about)
+
+
+USES: dict[str, tuple[str, ...]] = {"time": ("rate",), "noise": (), "level": (), "number": ()}
+"""Which kind of parameter depends on which covariate, chosen by the score of repositories left out."""
+
+
+def uses_of(regime: Regime, uses: Mapping[str, Sequence[str]] | None = None) -> np.ndarray:
+    """Whether each parameter depends on each covariate, shape (covariates, p)."""
+    chosen = USES if uses is None else uses
+    return np.array([[c in chosen[_kind(p)] for p in regime.parameters] for c in COVARIATES])
+
+
+def member(case: LogCase) -> Member:
+    """A fitted log as the population takes it."""
+    return Member(case.repository, case.draws, case.weak, case.covariates)
+
+
+def corpus_priors(
+    regime: str | Regime, table: RowTable, prior_table: PriorTable | str | Path | None = None
+) -> dict[str, Prior]:
+    """Priors of a law for a log, from experience.
+
+    Args:
+        regime: The law, or its name.
+        table: Rows of the log so far.
+        prior_table: A table, or its file; the shipped one where not given.
+
+    Returns:
+        Parameter → prior, for all parameters of the law; empty where the table does not know the law, which
+        leaves the weak priors.
+
+    Raises:
+        PriorError: The file cannot be read, or belongs to other parameters.
+    """
+    from bayes_grpo.regimes import get_regime
+
+    law = get_regime(regime) if isinstance(regime, str) else regime
+    known = prior_table if isinstance(prior_table, PriorTable) else load_table(prior_table or SHIPPED)
+    if law.name not in known.regimes:
+        return {}
+    names = tuple(p.name for p in law.parameters)
+    if known.parameters[law.name] != names:
+        raise PriorError(
+            f"prior table: law {law.name!r} has parameters {', '.join(names)}, the table knows "
+            f"{', '.join(known.parameters[law.name])}; learn it anew: bayes-grpo learn-prior"
+        )
+    features = features_of(table)
+    mean, sd = known.regimes[law.name].predictive(features.covariates)
+    out = {}
+    for p, centre, spread in zip(law.parameters, mean, sd, strict=True):
+        origin, unit = unit_of(p, features)
+        out[p.name] = Prior(_value(p, origin + unit * float(centre)), unit * float(spread))
+    return out
+
+
+def load_table(path: str | Path) -> PriorTable:
+    """Reads a table of populations.
+
+    Raises:
+        PriorError: It cannot be read, is of another version, or holds impossible numbers.
+    """
+    return _load(str(path), Path(path).stat().st_mtime_ns if Path(path).is_file() else 0)
+
+
+@lru_cache(maxsize=8)
+def _load(path: str, _: int) -> PriorTable:
+    hint = "give a table written by bayes-grpo learn-prior"
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PriorError(f"{path}: cannot read this prior table ({error}); {hint}") from error
+    found = content.get("format") if isinstance(content, dict) else None
+    if found != FORMAT:
+        raise PriorError(f"{path}: expected a prior table of format {FORMAT}, found {found!r}; {hint}")
+    try:
+        regimes, parameters = {}, {}
+        for law, entry in content["laws"].items():
+            rows = entry["parameters"]
+            columns = {
+                k: np.array([float(r[k]) for r in rows.values()]) for k in ("mean", "spread", "between", "error")
+            }
+            slopes = np.array([[float(r["slopes"].get(c, 0.0)) for r in rows.values()] for c in COVARIATES])
+            centres = np.array([float(entry["centres"][c]) for c in COVARIATES])
+            whole = np.concatenate([*columns.values(), slopes.ravel(), centres])
+            if not np.isfinite(whole).all() or (columns["spread"] <= 0).any():
+                raise ValueError(f"law {law}: spreads must be above 0 and all numbers finite")
+            regimes[law] = Population(
+                **columns, slopes=slopes, centres=centres, logs=int(entry["logs"]), groups=int(entry["repositories"])
+            )
+            parameters[law] = tuple(rows)
+        return PriorTable(regimes, parameters, dict(content["provenance"]))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise PriorError(f"{path}: this prior table is damaged ({error}); {hint}") from error
+
+
+def save_table(table: PriorTable, path: str | Path) -> None:
+    """Writes a table whole or not at all.
+
+    Raises:
+        OutputError: The place cannot be written to.
+    """
+    from bayes_grpo.files import written_whole
+
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps(table.to_dict(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _kind(parameter: Parameter) -> str:
+    if parameter.unit == "reward":
+        return "noise" if parameter.transform.positive else "level"
+    return "time" if parameter.unit in ("step", "1/step") else "number"
+
+
+def _value(parameter: Parameter, u: float) -> float:
+    """A parameter's value at a point of the coordinate in which its prior is normal."""
+    import jax
+
+    with jax.enable_x64(True):
+        return float(parameter.transform.forward(u))
+
+
+def _short(value: float) -> float:
+    return float(f"{float(value):.4g}")

@@ -1,0 +1,300 @@
+"""Decision quality: regret of the recommended stop on simulated runs, beside rules that practitioners use.
+
+    python benchmarks/decision.py [--runs 500] [--seed 0] [--laws NAME ...] [--once] [--prior weak|corpus] [--json OUT]
+
+Runs are real GRPO updates of all scenarios of `bayes_grpo.simulate`, in turn, read from the logs that they write; their
+true reward is known at every step. Of each, the log is seen up to a random 20 to 60% of its planned length; what one
+unit of reward is worth and what a step costs are random. Regret is what the best stopping step from there on would
+have been worth, chosen with the true curve at hand, minus what the policy's was worth; in units of V, the value of one
+unit of reward, so that no run counts more because its money was larger.
+
+Policies: the recommended stop, decided once; the same decided again every 10% of the run with the rows so far, as a
+user would and as patience does at every row; the same, but going on while watching is worth more than stopping
+(`bayes_grpo.analysis.watching`); stop at 80% of the planned length; stop when 10 rows have brought no new
+best row, counted from the decision or from the start of the log; run to the end; stop at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo import read_log
+from bayes_grpo.analysis.decision import Stopping, decide
+from bayes_grpo.analysis.forecast import Forecast, forecast
+from bayes_grpo.analysis.watching import watch
+from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.inference.corpus import corpus_priors
+from bayes_grpo.inference.sampler import SamplerSettings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.simulate import SimulatedRun, scenario_names, simulate_scenario, write_runs
+
+LAWS = ("flat", "exponential", "bernoulli")
+LOGGING_STEPS = 5
+CHECK_EVERY = 0.1
+PATIENCE = 10
+SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250)
+OURS = ("decided once", "decided every 10%", "watched")
+RIVALS = ("80% of the plan", "patience 10", "patience 10 from start", "end")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One run with a decision to make.
+
+    Attributes:
+        scenario: Where it is from.
+        run: Its whole log; policies see the rows up to their step only.
+        true: True reward after each number of updates, shape (T + 1,).
+        now: Last step of the log when the decision is made.
+        cost: C, per step.
+        value: V, per unit of reward.
+    """
+
+    scenario: str
+    run: Run
+    true: np.ndarray
+    now: int
+    cost: float
+    value: float
+
+    @property
+    def end(self) -> int:
+        return len(self.true) - 1
+
+    def net(self, stop: float) -> float:
+        """True net value of stopping at a step."""
+        s = int(min(max(round(stop), self.now), self.end))
+        return self.value * (self.true[s] - self.true[self.now]) - self.cost * (s - self.now)
+
+    def oracle(self) -> int:
+        """The best stopping step."""
+        return max(range(self.now, self.end + 1), key=self.net)
+
+
+def problems(count: int, seed: int) -> list[Problem]:
+    """Runs of all scenarios in turn, with random decisions."""
+    names = scenario_names()
+    each = -(-count // len(names))
+    out: list[Problem] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            runs = simulate_scenario(name, each, seed)
+            paths = write_runs(runs, Path(folder) / name, logging_steps=LOGGING_STEPS)
+            out += [_problem(run, read_log(path), seed) for run, path in zip(runs, paths, strict=True)]
+    by_turn = [out[k * each + i] for i in range(each) for k in range(len(names))]
+    return by_turn[:count]
+
+
+def _problem(simulated: SimulatedRun, run: Run, seed: int) -> Problem:
+    rng = np.random.default_rng([seed, simulated.seed, simulated.index])
+    before = np.asarray(simulated.trajectory.true_reward, float)
+    true = np.append(before, before[-1])  # what the last update brought is not recorded
+    total = len(before)
+    seen = rng.uniform(0.2, 0.6)
+    now = int(run.step[np.searchsorted(run.step, seen * total)])
+    value = float(np.exp(rng.uniform(np.log(100.0), np.log(10_000.0))))
+    # The cost of the whole run is 1% to 50% of what one unit of reward is worth.
+    share = float(np.exp(rng.uniform(np.log(0.01), np.log(0.5))))
+    return Problem(simulated.scenario, run, true, now, share * value / total, value)
+
+
+def forecast_of(run: Run, until: float, laws: Sequence[str], prior: str, seed: int) -> Forecast:
+    """The forecast that a user gets, by cheap fits of a few laws.
+
+    Raises:
+        BayesGrpoError: Too few rows, or no law can be fitted.
+    """
+    given = {"priors": corpus_priors} if prior == "corpus" else {}
+    return forecast(run, until, regimes=laws, draws=1000, seed=seed, sampler=SAMPLER, **given)
+
+
+class Judgement(NamedTuple):
+    """What a forecast says at one step."""
+
+    stopping: Stopping
+    go_on: bool
+
+
+Decider = Callable[[Run, Problem], Judgement | None]
+
+
+def decider(laws: Sequence[str], prior: str, seed: int) -> Decider:
+    def judge(seen: Run, problem: Problem) -> Judgement | None:
+        try:
+            ahead = forecast_of(seen, float(problem.end), laws, prior, seed)
+        except BayesGrpoError:
+            return None  # too few rows, or a reward that never changes: nothing is expected to come
+        costs = {"cost_per_step": problem.cost, "value_per_reward": problem.value}
+        stopping = decide(ahead, **costs).stopping
+        return None if stopping is None else Judgement(stopping, watch(ahead, **costs).go_on)
+
+    return judge
+
+
+def ours(problem: Problem, judge: Decider, again: bool) -> tuple[dict[str, float], Stopping | None]:
+    """Stopping steps of our policies, and the first decision."""
+    kept: dict[float, Judgement | None] = {}
+
+    def at(step: float) -> Judgement | None:
+        if step not in kept:
+            kept[step] = judge(problem.run.until(step), problem)
+        return kept[step]
+
+    first = at(float(problem.now))
+    if first is None:
+        return dict.fromkeys(OURS if again else OURS[:1], float(problem.now)), None
+    stops = {OURS[0]: first.stopping.recommended}
+    if again:
+        stops[OURS[1]] = followed(problem, at, watched=False)
+        stops[OURS[2]] = followed(problem, at, watched=True)
+    return stops, first.stopping
+
+
+def followed(problem: Problem, at: Callable[[float], Judgement | None], watched: bool) -> float:
+    """Where a policy ends that decides again at every check; `watched` goes on while watching is worth it."""
+    step = float(problem.now)
+    while step < problem.end:
+        found = at(step)
+        if found is None:
+            return step
+        wanted = found.stopping.recommended
+        later = problem.run.step[problem.run.step >= step + CHECK_EVERY * problem.end]
+        check = float(later[0]) if len(later) else float(problem.end)
+        if watched and found.go_on and wanted < check:
+            wanted = check
+        if wanted < check:
+            return wanted
+        step = check
+    return float(problem.end)
+
+
+def rivals(problem: Problem) -> dict[str, float]:
+    """Stopping steps of the rules."""
+    step, reward = problem.run.step, problem.run.reward
+    return {
+        "80% of the plan": max(0.8 * problem.end, problem.now),
+        "patience 10": patience(step, reward, problem.now, counted_before=False),
+        "patience 10 from start": patience(step, reward, problem.now, counted_before=True),
+        "end": problem.end,
+        "now": problem.now,
+    }
+
+
+def patience(step: np.ndarray, reward: np.ndarray, now: float, counted_before: bool) -> float:
+    """The first step from ``now`` on at which `PATIENCE` rows have brought no new best row; the last one otherwise."""
+    best, waited = -np.inf, 0
+    for s, r in zip(step, reward, strict=True):
+        if r > best:
+            best, waited = r, 0
+        elif s > now or counted_before:
+            waited += 1
+        if s >= now and waited >= PATIENCE:
+            return float(s)
+    return float(step[-1])
+
+
+def evaluate(
+    found: Sequence[Problem], judge: Decider, again: bool = True, tell: Callable[[str], None] = lambda _: None
+) -> list[dict[str, Any]]:
+    """One record a run: regrets of all policies in units of V, and what the first decision claimed."""
+    out = []
+    for i, problem in enumerate(found):
+        begun = time.perf_counter()
+        stops, first = ours(problem, judge, again)
+        stops |= rivals(problem)
+        best = problem.oracle()
+        record: dict[str, Any] = {
+            "scenario": problem.scenario,
+            "left": (best - problem.now) / (problem.end - problem.now),
+            "regret": {name: (problem.net(best) - problem.net(s)) / problem.value for name, s in stops.items()},
+            "seconds": time.perf_counter() - begun,
+        }
+        if first is not None:
+            record["claimed"] = first.probability_pays
+            record["paid"] = problem.net(first.pays_at) > 0
+        out.append(record)
+        tell(f"{i + 1} of {len(found)}")
+    return out
+
+
+def report(records: Sequence[dict[str, Any]], seed: int = 0) -> dict[str, float]:
+    """Prints mean regrets with their bootstrap intervals; returns the mean regret of each policy."""
+    left = np.array([r["left"] for r in records])
+    print(
+        f"{len(records)} runs; the best stop is now in {np.mean(left == 0):.0%}, the end in {np.mean(left == 1):.0%}, "
+        f"between in the rest: quartiles of the remaining run {', '.join(f'{q:.2f}' for q in _quartiles(left))}"
+    )
+    names = list(records[0]["regret"])
+    regret = {name: np.array([r["regret"][name] for r in records]) for name in names}
+    rng = np.random.default_rng(seed)
+    picks = rng.integers(len(records), size=(2000, len(records)))
+    print(f"{'policy':24s} {'mean regret / V':>16s}  90% interval      median  worst 5%")
+    for name in names:
+        low, high = np.quantile(regret[name][picks].mean(axis=1), [0.05, 0.95])
+        print(
+            f"{name:24s} {regret[name].mean():16.4f}  [{low:.4f}, {high:.4f}]  {np.median(regret[name]):7.4f}  "
+            f"{np.quantile(regret[name], 0.95):8.4f}"
+        )
+    means = {name: float(x.mean()) for name, x in regret.items()}
+    best = min(RIVALS, key=means.__getitem__)
+    for name in OURS:
+        if name in means:
+            ratios = regret[name][picks].mean(axis=1) / regret[best][picks].mean(axis=1)
+            low, high = np.quantile(ratios, [0.05, 0.95])
+            verdict = "met" if means[name] <= 0.5 * means[best] else "NOT MET"
+            print(
+                f"{name}: {means[name] / means[best]:.2f} of the best rule's ({best}) mean regret, 90% interval "
+                f"[{low:.2f}, {high:.2f}] (aim: at most 0.5: {verdict})"
+            )
+    for scenario in sorted({r["scenario"] for r in records}):
+        mine = [r for r in records if r["scenario"] == scenario]
+        parts = [f"{name} {np.mean([r['regret'][name] for r in mine]):.3f}" for name in names]
+        print(f"  {scenario:22s} {len(mine):3d}: {', '.join(parts)}")
+    claimed = [(r["claimed"], r["paid"]) for r in records if "claimed" in r]
+    for low, high in ((0.0, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1.001)):
+        inside = [(c, p) for c, p in claimed if low <= c < high]
+        if inside:
+            c, p = np.mean(inside, axis=0)
+            print(f"  probability that continuing pays: claimed {c:.2f}, came true {p:.2f} ({len(inside)} runs)")
+    return means
+
+
+def _quartiles(values: np.ndarray) -> np.ndarray:
+    return np.quantile(values, [0.25, 0.5, 0.75])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--laws", nargs="*", default=list(LAWS))
+    parser.add_argument("--prior", choices=("weak", "corpus"), default="weak")
+    parser.add_argument("--once", action="store_true", help="Leave out the policy that decides again.")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", BayesGrpoWarning)
+    begun = time.perf_counter()
+    found = problems(options.runs, options.seed)
+    print(f"simulated in {time.perf_counter() - begun:.0f} s", flush=True)
+    judge = decider(options.laws, options.prior, options.seed)
+    records = evaluate(found, judge, again=not options.once, tell=lambda _: None)
+    report(records, options.seed)
+    print(
+        f"{time.perf_counter() - begun:.0f} s in all, {np.median([r['seconds'] for r in records]):.1f} s a run (median)"
+    )
+    if options.json:
+        options.json.write_text(json.dumps(records, indent=1, default=float))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Rules and regrets of benchmarks/decision.py on problems without fits; a small benchmark as a slow test."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bayes_grpo.analysis.decision import decide
+from benchmarks.decision import OURS, Judgement, Problem, decider, evaluate, patience, problems, report, rivals
+from tests.analysis.test_decision import made
+
+
+@pytest.fixture
+def problem(synthetic_run):
+    """The curve of 40 steps, seen to step 10; half of what it still gains pays for the steps."""
+    true = np.append(synthetic_run.reward, synthetic_run.reward[-1])
+    return Problem("made", synthetic_run, true, now=10, cost=0.004, value=1.0)
+
+
+def test_the_oracle_has_no_regret_and_no_stop_beats_it(problem):
+    best = problem.oracle()
+    assert 10 < best < 40
+    assert problem.net(10) == 0.0
+    assert all(problem.net(best) >= problem.net(s) for s in range(10, 41))
+    assert problem.net(40) == pytest.approx(problem.true[40] - problem.true[10] - 30 * 0.004)
+
+
+def test_patience_waits_for_rows_without_a_new_best():
+    step = np.arange(1.0, 41.0)
+    reward = np.minimum(step, 15.0)
+    assert patience(step, reward, 5.0, counted_before=False) == 25.0
+    assert patience(step, reward, 20.0, counted_before=False) == 30.0
+    assert patience(step, reward, 20.0, counted_before=True) == 25.0
+    assert patience(step, reward, 30.0, counted_before=True) == 30.0
+    assert patience(step, step, 5.0, counted_before=True) == 40.0
+
+
+def test_rules_never_stop_in_the_past(problem):
+    late = dataclasses.replace(problem, now=38)
+    assert min(rivals(late).values()) >= 38
+    assert rivals(problem)["80% of the plan"] == 32
+
+
+def knows_the_curve(problem):
+    def judge(seen, _):
+        now = float(seen.step[-1])
+        ahead = made(problem.true[int(now) + 1 :], latent_now=problem.true[int(now)], now=now, every=1.0)
+        stopping = decide(ahead, cost_per_step=problem.cost, value_per_reward=problem.value).stopping
+        return Judgement(stopping, go_on=False)
+
+    return judge
+
+
+def test_who_knows_the_curve_has_no_regret(problem):
+    (record,) = evaluate([problem], knows_the_curve(problem))
+    assert [record["regret"][name] for name in OURS] == pytest.approx([0.0, 0.0, 0.0])
+    assert min(record["regret"].values()) >= 0.0
+    assert record["paid"]
+    assert record["regret"]["end"] > 0.01
+
+
+def test_a_log_that_nothing_can_be_said_of_is_stopped(problem):
+    (record,) = evaluate([problem], lambda *_: None)
+    assert record["regret"]["decided once"] == record["regret"]["now"] > 0
+
+
+@pytest.mark.slow
+def test_decisions_beat_running_to_the_end():
+    found = problems(40, seed=1)
+    means = report(evaluate(found, decider(("flat", "exponential", "bernoulli"), "weak", 1)))
+    assert means["decided every 10%"] < means["end"]
+    assert means["watched"] < means["80% of the plan"]
