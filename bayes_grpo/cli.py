@@ -22,6 +22,7 @@ from bayes_grpo.cli_corpus import PriorTableFile, base_priors, learn_prior, spli
 from bayes_grpo.cli_diagnose import diagnose
 from bayes_grpo.cli_forecast import backtest, forecast
 from bayes_grpo.cli_options import (
+    At,
     EvalColumn,
     Format,
     GroupSize,
@@ -67,6 +68,7 @@ def fit(
         ),
     ] = "oscillator",
     signal: Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")] = "auto",
+    at: At = None,
     prior: Annotated[
         list[str] | None,
         typer.Option(
@@ -106,7 +108,7 @@ def fit(
         check_picture(plot)
     word, overrides = split_priors(prior)
     priors = _priors(overrides, prior_file)
-    run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, **given(
+    run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, at, **given(
         group_size=group_size, prompts_per_step=prompts_per_step, momentum=momentum, refresh_interval=refresh,
         schedule=schedule, total_steps=total_steps,
     ))  # fmt: skip

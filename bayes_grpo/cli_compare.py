@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from bayes_grpo.cli_options import (
+    At,
     EvalColumn,
     Format,
     GroupSize,
@@ -44,6 +45,7 @@ def compare(
         str | None, typer.Option(help="Laws to compare, separated by commas; all that can be put on the log if absent.")
     ] = None,
     signal: Signal = "auto",
+    at: At = None,
     no_lfo: Annotated[bool, typer.Option("--no-lfo", help="No forecast scores; faster.")] = False,
     out: Annotated[Path | None, typer.Option(help="Save the fits to this directory, a NetCDF file a law.")] = None,
     plot: Plot = None,
@@ -67,7 +69,7 @@ def compare(
     _check_plot(plot)
     if out is not None:
         _make_directory(out)
-    run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, **given(
+    run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, at, **given(
         group_size=group_size, prompts_per_step=prompts_per_step, momentum=momentum, refresh_interval=refresh,
         schedule=schedule, total_steps=total_steps,
     ))  # fmt: skip
@@ -99,6 +101,7 @@ def check(
     log: Annotated[list[Path], typer.Argument(help="Log file or directory, or a fit saved as NetCDF (.nc).")],
     regime: Annotated[str | None, typer.Option(help="Law to fit to a log; oscillator if absent.")] = None,
     signal: Signal = "auto",
+    at: At = None,
     plot: Plot = None,
     json_: Json = False,
     seed: Seed = 0,
@@ -127,7 +130,7 @@ def check(
 
             fit = load_fit(log[0])
         else:
-            run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, **given(
+            run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, at, **given(
                 momentum=momentum, refresh_interval=refresh, schedule=schedule, total_steps=total_steps,
             ))  # fmt: skip
             from bayes_grpo.inference.run import fit as fit_run

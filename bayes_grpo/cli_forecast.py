@@ -20,6 +20,7 @@ from bayes_grpo.cli_decision import (
     decision_of,
 )
 from bayes_grpo.cli_options import (
+    At,
     EvalColumn,
     Format,
     Json,
@@ -51,6 +52,7 @@ def forecast(
         typer.Option(help="Learning rate from now on: constant, linear or cosine; else continued as logged."),
     ] = None,
     total_steps: Annotated[float | None, typer.Option(help="Step at which a decaying learning rate reaches 0.")] = None,
+    at: At = None,
     signal: Signal = "auto",
     regimes: Regimes = _LAWS,
     weights: Annotated[
@@ -87,7 +89,7 @@ def forecast(
     check_flags(*question)
     check_plot(plot_decision, cost_per_step, gpu_hours_per_step, value_per_reward)
     priors = forecast_prior(prior, prior_table)
-    run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_)
+    run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, at)
     from bayes_grpo.analysis.forecast import forecast as forecast_run
     from bayes_grpo.analysis.forecast_summary import summarize_forecast
 

@@ -34,6 +34,7 @@ PromptsPerStep = Annotated[int | None, typer.Option(help="Prompts an optimizer s
 Momentum = Annotated[float | None, typer.Option(help="Heavy-ball momentum or Adam's first beta.")]
 Refresh = Annotated[float | None, typer.Option(help="Optimizer steps between refreshes of the sampling policy.")]
 Schedule = Annotated[str | None, typer.Option(help="Learning rate: logged, constant, linear or cosine.")]
+At = Annotated[float | None, typer.Option("--at", help="Use rows up to this step only.")]
 TotalSteps = Annotated[float | None, typer.Option(help="Planned length of the run in optimizer steps.")]
 
 
@@ -46,12 +47,13 @@ def read(
     run_name: str | None,
     sidecar: Path | None,
     sets: list[str] | None,
+    at: float | None = None,
     **settings: Any,
 ) -> Run:
-    """Reads the log that the options name; `settings` are those of its flags that were given."""
+    """Reads the log that the options name, up to step ``at``; ``settings`` are those of its flags that were given."""
     from bayes_grpo.logs import read_log
 
-    return read_log(
+    run = read_log(
         log[0] if len(log) == 1 else log,
         format=format_,
         step_column=step_column,
@@ -61,6 +63,7 @@ def read(
         settings=_settings(sets) | settings,
         sidecar=sidecar,
     )
+    return run if at is None else run.until(at)
 
 
 def given(**values: Any) -> dict[str, Any]:

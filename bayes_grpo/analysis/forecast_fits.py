@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.analysis.forecast_priors import forecast_priors
-from bayes_grpo.analysis.weights import forecast_weights, log_marginal_likelihood, prior_weights
+from bayes_grpo.analysis.weights import forecast_weights, has_trend, log_marginal_likelihood, prior_weights
 from bayes_grpo.errors import FitError, SettingError
 from bayes_grpo.inference.convergence import Convergence
 from bayes_grpo.inference.fit import Fit, Posterior
@@ -162,5 +162,6 @@ def fit_laws(
         )
     if not found:
         raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
-    weights = forecast_weights(evidence, prior_weights([x.regime for x in found.values()]))
+    trending = {name: has_trend(x.regime) for name, x in found.items()}
+    weights = forecast_weights(evidence, prior_weights([x.regime for x in found.values()]), trending)
     return FittedLaws(found, weights, evidence, tuple(notes))

@@ -211,14 +211,16 @@ def test_marginal_likelihood_against_prior_draws():
     assert abs(np.logaddexp.reduce(off) - np.log(len(off)) - direct) < 0.2
 
 
-def test_weights_lean_to_the_better_law_and_keep_a_share_of_the_prior():
+def test_weights_lean_to_the_better_law_and_keep_a_share_for_a_trend():
     laws = [get_regime(x) for x in ("flat", "exponential", "sigmoid")]
-    prior = prior_weights(laws)
+    prior, trending = prior_weights(laws), {"flat": False, "exponential": True, "sigmoid": True}
     assert prior == pytest.approx({"flat": 0.4, "exponential": 0.3, "sigmoid": 0.3})
-    weights = forecast_weights({"flat": 0.0, "exponential": 50.0, "sigmoid": 0.0}, prior, shrinkage=0.3)
-    assert weights["exponential"] == pytest.approx(0.7 + 0.3 * 0.3)
-    assert weights["flat"] == pytest.approx(0.3 * 0.4)
-    same = forecast_weights(dict.fromkeys(prior, -3.0), prior)
+    weights = forecast_weights({"flat": 0.0, "exponential": 50.0, "sigmoid": 0.0}, prior, trending, shrinkage=0.3)
+    assert weights["exponential"] == pytest.approx(0.7 + 0.3 * 0.5)
+    assert weights["flat"] == pytest.approx(0.0, abs=1e-12)  # rows can refute it for good
+    still = forecast_weights({"flat": 50.0, "exponential": 0.0, "sigmoid": 0.0}, prior, trending, shrinkage=0.3)
+    assert still == pytest.approx({"flat": 0.7, "exponential": 0.15, "sigmoid": 0.15})
+    same = forecast_weights(dict.fromkeys(prior, -3.0), prior, trending, shrinkage=0.0)
     assert same == pytest.approx(prior)
     assert prior_weights(laws[1:]) == pytest.approx({"exponential": 0.5, "sigmoid": 0.5})
 

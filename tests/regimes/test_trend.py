@@ -243,6 +243,15 @@ def test_entropy_that_is_none_is_refused(entropy, sentence):
         get_regime("entropy").check(replace(table_of("plain"), entropy=entropy))
 
 
+def test_noise_that_a_row_shares_with_its_entropy_stays_out_of_the_law():
+    step, rng = np.arange(1.0, 301), np.random.default_rng(0)
+    course, shared = np.exp(-step / 80), rng.standard_normal(300)
+    run = run_with(step, 1.0 - course - 0.1 * shared, signals={"entropy": course + 0.1 * shared})
+    noise = rows_of(run).entropy - course
+    assert abs(np.corrcoef(noise, shared)[0, 1]) < 0.15
+    assert np.abs(noise).mean() < 0.06
+
+
 def test_entropy_between_logged_values_is_interpolated():
     step = np.arange(1.0, 13)
     entropy = np.where(step % 3 == 1, 1.0 - 0.05 * step, np.nan)
