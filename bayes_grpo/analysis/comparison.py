@@ -9,7 +9,6 @@ from typing import Any
 from bayes_grpo.analysis.lfo import LeaveFutureOut
 from bayes_grpo.analysis.loo import LeaveOneOut
 from bayes_grpo.inference.fit import Fit
-from bayes_grpo.inference.summary import probability_text
 from bayes_grpo.strict_json import json_safe
 
 CLEAR = 4.0
@@ -130,29 +129,39 @@ class Comparison:
 
 
 def verdict_sentence(lines: tuple[Line, ...], signal: str) -> str:
-    """Leave-one-out first, then the rows ahead, which can tell laws apart that fill holes equally well."""
+    """What the data favour over what, and what they cannot tell apart.
+
+    A law is out where either score speaks clearly against it: leave-one-out, or the rows ahead, which can tell laws
+    apart that fill holes equally well.
+    """
     best, what = lines[0], "reward" if signal == "reward" else "held-out reward"
     if len(lines) == 1:
         return f"Only {best.regime} was fitted to the {what}: there is nothing to compare it with."
-    worse = [x for x in lines if x.verdict == "worse"]
-    open_ = _listed([best.regime, *(x.regime for x in lines if x.verdict == "cannot tell")])
-    behind = [x.regime for x in lines if x.verdict_ahead == "worse"]
-    ahead = next((x.regime for x in lines if x.verdict_ahead == "best"), "")
-    rows = f"rows ahead are predicted best by {ahead}, clearly worse by {_listed(behind)}" if behind else ""
-    if not worse and not behind:
-        also = ", nor do the rows ahead" if ahead else ""
-        return f"This log cannot tell between {open_}: none predicts the {what} clearly better{also}."
-    if not worse:
-        return f"From row to row the {what} does not tell {open_} apart, but {rows}."
-    nearest = max(worse, key=lambda x: x.difference)
-    text = (
-        f"The data favour {best.regime} over {_listed([x.regime for x in worse])} (nearest: {nearest.regime}, elpd "
-        f"{nearest.difference:.1f} ± {nearest.difference_se:.1f}, probability of being worse "
-        f"{probability_text(nearest.p_worse)})"
-    )
-    if len(worse) + 1 < len(lines):
-        text += f"; between {open_} they cannot tell"
-    return f"{text}; {rows}." if behind else f"{text}."
+    out = [x for x in lines if "worse" in (x.verdict, x.verdict_ahead)]
+    left = [x.regime for x in lines if x not in out]
+    if not out:
+        also = ", nor do the rows ahead" if best.verdict_ahead else ""
+        return f"This log cannot tell between {_listed(left)}: none predicts the {what} clearly better{also}."
+    reasons = _listed([f"{x.regime} ({_reason(x)})" for x in out])
+    if not left:
+        ahead = next(x.regime for x in lines if x.verdict_ahead == "best")
+        return (
+            f"{best.regime} fills holes in the {what} best and {ahead} predicts the rows ahead best, each clearly: "
+            f"no law does both. Against the others: {reasons}."
+        )
+    tie = f"; between {_listed(left)} they cannot tell" if len(left) > 1 else ""
+    return f"The data favour {left[0]} over {reasons}{tie}."
+
+
+def _reason(line: Line) -> str:
+    """The score that speaks more clearly against a law, as a difference in log density."""
+    found = []
+    if line.verdict == "worse":
+        found.append((line.difference / line.difference_se, f"{line.difference:.1f} ± {line.difference_se:.1f}"))
+    if line.verdict_ahead == "worse":
+        score = f"{line.lfo_difference:.1f} ± {line.lfo_difference_se:.1f} on rows ahead"
+        found.append((line.lfo_difference / line.lfo_difference_se, score))
+    return f"elpd {min(found)[1]}"
 
 
 def _listed(names: Sequence[str]) -> str:

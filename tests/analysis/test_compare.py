@@ -168,10 +168,11 @@ def test_impossible_choices_of_laws(synthetic_run, bad):
         compare(synthetic_run, bad)
 
 
-def line(name, difference, error, p_worse, verdict, ahead=""):
+def line(name, difference, error, p_worse, verdict, ahead="", lfo_difference=0.0, lfo_error=0.0):
     rest = dict.fromkeys(Line.__dataclass_fields__, 0.0) | {"verdict_ahead": ahead}
     return Line(**rest | {
         "regime": name, "difference": difference, "difference_se": error, "p_worse": p_worse, "verdict": verdict,
+        "lfo_difference": lfo_difference, "lfo_difference_se": lfo_error,
     })  # fmt: skip
 
 
@@ -182,18 +183,22 @@ def test_the_sentence_names_what_is_favoured_and_what_is_open():
         "This log cannot tell between a and b: none predicts the reward clearly better."
     )
     assert verdict_sentence((a, b, c, d), "reward") == (
-        "The data favour a over c and d (nearest: c, elpd -9.0 ± 3.0, probability of being worse > 0.99); "
-        "between a and b they cannot tell."
+        "The data favour a over c (elpd -9.0 ± 3.0) and d (elpd -30.0 ± 5.0); between a and b they cannot tell."
     )
-    e, f = line("e", 0.0, 0.0, np.nan, "best", "best"), line("f", -1.0, 2.0, 0.7, "cannot tell", "worse")
-    assert verdict_sentence((e, f), "eval_reward") == (
-        "From row to row the held-out reward does not tell e and f apart, but rows ahead are predicted best by e, "
-        "clearly worse by f."
+
+
+def test_the_sentence_counts_rows_ahead_as_much_as_holes():
+    e, f = line("e", 0.0, 0.0, np.nan, "best", "best"), line("f", -1.0, 2.0, 0.7, "cannot tell", "worse", -8.0, 1.0)
+    c, g = line("c", -9.0, 3.0, 0.999, "worse"), line("g", -1.0, 2.0, 0.7, "cannot tell", "cannot tell")
+    assert verdict_sentence((e, f), "eval_reward") == "The data favour e over f (elpd -8.0 ± 1.0 on rows ahead)."
+    assert verdict_sentence((e, f, c), "reward") == (
+        "The data favour e over f (elpd -8.0 ± 1.0 on rows ahead) and c (elpd -9.0 ± 3.0)."
     )
-    assert verdict_sentence((e, f, c), "reward").endswith("they cannot tell; rows ahead are predicted best by e, "
-                                                          "clearly worse by f.")  # fmt: skip
-    g = line("g", -1.0, 2.0, 0.7, "cannot tell", "cannot tell")
     assert verdict_sentence((e, g), "reward").endswith("clearly better, nor do the rows ahead.")
+    # The best at one is clearly worse at the other.
+    h = line("h", 0.0, 0.0, np.nan, "best", "worse", -8.0, 1.0)
+    i = line("i", -9.0, 3.0, 0.999, "worse", "best")
+    assert verdict_sentence((h, i), "reward").startswith("h fills holes in the reward best and i predicts the rows")
 
 
 def test_stacking_maximises_the_mixture_s_score():

@@ -1,0 +1,211 @@
+"""`diagnose`: from a run to probabilities of what is wrong with it, the evidence, the onset, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PRIOR
+from bayes_grpo.diagnosis.classify import Likelihoods, checked_prior, most_likely, posterior
+from bayes_grpo.diagnosis.evidence import Courses, Evidence
+from bayes_grpo.diagnosis.features import gather
+from bayes_grpo.diagnosis.onset import onset_of
+from bayes_grpo.diagnosis.remedies import remedies_for
+from bayes_grpo.errors import FitError
+from bayes_grpo.intervals import LEVEL, Interval, interval
+from bayes_grpo.logs.run import Run
+from bayes_grpo.strict_json import json_safe
+
+SUSPECT = 0.2
+"""A failure whose own probability is above this gets an onset and remedies."""
+
+LABELS = {
+    "healthy": "healthy",
+    "plateaued": "plateaued",
+    "reward_hacking": "reward hacking",
+    "advantage_degeneracy": "advantage degeneracy",
+    "policy_concentration": "policy concentration",
+    "dynamical_instability": "dynamical instability",
+    CANNOT_TELL: "cannot tell",
+}
+"""Answers in words."""
+
+
+@dataclass(frozen=True)
+class Onset:
+    """When a failure began.
+
+    Attributes:
+        step: Median and interval of the step.
+        mark: What is taken for its beginning.
+    """
+
+    step: Interval
+    mark: str
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What is wrong with a run, if anything.
+
+    Attributes:
+        sentence: The verdict.
+        answer: Most probable of `ANSWERS`.
+        probability: Answer → probability; sums to 1.
+        own: Mode → probability that it is under way, alone or beside another.
+        evidence: Name → evidence: "progress" and the four modes; empty without enough rows.
+        onsets: Mode → when it began, for every mode above `SUSPECT`.
+        remedies: Mode → what to do, likewise.
+        missing: Signals the log lacks, and what they would tell.
+        prior: The prior used.
+        meta: Run, source, rows, steps, interval level.
+        notes: What a reader should know: assumptions and the reader's notes.
+        courses: Courses of the signals, for pictures; None without enough rows.
+    """
+
+    sentence: str
+    answer: str
+    probability: Mapping[str, float]
+    own: Mapping[str, float]
+    evidence: Mapping[str, Evidence]
+    onsets: Mapping[str, Onset]
+    remedies: Mapping[str, tuple[str, ...]]
+    missing: tuple[str, ...]
+    prior: Mapping[str, float]
+    meta: Mapping[str, Any]
+    notes: tuple[str, ...]
+    courses: Courses | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready content; the courses are left out."""
+        return json_safe(
+            {
+                "sentence": self.sentence,
+                "answer": self.answer,
+                "probability": dict(self.probability),
+                "own": dict(self.own),
+                "evidence": {k: e.to_dict() for k, e in self.evidence.items()},
+                "onset": {k: {**o.step._asdict(), "mark": o.mark} for k, o in self.onsets.items()},
+                "remedies": dict(self.remedies),
+                "missing": self.missing,
+                "prior": dict(self.prior),
+                "meta": dict(self.meta),
+                "notes": self.notes,
+            }
+        )
+
+
+def diagnose(
+    run: Run,
+    *,
+    at: float | None = None,
+    prior: Mapping[str, float] | None = None,
+    likelihoods: Likelihoods | None = None,
+) -> Diagnosis:
+    """Names what is wrong with a run, with probabilities.
+
+    Args:
+        run: The run.
+        at: Use rows up to this optimizer step only, as if it were now.
+        prior: Prior probability of some or all of healthy, plateaued, the four failures and cannot_tell; those left
+            out share the rest as in the default prior.
+        likelihoods: Learned likelihoods; the shipped ones if None.
+
+    Returns:
+        Probabilities, evidence, onsets and remedies. A log with too few rewards gets "cannot tell".
+
+    Raises:
+        FitError: No row is left at the step asked for.
+        PriorError: A prior with unknown names or impossible numbers.
+    """
+    from bayes_grpo.inference.cache import enable_compilation_cache
+
+    weights = dict(PRIOR) if prior is None else checked_prior(prior)
+    enable_compilation_cache()
+    shown = run if at is None else run.until(at)
+    if not len(shown.step) and not len(shown.eval_step):
+        raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")
+    found = gather(shown)
+    meta = _meta(shown, at)
+    if found is None:
+        certain = {name: float(name == CANNOT_TELL) for name in ANSWERS}
+        sentence = "Cannot tell: the log has fewer than three rewards."
+        own = {mode: weights[mode] for mode in MODES}
+        return Diagnosis(sentence, CANNOT_TELL, certain, own, {}, {}, {}, ("reward",), weights, meta, shown.notes, None)
+    result = posterior(found.features, weights, likelihoods)
+    suspects = [mode for mode in MODES if result.own[mode] > SUSPECT]
+    onsets = {mode: o for mode in suspects if (o := _onset(mode, found.courses)) is not None}
+    answer = most_likely(result.probability)
+    wanted = suspects + (["plateaued"] if answer == "plateaued" else [])
+    remedies = {
+        mode: remedies_for(
+            mode,
+            found.courses,
+            found.evidence.get(mode, found.evidence["progress"]),
+            onsets[mode].step if mode in onsets else None,
+        )
+        for mode in wanted
+    }
+    missing = tuple(dict.fromkeys(name for e in found.evidence.values() for name in e.missing))
+    notes = list(shown.notes)
+    if found.courses.assumed_range and np.isfinite(found.courses.low):
+        notes.append("rewards all lie in [0, 1], so that is taken for their range (--set reward_low, reward_high)")
+    return Diagnosis(
+        _sentence(answer, result.probability, result.own, found.evidence, onsets),
+        answer,
+        result.probability,
+        result.own,
+        found.evidence,
+        onsets,
+        remedies,
+        missing,
+        weights,
+        meta,
+        tuple(notes),
+        found.courses,
+    )
+
+
+def _onset(mode: str, courses: Courses) -> Onset | None:
+    found = onset_of(mode, courses)
+    return None if found is None else Onset(interval(found[0]), found[1])
+
+
+def _sentence(
+    answer: str,
+    probability: Mapping[str, float],
+    own: Mapping[str, float],
+    evidence: Mapping[str, Evidence],
+    onsets: Mapping[str, Onset],
+) -> str:
+    text = f"{LABELS[answer].capitalize()} with probability {probability[answer]:.2f}"
+    others = sorted((n for n in ANSWERS if n != answer), key=lambda n: -probability[n])
+    text += f" (next: {LABELS[others[0]]} {probability[others[0]]:.2f})"
+    if answer in onsets:
+        step = onsets[answer].step
+        text += f", since about step {step.median:.0f} [{step.low:.0f}, {step.high:.0f}] ({step.level:.0%})"
+    because = evidence[answer if answer in MODES else "progress"].sentence
+    text += f": {because}."
+    beside = [m for m in MODES if m != answer and own[m] > 0.5]
+    if beside:
+        text += f" Also under way: {', '.join(f'{LABELS[m]} ({own[m]:.2f})' for m in beside)}."
+    return text
+
+
+def _meta(run: Run, at: float | None) -> dict[str, Any]:
+    steps = np.concatenate([run.step, run.eval_step])
+    return {
+        "name": run.name,
+        "source": run.source,
+        "format": run.format,
+        "log_hash": run.log_hash,
+        "rows": len(run.step),
+        "evaluations": len(run.eval_step),
+        "first_step": float(steps.min()),
+        "last_step": float(steps.max()),
+        "at": at,
+        "interval_level": LEVEL,
+    }

@@ -1,0 +1,347 @@
+"""How good the diagnosis is: calibration on simulated runs, early warning, labelled real logs, missing signals, speed.
+
+    python benchmarks/diagnosis.py [--runs 2000] [--early 150] [--removed 300] [--seed 900] [--jobs 2]
+                                   [--index FOLDER/index.csv] [--plot reliability.png] [--json OUT]
+
+The simulated runs come from other seeds than those used for learning. Beside the diagnosis: alarms at fixed thresholds,
+and rlwatch where it is installed, fed the same signals. The rivals' alarms are turned into probabilities by their own
+frequencies on further simulated runs, which is more than a user of them has. With an index that has the columns run_id,
+outcome_label and label_evidence, and a folder csv beside it, labelled real logs are judged too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo import diagnose, read_log
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES
+from bayes_grpo.diagnosis.classify import effective, posterior
+from bayes_grpo.diagnosis.features import gather_all
+from bayes_grpo.errors import BayesGrpoError
+from bayes_grpo.files import written_whole
+from bayes_grpo.inference.cache import enable_compilation_cache
+from bayes_grpo.logs.run import Run
+from benchmarks.diagnosis_rivals import RIVALS, AlarmOdds, has_rlwatch
+from benchmarks.diagnosis_runs import LabelledRun, labelled_runs
+from benchmarks.learn_diagnosis import Row, frequencies, rows_of
+
+ALARM = 0.5
+REMOVED = {
+    "held-out reward": ("eval_reward", "gold_reward"),
+    "share of groups without spread": ("frac_reward_zero_std",),
+    "reward std": ("reward_std",),
+    "entropy": ("entropy",),
+    "KL": ("kl",),
+    "gradient norm": ("grad_norm",),
+    "all but the train reward": ("eval_reward", "frac_reward_zero_std", "reward_std", "entropy", "kl", "grad_norm"),
+}
+
+
+def calibration_error(probability: np.ndarray, happened: np.ndarray, bins: int = 15) -> float:
+    """Expected calibration error: mean over equal-width bins of |mean probability - frequency|, weighted by size."""
+    place = np.minimum((probability * bins).astype(int), bins - 1)
+    total = 0.0
+    for b in range(bins):
+        inside = place == b
+        if inside.any():
+            total += inside.mean() * abs(probability[inside].mean() - happened[inside].mean())
+    return float(total)
+
+
+def scores(probability: np.ndarray, labels: Sequence[str]) -> dict[str, float]:
+    """Log score, Brier score, calibration errors and balanced accuracy of class probabilities, shape (n, 6)."""
+    truth = np.array([CLASSES.index(label) for label in labels])
+    hot = np.eye(len(CLASSES))[truth]
+    chosen = probability.argmax(axis=1)
+    recalls = [float(np.mean(chosen[truth == k] == k)) for k in range(len(CLASSES)) if (truth == k).any()]
+    return {
+        "log score": float(np.log(np.maximum(probability[np.arange(len(truth)), truth], 1e-12)).mean()),
+        "Brier score": float(((probability - hot) ** 2).sum(axis=1).mean()),
+        "ECE of the top answer": calibration_error(probability.max(axis=1), (chosen == truth).astype(float)),
+        "ECE of all classes": calibration_error(probability.ravel(), hot.ravel()),
+        "balanced accuracy": float(np.mean(recalls)),
+    }
+
+
+def judged(runs: Sequence[Run], prior: dict[str, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Evidence of runs, then `answers`."""
+    found = [g for first in range(0, len(runs), 128) for g in gather_all(runs[first : first + 128])]
+    return answers([{} if g is None else g.features for g in found], prior)
+
+
+def answers(
+    features: Sequence[Mapping[str, float]], prior: dict[str, float]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scored class probabilities (n, 6), probabilities of being under way (n, 4), and of "cannot tell" (n,)."""
+    results = [posterior(f, prior) for f in features]
+    return (
+        np.array([effective(r.probability, prior) for r in results]),
+        np.array([[r.own[mode] for mode in MODES] for r in results]),
+        np.array([r.probability[CANNOT_TELL] for r in results]),
+    )
+
+
+def simulated(test: list[Row], practice: list[Row], plot: Path | None) -> dict[str, Any]:
+    """Part 1: calibration and confusion on simulated runs, beside the rivals."""
+    labels = [r.label for r in test]
+    prior = frequencies([r.label for r in practice])
+    p, own, doubt = answers([r.features for r in test], prior)
+    present = np.array([[mode in r.modes for mode in MODES] for r in test], float)
+    healthy = np.array([label in ("healthy", "plateaued") for label in labels])
+    out: dict[str, Any] = {"runs": len(test), "diagnosis": scores(p, labels)}
+    out["diagnosis"] |= {
+        "ECE of each failure": calibration_error(own.ravel(), present.ravel()),
+        "mean cannot tell": float(doubt.mean()),
+        "alarms on unfailed runs": float((own[healthy] >= ALARM).any(axis=1).mean()),
+        "failed runs with the right alarm": float(np.mean([
+            own[i, MODES.index(label)] >= ALARM for i, label in enumerate(labels) if label in MODES
+        ])),
+    }  # fmt: skip
+    print(f"\n{len(test)} simulated runs that were not learned from; prior: frequencies of {len(practice)} others")
+    _table("diagnosis", out["diagnosis"])
+    for name in RIVALS:
+        odds = AlarmOdds([r.alarms[name] for r in practice], [r.label for r in practice])
+        alarms = [r.alarms[name] for r in test]
+        out[name] = scores(np.array([odds(a) for a in alarms]), labels) | {
+            "alarms on unfailed runs": float(np.mean([bool(a) for a, h in zip(alarms, healthy, strict=True) if h])),
+            "failed runs with the right alarm": float(np.mean([
+                label in a for a, label in zip(alarms, labels, strict=True) if label in MODES
+            ])),
+        }  # fmt: skip
+        _table(name, out[name])
+    if not has_rlwatch():
+        print("rlwatch is not installed: not measured")
+    print("\nconfusion: rows truth, columns most probable class")
+    print(" " * 24 + " ".join(f"{name[:10]:>10s}" for name in CLASSES))
+    chosen = p.argmax(axis=1)
+    for name in CLASSES:
+        inside = np.array([label == name for label in labels])
+        counts = [int(np.sum(chosen[inside] == k)) for k in range(len(CLASSES))]
+        print(f"{name:24s}" + " ".join(f"{c:10d}" for c in counts))
+    out["confusion"] = {a: {b: int(np.sum((np.array(labels) == a) & (chosen == CLASSES.index(b)))) for b in CLASSES}
+                        for a in CLASSES}  # fmt: skip
+    if plot is not None:
+        reliability(p, labels, own, present, plot)
+    return out
+
+
+def _table(name: str, values: dict[str, float]) -> None:
+    print(f"  {name}")
+    for key, value in values.items():
+        print(f"    {key:34s} {value:7.3f}")
+
+
+def reliability(p: np.ndarray, labels: Sequence[str], own: np.ndarray, present: np.ndarray, path: Path) -> None:
+    """Reliability plot: frequency against stated probability, classes and failures."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4.3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    hot = np.eye(len(CLASSES))[[CLASSES.index(label) for label in labels]]
+    for axes, title, names, stated, happened in (
+        (left, "what the run is", CLASSES, p, hot),
+        (right, "whether a failure is under way", MODES, own, present),
+    ):
+        axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
+        for k, name in enumerate(names):
+            edges = np.linspace(0, 1, 9)
+            place = np.clip(np.digitize(stated[:, k], edges) - 1, 0, 7)
+            points = [
+                (stated[place == b, k].mean(), happened[place == b, k].mean(), np.sum(place == b))
+                for b in range(8) if np.sum(place == b) >= 8
+            ]  # fmt: skip
+            x, y, n = map(np.array, zip(*points, strict=True))
+            axes.errorbar(x, y, np.sqrt(np.maximum(y * (1 - y), 0.25 / n) / n), fmt="o-", ms=3, lw=1,
+                          label=name.replace("_", " "))  # fmt: skip
+        axes.set(xlabel="stated probability", ylabel="frequency", title=title, xlim=(-0.02, 1.02), ylim=(-0.04, 1.04))
+        axes.legend(fontsize=7, frameon=False)
+    with written_whole(path) as temporary:
+        figure.savefig(temporary, dpi=130)
+
+
+def early(test: list[LabelledRun], prior: dict[str, float], checkpoints: int = 12) -> dict[str, Any]:
+    """Part 2: when the alarm sounds against the damage, beside the thresholds."""
+    out: dict[str, Any] = {}
+    print("\nearly warning: first of the checkpoints at which the right failure has P >= 0.5; steps, medians")
+    print(f"{'failure':24s} runs  detected  before damage  steps before damage | thresholds: detected, lead over them")
+    for mode in MODES:
+        chosen = [r for r in test if r.label == mode]
+        if not chosen:
+            continue
+        first = np.full(len(chosen), np.inf)
+        for i, r in enumerate(chosen):
+            steps = np.linspace(0, r.run.step[-1], checkpoints + 1)[1:]
+            cut = [r.run.until(s) for s in steps]
+            _, own, _ = judged(cut, prior)
+            hit = np.flatnonzero(own[:, MODES.index(mode)] >= ALARM)
+            if len(hit):
+                first[i] = steps[hit[0]]
+        damage = np.array([r.damage for r in chosen])
+        theirs = np.array([RIVALS["fixed thresholds"](r.run).get(mode, np.inf) for r in chosen])
+        ours = np.isfinite(first)
+        either = ours | np.isfinite(theirs)
+        end = np.array([r.run.step[-1] for r in chosen])
+        lead = np.minimum(theirs, end) - np.minimum(first, end)
+        out[mode] = {
+            "runs": len(chosen),
+            "detected": float(ours.mean()),
+            "before damage": float(np.mean(first <= damage)),
+            "median steps before damage": float(np.median((damage - first)[ours])) if ours.any() else None,
+            "thresholds detected": float(np.isfinite(theirs).mean()),
+            "median lead over thresholds": float(np.median(lead[either])) if either.any() else None,
+        }
+        o = out[mode]
+        print(
+            f"{mode:24s} {o['runs']:4d}  {o['detected']:8.0%}  {o['before damage']:13.0%}  "
+            f"{o['median steps before damage'] or 0:19.0f} | {o['thresholds detected']:.0%}, "
+            f"{o['median lead over thresholds'] or 0:.0f}"
+        )
+    return out
+
+
+def removed(test: list[LabelledRun], prior: dict[str, float]) -> dict[str, Any]:
+    """Part 4: each signal removed in turn."""
+    print("\nsignals removed in turn")
+    print(f"{'removed':34s} log score  balanced acc.  ECE classes  ECE failures  mean P(cannot tell)")
+    labels = [r.label for r in test]
+    present = np.array([[mode in r.modes for mode in MODES] for r in test], float)
+    out = {}
+    for name, signals in {"nothing": (), **REMOVED}.items():
+        p, own, doubt = judged([_without(r.run, signals) for r in test], prior)
+        s = scores(p, labels)
+        out[name] = s | {
+            "ECE of each failure": calibration_error(own.ravel(), present.ravel()),
+            "mean cannot tell": float(doubt.mean()),
+        }
+        print(
+            f"{name:34s} {s['log score']:9.3f}  {s['balanced accuracy']:13.3f}  {s['ECE of all classes']:11.3f}  "
+            f"{out[name]['ECE of each failure']:12.3f}  {doubt.mean():19.3f}"
+        )
+    return out
+
+
+def _without(run: Run, names: Sequence[str]) -> Run:
+    signals = {k: v for k, v in run.signals.items() if k not in names}
+    if "eval_reward" in names and run.has_reward:
+        return replace(run, signals=signals, eval_step=np.empty(0), eval_reward=np.empty(0))
+    return replace(run, signals=signals)
+
+
+def labelled(index: Path) -> dict[str, Any]:
+    """Part 3: real logs with labels, at the package's own prior."""
+    with index.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    out: list[dict[str, Any]] = []
+    print("\nlabelled logs (c: label from the curve only); probabilities; alarms of P >= 0.5")
+    for row in rows:
+        label = row["outcome_label"]
+        if label not in CLASSES:
+            continue
+        try:
+            run = read_log(index.parent / "csv" / f"{row['run_id']}.csv")
+            result = diagnose(run)
+        except BayesGrpoError as error:
+            print(f"{row['run_id']}: {error}")
+            continue
+        order = sorted(ANSWERS, key=lambda name: -result.probability[name])
+        found = {
+            "run": row["run_id"],
+            "label": label,
+            "curve only": "curve" in row["label_evidence"] and "author" not in row["label_evidence"],
+            "probability": dict(result.probability),
+            "first two": order[:2],
+            "alarms": [mode for mode in MODES if result.own[mode] >= ALARM],
+            "rivals": {name: sorted(rival(run)) for name, rival in RIVALS.items()},
+        }
+        out.append(found)
+        shown = " ".join(f"{name[:6]} {result.probability[name]:.2f}" for name in order[:3])
+        print(
+            f"{row['run_id'][:34]:34s} {'c' if found['curve only'] else ' '} {label[:13]:13s} {shown}   "
+            f"{', '.join(found['alarms'])}"
+        )
+    failed = [r for r in out if r["label"] in MODES]
+    healthy = [r for r in out if r["label"] == "healthy"]
+    hits = [r for r in failed if r["label"] in r["first two"]]
+    false = [r for r in healthy if r["alarms"]]
+    summary = {
+        "failed": len(failed),
+        "first or second": len(hits),
+        "first or second, label from the curve only": sum(r["curve only"] for r in hits),
+        "failed, label from the curve only": sum(r["curve only"] for r in failed),
+        "alarm of the right failure": sum(r["label"] in r["alarms"] for r in failed),
+        "healthy": len(healthy),
+        "false alarms on healthy": len(false),
+        "misses": [r["run"] for r in failed if r not in hits],
+        "false": [r["run"] for r in false],
+    }
+    for name in RIVALS:
+        summary[f"{name}: right alarm"] = sum(r["label"] in r["rivals"][name] for r in failed)
+        summary[f"{name}: false alarms on healthy"] = sum(bool(r["rivals"][name]) for r in healthy)
+    for key, value in summary.items():
+        print(f"  {key}: {value}")
+    return {"summary": summary, "logs": out}
+
+
+def speed(run: Run) -> dict[str, float]:
+    """Part 5: seconds of one diagnosis of 400 rows with all signals."""
+    rows = 400
+    step = np.arange(1.0, rows + 1)
+    place = np.linspace(run.step[0], run.step[-1], rows)
+
+    def stretched(values: np.ndarray) -> np.ndarray:
+        return np.interp(place, run.step, values) * (1 + 0.01 * np.random.default_rng(0).standard_normal(rows))
+
+    long = replace(
+        run, step=step, window=np.ones(rows), reward=stretched(run.reward),
+        signals={k: stretched(v) for k, v in run.signals.items()},
+    )  # fmt: skip
+    begun = time.perf_counter()
+    diagnose(long)
+    first = time.perf_counter() - begun
+    begun = time.perf_counter()
+    diagnose(long)
+    out = {"first": first, "second": time.perf_counter() - begun}
+    print(f"\n400 rows, {len(long.signals)} signals: {first:.1f} s at first, {out['second']:.2f} s after")
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--early", type=int, default=150)
+    parser.add_argument("--removed", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=900)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--index", type=Path)
+    parser.add_argument("--plot", type=Path)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    enable_compilation_cache()
+    sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
+    out: dict[str, Any] = {}
+    practice = rows_of(max(options.runs // 3, 50), options.seed + 1, False, options.jobs)
+    prior = frequencies([r.label for r in practice])
+    test = rows_of(options.runs, options.seed, False, options.jobs)
+    out["simulated"] = simulated(test, practice, options.plot)
+    if options.index:
+        out["labelled"] = labelled(options.index)
+    complete = labelled_runs(max(options.early, options.removed), 1000 * (options.seed + 2), complete=True)
+    out["early"] = early(complete[: options.early], prior)
+    out["removed"] = removed(complete[: options.removed], prior)
+    out["speed"] = speed(complete[0].run)
+    if options.json:
+        options.json.write_text(json.dumps(out, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Probabilities: Bayes' rule, calibration on simulated runs, what `diagnose` and the command give."""
+
+import io
+import json
+import subprocess
+import sys
+from contextlib import redirect_stdout
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from bayes_grpo import diagnose
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR
+from bayes_grpo.diagnosis.classify import checked_prior, posterior, shipped_likelihoods
+from bayes_grpo.errors import FitError, PriorError
+from bayes_grpo.report.picture import save_plot
+from bayes_grpo.report.plot_diagnosis import plot_diagnosis
+from bayes_grpo.report.render_diagnosis import render_diagnosis
+from benchmarks.diagnosis import calibration_error, judged, scores
+from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
+from benchmarks.diagnosis_runs import labelled_runs
+from benchmarks.learn_diagnosis import frequencies
+from tests.diagnosis.conftest import ROWS
+
+
+def test_default_prior_is_one():
+    assert set(PRIOR) == set(ANSWERS)
+    assert sum(PRIOR.values()) == pytest.approx(1.0)
+
+
+def test_a_stated_prior_keeps_the_rest_in_proportion():
+    found = checked_prior({"healthy": 0.9})
+    assert sum(found.values()) == pytest.approx(1.0)
+    assert found["plateaued"] / found["reward_hacking"] == pytest.approx(PRIOR["plateaued"] / PRIOR["reward_hacking"])
+
+
+@pytest.mark.parametrize("bad", [{"hacking": 0.1}, {"healthy": 1.2}, {"healthy": 0.8, "plateaued": 0.5}])
+def test_impossible_priors_are_named(bad):
+    with pytest.raises(PriorError, match="--prior"):
+        checked_prior(bad)
+
+
+def test_no_evidence_means_cannot_tell():
+    found = posterior({})
+    assert found.probability[CANNOT_TELL] == pytest.approx(1.0)
+    assert found.own == pytest.approx({mode: PRIOR[mode] for mode in MODES})
+
+
+def test_features_where_no_run_lies_mean_cannot_tell():
+    table = shipped_likelihoods()
+    mean, sd = table.background.mean[0], np.sqrt(np.diag(table.background.cov[0]))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (20, len(sd)))
+    found = [posterior(dict(zip(table.names, mean + 4.0 * sd * s, strict=True))) for s in signs]
+    assert np.median([f.probability[CANNOT_TELL] for f in found]) > 0.5
+
+
+def test_a_higher_prior_gives_a_higher_posterior(hacked):
+    low, high = (diagnose(hacked, prior={"reward_hacking": p}).probability["reward_hacking"] for p in (0.02, 0.4))
+    assert high > low
+
+
+def test_hacked_and_honest_runs_are_told_apart(hacked, honest):
+    bad, good = diagnose(hacked), diagnose(honest)
+    assert bad.own["reward_hacking"] > 0.5 > good.own["reward_hacking"]
+    assert good.answer == "healthy"
+    assert bad.remedies["reward_hacking"]
+    assert bad.onsets["reward_hacking"].step.low <= bad.onsets["reward_hacking"].step.high
+    for result in (bad, good):
+        assert sum(result.probability.values()) == pytest.approx(1.0)
+        json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_the_same_log_gives_the_same_numbers(hacked):
+    assert diagnose(hacked).to_dict() == diagnose(hacked).to_dict()
+
+
+def test_rows_after_a_step_play_no_part(hacked):
+    assert diagnose(hacked, at=40).to_dict()["probability"] == diagnose(hacked.until(40)).to_dict()["probability"]
+    with pytest.raises(FitError, match="later step"):
+        diagnose(hacked, at=0)
+
+
+def test_a_log_of_two_rows_cannot_tell(make_run):
+    result = diagnose(make_run([0.1, 0.2]))
+    assert result.answer == CANNOT_TELL
+    render_diagnosis(result, Console(file=io.StringIO()))
+    plot_diagnosis(result)
+
+
+def test_every_signal_may_be_missing_or_constant(make_run):
+    for run in (
+        make_run(np.full(ROWS, 0.0), frac_reward_zero_std=1.0, reward_std=0.0, kl=0.0, entropy=0.0, grad_norm=0.0),
+        make_run(np.full(ROWS, np.nan), {10.0: 0.1, 20.0: 0.2, 30.0: 0.2, 40.0: 0.3}),
+        make_run(np.linspace(-5, 900, ROWS), completion_length=0.0),
+        make_run(np.where(np.arange(ROWS) % 9 == 0, 0.4, np.nan)),
+        make_run([0.1, 0.4, 0.2]),
+    ):
+        result = diagnose(run)
+        assert all(np.isfinite(list(result.probability.values())))
+        assert sum(result.probability.values()) == pytest.approx(1.0)
+
+
+def test_picture_and_terminal(hacked, tmp_path):
+    result = diagnose(hacked)
+    save_plot(plot_diagnosis(result), tmp_path / "page.png")
+    assert (tmp_path / "page.png").stat().st_size > 20_000
+    out = io.StringIO()
+    render_diagnosis(result, Console(file=out, width=120))
+    first = out.getvalue().splitlines()[1]
+    assert first.startswith("Reward hacking with probability")
+    assert "90%" in out.getvalue()
+    assert "What to do" in out.getvalue()
+
+
+def test_calibration_error_of_a_good_and_a_bad_forecaster():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=20_000)
+    happened = (rng.uniform(size=20_000) < p).astype(float)
+    assert calibration_error(p, happened) < 0.02
+    assert calibration_error(np.sqrt(p), happened) > 0.1
+
+
+def test_thresholds_alarm_as_they_say(make_run, rising):
+    entropy = np.full(ROWS, 1.0)
+    entropy[50:] = 0.3
+    kl = np.full(ROWS, 0.01) + 0.001 * np.random.default_rng(0).standard_normal(ROWS)
+    kl[40] = 0.5
+    found = thresholds(make_run(rising, entropy=entropy, kl=kl, frac_reward_zero_std=0.2))
+    assert found["policy_concentration"] == 51
+    assert found["dynamical_instability"] == 41
+    assert "advantage_degeneracy" not in found
+    odds = AlarmOdds([found, {}], ["policy_concentration", "healthy"])
+    assert CLASSES[odds(found).argmax()] == "policy_concentration"
+
+
+def test_calibrated_and_better_than_thresholds_on_a_few_simulated_runs():
+    families = ("late", "concentrated", "poor", "unstable", "flat")
+    runs = labelled_runs(100, seed=77, only=families)
+    labels = [r.label for r in runs]
+    p, own, _ = judged([r.run for r in runs], frequencies(labels))
+    found = scores(p, labels)
+    odds = AlarmOdds([thresholds(r.run) for r in runs], labels)
+    rival = scores(np.array([odds(thresholds(r.run)) for r in runs]), labels)
+    # The rival is scored on the runs that its frequencies come from.
+    assert found["log score"] > rival["log score"]
+    present = np.array([[mode in r.modes for mode in MODES] for r in runs], float)
+    # 100 runs leave an error of 0.03 to 0.05 by chance alone.
+    assert calibration_error(own.ravel(), present.ravel()) < 0.1
+
+
+@pytest.mark.slow
+def test_calibrated_on_all_families():
+    runs = labelled_runs(500, seed=78, complete=True)
+    labels = [r.label for r in runs]
+    p, own, _ = judged([r.run for r in runs], frequencies(labels))
+    present = np.array([[mode in r.modes for mode in MODES] for r in runs], float)
+    assert calibration_error(own.ravel(), present.ravel()) < 0.05
+    assert scores(p, labels)["balanced accuracy"] > 0.8
+
+
+def command(*arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "bayes_grpo", "diagnose", *map(str, arguments)], capture_output=True, text=True
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising):
+    evals = dict.fromkeys(range(4, ROWS, 4), 0.2)
+    log = write_trl_log(tmp_path / "trainer_state.json", rising, evals)
+    code, out, _ = command(log, "--json", "--fail-on", "reward-hacking:0.3", "--plot", tmp_path / "p.svg")
+    content = json.loads(out)
+    assert content["own"]["reward_hacking"] >= 0.3
+    assert code == 5
+    assert content["fail_on"]["reached"] == {"reward_hacking": content["own"]["reward_hacking"]}
+    assert (tmp_path / "p.svg").exists()
+    code, out, _ = command(log, "--fail-on", "policy_concentration:0.9", "--at", "40")
+    assert code == 0
+    assert "as of step 40" in out
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--fail-on", "hacking:0.5"], "MODE:P"),
+        (["--fail-on", "any:7"], "MODE:P"),
+        (["--prior", "healthy"], "--prior"),
+        (["--prior", "ill=0.3"], "--prior"),
+        (["--at", "0.5"], "later step"),
+    ],
+)
+def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words):
+    from bayes_grpo.cli import main
+
+    log = write_trl_log(tmp_path / "trainer_state.json", rising)
+    err = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()):
+        patch.setattr(sys, "argv", ["bayes-grpo", "diagnose", str(log), *flags])
+        patch.setattr(sys, "stderr", err)
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert stop.value.code == 3
+    assert words in err.getvalue()
+    assert len(err.getvalue().strip().splitlines()) == 1
