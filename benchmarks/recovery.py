@@ -105,6 +105,11 @@ def make_runs(family: str, distance: str, n: int, seed: int) -> list[SimulatedRu
     return sorted(runs, key=lambda run: run.index)
 
 
+def has_truth(run: SimulatedRun) -> bool:
+    """Whether the search for a stable fixed point of the expected update found one."""
+    return None not in (run.truth.gain, run.truth.curvature, run.truth.fixed_point)
+
+
 def true_values(run: SimulatedRun) -> dict[str, float]:
     """Curvature, damping, fixed point and gain of a run.
 
@@ -112,7 +117,7 @@ def true_values(run: SimulatedRun) -> dict[str, float]:
         ValueError: The run has no fixed point.
     """
     numbers, truth = run.numbers, run.truth
-    if truth.gain is None or truth.curvature is None or truth.fixed_point is None:
+    if not has_truth(run) or truth.gain is None:
         raise ValueError(f"run {run.index}: expected a fixed point, found none")
     lag = mean_lag(float(numbers.refresh_interval), "hold") * float(numbers.lag_exposure)
     damping = 1.0 - float(numbers.momentum) - truth.gain * lag
@@ -148,7 +153,9 @@ def recover(run: SimulatedRun, path: Path, regime: str) -> dict[str, Any]:
 
 def recovered(family: str, distance: str, runs: int, regime: str, seed: int) -> list[dict[str, Any]]:
     """Fits all runs of a family through their logs."""
-    made = make_runs(family, distance, runs, seed)
+    made = [run for run in make_runs(family, distance, runs, seed) if has_truth(run)]
+    if len(made) < runs:
+        print(f"    {runs - len(made)} runs without a fixed point that could be measured are left out", flush=True)
     with tempfile.TemporaryDirectory() as place:
         paths = write_runs(made, Path(place) / "runs", logging_steps=LOGGING[family])
         return [recover(run, path, regime) for run, path in zip(made, paths, strict=True)]

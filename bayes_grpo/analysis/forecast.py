@@ -201,8 +201,9 @@ def _forecast(
         for i, (k, count) in enumerate(counts.items())
     ]
     if math.isfinite(low) or math.isfinite(high):
+        ends = [f"at least {low:g}"] * math.isfinite(low) + [f"at most {high:g}"] * math.isfinite(high)
         notes.append(
-            f"the reward lies in [{low:g}, {high:g}]: draws that settle outside were replaced, paths were held inside"
+            f"the reward is {' and '.join(ends)}: draws that settle outside were replaced, paths were held inside"
         )
     latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
     h = 1 + len(step)
