@@ -31,6 +31,8 @@ from bayes_grpo.regimes.rows import Rows
 SCOUTS = 512
 """Prior draws from which the chains' starting points are resampled by their likelihood."""
 MAX_TREE_DEPTH = 8
+PROGRAMS = 128
+"""Compiled programs kept in a process. Each holds about 280 memory mappings, and Linux allows a process 65,530."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def _summary_program(regime: Regime) -> Any:
     return run
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=PROGRAMS)
 def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[Any, ...]) -> Any:
     """A program compiled for arguments of given shapes; the same shapes never compile twice in a process."""
     arguments = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
