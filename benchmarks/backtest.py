@@ -90,7 +90,7 @@ def table(scores: list[dict[str, Any]], origins: list[float]) -> dict[str, dict[
                 "crps": float(np.mean([s["crps"] for s in own])),
                 "log_score": float(np.mean([s["log_score"] for s in own if s["log_score"] is not None])),
                 "coverage": float(np.mean([s["coverage"] for s in own])),
-                "weight": float(np.mean([s["weight"] for s in own])) if own[0]["kind"] == "regime" else None,
+                "weight": float(np.mean([s["weight"] or 0.0 for s in own])) if own[0]["kind"] == "regime" else None,
                 "by_origin": {
                     f"{o:g}": [float(np.mean([s[k] for s in own if s["origin"] == o])) for k in ("crps", "coverage")]
                     for o in origins

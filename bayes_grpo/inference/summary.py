@@ -147,7 +147,8 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
 
 def r_squared(y: np.ndarray, curve: np.ndarray) -> float:
     """Plain R² of one curve, 1 − SS_res / SS_tot."""
-    return float(1.0 - np.sum((y - curve) ** 2) / np.sum((y - y.mean()) ** 2))
+    with np.errstate(over="ignore", invalid="ignore"):  # the unforced curve of an unstable law can be enormous
+        return float(1.0 - np.sum((y - curve) ** 2) / np.sum((y - y.mean()) ** 2))
 
 
 def bayesian_r_squared(y: np.ndarray, curves: np.ndarray) -> np.ndarray:
@@ -162,8 +163,9 @@ def bayesian_r_squared(y: np.ndarray, curves: np.ndarray) -> np.ndarray:
     Returns:
         Shape (draws,).
     """
-    explained, left = curves.var(axis=1), (y - curves).var(axis=1)
-    return explained / (explained + left)
+    with np.errstate(over="ignore", invalid="ignore"):
+        explained, left = curves.var(axis=1), (y - curves).var(axis=1)
+        return explained / (explained + left)
 
 
 def contraction(fit: Fit, name: str) -> float:
