@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +50,8 @@ def plot_check(fit: Fit, check: Check, level: float = LEVEL) -> Figure:
     for a in axes.ravel():
         a.tick_params(labelsize=8)
         a.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(
-        drawable(f"{check.meta['run']}: {check.sentence} ({level:.0%} bands of replicates)"),
-        fontsize=10, x=0.01, ha="left",
-    )  # fmt: skip
+    title = drawable(f"{check.meta['run']}: {check.sentence} ({level:.0%} bands of replicates)", 500)
+    figure.suptitle("\n".join(textwrap.wrap(title, 150)), fontsize=10, x=0.01, ha="left")
     return figure
 
 
