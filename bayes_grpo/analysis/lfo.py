@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.errors import FitError
 from bayes_grpo.inference.convergence import Convergence
 from bayes_grpo.inference.fit import Posterior
@@ -45,7 +46,8 @@ MIN_ORIGINS = 3
 PARETO_K = 0.7
 """Where the Pareto k of the carried posterior is higher, it is refitted."""
 
-_LOG_2PI = float(np.log(2.0 * np.pi))
+DRAWS = 1000
+"""Draws of a posterior that carry it on and forecast, evenly spread; the scores differ by far more between blocks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +139,14 @@ def leave_future_out(
     from arviz_stats.loo.lfo_cv import lfo_cv
 
     origins, horizon = forecast_origins(table)
-    wrapper = _wrapper(law, table, origins, horizon, priors, seed, sampler, progress or (lambda _: None))
-    everything = wrapper.block_likelihoods(np.asarray(found.chain.z), prior_numbers(law, found.priors), table.padded())
+    wrapper = _wrapper(
+        law, table, origins, horizon, priors, seed, sampler or SamplerSettings(), progress or (lambda _: None)
+    )
+    z = thinned(np.asarray(found.chain.z))
+    everything = wrapper.block_likelihoods(z, prior_numbers(law, found.priors), table.padded())
+    posterior = {name: thinned(x) for name, x in found.draws.items()}
     data = from_dict(
-        {"posterior": found.draws, "log_likelihood": {"y": everything}},
+        {"posterior": posterior, "log_likelihood": {"y": everything}},
         dims={"y": ["block"]},
         coords={"block": np.arange(len(origins) + 1)},
     )
@@ -174,7 +180,7 @@ def _wrapper(
     horizon: int,
     priors: Mapping[str, Any] | None,
     seed: int,
-    sampler: SamplerSettings | None,
+    settings: SamplerSettings,
     tell: Callable[[str], None],
 ) -> Any:
     """ArviZ's sampling wrapper for a law; "observations" are blocks: all rows before the first origin are block 0."""
@@ -196,18 +202,19 @@ def _wrapper(
             cut = int(origins[first - 1])
             tell(f"forecast origin {first} of {len(origins)}")
             training, rows = rows_before(table, cut, self.whole)
-            arguments: dict[str, Any] = {"priors": priors, "seed": seed + cut, "sampler": sampler, "rows": rows}
-            found = sample_posterior(law, training, **arguments, retry=False)
+            arguments: dict[str, Any] = {"priors": priors, "seed": seed + cut, "rows": rows}
+            few = replace(settings, chains=2)  # all that `DRAWS` need, by the programs of the whole log
+            found = sample_posterior(law, training, **arguments, sampler=few, retry=False)
             if not _usable(found.convergence):
-                found = sample_posterior(law, training, **arguments)
-            z, prior = np.asarray(found.chain.z), prior_numbers(law, found.priors)
+                found = sample_posterior(law, training, **arguments, sampler=settings)
+            z, prior = thinned(np.asarray(found.chain.z)), prior_numbers(law, found.priors)
             doubtful = "" if _usable(found.convergence) else f"refit on {cut} rows: {found.convergence.sentence}"
             blocks = self.block_likelihoods(z, prior, rows)[..., first:]
             self.refits[first] = _Refit(z, prior, rows, blocks, doubtful)
             return first, found
 
         def get_inference_data(self, fitted_model: tuple[int, Posterior]) -> DataTree:
-            tree = from_dict({"posterior": fitted_model[1].draws})
+            tree = from_dict({"posterior": {k: thinned(x) for k, x in fitted_model[1].draws.items()}})
             tree.attrs["first"] = fitted_model[0]
             return tree
 
@@ -245,7 +252,7 @@ def _forecast_densities(wrapper: Any) -> np.ndarray:
             ahead = summarise(wrapper.law, jax.random.key(0), refit.z, refit.prior, rows)
         future = slice(cut, cut + wrapper.horizon)
         mean, var = np.asarray(ahead.loo_mean)[..., future], np.asarray(ahead.loo_var)[..., future]
-        density = -0.5 * (_LOG_2PI + np.log(var) + (wrapper.whole.y[future] - mean) ** 2 / var)
+        density = -0.5 * (LOG_2PI + np.log(var) + (wrapper.whole.y[future] - mean) ** 2 / var)
         total = np.asarray(log_weight)[..., None] + density
         out.append(logsumexp(total, axis=(0, 1)) - logsumexp(log_weight))
     return np.concatenate(out)
@@ -263,6 +270,12 @@ def rows_before(table: RowTable, cut: int, whole: Rows) -> tuple[RowTable, Rows]
         y=_hidden(whole.y, cut), length=small.length, spacing=small.spacing, start_speed=small.start_speed
     )
     return training, rows
+
+
+def thinned(draws: np.ndarray) -> np.ndarray:
+    """At most `DRAWS` evenly spread draws of all, from shape (chains, draws, ...)."""
+    chains, n = draws.shape[:2]
+    return draws[:, np.linspace(0, n - 1, min(n, max(1, DRAWS // chains))).astype(int)]
 
 
 def _hidden(y: Any, cut: int) -> np.ndarray:

@@ -11,8 +11,8 @@ from jax import Array
 
 from bayes_grpo.dynamics.kalman import filter_rows, smooth
 from bayes_grpo.inference.fit import Fit
+from bayes_grpo.inference.programs import over_draws
 from bayes_grpo.inference.rows_of_fit import rows_of_fit
-from bayes_grpo.inference.sampler import _program as program
 from bayes_grpo.regimes.base import Regime, linear, sampled
 from bayes_grpo.regimes.rows import Rows
 
@@ -41,14 +41,11 @@ def residuals_of(fit: Fit, draws: int = DRAWS) -> Residuals:
     names = [p.name for p in sampled(law)]
     total = fit.draws(names[0]).size
     picks = np.linspace(0, total - 1, min(draws, total)).astype(int)
-    size = -(-len(picks) // _CHUNK) * _CHUNK
-    values = np.stack([fit.draws(k).ravel()[picks] for k in names], axis=-1)[np.arange(size) % len(picks)]
+    values = np.stack([fit.draws(k).ravel()[picks] for k in names], axis=-1)
     levels = np.array([[fit.priors[p.name].median, fit.priors[p.name].spread] for p in linear(law)])
     with jax.enable_x64(True):
-        rows = table.padded()
-        run = program(_residual_program, (law,), values[:_CHUNK], levels, rows)
-        parts = [jax.tree.map(np.asarray, run(values[i : i + _CHUNK], levels, rows)) for i in range(0, size, _CHUNK)]
-    return Residuals(*(np.concatenate(x)[: len(picks), : len(table.y)] for x in zip(*parts, strict=True)))
+        found = over_draws(_residual_program, (law,), _CHUNK, values, levels, table.padded())
+    return Residuals(*(x[:, : len(table.y)] for x in found))
 
 
 def _residual_program(regime: Regime) -> Any:

@@ -18,7 +18,7 @@ from jax import Array, lax
 from bayes_grpo.dynamics.kalman import filter_rows
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.inference.posterior import square_root
-from bayes_grpo.inference.sampler import _program as program
+from bayes_grpo.inference.programs import over_draws
 from bayes_grpo.regimes.base import Prior, Regime, linear, sampled
 from bayes_grpo.regimes.rows import Rows, RowTable
 
@@ -123,18 +123,14 @@ def predict(
     speed = np.zeros(()) if past.start_speed is None else past.start_speed
     rows = rows._replace(length=past.length, spacing=past.spacing, start_speed=speed)
     levels = np.array([[priors[p.name].median, priors[p.name].spread] for p in linear(regime)])
-    size = -(-total // CHUNK) * CHUNK
-    padded = np.arange(size) % total
-    draws = np.stack([np.asarray(values[name], float)[padded] for name in names], axis=-1)
+    draws = np.stack([np.asarray(values[name], float) for name in names], axis=-1)
     with jax.enable_x64(True):
-        keys = jax.random.split(jax.random.key(seed), size)
-        arguments = (keys[:CHUNK], draws[:CHUNK], levels, rows, np.asarray(first))
-        run = program(_paths_program, (regime, horizon), *arguments)
-        parts = [
-            jax.tree.map(np.asarray, run(keys[i : i + CHUNK], draws[i : i + CHUNK], levels, rows, np.asarray(first)))
-            for i in range(0, size, CHUNK)
-        ]
-    latent, trend, shown, fixed = (np.concatenate(x)[:total] for x in zip(*parts, strict=True))
+        # Split for whole chunks: how many draws there are then changes no draw's randomness.
+        keys = jax.random.split(jax.random.key(seed), -(-total // CHUNK) * CHUNK)[:total]
+        each = (np.asarray(jax.random.key_data(keys)), draws)
+        latent, trend, shown, fixed = over_draws(
+            _paths_program, (regime, horizon), CHUNK, each, levels, rows, np.asarray(first)
+        )
     return Paths(latent[:, :h], trend[:, :h], shown[:, :h], fixed)
 
 
@@ -174,4 +170,8 @@ def _paths_program(regime: Regime, horizon: int) -> Any:
         _, (latent, trend, shown) = lax.scan(step, (start, start), (ahead, noise, error))
         return latent, trend, shown, start[-1]
 
-    return jax.vmap(one, in_axes=(0, 0, None, None, None))
+    def run(draws: tuple[Array, Array], prior: Array, rows: Rows, first: Array) -> Any:
+        keys = jax.random.wrap_key_data(draws[0])
+        return jax.vmap(one, in_axes=(0, 0, None, None, None))(keys, draws[1], prior, rows, first)
+
+    return run

@@ -118,7 +118,7 @@ def sample_posterior(
     with jax.enable_x64(True):
         rows, prior = table.padded() if rows is None else rows, prior_numbers(law, resolved)
         keys = jax.random.split(jax.random.key(seed), 6)
-        ahead = compile_ahead(law, keys[2], prior, rows, settings)
+        ahead = compile_ahead(law, keys[2], prior, rows)
         tell("finding starting points")
         start = scout(law, keys[0], prior, rows, settings.chains)
         tell("sampling")

@@ -10,7 +10,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -25,14 +25,15 @@ from bayes_grpo.inference.posterior import (
     potential,
     summarise_draw,
 )
+from bayes_grpo.inference.programs import over_draws, program
 from bayes_grpo.regimes.base import Regime, sampled
 from bayes_grpo.regimes.rows import Rows
 
 SCOUTS = 512
 """Prior draws from which the chains' starting points are resampled by their likelihood."""
 MAX_TREE_DEPTH = 8
-PROGRAMS = 128
-"""Compiled programs kept in a process. Each holds about 280 memory mappings, and Linux allows a process 65,530."""
+SUMMARISED = 500
+"""Draws a call of the program that summarises them."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,11 @@ class Start(NamedTuple):
 def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> Any:
     from numpyro.infer.hmc import hmc  # 1 s of import, needed only where something is compiled
 
+    # Traced once, not at each of the places where NUTS calls it.
+    traced = jax.jit(partial(potential, regime))
+
     def potential_of(prior: PriorNumbers, rows: Rows) -> Any:
-        return lambda z: potential(regime, z, prior, rows)
+        return lambda z: traced(z, prior, rows)
 
     init_kernel, sample_kernel = hmc(potential_fn_gen=potential_of, algo="NUTS")
 
@@ -120,23 +124,12 @@ def _scout_program(regime: Regime) -> Any:
 
 
 def _summary_program(regime: Regime) -> Any:
-    def run(keys: Array, z: Array, prior: PriorNumbers, rows: Rows) -> DrawSummary:
-        return jax.lax.map(lambda a: summarise_draw(regime, a[0], a[1], prior, rows), (keys, z), batch_size=50)
+    def run(draws: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> DrawSummary:
+        return jax.lax.map(
+            lambda a: summarise_draw(regime, jax.random.wrap_key_data(a[0]), a[1], prior, rows), draws, batch_size=50
+        )
 
     return run
-
-
-@lru_cache(maxsize=PROGRAMS)
-def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[Any, ...]) -> Any:
-    """A program compiled for arguments of given shapes; the same shapes never compile twice in a process."""
-    arguments = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
-    return jax.jit(make(*options)).lower(*arguments).compile()
-
-
-def _program(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
-    """The compiled program for these arguments."""
-    leaves, treedef = jax.tree.flatten(arguments)
-    return _compiled(make, options, treedef, tuple((x.shape, x.dtype) for x in leaves))
 
 
 def scout(regime: Regime, key: Array, prior: PriorNumbers, rows: Rows, chains: int) -> Start:
@@ -147,7 +140,7 @@ def scout(regime: Regime, key: Array, prior: PriorNumbers, rows: Rows, chains: i
     """
     draw_key, pick_key = jax.random.split(key)
     z = np.asarray(jax.random.normal(draw_key, (SCOUTS, len(sampled(regime)))))
-    score = np.asarray(_program(_scout_program, (regime,), z, prior, rows)(z, prior, rows))
+    score = np.asarray(program(_scout_program, (regime,), z, prior, rows)(z, prior, rows))
     score = np.where(np.isfinite(score), score, -np.inf)
     if not np.isfinite(score).any():
         return Start(0.1 * z[:chains], np.eye(z.shape[1]))
@@ -173,10 +166,7 @@ def log_likelihoods(regime: Regime, z: np.ndarray, prior: PriorNumbers, rows: Ro
         Shape (...).
     """
     flat = np.reshape(z, (-1, z.shape[-1]))
-    padded = flat[np.arange(-(-len(flat) // SCOUTS) * SCOUTS) % len(flat)]
-    run = _program(_scout_program, (regime,), padded[:SCOUTS], prior, rows)
-    parts = [np.asarray(run(padded[i : i + SCOUTS], prior, rows)) for i in range(0, len(padded), SCOUTS)]
-    return np.concatenate(parts)[: len(flat)].reshape(z.shape[:-1])
+    return over_draws(_scout_program, (regime,), SCOUTS, flat, prior, rows).reshape(z.shape[:-1])
 
 
 def _tempered(score: np.ndarray, effective: float = 20.0) -> np.ndarray:
@@ -196,17 +186,14 @@ def _tempered(score: np.ndarray, effective: float = 20.0) -> np.ndarray:
     return weight / weight.sum()
 
 
-def compile_ahead(
-    regime: Regime, key: Array, prior: PriorNumbers, rows: Rows, settings: SamplerSettings
-) -> threading.Thread | None:
+def compile_ahead(regime: Regime, key: Array, prior: PriorNumbers, rows: Rows) -> threading.Thread | None:
     """Compiles the program that summarises draws while the chains are still being compiled and run."""
     if accelerated():
         return None
-    total, p = settings.chains * settings.draws, len(sampled(regime))
 
     def work() -> None:
         with jax.enable_x64(True):
-            _program(_summary_program, (regime,), jax.random.split(key, total), np.zeros((total, p)), prior, rows)
+            program(_summary_program, (regime,), _some_draws(regime, key), prior, rows)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -218,12 +205,21 @@ def compile_programs(regime: Regime, prior: PriorNumbers, rows: Rows, settings: 
     if accelerated():
         return
     with jax.enable_x64(True):
-        p, total = len(sampled(regime)), settings.chains * settings.draws
-        keys = jax.random.split(jax.random.key(0), settings.chains)
-        _program(_scout_program, (regime,), np.zeros((SCOUTS, p)), prior, rows)
+        p, key = len(sampled(regime)), jax.random.key(0)
+        program(_scout_program, (regime,), np.zeros((SCOUTS, p)), prior, rows)
         options = (regime, settings.warmup, settings.draws, False)
-        _program(_chain_program, options, keys[0], np.zeros(p), np.eye(p), np.asarray(0.9), prior, rows)
-        _program(_summary_program, (regime,), jax.random.split(keys[0], total), np.zeros((total, p)), prior, rows)
+        program(_chain_program, options, key, np.zeros(p), np.eye(p), np.asarray(0.9), prior, rows)
+        program(_summary_program, (regime,), _some_draws(regime, key), prior, rows)
+
+
+def _some_draws(regime: Regime, key: Array) -> tuple[Any, np.ndarray]:
+    """A chunk of draws of the shape that `summarise` sends."""
+    return _key_data(key, SUMMARISED), np.zeros((SUMMARISED, len(sampled(regime))))
+
+
+def _key_data(key: Array, draws: int) -> np.ndarray:
+    """Random keys of draws as numbers, shape (draws, ...)."""
+    return np.asarray(jax.random.key_data(jax.random.split(key, draws)))
 
 
 def sample(
@@ -254,13 +250,13 @@ def sample(
     batched = accelerated()
     options = (regime, settings.warmup, settings.draws, batched)
     if batched:
-        out = _program(_chain_program, options, keys, start.z, *shared)(keys, start.z, *shared)
+        out = program(_chain_program, options, keys, start.z, *shared)(keys, start.z, *shared)
         return jax.tree.map(np.asarray, out)
-    program = _program(_chain_program, options, keys[0], start.z[0], *shared)
+    run = program(_chain_program, options, keys[0], start.z[0], *shared)
 
     def one(i: int) -> Chain:
         with jax.enable_x64(True):  # a thread does not inherit the caller's setting
-            return jax.tree.map(np.asarray, program(keys[i], start.z[i], *shared))
+            return jax.tree.map(np.asarray, run(keys[i], start.z[i], *shared))
 
     pool = ThreadPoolExecutor(max_workers=min(settings.chains, os.cpu_count() or 1))
     try:
@@ -284,6 +280,6 @@ def summarise(regime: Regime, key: Array, z: np.ndarray, prior: PriorNumbers, ro
         Arrays with leading axes (chains, draws).
     """
     chains, draws, p = z.shape
-    keys, flat = jax.random.split(key, chains * draws), z.reshape(-1, p)
-    out = _program(_summary_program, (regime,), keys, flat, prior, rows)(keys, flat, prior, rows)
-    return jax.tree.map(lambda x: np.asarray(x).reshape(chains, draws, *x.shape[1:]), out)
+    each = (_key_data(key, chains * draws), z.reshape(-1, p))
+    out = over_draws(_summary_program, (regime,), SUMMARISED, each, prior, rows)
+    return jax.tree.map(lambda x: x.reshape(chains, draws, *x.shape[1:]), out)

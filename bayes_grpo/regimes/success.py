@@ -70,15 +70,15 @@ def success_space(flow: Flow, values: Mapping[str, Array], linear: Mapping[str, 
     start, way = _start_and_way(flow, values["initial_success"])
     speed = way / values["half_gain_step"]
     times = row_times(rows, weighted=True)
-    share = window_mean(flow.failure(start + speed * times.nodes)) / flow.failure(start)
+    path = flow.position(start + speed * times.nodes)
+    share = window_mean(flow.failure(path)) / flow.failure(flow.position(start))
     # The coordinate moves at half the flow's rate; the drift follows the learning rate.
     rate = 2.0 * speed if rows.rate is None else 2.0 * speed * rows.rate
-
-    def slope_at(time: Array) -> Array:
-        return rate * flow.slope(start + speed * time)
-
-    gap_slope = None if times.gap_middle is None else slope_at(times.gap_middle)
-    return trend_space(share, fluctuation_rows(values, rows, slope_at(times.middle), gap_slope), values, linear, rows)
+    slope = rate * flow.slope(path[len(path) // 2])
+    gap_slope = None
+    if times.gap_middle is not None:
+        gap_slope = rate * flow.slope(flow.position(start + speed * times.gap_middle))
+    return trend_space(share, fluctuation_rows(values, rows, slope, gap_slope), values, linear, rows)
 
 
 def success_derived(flow: Flow, values: Mapping[str, Any]) -> dict[str, np.ndarray]:

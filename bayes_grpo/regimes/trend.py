@@ -55,11 +55,6 @@ class RowTimes(NamedTuple):
     nodes: Array
     gap_middle: Array | None
 
-    @property
-    def middle(self) -> Array:
-        """Middle of every row's window, shape (T,)."""
-        return self.nodes[len(self.nodes) // 2]
-
 
 def row_times(rows: Rows, weighted: bool) -> RowTimes:
     """Times of the rows since the start of the log.

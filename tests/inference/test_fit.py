@@ -10,7 +10,7 @@ import pytest
 
 from bayes_grpo import SamplerSettings, fit, load_fit, save_fit, summarize
 from bayes_grpo.errors import ConvergenceWarning, FitFileError, SettingError
-from bayes_grpo.inference import sampler
+from bayes_grpo.inference import programs, sampler
 from bayes_grpo.inference.convergence import check_convergence
 from bayes_grpo.inference.posterior import log_likelihood, prior_numbers, values_of
 from bayes_grpo.inference.summary import bayesian_r_squared, r_squared
@@ -99,9 +99,9 @@ def test_programs_are_compiled_once_for_a_bucket(run):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit(run, "exponential", sampler=short)
-        before = sampler._compiled.cache_info().misses
+        before = programs._compiled.cache_info().misses
         fit(other, "exponential", sampler=short, priors={"relaxation_time": (9.0, 0.3)})
-    assert sampler._compiled.cache_info().misses == before
+    assert programs._compiled.cache_info().misses == before
 
 
 def test_failure_to_converge_is_said(run):
@@ -243,11 +243,11 @@ def test_accelerator_path_gives_the_same_posterior(run, fitted, monkeypatch):
     """Batched chains on the associative scan, run on whatever device there is, against threads on the sequential."""
     from bayes_grpo.inference import posterior
 
-    sampler._compiled.cache_clear()
+    programs._compiled.cache_clear()
     monkeypatch.setattr(posterior, "accelerated", lambda: True)
     monkeypatch.setattr(sampler, "accelerated", lambda: True)
     other = fit(run, "oscillator", seed=1)
-    sampler._compiled.cache_clear()
+    programs._compiled.cache_clear()
     assert other.convergence.passed
     for name in ("response_time", "damping_ratio", "observation_sd", "fixed_point"):
         one, two = np.arcsinh(fitted.draws(name)), np.arcsinh(other.draws(name))

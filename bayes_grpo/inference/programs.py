@@ -1,0 +1,67 @@
+"""Compiled programs: made once for the shapes of their arguments, and run over many draws in chunks of one size."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import jax
+import numpy as np
+
+PROGRAMS = 128
+"""Compiled programs kept in a process. Each holds about 280 memory mappings, and Linux allows a process 65,530."""
+
+
+@lru_cache(maxsize=PROGRAMS)
+def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[Any, ...]) -> Any:
+    """A program compiled for arguments of given shapes; the same shapes never compile twice in a process."""
+    arguments = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
+    return jax.jit(make(*options)).lower(*arguments).compile()
+
+
+def program(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
+    """The compiled program for these arguments.
+
+    Args:
+        make: Function of the options that returns the function to compile.
+        options: Hashable.
+        *arguments: Arrays, or trees of arrays; their shapes and types alone matter.
+
+    Returns:
+        The compiled function of such arguments.
+    """
+    leaves, treedef = jax.tree.flatten(arguments)
+    return _compiled(make, options, treedef, tuple((x.shape, x.dtype) for x in leaves))
+
+
+def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *shared: Any) -> Any:
+    """Runs a program over any number of draws, in chunks of one size so that it compiles once.
+
+    Args:
+        make: Function of the options that returns the function of (a chunk of draws, *shared) to compile.
+        options: Hashable.
+        chunk: Draws a call.
+        draws: Arrays with a common leading axis, or a tree of them.
+        *shared: Arguments that are the same for all draws.
+
+    Returns:
+        What the program returns, NumPy arrays with the draws' leading axis.
+    """
+    draws = jax.tree.map(np.asarray, draws)
+    total = len(jax.tree.leaves(draws)[0])
+    parts = [np.arange(i, i + chunk) % total for i in range(0, total, chunk)]
+    chunks = [jax.tree.map(lambda x, pick=pick: x[pick], draws) for pick in parts]
+    run = program(make, options, chunks[0], *shared)
+
+    def one(part: Any) -> Any:
+        with jax.enable_x64(True):  # a thread does not inherit the caller's setting
+            return jax.tree.map(np.asarray, run(part, *shared))
+
+    if len(chunks) == 1:
+        found = [one(chunks[0])]
+    else:
+        with ThreadPoolExecutor(max_workers=min(len(chunks), os.cpu_count() or 1)) as pool:
+            found = list(pool.map(one, chunks))
+    return jax.tree.map(lambda *x: np.concatenate(x)[:total], *found)
