@@ -22,6 +22,9 @@ from bayes_grpo.cli_corpus import PriorTableFile, base_priors, learn_prior, spli
 from bayes_grpo.cli_diagnose import diagnose
 from bayes_grpo.cli_forecast import backtest, forecast
 from bayes_grpo.cli_options import (
+    EXIT_INPUT,
+    EXIT_INTERRUPTED,
+    EXIT_NOT_CONVERGED,
     At,
     EvalColumn,
     Format,
@@ -29,24 +32,26 @@ from bayes_grpo.cli_options import (
     Json,
     Log,
     Momentum,
+    Plot,
     PromptsPerStep,
     Refresh,
     RewardColumn,
     RunName,
     Schedule,
+    Seed,
     Sets,
     Sidecar,
+    Signal,
     StepColumn,
     TotalSteps,
+    check_pictures,
     given,
     read,
 )
 from bayes_grpo.cli_planning import simulate, stability
 from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
-from bayes_grpo.files import check_picture, check_writable
+from bayes_grpo.files import check_writable
 from bayes_grpo.terminal import console, print_json, progress
-
-EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_INTERRUPTED = 3, 4, 130
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -67,7 +72,7 @@ def fit(
             help="Law to fit: oscillator, exponential, reduction, hold, flat, bernoulli, logistic, sigmoid or entropy."
         ),
     ] = "oscillator",
-    signal: Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")] = "auto",
+    signal: Signal = "auto",
     at: At = None,
     prior: Annotated[
         list[str] | None,
@@ -80,9 +85,9 @@ def fit(
     prior_table: PriorTableFile = None,
     prior_file: Annotated[Path | None, typer.Option(help="TOML file with a table named priors.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .svg).")] = None,
+    plot: Plot = None,
     json_: Json = False,
-    seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")] = 0,
+    seed: Seed = 0,
     chains: Annotated[int, typer.Option(help="Chains.")] = 4,
     warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.")] = 400,
     draws: Annotated[int, typer.Option(help="Kept draws a chain.")] = 1000,
@@ -101,11 +106,9 @@ def fit(
     set_: Sets = None,
 ) -> None:
     """Fit a law to a run's reward: posterior of stiffness, damping and fixed point, verdict first."""
-    for target in (out, plot):
-        if target is not None:
-            check_writable(target)
-    if plot is not None:
-        check_picture(plot)
+    if out is not None:
+        check_writable(out)
+    check_pictures(plot)
     word, overrides = split_priors(prior)
     priors = _priors(overrides, prior_file)
     run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, at, **given(
@@ -151,7 +154,7 @@ def fit(
 @app.command()
 def inspect(
     log: Log,
-    plot: Annotated[Path | None, typer.Option(help="Save a picture of all signals.")] = None,
+    plot: Plot = None,
     json_: Json = False,
     format_: Format = None,
     step_column: StepColumn = None,
@@ -162,9 +165,7 @@ def inspect(
     set_: Sets = None,
 ) -> None:
     """Show what a log holds and what had to be assumed."""
-    if plot is not None:
-        check_writable(plot)
-        check_picture(plot)
+    check_pictures(plot)
     run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_)
     from bayes_grpo.report.inspect import describe_run, plot_run, render_run
 

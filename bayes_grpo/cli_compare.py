@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bayes_grpo.cli_options import (
+    EXIT_NOT_CONVERGED,
     At,
     EvalColumn,
     Format,
@@ -16,27 +16,26 @@ from bayes_grpo.cli_options import (
     Json,
     Log,
     Momentum,
+    Plot,
     PromptsPerStep,
     Refresh,
     RewardColumn,
     RunName,
     Schedule,
+    Seed,
     Sets,
     Sidecar,
+    Signal,
     StepColumn,
     TotalSteps,
+    check_pictures,
     given,
+    names_in,
     read,
 )
 from bayes_grpo.errors import SettingError
-from bayes_grpo.files import check_picture, check_writable
+from bayes_grpo.files import check_writable
 from bayes_grpo.terminal import console, print_json, progress
-
-EXIT_NOT_CONVERGED = 4
-
-Signal = Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")]
-Seed = Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")]
-Plot = Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .svg).")]
 
 
 def compare(
@@ -66,7 +65,7 @@ def compare(
     set_: Sets = None,
 ) -> None:
     """Compare laws on a run: which the data favour, and between which they cannot tell."""
-    _check_plot(plot)
+    check_pictures(plot)
     if out is not None:
         _make_directory(out)
     run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, at, **given(
@@ -75,7 +74,7 @@ def compare(
     ))  # fmt: skip
     from bayes_grpo.analysis.compare import compare as compare_laws
 
-    names = None if regimes is None else [x.strip() for x in regimes.split(",") if x.strip()]
+    names = None if regimes is None else names_in(regimes)
     with progress() as tell:
         found = compare_laws(run, names, signal=signal, seed=seed, lfo=not no_lfo, progress=tell)
         tell("writing", 1.0)
@@ -118,7 +117,7 @@ def check(
     set_: Sets = None,
 ) -> None:
     """Check a fit against its data: autocorrelated residuals, changing noise, outliers, a break."""
-    _check_plot(plot)
+    check_pictures(plot)
     fit: Any
     with progress() as tell:
         if len(log) == 1 and log[0].suffix == ".nc":
@@ -144,10 +143,7 @@ def check(
             from bayes_grpo.report.picture import save_plot
             from bayes_grpo.report.plot_check import plot_check
 
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                figure = plot_check(fit, found)
-            save_plot(figure, plot)
+            save_plot(plot_check(fit, found), plot)
     if json_:
         print_json(found.to_dict())
     else:
@@ -156,12 +152,6 @@ def check(
         render_check(found, console())
     if not found.meta["converged"]:
         raise typer.Exit(EXIT_NOT_CONVERGED)
-
-
-def _check_plot(plot: Path | None) -> None:
-    if plot is not None:
-        check_writable(plot)
-        check_picture(plot)
 
 
 def _make_directory(out: Path) -> None:

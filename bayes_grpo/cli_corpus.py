@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayes_grpo.cli_options import Json
+from bayes_grpo.cli_options import Json, Seed, names_in
 from bayes_grpo.errors import PriorError
 from bayes_grpo.files import check_writable
 from bayes_grpo.terminal import console, print_json, progress
@@ -42,20 +42,20 @@ def learn_prior(
     cases: Annotated[
         Path | None, typer.Option(help="Keep the fitted logs in this file (.npz); those in it are not fitted again.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")] = 0,
+    seed: Seed = 0,
     json_: Json = False,
 ) -> None:
     """Learn a prior from a folder of logs: how fast, how noisy and how high runs like these are."""
     check_writable(out)
     if cases is not None:
         check_writable(cases)
-    from bayes_grpo.inference.corpus import learn, save_table
+    from bayes_grpo.inference.corpus import learn
     from bayes_grpo.inference.corpus_cases import CUTS, cases_of, provenance
     from bayes_grpo.inference.corpus_folder import load_cases, read_folder, save_cases
+    from bayes_grpo.inference.corpus_table import save_table
     from bayes_grpo.regimes import REGIMES, get_regime
 
-    named = [x.strip() for x in (regimes or "").split(",") if x.strip()]
-    names = [get_regime(x).name for x in named] or [name for name, law in REGIMES.items() if law.forecasts]
+    names = [get_regime(x).name for x in names_in(regimes)] or [name for name, law in REGIMES.items() if law.forecasts]
     with progress() as tell:
         tell("reading")
         runs, refused = read_folder(folder, index)
@@ -123,7 +123,8 @@ def forecast_prior(word: str, prior_table: Path | None) -> PriorsFor:
         raise PriorError(f"--prior: expected weak or corpus, found {word!r}")
     if word == "weak" and prior_table is None:
         return forecast_priors
-    from bayes_grpo.inference.corpus import SHIPPED, corpus_priors, load_table
+    from bayes_grpo.inference.corpus import corpus_priors
+    from bayes_grpo.inference.corpus_table import SHIPPED, load_table
 
     known = load_table(prior_table or SHIPPED)
     return lambda law, table: corpus_priors(law, table, known) or forecast_priors(law, table)

@@ -10,7 +10,8 @@ import typer
 from bayes_grpo.errors import SettingError
 
 if TYPE_CHECKING:
-    from bayes_grpo.analysis.decision import Decision, Unit
+    from bayes_grpo.analysis.budget import Unit
+    from bayes_grpo.analysis.decision import Decision
     from bayes_grpo.analysis.forecast import Forecast
 
 CostPerStep = Annotated[float | None, typer.Option(help="Cost of an optimizer step, in money; asks when to stop.")]
@@ -63,7 +64,8 @@ def decision_of(
     Raises:
         SettingError: Flags that do not belong together, one that lacks another, or an impossible number.
     """
-    from bayes_grpo.analysis.decision import PROBABILITY, Decision, decide, range_warnings, steps_for_gain
+    from bayes_grpo.analysis.budget import PROBABILITY, steps_for_gain
+    from bayes_grpo.analysis.decision import Decision, decide, range_warnings
 
     check_flags(cost_per_step, value_per_reward, gpu_hours_per_step, price_per_gpu_hour, gain, probability)
     unit: Unit = "GPU hours" if gpu_hours_per_step is not None and price_per_gpu_hour is None else ""
@@ -89,7 +91,7 @@ def check_flags(
     probability: float | None,
 ) -> None:
     """Raises `SettingError` where the flags of `decision_of` are no question, before anything is fitted."""
-    from bayes_grpo.analysis.decision import check_amount, check_probability
+    from bayes_grpo.analysis.budget import check_amount, check_probability
 
     check_amount("--cost-per-step", cost_per_step)
     check_amount("--value-per-reward", value_per_reward, above=True)

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bayes_grpo.cli_options import (
+    EXIT_FAILING,
+    At,
     EvalColumn,
     Format,
     GroupSize,
     Json,
     Log,
+    Plot,
     PromptsPerStep,
     RewardColumn,
     RunName,
     Sets,
     Sidecar,
     StepColumn,
+    check_pictures,
     given,
     read,
 )
-from bayes_grpo.files import check_picture, check_writable
 from bayes_grpo.terminal import console, print_json, progress
-
-EXIT_FAILING = 5
-"""Exit code where a probability reaches a limit of --fail-on."""
 
 
 def diagnose(
     log: Log,
-    at: Annotated[float | None, typer.Option("--at", help="Use rows up to this step only.")] = None,
+    at: At = None,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,7 +43,7 @@ def diagnose(
         list[str] | None,
         typer.Option("--prior", metavar="NAME=P,…", help="Prior probabilities, e.g. healthy=0.6,reward_hacking=0.1."),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Save a page of panels (.png, .pdf, .svg).")] = None,
+    plot: Plot = None,
     json_: Json = False,
     format_: Format = None,
     step_column: StepColumn = None,
@@ -57,9 +56,7 @@ def diagnose(
     set_: Sets = None,
 ) -> None:
     """Name what is wrong with a run: probabilities of four failures, the evidence, the onset, what to do."""
-    if plot is not None:
-        check_writable(plot)
-        check_picture(plot)
+    check_pictures(plot)
     limits = _limits(fail_on)
     stated = _prior(prior)
     run = read(log, format_, step_column, reward_column, eval_column, run_name, sidecar, set_, **given(

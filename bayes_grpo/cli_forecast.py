@@ -25,20 +25,23 @@ from bayes_grpo.cli_options import (
     Format,
     Json,
     Log,
+    Plot,
     RewardColumn,
     RunName,
+    Seed,
     Sets,
     Sidecar,
+    Signal,
     StepColumn,
+    check_pictures,
+    names_in,
     read,
 )
-from bayes_grpo.files import check_picture, check_writable
 from bayes_grpo.terminal import console, print_json, progress
 
 if TYPE_CHECKING:
     from bayes_grpo.analysis.backtest import Backtest
 
-Signal = Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")]
 Regimes = Annotated[str, typer.Option(help="Laws to average over, separated by commas.", metavar="NAME,NAME,...")]
 _LAWS = "flat,exponential,oscillator,bernoulli,logistic,sigmoid"
 _RIVALS = "last,mean10,exponential_ls,sigmoid_ls,gp"
@@ -65,7 +68,7 @@ def forecast(
     plot: Annotated[Path | None, typer.Option(help="Save the fan chart (.png, .pdf, .svg).")] = None,
     plot_decision: Annotated[Path | None, typer.Option(help="Save a picture of net value by stopping step.")] = None,
     json_: Json = False,
-    seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")] = 0,
+    seed: Seed = 0,
     cost_per_step: CostPerStep = None,
     value_per_reward: ValuePerReward = None,
     gpu_hours_per_step: GpuHoursPerStep = None,
@@ -81,10 +84,7 @@ def forecast(
     set_: Sets = None,
 ) -> None:
     """Forecast a run's reward under the learning rate that is left, averaged over laws; and when to stop."""
-    for picture in (plot, plot_decision):
-        if picture is not None:
-            check_writable(picture)
-            check_picture(picture)
+    check_pictures(plot, plot_decision)
     question = (cost_per_step, value_per_reward, gpu_hours_per_step, price_per_gpu_hour, gain, probability)
     check_flags(*question)
     check_plot(plot_decision, cost_per_step, gpu_hours_per_step, value_per_reward)
@@ -94,14 +94,14 @@ def forecast(
     from bayes_grpo.analysis.forecast_summary import summarize_forecast
 
     with progress() as tell:
-        source, shares = _source(run, weights, _named(regimes), signal, priors, seed, tell)
+        source, shares = _source(run, weights, names_in(regimes), signal, priors, seed, tell)
         result = forecast_run(
             source,
             until,
             schedule=schedule,
             total_steps=total_steps,
             signal=signal,
-            regimes=_named(regimes),
+            regimes=names_in(regimes),
             draws=draws,
             seed=seed,
             weights=shares,
@@ -141,9 +141,9 @@ def backtest(
     rivals: Annotated[
         str, typer.Option(help="Rivals: last, mean10, exponential_ls, sigmoid_ls, gp; ets needs statsmodels.")
     ] = _RIVALS,
-    plot: Annotated[Path | None, typer.Option(help="Save a picture of scores, coverage and PIT.")] = None,
+    plot: Plot = None,
     json_: Json = False,
-    seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")] = 0,
+    seed: Seed = 0,
     format_: Format = None,
     step_column: StepColumn = None,
     reward_column: RewardColumn = None,
@@ -154,9 +154,7 @@ def backtest(
     """Score the forecast at earlier steps of logs against the rows that came, and against simple rivals."""
     from bayes_grpo.errors import BayesGrpoError, SettingError
 
-    if plot is not None:
-        check_writable(plot)
-        check_picture(plot)
+    check_pictures(plot)
     try:
         shares = [float(x) for x in origins.split(",")]
     except ValueError as error:
@@ -174,8 +172,8 @@ def backtest(
                         run,
                         origins=shares,
                         signal=signal,
-                        regimes=_named(regimes),
-                        rivals=_named(rivals),
+                        regimes=names_in(regimes),
+                        rivals=names_in(rivals),
                         seed=seed,
                         progress=tell,
                     )
@@ -196,10 +194,6 @@ def backtest(
     from bayes_grpo.report.render_forecast import render_backtest
 
     render_backtest(result, console())
-
-
-def _named(text: str) -> list[str]:
-    return [x.strip() for x in text.split(",") if x.strip()]
 
 
 def _source(

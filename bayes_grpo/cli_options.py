@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayes_grpo.files import check_picture, check_writable
+
 if TYPE_CHECKING:
     from bayes_grpo.logs import Run
+
+EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED = 3, 4, 5, 130
+"""Exit codes; `bayes_grpo.cli` says when each is used."""
 
 Log = Annotated[list[Path], typer.Argument(help="Log file, output directory, or several W&B chart exports.")]
 Json = Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")]
@@ -34,6 +39,9 @@ PromptsPerStep = Annotated[int | None, typer.Option(help="Prompts an optimizer s
 Momentum = Annotated[float | None, typer.Option(help="Heavy-ball momentum or Adam's first beta.")]
 Refresh = Annotated[float | None, typer.Option(help="Optimizer steps between refreshes of the sampling policy.")]
 Schedule = Annotated[str | None, typer.Option(help="Learning rate: logged, constant, linear or cosine.")]
+Signal = Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")]
+Seed = Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")]
+Plot = Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .svg).")]
 At = Annotated[float | None, typer.Option("--at", help="Use rows up to this step only.")]
 TotalSteps = Annotated[float | None, typer.Option(help="Planned length of the run in optimizer steps.")]
 
@@ -69,6 +77,19 @@ def read(
 def given(**values: Any) -> dict[str, Any]:
     """Flags that were given."""
     return {k: v for k, v in values.items() if v is not None}
+
+
+def names_in(text: str | None) -> list[str]:
+    """Names in a list separated by commas."""
+    return [x.strip() for x in (text or "").split(",") if x.strip()]
+
+
+def check_pictures(*paths: Path | None) -> None:
+    """Raises `OutputError` where a picture that is asked for cannot be written, before minutes of work."""
+    for path in paths:
+        if path is not None:
+            check_writable(path)
+            check_picture(path)
 
 
 def _settings(sets: list[str] | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bayes_grpo.cli_options import Json
 from bayes_grpo.errors import SettingError
 from bayes_grpo.terminal import console, print_json, progress
 
@@ -87,7 +88,7 @@ def stability(
         list[float] | None, typer.Option(help="Success rate of the prompts; several for several difficulties.")
     ] = None,
     prompts_per_step: Annotated[int, typer.Option(help="Prompts an optimizer step, for --group-size.")] = 32,
-    json_: Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")] = False,
+    json_: Json = False,
 ) -> None:
     """Say before a run whether its settings are stable, by the published rule and exactly."""
     from bayes_grpo.analysis.stability import plan_group_sizes

@@ -34,3 +34,10 @@ def interval(draws: Any, level: float = LEVEL) -> Interval:
         return Interval(float("nan"), float("nan"), float("nan"), level)
     low, median, high = np.quantile(flat, [(1 - level) / 2, 0.5, (1 + level) / 2])
     return Interval(float(median), float(low), float(high), level)
+
+
+def probability_text(probability: float) -> str:
+    """A probability from a few thousand draws: never 0 or 1."""
+    if probability > 0.99:
+        return "> 0.99"
+    return "< 0.01" if probability < 0.01 else f"{probability:.2f}"

@@ -32,6 +32,7 @@ from bayes_grpo.inference.fit import draw_prior
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import Prior, get_regime, linear, rows_of, sampled
 from bayes_grpo.regimes.base import Regime
+from benchmarks.common import draw_rows
 
 ROWS = 60
 THINNED = 100
@@ -103,17 +104,7 @@ def simulate(regime: Regime, run: Run, rng: np.random.Generator) -> tuple[dict[s
         rows = table.padded(len(table.y))
         space = dense(regime.state_space({p.name: draws[p.name] for p in sampled(regime)}, levels, rows), len(table.y))
         space = jax.tree.map(np.asarray, space)
-    state, y = space.initial_mean, np.zeros(len(table.y))
-    n = len(state)
-    for i in range(len(y)):
-        joint = np.zeros((n + 1, n + 1))
-        joint[:n, :n], joint[n, n] = space.noise_cov[i], space.observation_var[i]
-        joint[:n, n] = joint[n, :n] = space.cross_cov[i]
-        values, vectors = np.linalg.eigh(joint)
-        noise = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(n + 1))
-        y[i] = space.observation[i] @ state + noise[n] + np.sqrt(space.measurement_var[i]) * rng.standard_normal()
-        state = space.transition[i] @ state + noise[:n]
-    return draws, y
+    return draws, draw_rows(space, rng)[1]
 
 
 def calibrate(regime_name: str, runs: int, seed: int, tell: Any = print) -> dict[str, Any]:

@@ -231,3 +231,27 @@ def print_table(lines: Sequence[Line]) -> None:
     for row in (head, *body):
         cells = [c.rjust(w) if i in (2, 3, 5) else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths))]  # noqa: B905
         print("  ".join([*cells, row[-1]]).rstrip())
+
+
+def draw_rows(space: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Latent reward and logged row of every row of a state space, step by step with joint noise of state and row.
+
+    Args:
+        space: Dense state space, NumPy arrays.
+        rng: Randomness.
+
+    Returns:
+        Both of shape (rows,).
+    """
+    state, n, rows = space.initial_mean, len(space.initial_mean), len(space.measurement_var)
+    latent, y = np.zeros(rows), np.zeros(rows)
+    for i in range(rows):
+        joint = np.zeros((n + 1, n + 1))
+        joint[:n, :n], joint[n, n] = space.noise_cov[i], space.observation_var[i]
+        joint[:n, n] = joint[n, :n] = space.cross_cov[i]
+        values, vectors = np.linalg.eigh(joint)
+        noise = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(n + 1))
+        latent[i] = space.observation[i] @ state + space.offset[i] + noise[n]
+        y[i] = latent[i] + np.sqrt(space.measurement_var[i]) * rng.standard_normal()
+        state = space.transition[i] @ state + noise[:n]
+    return latent, y

@@ -35,7 +35,7 @@ from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime, linear, rows_of, sampled
-from benchmarks.common import run_process, say, simulated, write_log
+from benchmarks.common import draw_rows, run_process, say, simulated, write_log
 
 ROWS = 200
 CLEAR, SURE = 4.0, 0.95
@@ -81,17 +81,7 @@ def simulated_run(name: str, index: int, rows: int = ROWS) -> Run:
         given = {p.name: (levels[p.name], 0.0) for p in linear(law)}
         space = law.state_space({p.name: drawn[p.name] for p in sampled(law)}, given, table.padded(rows))
         space = jax.tree.map(np.asarray, dense(space, rows))
-    state, y, n = space.initial_mean, np.zeros(rows), len(space.initial_mean)
-    for i in range(rows):
-        joint = np.zeros((n + 1, n + 1))
-        joint[:n, :n], joint[n, n] = space.noise_cov[i], space.observation_var[i]
-        joint[:n, n] = joint[n, :n] = space.cross_cov[i]
-        values, vectors = np.linalg.eigh(joint)
-        noise = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(n + 1))
-        y[i] = space.observation[i] @ state + space.offset[i] + noise[n]
-        y[i] += np.sqrt(space.measurement_var[i]) * rng.standard_normal()
-        state = space.transition[i] @ state + noise[:n]
-    return run(y)
+    return run(draw_rows(space, rng)[1])
 
 
 def compared(run: Run, laws: Sequence[str] | None, lfo: bool) -> dict[str, Any]:

@@ -22,9 +22,10 @@ import numpy as np
 
 from bayes_grpo.analysis.forecast_priors import forecast_priors
 from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
-from bayes_grpo.inference.corpus import LogCase, PriorTable, corpus_priors, learn
+from bayes_grpo.inference.corpus import LogCase, corpus_priors, learn
 from bayes_grpo.inference.corpus_cases import SAMPLER, cases_of, padded
 from bayes_grpo.inference.corpus_folder import load_cases, read_folder, save_cases
+from bayes_grpo.inference.corpus_table import PriorTable
 from bayes_grpo.inference.predict import FutureRows, predict
 from bayes_grpo.inference.run import sample_posterior
 from bayes_grpo.logs.run import Run

@@ -77,6 +77,7 @@ def simulate(regime: Any, run: Any, rng: np.random.Generator) -> tuple[np.ndarra
     from bayes_grpo.dynamics.state_space import dense
     from bayes_grpo.inference.fit import draw_prior
     from bayes_grpo.regimes import linear, rows_of, sampled
+    from benchmarks.common import draw_rows
 
     table = rows_of(replace(run, reward=np.linspace(0.0, 1.0, len(run.step))))  # any values: the priors are fixed
     with jax.enable_x64(True):
@@ -85,18 +86,7 @@ def simulate(regime: Any, run: Any, rng: np.random.Generator) -> tuple[np.ndarra
         rows = table.padded(len(table.y))
         space = dense(regime.state_space({p.name: draws[p.name] for p in sampled(regime)}, levels, rows), len(table.y))
         space = jax.tree.map(np.asarray, space)
-    state, n = space.initial_mean, len(space.initial_mean)
-    latent, y = np.zeros(len(table.y)), np.zeros(len(table.y))
-    for i in range(len(y)):
-        joint = np.zeros((n + 1, n + 1))
-        joint[:n, :n], joint[n, n] = space.noise_cov[i], space.observation_var[i]
-        joint[:n, n] = joint[n, :n] = space.cross_cov[i]
-        values, vectors = np.linalg.eigh(joint)
-        noise = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(n + 1))
-        latent[i] = space.observation[i] @ state + space.offset[i] + noise[n]
-        y[i] = latent[i] + np.sqrt(space.measurement_var[i]) * rng.standard_normal()
-        state = space.transition[i] @ state + noise[:n]
-    return latent, y
+    return draw_rows(space, rng)
 
 
 def one(i: int, seed: int) -> list[dict[str, Any]]:

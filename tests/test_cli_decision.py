@@ -1,22 +1,8 @@
 """`forecast` with the flags that ask when to stop, and with a prior from experience."""
 
 import json
-import sys
 
 import pytest
-
-from bayes_grpo import cli
-
-
-def call(monkeypatch, capsys, *words):
-    """Exit code, standard output and standard error of a command."""
-    monkeypatch.setattr(sys, "argv", ["bayes-grpo", *map(str, words)])
-    try:
-        code = cli.main()
-    except SystemExit as end:
-        code = end.code
-    out, err = capsys.readouterr()
-    return code or 0, out, err
 
 
 @pytest.mark.parametrize(
@@ -32,19 +18,19 @@ def call(monkeypatch, capsys, *words):
         (("--prior", "corpus", "--prior-table", "missing.json"), "cannot read this prior table"),
     ],
 )
-def test_bad_questions_are_one_sentence(monkeypatch, capsys, tmp_path, write_trl_log, curve, flags, said):
+def test_bad_questions_are_one_sentence(call, monkeypatch, tmp_path, write_trl_log, curve, flags, said):
     monkeypatch.chdir(tmp_path)
     log = write_trl_log(tmp_path / "trainer_state.json", curve)
-    code, out, err = call(monkeypatch, capsys, "forecast", log, "--until", 80, *flags)
+    code, out, err = call("forecast", log, "--until", 80, *flags)
     assert (code, out) == (3, "")
     assert said in err
     assert err.count("\n") == 1
 
 
-def test_a_forecast_answers_when_to_stop(monkeypatch, capsys, tmp_path, write_trl_log, curve):
+def test_a_forecast_answers_when_to_stop(call, tmp_path, write_trl_log, curve):
     log, picture = write_trl_log(tmp_path / "trainer_state.json", curve[:20]), tmp_path / "net.png"
     code, out, err = call(
-        monkeypatch, capsys, "forecast", log, "--until", 80, "--regimes", "exponential", "--prior", "corpus",
+        "forecast", log, "--until", 80, "--regimes", "exponential", "--prior", "corpus",
         "--gpu-hours-per-step", 0.5, "--value-per-reward", 400, "--gain", 0.02, "--plot-decision", picture, "--json",
     )  # fmt: skip
     assert code == 0, err

@@ -1,41 +1,27 @@
 """The commands for before a run: simulate and stability."""
 
 import json
-import sys
 
 import pytest
 
-from bayes_grpo import cli
 
-
-def call(monkeypatch, capsys, *words):
-    """Exit code, standard output and standard error of a command."""
-    monkeypatch.setattr(sys, "argv", ["bayes-grpo", *map(str, words)])
-    try:
-        code = cli.main()
-    except SystemExit as end:
-        code = end.code
-    out, err = capsys.readouterr()
-    return code or 0, out, err
-
-
-def test_simulated_runs_are_read_like_any_log(monkeypatch, capsys, tmp_path):
+def test_simulated_runs_are_read_like_any_log(call, tmp_path):
     place = tmp_path / "runs"
-    code, out, _ = call(monkeypatch, capsys, "simulate", "oscillatory", "--out", place, "--n", 2, "--seed", 3, "--json")
+    code, out, _ = call("simulate", "oscillatory", "--out", place, "--n", 2, "--seed", 3, "--json")
     assert code == 0
     truths = json.loads(out)
     assert len(truths) == 2
     assert truths[0]["growth_per_step"] < 1
-    code, out, _ = call(monkeypatch, capsys, "inspect", place / "run-000", "--json")
+    code, out, _ = call("inspect", place / "run-000", "--json")
     assert code == 0
     settings = json.loads(out)["settings"]
     assert settings["refresh_interval"]["value"] == truths[0]["settings"]["refresh_interval"]
     assert settings["refresh_interval"]["provenance"] == "config"
 
 
-def test_existing_directory_is_left_alone(monkeypatch, capsys, tmp_path):
+def test_existing_directory_is_left_alone(call, tmp_path):
     (tmp_path / "mine.txt").write_text("kept")
-    code, _, err = call(monkeypatch, capsys, "simulate", "plateau", "--out", tmp_path)
+    code, _, err = call("simulate", "plateau", "--out", tmp_path)
     assert code == 3
     assert "expected a new directory" in err
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
@@ -55,18 +41,18 @@ def test_existing_directory_is_left_alone(monkeypatch, capsys, tmp_path):
         (["--learning-time", 50, "--group-size", "--success-rate", 2], "success rate"),
     ],
 )
-def test_impossible_settings(monkeypatch, capsys, words, message):
-    code, out, err = call(monkeypatch, capsys, "stability", "--learning-rate", "1e-6", *words)
+def test_impossible_settings(call, words, message):
+    code, out, err = call("stability", "--learning-rate", "1e-6", *words)
     assert code == 3
     assert out == ""
     assert message in err
     assert "Traceback" not in err
 
 
-def test_stability_names_its_models_and_margins(monkeypatch, capsys):
+def test_stability_names_its_models_and_margins(call):
     """(1 − μ)/K_ref over g = (1 − μ)/τ is τ/K_ref, whatever the momentum."""
     words = ["stability", "--learning-rate", "1e-6", "--learning-time", 200, "--refresh", 8, "--group-size", "--json"]
-    code, out, _ = call(monkeypatch, capsys, *words)
+    code, out, _ = call(*words)
     assert code == 0
     report = json.loads(out)
     assert report["rule"]["margin"]["median"] == pytest.approx(200 / 8)
@@ -75,8 +61,8 @@ def test_stability_names_its_models_and_margins(monkeypatch, capsys):
     assert [p["group_size"] for p in report["group_sizes"]] == [2, 4, 8, 16, 32, 64]
 
 
-def test_circular_verdicts_are_named(monkeypatch, capsys):
+def test_circular_verdicts_are_named(call):
     words = ["stability", "--learning-rate", "1e-6", "--learning-time", 200, "--refresh", 8, "--source", "same_run"]
-    code, out, _ = call(monkeypatch, capsys, *words)
+    code, out, _ = call(*words)
     assert code == 0
     assert "circular" in out

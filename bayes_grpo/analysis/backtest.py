@@ -13,17 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.analysis.forecast import MIN_FORECAST_ROWS, allot, known_range, law_paths
+from bayes_grpo.analysis.forecast import MIN_FORECAST_ROWS
 from bayes_grpo.analysis.forecast_fits import FORECAST_REGIMES, LawDraws, PriorsFor, Progress, fit_laws
+from bayes_grpo.analysis.forecast_paths import allot, known_range, law_paths
 from bayes_grpo.analysis.forecast_priors import forecast_priors
 from bayes_grpo.analysis.rivals import RIVALS
-from bayes_grpo.analysis.schedule import remaining_rate
+from bayes_grpo.analysis.schedule import schedule_of
 from bayes_grpo.analysis.scores import covered, crps, log_score, pit
 from bayes_grpo.errors import FitError, SettingError
 from bayes_grpo.inference.predict import FutureRows, doubled, general
 from bayes_grpo.inference.sampler import SamplerSettings
 from bayes_grpo.intervals import LEVEL
-from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.regimes import rows_of
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.rows import Rows, RowTable
@@ -290,9 +291,7 @@ def _predicted(
         progress=tell,
     )
     low, high = known_range(settings)
-    said, planned = settings["schedule"], settings["total_steps"].value
-    total = float(planned) if planned is not None and float(planned) >= past.step[-1] else None
-    ahead = remaining_rate(past.step, past.rate, said.value, total, stated=said.provenance is not Provenance.ASSUMED)
+    ahead = schedule_of(past, settings)
     step = whole.step[n:]
     before = np.concatenate([past.step[-1:], step[:-1]])
     future = FutureRows(step, whole.window[n:], ahead.mean(step, step - before), whole.weight[n:])

@@ -13,72 +13,17 @@ Theory; https://en.wikipedia.org/wiki/Expected_value_of_perfect_information).
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.errors import SettingError
-from bayes_grpo.intervals import LEVEL, Interval, interval
+from bayes_grpo.analysis.budget import PROBABILITY, Budget, Unit, amount, check_amount, rise_of, steps_for_gain
+from bayes_grpo.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.strict_json import json_safe
 
 if TYPE_CHECKING:
     from bayes_grpo.analysis.forecast import Forecast
-
-Unit = Literal["", "GPU hours"]
-"""Unit of costs and values: that of the user's own prices, or GPU hours where no price is given."""
-
-
-PROBABILITY = 0.8
-"""Probability of the budget question where none is given."""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How many more steps a gain takes.
-
-    Attributes:
-        gain: Wanted gain of the underlying reward over its value now.
-        probability: Wanted probability that it is there.
-        until: Last step of the forecast.
-        step: First forecast step at which it is; None where there is none.
-        steps: Optimizer steps from now until then; None likewise.
-        cost: What they cost; None without a cost or without such a step.
-        unit: Unit of the cost.
-        highest: Highest probability of the gain at any forecast step.
-        highest_step: The step of that.
-        ever: Probability that the reward ends up at least that far above where it is, under the remaining schedule.
-    """
-
-    gain: float
-    probability: float
-    until: float
-    step: float | None
-    steps: float | None
-    cost: float | None
-    unit: Unit
-    highest: float
-    highest_step: float
-    ever: float
-
-    @property
-    def sentence(self) -> str:
-        """The answer in words."""
-        question = f"A gain of {self.gain:g} with probability {self.probability:g}"
-        if self.steps is not None:
-            price = "" if self.cost is None else f", at a cost of {amount(self.cost, self.unit)}"
-            return f"{question} takes {self.steps:g} more steps, to step {self.step:g}{price}."
-        text = (
-            f"{question} is not reached by step {self.until:g}: its probability is highest at step "
-            f"{self.highest_step:g}, {_probability(self.highest)}"
-        )
-        if math.isfinite(self.ever):
-            text += f"; the reward ends up that far above where it is now with probability {_probability(self.ever)}"
-        return text + "."
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary."""
-        return json_safe(asdict(self) | {"sentence": self.sentence})
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +95,7 @@ class Stopping:
         def net(step: float, i: Interval) -> str:
             return f"{amount(self.expected(step), self.unit)} [{amount(i.low)}, {amount(i.high)}] ({self.level:.0%})"
 
-        pays = _probability(self.probability_pays)
+        pays = probability_text(self.probability_pays)
         if self.recommended == self.now:
             text = (
                 f"Stop now, at step {self.now:g}: no later step is expected to pay. The best of them, step "
@@ -289,87 +234,3 @@ def range_warnings(forecast: Forecast) -> tuple[str, ...]:
         "nobody stated the largest possible reward, so gains that the task cannot give count in these expectations; "
         "state it: --set reward_high=1",
     )
-
-
-def steps_for_gain(
-    forecast: Forecast,
-    gain: float,
-    probability: float = PROBABILITY,
-    *,
-    cost_per_step: float | None = None,
-    unit: Unit = "",
-) -> Budget:
-    """How many more steps until the underlying reward has gained ``gain`` with probability ``probability``.
-
-    Args:
-        forecast: The forecast.
-        gain: Gain over the underlying reward now, above 0.
-        probability: Between 0 and 1.
-        cost_per_step: For the cost of these steps.
-        unit: Unit of the cost.
-
-    Returns:
-        The first forecast step at which the gain is there with that probability, or that there is none.
-
-    Raises:
-        SettingError: A number is impossible, or the forecast has no future step.
-    """
-    check_amount("gain", gain, above=True)
-    check_probability("probability", probability)
-    step, rise = rise_of(forecast)
-    there = np.mean(rise >= gain, axis=0)
-    enough, highest = np.flatnonzero(there >= probability), int(np.argmax(there))
-    first = float(step[enough[0]]) if enough.size else None
-    steps = None if first is None else first - float(step[0])
-    settled = np.asarray(forecast.final) - np.asarray(forecast.latent_now)
-    settled = settled[np.isfinite(settled)]
-    return Budget(
-        gain=float(gain),
-        probability=float(probability),
-        until=float(step[-1]),
-        step=first,
-        steps=steps,
-        cost=None if steps is None or cost_per_step is None else steps * cost_per_step,
-        unit=unit,
-        highest=float(there[highest]),
-        highest_step=float(step[highest]),
-        ever=float(np.mean(settled >= gain)) if settled.size else float("nan"),
-    )
-
-
-def check_amount(name: str, value: float | None, above: bool = False) -> None:
-    """Raises `SettingError` unless a number that was given is finite and at least 0, or above 0."""
-    if value is not None and not (math.isfinite(value) and (value > 0 or (value == 0 and not above))):
-        wanted = "a finite number above 0" if above else "a finite number of at least 0"
-        raise SettingError(f"{name}: expected {wanted}, found {value!r}")
-
-
-def check_probability(name: str, value: float | None) -> None:
-    """Raises `SettingError` unless a number that was given lies strictly between 0 and 1."""
-    if value is not None and not 0.0 < value < 1.0:
-        raise SettingError(f"{name}: expected a number strictly between 0 and 1, found {value!r}")
-
-
-def amount(value: float, unit: Unit = "") -> str:
-    """A cost or value in words, with no more digits than it has meaning."""
-    size = abs(value)
-    text = f"{value:,.0f}" if size >= 1000 else f"{value:.3g}" if size >= 0.1 else f"{value:.2g}"
-    return f"{text} {unit}".rstrip()
-
-
-def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
-    """Stopping steps from now on, shape (h,), and the gain of every draw at them, shape (draws, h)."""
-    step = np.asarray(forecast.step, float)
-    if not step.size:
-        raise SettingError("decision: the forecast has no future step to stop at; ask for a later last step")
-    rise = np.asarray(forecast.latent, float) - np.asarray(forecast.latent_now, float)[:, None]
-    rise = rise[np.isfinite(rise).all(axis=1)]
-    if not len(rise):
-        raise SettingError("decision: no draw of the forecast is finite; forecast with another law")
-    return np.concatenate([[forecast.now], step]), np.concatenate([np.zeros((len(rise), 1)), rise], axis=1)
-
-
-def _probability(value: float) -> str:
-    from bayes_grpo.inference.summary import probability_text  # imports JAX
-
-    return probability_text(value)

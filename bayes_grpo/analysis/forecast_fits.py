@@ -11,7 +11,6 @@ import numpy as np
 from bayes_grpo.analysis.forecast_priors import forecast_priors
 from bayes_grpo.analysis.weights import forecast_weights, has_trend, log_marginal_likelihood, prior_weights
 from bayes_grpo.errors import FitError, SettingError
-from bayes_grpo.inference.convergence import Convergence
 from bayes_grpo.inference.fit import Fit, Posterior
 from bayes_grpo.inference.posterior import prior_numbers
 from bayes_grpo.inference.run import sample_posterior
@@ -67,12 +66,6 @@ class FittedLaws:
     weights: dict[str, float]
     log_evidence: dict[str, float]
     notes: tuple[str, ...]
-
-
-def usable(convergence: Convergence) -> bool:
-    """Whether draws serve for predictive paths: looser than what is asked of parameters that are reported."""
-    worst = convergence.worst
-    return worst.rhat <= 1.05 and min(worst.ess_bulk, worst.ess_tail) >= 100 and convergence.divergences <= 20
 
 
 def draws_of_fit(fit: Fit) -> LawDraws:
@@ -148,12 +141,12 @@ def fit_laws(
                 "rows": padded,
             }
             posterior = sample_posterior(law, table, **arguments, retry=False)
-            if strict and not usable(posterior.convergence):
+            if strict and not posterior.convergence.usable:
                 posterior = sample_posterior(law, table, **arguments)
         except FitError as error:
             notes.append(f"{law.name} was left out: {error}")
             continue
-        if strict and not usable(posterior.convergence):
+        if strict and not posterior.convergence.usable:
             notes.append(f"{law.name} was left out: {posterior.convergence.sentence}")
             continue
         found[law.name] = draws_of_posterior(law, posterior)

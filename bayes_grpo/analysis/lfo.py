@@ -24,7 +24,6 @@ import numpy as np
 
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.errors import FitError
-from bayes_grpo.inference.convergence import Convergence
 from bayes_grpo.inference.fit import Posterior
 from bayes_grpo.inference.posterior import PriorNumbers, prior_numbers
 from bayes_grpo.inference.run import sample_posterior
@@ -205,10 +204,10 @@ def _wrapper(
             arguments: dict[str, Any] = {"priors": priors, "seed": seed + cut, "rows": rows}
             few = replace(settings, chains=2)  # all that `DRAWS` need, by the programs of the whole log
             found = sample_posterior(law, training, **arguments, sampler=few, retry=False)
-            if not _usable(found.convergence):
+            if not found.convergence.usable:
                 found = sample_posterior(law, training, **arguments, sampler=settings)
             z, prior = thinned(np.asarray(found.chain.z)), prior_numbers(law, found.priors)
-            doubtful = "" if _usable(found.convergence) else f"refit on {cut} rows: {found.convergence.sentence}"
+            doubtful = "" if found.convergence.usable else f"refit on {cut} rows: {found.convergence.sentence}"
             blocks = self.block_likelihoods(z, prior, rows)[..., first:]
             self.refits[first] = _Refit(z, prior, rows, blocks, doubtful)
             return first, found
@@ -283,10 +282,3 @@ def _hidden(y: Any, cut: int) -> np.ndarray:
     out = np.array(y)
     out[cut:] = np.nan
     return out
-
-
-def _usable(convergence: Convergence) -> bool:
-    """Whether a refit's draws serve as weights: looser than what is asked of draws that are reported."""
-    worst = convergence.worst
-    total = convergence.divergences
-    return worst.rhat <= 1.05 and min(worst.ess_bulk, worst.ess_tail) >= 100 and total <= 20

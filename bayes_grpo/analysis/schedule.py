@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from bayes_grpo.errors import SettingError
+from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.regimes.rows import RowTable
 
 SHAPES = ("constant", "linear", "cosine")
 FALLING = 0.02
@@ -97,6 +100,40 @@ def remaining_rate(
     if logged == "constant" and stated:
         return RemainingRate("constant", now, rate_now, 0.0, math.inf, "")
     return RemainingRate("constant", now, rate_now, 0.0, math.inf, "learning rate: constant from now on")
+
+
+def schedule_of(
+    table: RowTable,
+    settings: Mapping[str, Setting],
+    schedule: str | None = None,
+    total_steps: float | None = None,
+) -> RemainingRate:
+    """The schedule from the last row on by a run's settings; see `remaining_rate`.
+
+    Args:
+        table: Rows of the run.
+        settings: Its settings.
+        schedule: The user's word on the remaining steps.
+        total_steps: Planned length of the run by the user's word.
+
+    Returns:
+        The rate from the last row on.
+
+    Raises:
+        SettingError: As `remaining_rate`.
+    """
+    said, planned = settings["schedule"], settings["total_steps"]
+    total, plan = total_steps, planned.value
+    if total is None and plan is not None and float(plan) >= table.step[-1]:
+        total = float(plan)  # a plan that the log has passed was not the plan
+    return remaining_rate(
+        table.step,
+        table.rate,
+        logged=said.value,
+        total_steps=total,
+        schedule=schedule,
+        stated=said.provenance is not Provenance.ASSUMED,
+    )
 
 
 def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None) -> RemainingRate:

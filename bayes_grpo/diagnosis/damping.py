@@ -19,7 +19,7 @@ from bayes_grpo.diagnosis.trend import Trend, block_means
 from bayes_grpo.dynamics.kalman import log_likelihood
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.rows import Rows
-from bayes_grpo.regimes.second_order import diffusion_of, second_order_space
+from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, unstable_damping
 
 MAX_ROWS = 128
 """Longer curves are averaged in blocks; finer than for a course, because swings may be fast."""
@@ -97,9 +97,7 @@ def _grid() -> tuple[np.ndarray, ...]:
     folds = np.concatenate([np.zeros(len(_ZETA)), _FOLDS])
     index = np.arange(len(zeta))
     i, t, o, f = (a.ravel() for a in np.meshgrid(index, _TIMES, _OBSERVATION, _FLUCTUATION, indexing="ij"))
-    # The growth rate |ζ| ω₀ = |ζ| sqrt(1 + 4ζ²) / T, solved for |ζ|; the log has length 1.
-    growth = folds[i] * t
-    unstable = -growth * np.sqrt(2.0 / (1.0 + np.sqrt(1.0 + 16.0 * growth**2)))
+    unstable = -unstable_damping(folds[i] * t)  # the log has length 1
     return np.where(folds[i] > 0, unstable, zeta[i]), t, o, f
 
 

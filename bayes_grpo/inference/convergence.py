@@ -60,6 +60,12 @@ class Convergence:
         )
 
     @property
+    def usable(self) -> bool:
+        """Whether the draws serve as weights and for paths: looser than what is asked of reported parameters."""
+        worst = self.worst
+        return worst.rhat <= 1.05 and min(worst.ess_bulk, worst.ess_tail) >= 100 and self.divergences <= 20
+
+    @property
     def sentence(self) -> str:
         """One line with the numbers."""
         w = self.worst

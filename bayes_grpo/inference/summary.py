@@ -9,7 +9,7 @@ import numpy as np
 
 from bayes_grpo.inference.convergence import Convergence
 from bayes_grpo.inference.fit import Fit
-from bayes_grpo.intervals import LEVEL, Interval, interval
+from bayes_grpo.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.regimes.base import Parameter
 from bayes_grpo.strict_json import json_safe
 
@@ -297,13 +297,6 @@ def _damping_clause(zeta: Row, probabilities: dict[str, float]) -> str:
     if zeta.mostly_prior:
         return f"{best} with probability {probability_text(p)}, mostly from the prior"
     return f"{best} with probability {probability_text(p)}"
-
-
-def probability_text(probability: float) -> str:
-    """A probability from a few thousand draws: never 0 or 1."""
-    if probability > 0.99:
-        return "> 0.99"
-    return "< 0.01" if probability < 0.01 else f"{probability:.2f}"
 
 
 def _text(i: Interval) -> str:

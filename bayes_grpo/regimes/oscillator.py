@@ -23,7 +23,13 @@ from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import POSITIVE, SIGNED, Parameter, Prior
 from bayes_grpo.regimes.common import LEVELS, NOISES, check_rows, response_prior
 from bayes_grpo.regimes.rows import Rows, RowTable
-from bayes_grpo.regimes.second_order import diffusion_of, levels_of, second_order_space, second_order_times
+from bayes_grpo.regimes.second_order import (
+    diffusion_of,
+    levels_of,
+    second_order_space,
+    second_order_times,
+    unstable_damping,
+)
 
 _GROWTH_PER_UNIT = 2.0
 _LARGEST_GROWTH = 15.0  # e-folds over the log; a sampler astray must not overflow
@@ -74,9 +80,7 @@ class Oscillator:
         response = jnp.sqrt(values["response_time"] ** 2 + (0.5 * rows.spacing) ** 2)
         upper = 0.5 * (s + jnp.sqrt(s**2 + _BLEND**2))
         folds = _LARGEST_GROWTH * jnp.tanh(_GROWTH_PER_UNIT * (upper - s) / _LARGEST_GROWTH)
-        growth = folds * response / rows.length
-        # The growth rate |ζ| ω₀ = |ζ| sqrt(1 + 4ζ²) / T, solved for |ζ|.
-        unstable = growth * jnp.sqrt(2.0 / (1.0 + jnp.sqrt(1.0 + 16.0 * growth**2)))
+        unstable = unstable_damping(folds * response / rows.length)
         return {**values, "response_time": response, "damping_ratio": upper - unstable}
 
     def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:

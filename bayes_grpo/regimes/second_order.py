@@ -24,6 +24,11 @@ def diffusion_of(fluctuation_sd: Array, zeta: Array, omega: Array) -> Array:
     return 2.0 * fluctuation_sd**2 * omega**3 * jnp.sqrt(1.0 + 4.0 * zeta**2)
 
 
+def unstable_damping(growth: Any) -> Any:
+    """|ζ| of an unstable law that grows at rate ``growth`` in units of 1/T: growth = |ζ| ω₀ T = |ζ| sqrt(1 + 4ζ²)."""
+    return growth * (2.0 / (1.0 + (1.0 + 16.0 * growth**2) ** 0.5)) ** 0.5
+
+
 def second_order_space(
     a: Array, b: Array, diffusion: Array, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows
 ) -> StateSpace:

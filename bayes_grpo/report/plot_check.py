@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from bayes_grpo.analysis.check import Check, autocorrelation
 from bayes_grpo.inference.fit import Fit
 from bayes_grpo.intervals import LEVEL
-from bayes_grpo.report.text import drawable
+from bayes_grpo.report.text import title_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,8 +49,8 @@ def plot_check(fit: Fit, check: Check, level: float = LEVEL) -> Figure:
     for a in axes.ravel():
         a.tick_params(labelsize=8)
         a.spines[["top", "right"]].set_visible(False)
-    title = drawable(f"{check.meta['run']}: {check.sentence} ({level:.0%} bands of replicates)", 500)
-    figure.suptitle("\n".join(textwrap.wrap(title, 150)), fontsize=10, x=0.01, ha="left")
+    title = f"{check.meta['run']}: {check.sentence} ({level:.0%} bands of replicates)"
+    figure.suptitle(title_lines(title, 150), fontsize=10, x=0.01, ha="left")
     return figure
 
 

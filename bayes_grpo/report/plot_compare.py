@@ -8,7 +8,7 @@ import numpy as np
 
 from bayes_grpo.analysis.comparison import CLEAR, Comparison
 from bayes_grpo.intervals import LEVEL
-from bayes_grpo.report.text import drawable
+from bayes_grpo.report.text import title_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +56,7 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL) -> Figure:
     _plot_differences(difference, comparison)
     _plot_weights(weights, comparison)
     title = f"{comparison.meta['run']}: {comparison.sentence}"
-    figure.suptitle(_wrapped(drawable(title, 500)), fontsize=10, x=0.01, ha="left")
+    figure.suptitle(title_lines(title, 165), fontsize=10, x=0.01, ha="left")
     return figure
 
 
@@ -116,9 +116,3 @@ def _plot_weights(axes: Axes, comparison: Comparison) -> None:
     axes.set_title("weights: full leave-one-out, pale forecasts", fontsize=9, loc="left")
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _wrapped(text: str, width: int = 165) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, width))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.report.text import drawable
+from bayes_grpo.report.text import title_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +27,6 @@ def plot_decision(stopping: Stopping, name: str = "") -> Figure:
     Returns:
         A matplotlib figure, not registered with pyplot.
     """
-    import textwrap
-
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 6), layout="constrained")
@@ -37,7 +35,7 @@ def plot_decision(stopping: Stopping, name: str = "") -> Figure:
     draw_best_step(lower, stopping)
     lower.set_xlabel("stop at optimizer step")
     title = f"{name}: {stopping.sentence}" if name else stopping.sentence
-    figure.suptitle("\n".join(textwrap.wrap(drawable(title, 600), 120)), fontsize=9, x=0.01, ha="left")
+    figure.suptitle(title_lines(title, 120), fontsize=9, x=0.01, ha="left")
     return figure
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +11,7 @@ from bayes_grpo.diagnosis.evidence import LOGARITHMIC
 from bayes_grpo.diagnosis.run import LABELS, Diagnosis
 from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.intervals import LEVEL
-from bayes_grpo.report.text import drawable
+from bayes_grpo.report.text import title_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +66,7 @@ def plot_diagnosis(result: Diagnosis) -> Figure:
             axes.set_title(_NAMES[key], fontsize=9, loc="left")
             panels.append(axes)
         _mark_onset(panels, result)
-    figure.suptitle("\n".join(textwrap.wrap(drawable(result.sentence, 500), 150)), fontsize=9.5, x=0.01, ha="left")
+    figure.suptitle(title_lines(result.sentence, 150), fontsize=9.5, x=0.01, ha="left")
     return figure
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayes_grpo.inference.fit import Fit
 from bayes_grpo.intervals import LEVEL
-from bayes_grpo.report.text import drawable
+from bayes_grpo.report.text import drawable, title_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def plot_fit(fit: Fit, title: str = "", level: float = LEVEL) -> Figure:
         from bayes_grpo.inference.summary import summarize
 
         title = summarize(fit, level).verdict
-    figure.suptitle(_wrapped(drawable(title)), fontsize=10, x=0.01, ha="left")
+    figure.suptitle(title_lines(title, 150), fontsize=10, x=0.01, ha="left")
     return figure
 
 
@@ -130,9 +130,3 @@ def _plain_ticks(axes: Axes, low: float, high: float) -> None:
     )
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-
-
-def _wrapped(text: str, width: int = 150) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, width))

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayes_grpo.analysis.forecast import Forecast
 from bayes_grpo.intervals import LEVEL
-from bayes_grpo.report.text import drawable
+from bayes_grpo.report.text import drawable, title_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,9 +52,7 @@ def plot_forecast(
     fan.legend(loc="best", fontsize=8, frameon=False)
     _draw_plateau(figure.add_subplot(grid[0, 1], sharey=fan), forecast, low, high, level)
     if title:
-        import textwrap
-
-        figure.suptitle("\n".join(textwrap.wrap(drawable(title), 150)), fontsize=10, x=0.01, ha="left")
+        figure.suptitle(title_lines(title, 150), fontsize=10, x=0.01, ha="left")
     return figure
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from bayes_grpo.analysis.check import ALERT, Check
 from bayes_grpo.analysis.comparison import Comparison, Line
-from bayes_grpo.inference.summary import probability_text
-from bayes_grpo.report.text import plain
+from bayes_grpo.intervals import probability_text
+from bayes_grpo.report.text import safe
 
 
 def render_comparison(comparison: Comparison, console: Console) -> None:
@@ -22,7 +21,7 @@ def render_comparison(comparison: Comparison, console: Console) -> None:
         console: Where to.
     """
     meta = comparison.meta
-    console.print(f"[dim]{_safe(meta['source'])}: {meta['rows']} rows of {_safe(meta['signal'])}[/dim]")
+    console.print(f"[dim]{safe(meta['source'])}: {meta['rows']} rows of {safe(meta['signal'])}[/dim]")
     console.print(comparison.sentence, style="bold", markup=False)
     console.print()
     console.print(_table(comparison))
@@ -43,7 +42,7 @@ def render_comparison(comparison: Comparison, console: Console) -> None:
         note = "   (less than half a period in the data: a slow start, no oscillation)" if unseen else ""
         console.print(f"within {name}: {words}{note}", markup=False)
     for line in comparison.cautions:
-        console.print(f"[yellow]note:[/yellow] {_safe(line, 600)}")
+        console.print(f"[yellow]note:[/yellow] {safe(line, 600)}")
 
 
 def _table(comparison: Comparison) -> Table:
@@ -88,7 +87,7 @@ def render_check(check: Check, console: Console) -> None:
         console: Where to.
     """
     meta = check.meta
-    console.print(f"[dim]{_safe(meta['source'])}: {meta['rows']} rows of {_safe(meta['signal'])}[/dim]")
+    console.print(f"[dim]{safe(meta['source'])}: {meta['rows']} rows of {safe(meta['signal'])}[/dim]")
     if not meta["converged"]:
         console.print("NOT CONVERGED, do not rely on this:", style="bold red", markup=False)
     console.print(check.sentence, style="bold", markup=False)
@@ -107,7 +106,3 @@ def render_check(check: Check, console: Console) -> None:
 
 def _number(value: float, form: str) -> str:
     return "" if math.isnan(value) else format(value, form)
-
-
-def _safe(text: object, limit: int = 300) -> str:
-    return escape(plain(text, limit))

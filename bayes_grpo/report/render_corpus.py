@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bayes_grpo.inference.corpus import PriorTable
+from bayes_grpo.inference.corpus_table import PriorTable
 from bayes_grpo.report.text import plain
 
 

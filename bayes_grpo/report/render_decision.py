@@ -8,7 +8,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from bayes_grpo.analysis.decision import Decision, Stopping, amount
+from bayes_grpo.analysis.budget import amount
+from bayes_grpo.analysis.decision import Decision, Stopping
 from bayes_grpo.intervals import Interval
 
 SHOWN = 8

@@ -8,8 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from bayes_grpo.inference.summary import Summary, probability_text
-from bayes_grpo.report.text import plain
+from bayes_grpo.inference.summary import Summary
+from bayes_grpo.intervals import probability_text
+from bayes_grpo.report.text import safe
 
 
 def render_summary(summary: Summary, console: Console) -> None:
@@ -21,11 +22,11 @@ def render_summary(summary: Summary, console: Console) -> None:
     """
     meta = summary.meta
     console.print(
-        f"[dim]{_safe(meta['source'])}: {meta['rows']} rows of {_safe(meta['signal'])}, steps "
-        f"{meta['first_step']:g} to {meta['last_step']:g}, read as {_safe(meta['log_format'])}[/dim]"
+        f"[dim]{safe(meta['source'])}: {meta['rows']} rows of {safe(meta['signal'])}, steps "
+        f"{meta['first_step']:g} to {meta['last_step']:g}, read as {safe(meta['log_format'])}[/dim]"
     )
     style = "bold" if summary.convergence.passed else "bold red"
-    console.print(f"[{style}]{_safe(summary.verdict, 600)}[/{style}]")
+    console.print(f"[{style}]{safe(summary.verdict, 600)}[/{style}]")
     console.print()
     console.print(_table(summary))
     if "overdamped" in summary.probabilities:
@@ -42,13 +43,13 @@ def render_summary(summary: Summary, console: Console) -> None:
     )
     console.print(escape(summary.convergence.sentence))
     for line in summary.warnings:
-        console.print(f"[yellow]warning:[/yellow] {_safe(line, 600)}")
+        console.print(f"[yellow]warning:[/yellow] {safe(line, 600)}")
     if summary.assumed:
         console.print("[dim]assumed (nobody stated them; flags or a sidecar change them):[/dim]")
         for line in summary.assumed:
-            console.print(f"[dim]  {_safe(line)}[/dim]")
+            console.print(f"[dim]  {safe(line)}[/dim]")
     for line in summary.notes:
-        console.print(f"[dim]note: {_safe(line)}[/dim]")
+        console.print(f"[dim]note: {safe(line)}[/dim]")
 
 
 def _table(summary: Summary) -> Table:
@@ -72,7 +73,3 @@ def _table(summary: Summary) -> Table:
             "" if math.isnan(row.contraction) else f"{max(row.contraction, 0.0):.0%}{mark}",
         )
     return table
-
-
-def _safe(text: object, limit: int = 300) -> str:
-    return escape(plain(text, limit))

@@ -10,9 +10,8 @@ from rich.table import Table
 
 from bayes_grpo.analysis.backtest import Backtest
 from bayes_grpo.analysis.forecast_summary import ForecastSummary, Reached
-from bayes_grpo.inference.summary import probability_text
-from bayes_grpo.intervals import LEVEL, Interval
-from bayes_grpo.report.text import plain
+from bayes_grpo.intervals import LEVEL, Interval, probability_text
+from bayes_grpo.report.text import safe
 
 
 def render_forecast(summary: ForecastSummary, console: Console) -> None:
@@ -24,10 +23,10 @@ def render_forecast(summary: ForecastSummary, console: Console) -> None:
     """
     s, meta = summary, summary.meta
     console.print(
-        f"[dim]{_safe(meta['run'])}: {meta['rows']} rows of {_safe(meta['signal'])} up to step "
+        f"[dim]{safe(meta['run'])}: {meta['rows']} rows of {safe(meta['signal'])} up to step "
         f"{meta['last_step']:g}[/dim]"
     )
-    console.print(f"[bold]{_safe(s.sentence, 600)}[/bold]")
+    console.print(f"[bold]{safe(s.sentence, 600)}[/bold]")
     console.print()
     until, level = f"step {meta['until']:g}", f"{meta['interval_level']:.0%}"
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -53,9 +52,9 @@ def render_forecast(summary: ForecastSummary, console: Console) -> None:
     weights = sorted(s.weights.items(), key=lambda x: -x[1])
     console.print("weights: " + escape(", ".join(f"{name} {weight:.2f}" for name, weight in weights)))
     for line in s.assumed:
-        console.print(f"[dim]assumed: {_safe(line)}[/dim]")
+        console.print(f"[dim]assumed: {safe(line)}[/dim]")
     for line in s.notes:
-        console.print(f"[dim]note: {_safe(line)}[/dim]")
+        console.print(f"[dim]note: {safe(line)}[/dim]")
 
 
 def render_backtest(backtest: Backtest, console: Console) -> None:
@@ -65,7 +64,7 @@ def render_backtest(backtest: Backtest, console: Console) -> None:
         backtest: The scores.
         console: Where to.
     """
-    console.print(f"[bold]{_safe(backtest.sentence, 600)}[/bold]")
+    console.print(f"[bold]{safe(backtest.sentence, 600)}[/bold]")
     lines = backtest.lines
     if lines:
         console.print()
@@ -92,7 +91,7 @@ def render_backtest(backtest: Backtest, console: Console) -> None:
             "larger is better; every logged row after the origin counts alike[/dim]"
         )
     for line in backtest.refused:
-        console.print(f"[dim]left out: {_safe(line)}[/dim]")
+        console.print(f"[dim]left out: {safe(line)}[/dim]")
 
 
 def _reached(reached: Reached, now: float) -> tuple[str, str]:
@@ -108,7 +107,3 @@ def _reached(reached: Reached, now: float) -> tuple[str, str]:
 
 def _interval(i: Interval) -> str:
     return f"[{i.low:.4g}, {i.high:.4g}]"
-
-
-def _safe(text: object, limit: int = 300) -> str:
-    return escape(plain(text, limit))

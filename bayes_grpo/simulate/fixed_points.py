@@ -23,6 +23,7 @@ _DIFFERENCE = 1e-5  # central differences in float64: error of order 1e-10 from 
 _FLOW_STEPS, _FLOW_RATE = 2000, 0.5
 _NEWTON_STEPS = 60
 _ZERO_DRIFT = 1e-10
+_FARTHEST = 200.0  # logits from where training ends; a reference policy may itself lie hundreds from zero
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def _newton(linearise: Callable[[np.ndarray], _Linearised], start: np.ndarray) -
             return (theta, local) if attracting else None
         step = np.linalg.lstsq(slope, -drift, rcond=1e-9)[0]
         theta = theta + step * min(1.0, 1.0 / max(np.abs(step).max(), 1e-300))
-        if np.abs(theta).max() > 200:
+        if np.abs(theta - start).max() > _FARTHEST:
             return None
     return None
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bayes_grpo import SamplerSettings, fit
-from bayes_grpo.analysis.forecast import Forecast, allot, forecast, future_rows, future_steps
+from bayes_grpo.analysis.forecast import Forecast, forecast
 from bayes_grpo.analysis.forecast_fits import LawDraws, fit_laws
+from bayes_grpo.analysis.forecast_paths import allot, future_rows, future_steps
 from bayes_grpo.analysis.forecast_summary import reached_steps, summarize_forecast
 from bayes_grpo.analysis.schedule import RemainingRate, remaining_rate
 from bayes_grpo.analysis.weights import forecast_weights, log_marginal_likelihood, prior_weights
@@ -226,7 +227,7 @@ def test_weights_lean_to_the_better_law_and_keep_a_share_for_a_trend():
 
 
 def test_a_law_that_settles_outside_the_range_is_still_held_inside():
-    from bayes_grpo.analysis.forecast import law_paths
+    from bayes_grpo.analysis.forecast_paths import law_paths
 
     regime, table = get_regime("exponential"), rows_of(make_run())
     priors = resolve_priors(regime, table, {"fixed_point": (5.0, 0.01)})

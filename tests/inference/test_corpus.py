@@ -2,29 +2,18 @@
 
 import json
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bayes_grpo import cli
 from bayes_grpo.cli_corpus import base_priors, split_priors
 from bayes_grpo.errors import BayesGrpoError, PriorError
-from bayes_grpo.inference.corpus import (
-    COVARIATES,
-    SHIPPED,
-    USES,
-    LogCase,
-    corpus_priors,
-    features_of,
-    learn,
-    load_table,
-    save_table,
-)
+from bayes_grpo.inference.corpus import USES, LogCase, corpus_priors, features_of, learn
 from bayes_grpo.inference.corpus_cases import CUTS, SAMPLER, case_of
 from bayes_grpo.inference.corpus_folder import load_cases, read_folder, save_cases
+from bayes_grpo.inference.corpus_table import COVARIATES, SHIPPED, load_table, save_table
 from bayes_grpo.inference.population import Member, learn_population, log_score
 from bayes_grpo.regimes import REGIMES, get_regime, resolve_priors, rows_of
 
@@ -296,16 +285,7 @@ def test_words_and_overrides_share_an_option(tmp_path, synthetic_run):
         base_priors("weak", path, LAW, synthetic_run)
 
 
-def test_a_team_learns_from_its_own_logs_and_fits_with_it(tmp_path, monkeypatch, capsys, write_trl_log, curve):
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["bayes-grpo", *map(str, words)])
-        try:
-            code = cli.main()
-        except SystemExit as end:
-            code = end.code
-        out, err = capsys.readouterr()
-        return code or 0, out, err
-
+def test_a_team_learns_from_its_own_logs_and_fits_with_it(call, tmp_path, write_trl_log, curve):
     logs, table, rng = tmp_path / "logs", tmp_path / "prior.json", np.random.default_rng(14)
     logs.mkdir()
     for i in range(6):

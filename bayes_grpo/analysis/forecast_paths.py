@@ -1,0 +1,106 @@
+"""Paths of one law over the rows to come: at which steps, under which learning rate, inside which range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from bayes_grpo.analysis.forecast_fits import LawDraws
+from bayes_grpo.analysis.schedule import RemainingRate
+from bayes_grpo.errors import SettingError
+from bayes_grpo.inference.predict import FutureRows, predict
+from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.regimes.rows import RowTable
+
+GRID = 96
+"""Future rows of a forecast at most."""
+BEYOND = 30
+"""Steps after the horizon at which the trend is followed on, to find when a share of the gain is reached."""
+FAR = 20.0
+"""How far it is followed, in lengths of log and horizon together."""
+
+
+def future_steps(table: RowTable, until: float) -> np.ndarray:
+    """Steps of the forecast: as the log's rows are spaced, or further apart so that there are `GRID` at most.
+
+    Raises:
+        SettingError: The horizon is not after the last row.
+    """
+    now = float(table.step[-1])
+    if not (math.isfinite(until) and until > now):
+        raise SettingError(
+            f"until: expected a step after the last logged one ({now:g}), found {until:g}; the horizon lies in the past"
+        )
+    spacing = float(np.median(np.diff(table.step)))
+    count = int(min(GRID, max(1, round((until - now) / spacing))))
+    step = now + (until - now) * np.arange(1, count + 1) / count
+    if np.all(table.step == np.round(table.step)) and until == round(until):
+        step = np.unique(np.round(step))  # whole steps stay whole
+        step = step[step > now]
+    return step
+
+
+def beyond_steps(table: RowTable, until: float) -> np.ndarray:
+    """Steps after the horizon at which the trend is followed on, further and further apart."""
+    span = until - table.start
+    step = until + span * np.geomspace(0.05, FAR, BEYOND)
+    return np.unique(np.round(step)) if until == round(until) and span > 2 * BEYOND else step
+
+
+def future_rows(table: RowTable, step: np.ndarray, ahead: RemainingRate) -> FutureRows:
+    """Future rows as the log would show them, after an instantaneous one at its end (the reward now)."""
+    now = float(table.step[-1])
+    before = np.concatenate([[now], step[:-1]])
+    window = np.minimum(float(np.median(table.window)), step - before)
+    return FutureRows(
+        step=np.concatenate([[now], step]),
+        window=np.concatenate([[0.0], window]),
+        rate=np.concatenate([[ahead.rate_now], ahead.mean(step, step - before)]),
+        weight=np.ones(1 + len(step)),
+    )
+
+
+def law_paths(
+    law: LawDraws, table: RowTable, future: FutureRows, count: int, seed: int, low: float, high: float
+) -> tuple[np.ndarray, ...]:
+    """Paths of one law that stay inside the range of the reward.
+
+    Draws whose fixed point lies outside are replaced by others: a prior cut off at the range. What noise carries
+    beyond it is held at its end.
+
+    Returns:
+        Latent reward, trend and rows, shape (count, h); fixed point and initial reward, shape (count,).
+    """
+    total = law.size
+    bounded = math.isfinite(low) or math.isfinite(high)
+    tries = min(4 * count, max(count, total)) if bounded else count
+    picks = np.random.default_rng(seed).permutation(np.linspace(0, total - 1, tries).astype(int))
+    values = {k: v[picks] for k, v in law.values.items()}
+    found = predict(law.regime, table, law.priors, values, future, seed)
+    inside = np.flatnonzero((found.fixed_point >= low) & (found.fixed_point <= high))
+    if not len(inside):
+        inside = np.arange(tries)  # every draw settles outside: the range is kept by holding the paths inside alone
+    chosen = inside[np.arange(count) % len(inside)]
+    paths = (np.clip(x[chosen], low, high) for x in (found.latent, found.trend, found.rows, found.fixed_point))
+    return (*paths, law.initial[picks[chosen]])
+
+
+def known_range(settings: Mapping[str, Setting]) -> tuple[float, float]:
+    """Range of the reward as far as log, configuration or user state it; infinite where they do not."""
+    ends = []
+    for setting, otherwise in ((settings["reward_low"], -math.inf), (settings["reward_high"], math.inf)):
+        value = None if setting.provenance is Provenance.ASSUMED else setting.value
+        ends.append(otherwise if value is None else float(value))
+    return ends[0], ends[1]
+
+
+def allot(draws: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """Number of draws of each regime: shares of ``draws``, rounded so that they sum to it."""
+    exact = {name: share * draws for name, share in shares.items()}
+    counts = {name: int(x) for name, x in exact.items()}
+    rest = sorted(exact, key=lambda name: counts[name] - exact[name])
+    for name in rest[: draws - sum(counts.values())]:
+        counts[name] += 1
+    return counts
