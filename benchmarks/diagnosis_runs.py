@@ -349,8 +349,8 @@ def _degenerate(rng: np.random.Generator) -> Draw:
     cause = str(rng.choice(["too_hard", "too_hard", "too_easy", "too_small"]))
     fields = {"group_size": 2, "prompts_per_step": 8} if cause == "too_small" else {}
     structure = _structure(rng, **fields)
-    lead = rng.uniform(3.5, 8.0)
-    mean, sd = {"too_hard": (lead, rng.uniform(0.3, 1.5)), "too_easy": (-lead - 1.5, rng.uniform(0.3, 1.0)),
+    lead = rng.uniform(2.0, 8.0)
+    mean, sd = {"too_hard": (lead, rng.uniform(0.3, 3.0)), "too_easy": (-lead - 0.5, rng.uniform(0.3, 3.0)),
                 "too_small": (rng.uniform(-2.0, 2.0), lead + 1.0)}[cause]  # fmt: skip
     numbers = Numbers(learning_rate=_between(rng, 0.003, 0.05), momentum=0.5, kl_weight=rng.uniform(0.02, 0.2))
     return Draw(structure, numbers, contextual_bandit(rng, difficulty_mean=mean, difficulty_sd=sd))

@@ -1,6 +1,6 @@
 """Learns the likelihoods of the diagnosis from simulated runs and writes them as the package's table.
 
-    python benchmarks/learn_diagnosis.py [--runs 4000] [--tune 1500] [--seed 100] [--jobs 2] [--out likelihoods.json]
+    python benchmarks/learn_diagnosis.py [--runs 5400] [--tune 1350] [--seed 100] [--jobs 2] [--out likelihoods.json]
 
 Densities are fitted on logs with every signal; missing ones are integrated out later. The exponent of the likelihoods
 is chosen on other runs that lack signals at random, by their log score.
@@ -137,8 +137,8 @@ def _part(n: int, seed: int, complete: bool) -> list[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=4000)
-    parser.add_argument("--tune", type=int, default=1500)
+    parser.add_argument("--runs", type=int, default=5400)
+    parser.add_argument("--tune", type=int, default=1350)
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--out", type=Path, default=TARGET)
     parser.add_argument("--jobs", type=int, default=2)

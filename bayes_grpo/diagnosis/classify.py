@@ -7,7 +7,7 @@ The likelihoods come from simulated runs (`likelihoods.json`; benchmarks/learn_d
 real log is never quite like a simulated one.
 
 "Cannot tell" has two sources. It has a likelihood of its own, a broad law over all features, which wins where no
-simulated run lies. And a log that leaves the prior as it was has not told anything: with I the information gained,
+simulated run lies. And a log that leaves the prior as it was has not told anything: with I the information that `PRIOR` gains,
 KL(posterior ‖ prior) in nats, a share exp(-`DECISIVE` I) of all probability moves to "cannot tell". Where that is much,
 posterior and prior are nearly the same, so that reading "cannot tell" as the prior keeps the calibration.
 """
@@ -28,7 +28,7 @@ from bayes_grpo.diagnosis.features import vector
 from bayes_grpo.diagnosis.mixture import Mixture
 from bayes_grpo.errors import PriorError
 
-HACKING, KL_FEATURE = "reward_hacking", "kl_ahead"
+HACKING, INSTABILITY, KL_FEATURE = "reward_hacking", "dynamical_instability", "kl_ahead"
 DECISIVE = 5.0
 """Weight of a nat of information: after 0.5 nat a twelfth of the doubt is left, after 1 nat less than a hundredth."""
 
@@ -112,13 +112,17 @@ def posterior(
     x = vector(dict(features), table.names)
     logs = {name: table.temper * table.classes[name].log_density(x) for name in CLASSES}
     present_logs = {mode: table.temper * table.present[mode].log_density(x) for mode in MODES}
-    if not np.isfinite(features.get("coupling", np.nan)):
-        logs[HACKING] = present_logs[HACKING] = _unseen_hacking(features, table, weights, logs)
+    if not np.isfinite(features.get("gain_score", np.nan)):
+        # Only a held-out reward: its fall is what both look like, and tells nothing of which it is.
+        for found_logs in (logs, present_logs):
+            both = float(np.logaddexp(found_logs[HACKING], found_logs[INSTABILITY]) - np.log(2.0))
+            found_logs[HACKING] = found_logs[INSTABILITY] = both
+    elif not np.isfinite(features.get("coupling", np.nan)):
+        logs[HACKING] = present_logs[HACKING] = _unseen_hacking(features, table)
     logs[CANNOT_TELL] = table.temper * table.background.log_density(x)
-    joint = {name: np.log(max(weights[name], 1e-12)) + logs[name] for name in ANSWERS}
-    total = np.logaddexp.reduce(list(joint.values()))
-    found = {name: float(np.exp(joint[name] - total)) for name in ANSWERS}
-    doubt = float(np.exp(-DECISIVE * _information(found, weights)))
+    joint, found = _joint(logs, weights)
+    # What a log tells is a matter of the log: the stated prior has no say in it.
+    doubt = float(np.exp(-DECISIVE * _information(_joint(logs, PRIOR)[1], PRIOR)))
     probability = {name: (1.0 - doubt) * found[name] for name in CLASSES}
     probability[CANNOT_TELL] = 1.0 - sum(probability.values())
     own = {}
@@ -130,20 +134,20 @@ def posterior(
     return Posterior(probability, own)
 
 
-def _unseen_hacking(
-    features: Mapping[str, float], table: Likelihoods, weights: Mapping[str, float], logs: Mapping[str, float]
-) -> float:
-    """Log likelihood of reward hacking in a log that does not have both a train and a held-out reward.
+def _joint(logs: Mapping[str, float], prior: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """Log joint densities of the answers, and their posterior probabilities."""
+    joint = {name: float(np.log(max(prior[name], 1e-12))) + logs[name] for name in ANSWERS}
+    total = np.logaddexp.reduce(list(joint.values()))
+    return joint, {name: float(np.exp(joint[name] - total)) for name in ANSWERS}
+
+
+def _unseen_hacking(features: Mapping[str, float], table: Likelihoods) -> float:
+    """Log likelihood of reward hacking in a log without a held-out reward.
 
     Hacking is a train reward that rises without the held-out one. Of a train reward alone, everything but the KL looks
-    as in an honest run; simulated runs that betray themselves otherwise are no guide. Where only a held-out reward is
-    logged, its fall is as good a sign of anything else, and hacking keeps its prior.
+    as in an honest run; simulated runs that betray themselves otherwise are no guide.
     """
     x = vector(dict(features), table.names)
-    if not np.isfinite(features.get("gain_score", np.nan)):
-        others = [name for name in CLASSES if name != HACKING]
-        mean = np.logaddexp.reduce([np.log(max(weights[name], 1e-12)) + logs[name] for name in others])
-        return float(mean - np.log(max(sum(weights[name] for name in others), 1e-12)))
     is_kl = np.array([name == KL_FEATURE for name in table.names])
     honest = table.classes["healthy"].log_density(np.where(is_kl, np.nan, x))
     return table.temper * (honest + table.classes[HACKING].log_density(np.where(is_kl, x, np.nan)))

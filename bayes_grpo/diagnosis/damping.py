@@ -82,8 +82,11 @@ def _padded(course: Trend) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     gap = np.diff(step, prepend=step[0] - spacing) / (length + spacing)
     sd = max(float(rows.std()), 1e-12)
     value = (rows - rows.mean()) / sd
-    # Scatter of differences: half of what a white noise of the same spread has.
-    scatter = float(np.clip(np.median(np.abs(np.diff(value))) / 0.954, 0.02, 1.0))
+    # Scatter of differences, for white noise its sd by either measure. The median forgives jumps, but is 0 where most
+    # rows are equal, as rewards of a few values are; what is left would then all be taken for a course.
+    change = np.diff(value)
+    scatter = max(float(np.median(np.abs(change))) / 0.954, 0.5 * float(np.sqrt(np.mean(change**2) / 2.0)))
+    scatter = float(np.clip(scatter, 0.02, 1.0))
     pad = MAX_ROWS - n
     return (
         np.concatenate([value, np.full(pad, np.nan)]),

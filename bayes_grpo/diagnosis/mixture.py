@@ -72,7 +72,7 @@ class Mixture:
         return cls(np.array(content["weight"], dtype=float), mean, cov, float(content["freedom"]))
 
 
-def fit_mixture(x: np.ndarray, floor: np.ndarray, largest: int = 4, seed: int = 0) -> Mixture:
+def fit_mixture(x: np.ndarray, floor: np.ndarray, largest: int = 8, seed: int = 0) -> Mixture:
     """Fits a mixture of normals by EM, a component for every `_RUNS_A_COMPONENT` runs.
 
     Args:

@@ -71,6 +71,19 @@ def test_hacked_and_honest_runs_are_told_apart(hacked, honest):
         json.dumps(result.to_dict(), allow_nan=False)
 
 
+def test_a_held_out_reward_alone_that_falls_is_hacking_or_instability(make_run):
+    """Nothing in such a log says which; that something is wrong, it does say."""
+    steps = np.arange(4.0, ROWS + 1, 4)
+    held = np.where(steps < 30, 0.1 + 0.015 * steps, 0.55 - 0.01 * (steps - 30))
+    held = held + 0.015 * np.random.default_rng(4).standard_normal(len(steps))
+    found = diagnose(make_run(np.full(ROWS, np.nan), dict(zip(steps.tolist(), held.tolist(), strict=True))))
+    p = found.probability
+    assert p["reward_hacking"] / p["dynamical_instability"] == pytest.approx(
+        PRIOR["reward_hacking"] / PRIOR["dynamical_instability"]
+    )
+    assert p["reward_hacking"] + p["dynamical_instability"] > 0.5
+
+
 def test_the_same_log_gives_the_same_numbers(hacked):
     assert diagnose(hacked).to_dict() == diagnose(hacked).to_dict()
 
