@@ -63,6 +63,7 @@ def diagnose(
         group_size=group_size, prompts_per_step=prompts_per_step,
     ))  # fmt: skip
     from bayes_grpo.diagnosis.run import diagnose as diagnose_run
+    from bayes_grpo.intervals import probability_text
 
     with progress() as tell:
         tell("gathering evidence")
@@ -80,7 +81,9 @@ def diagnose(
 
         render_diagnosis(result, console())
         for mode, p in reached.items():
-            console().print(f"--fail-on {mode}:{limits[mode]:g} reached with {p:.2f}", style="bold red", markup=False)
+            console().print(
+                f"--fail-on {mode}:{limits[mode]:g} reached with {probability_text(p)}", style="bold red", markup=False
+            )
     if reached:
         raise typer.Exit(EXIT_FAILING)
 

@@ -126,6 +126,8 @@ def stability(
 def _thresholds(report: Any) -> Any:
     from rich.table import Table
 
+    from bayes_grpo.intervals import probability_text
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("lag model", "largest stable g", f"margin ({report.level:.0%} interval)", "P(stable)"):
         table.add_column(column, justify="left" if column == "lag model" else "right")
@@ -133,7 +135,9 @@ def _thresholds(report: Any) -> Any:
     for verdict in (report.rule, report.delay, report.hold):
         m = verdict.margin
         shown = f"{m.median:.3g}" if report.n_draws == 1 else rf"{m.median:.3g} \[{m.low:.3g}, {m.high:.3g}]"
-        table.add_row(names[verdict.lag_model], f"{verdict.threshold:.4g}", shown, f"{verdict.probability_stable:.2f}")
+        table.add_row(
+            names[verdict.lag_model], f"{verdict.threshold:.4g}", shown, probability_text(verdict.probability_stable)
+        )
     g = report.gain
     table.caption = f"g = η K with the convention's factor: {g.median:.4g}" + (
         "" if report.n_draws == 1 else rf" \[{g.low:.3g}, {g.high:.3g}]"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.analysis.decision import Unit, amount, check_amount, rise_of
+from bayes_grpo.intervals import probability_text
 from bayes_grpo.strict_json import json_safe
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Watching:
         return (
             f"Go on to step {self.check:g} and decide again: that is worth {worth} on average "
             f"({amount(self.committed, self.unit)} if the stop had to be fixed now), and it would end there with "
-            f"probability {self.stops_at_check:.2f}."
+            f"probability {probability_text(self.stops_at_check)}."
         )
 
     def to_dict(self) -> dict[str, Any]:

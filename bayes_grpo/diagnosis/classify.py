@@ -7,9 +7,10 @@ The likelihoods come from simulated runs (`likelihoods.json`; benchmarks/learn_d
 real log is never quite like a simulated one.
 
 "Cannot tell" has two sources. It has a likelihood of its own, a broad law over all features, which wins where no
-simulated run lies. And a log that leaves the prior as it was has not told anything: with I the information that `PRIOR` gains,
-KL(posterior ‖ prior) in nats, a share exp(-`DECISIVE` I) of all probability moves to "cannot tell". Where that is much,
-posterior and prior are nearly the same, so that reading "cannot tell" as the prior keeps the calibration.
+simulated run lies. And a log that leaves the prior as it was has not told anything: with I the information that
+`PRIOR` gains, KL(posterior ‖ prior) in nats, a share exp(-`DECISIVE` I) of all probability moves to "cannot tell".
+Where that is much, posterior and prior are nearly the same, so that reading "cannot tell" as the prior keeps the
+calibration.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import numpy as np
 from bayes_grpo.diagnosis.damping import Damping
 from bayes_grpo.diagnosis.evidence import MANY, Courses, Evidence, log_odds, quantity
 from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.intervals import probability_text
 from bayes_grpo.logs.run import Provenance
 
 FELL = 0.3
@@ -44,9 +45,12 @@ def instability_evidence(courses: Courses, damping: Damping | None) -> Evidence:
         ratio = damping.damping_ratio[drawn]
         quantities.append(quantity("damping_ratio", ratio, "", "ζ = c / (2 sqrt(mk)): below 1 oscillatory, below 0 "
                                    "unstable"))  # fmt: skip
+        unstable, slow, swing, growing = map(
+            probability_text, (damping.unstable, damping.underdamped, damping.oscillates, damping.swings_grow)
+        )
         parts.append(
-            f"P(c <= 0) {damping.unstable:.2f}, P(ζ < 1) {damping.underdamped:.2f} of a linear law; a full swing in "
-            f"the log {damping.oscillates:.2f}, one that grows {damping.swings_grow:.2f}"
+            f"P(c <= 0) {unstable}, P(ζ < 1) {slow} of a linear law; a full swing in the log {swing}, one that grows "
+            f"{growing}"
         )
         interval = courses.run.settings.refresh_interval
         if interval.value and interval.provenance is not Provenance.ASSUMED:

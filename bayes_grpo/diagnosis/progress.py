@@ -6,6 +6,7 @@ import numpy as np
 
 from bayes_grpo.diagnosis.evidence import MANY, Courses, Evidence, logit, quantity, score
 from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.intervals import probability_text
 
 
 def progress_evidence(courses: Courses) -> Evidence:
@@ -26,7 +27,7 @@ def progress_evidence(courses: Courses) -> Evidence:
     g = quantities[0].posterior
     sentence = (
         f"the {name} changed by {g.median:.3g} [{g.low:.3g}, {g.high:.3g}] ({g.level:.0%}) to {level.median:.3g}; "
-        f"growth has a probability of {p:.2f}"
+        f"growth has a probability of {probability_text(p)}"
     )
     used = ("eval_reward",) if courses.uses_eval else ("reward",)
     missing = ("reward",) if courses.uses_eval else ()

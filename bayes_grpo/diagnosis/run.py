@@ -15,7 +15,7 @@ from bayes_grpo.diagnosis.features import gather
 from bayes_grpo.diagnosis.onset import onset_of
 from bayes_grpo.diagnosis.remedies import remedies_for
 from bayes_grpo.errors import FitError
-from bayes_grpo.intervals import LEVEL, Interval, interval
+from bayes_grpo.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.logs.run import Run
 from bayes_grpo.strict_json import json_safe
 
@@ -181,9 +181,9 @@ def _sentence(
     evidence: Mapping[str, Evidence],
     onsets: Mapping[str, Onset],
 ) -> str:
-    text = f"{LABELS[answer].capitalize()} with probability {probability[answer]:.2f}"
+    text = f"{LABELS[answer].capitalize()} with probability {probability_text(probability[answer])}"
     others = sorted((n for n in ANSWERS if n != answer), key=lambda n: -probability[n])
-    text += f" (next: {LABELS[others[0]]} {probability[others[0]]:.2f})"
+    text += f" (next: {LABELS[others[0]]} {probability_text(probability[others[0]])})"
     if answer in onsets:
         step = onsets[answer].step
         text += f", since about step {step.median:.0f} [{step.low:.0f}, {step.high:.0f}] ({step.level:.0%})"
@@ -191,7 +191,7 @@ def _sentence(
     text += f": {because}."
     beside = [m for m in MODES if m != answer and own[m] > 0.5]
     if beside:
-        text += f" Also under way: {', '.join(f'{LABELS[m]} ({own[m]:.2f})' for m in beside)}."
+        text += f" Also under way: {', '.join(f'{LABELS[m]} ({probability_text(own[m])})' for m in beside)}."
     return text
 
 

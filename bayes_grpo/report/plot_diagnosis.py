@@ -10,7 +10,7 @@ from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
 from bayes_grpo.diagnosis.evidence import LOGARITHMIC
 from bayes_grpo.diagnosis.run import LABELS, Diagnosis
 from bayes_grpo.diagnosis.trend import Trend
-from bayes_grpo.intervals import LEVEL
+from bayes_grpo.intervals import LEVEL, probability_text
 from bayes_grpo.report.text import title_lines
 
 if TYPE_CHECKING:
@@ -104,9 +104,9 @@ def _plot_bars(axes: Axes, result: Diagnosis) -> None:
     axes.barh(place, values, color=colours, height=0.62, alpha=0.85)
     for y, name in zip(place, ANSWERS, strict=True):
         axes.plot([result.prior[name]] * 2, [y - 0.36, y + 0.36], color=DATA, lw=1.2)
-        text = f"{result.probability[name]:.2f}"
+        text = probability_text(result.probability[name])
         if name in result.own:
-            text += f"  (under way {result.own[name]:.2f})"
+            text += f"  (under way {probability_text(result.own[name])})"
         axes.text(max(result.probability[name], result.prior[name]) + 0.02, y, text, va="center", fontsize=7.5)
     axes.set_yticks(place, [LABELS[n] for n in ANSWERS], fontsize=8)
     axes.set_xlim(0, 1.45)

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
 from bayes_grpo.diagnosis.run import LABELS, Diagnosis
+from bayes_grpo.intervals import probability_text
 from bayes_grpo.report.text import plain
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def render_diagnosis(result: Diagnosis, console: Console) -> None:
         for name, evidence in result.evidence.items():
             title = LABELS.get(name, name)
             p = "" if evidence.probability != evidence.probability or name == "progress" else (
-                f" (in its failing range with probability {evidence.probability:.2f})"
+                f" (in its failing range with probability {probability_text(evidence.probability)})"
             )  # fmt: skip
             console.print(Text(f"  {title}{p}: {plain(evidence.sentence, 600)}"))
     for mode, onset in result.onsets.items():
@@ -69,9 +70,13 @@ def _probabilities(result: Diagnosis) -> Table:
     table.add_column("under way, alone or not", justify="right")
     for name in ANSWERS:
         p = result.probability[name]
-        own = f"{result.own[name]:.2f}" if name in result.own else ""
+        own = probability_text(result.own[name]) if name in result.own else ""
         style = "red" if name in MODES else "yellow" if name == CANNOT_TELL else "green"
         table.add_row(
-            LABELS[name], f"{p:.2f}", Text("█" * round(_BAR * p), style=style), f"{result.prior[name]:.2f}", own
+            LABELS[name],
+            probability_text(p),
+            Text("█" * round(_BAR * p), style=style),
+            f"{result.prior[name]:.2f}",
+            own,
         )
     return table
