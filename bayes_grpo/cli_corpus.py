@@ -128,3 +128,20 @@ def forecast_prior(word: str, prior_table: Path | None) -> PriorsFor:
 
     known = load_table(prior_table or SHIPPED)
     return lambda law, table: corpus_priors(law, table, known) or forecast_priors(law, table)
+
+
+def corpus_note(word: str, prior_table: Path | None, regimes: Sequence[str]) -> str:
+    """What to know of a forecast whose laws are not all in the table; "" where there is nothing to know."""
+    if word != "corpus" and prior_table is None:
+        return ""
+    from bayes_grpo.inference.corpus_table import SHIPPED, load_table
+
+    known = load_table(prior_table or SHIPPED).regimes
+    inside, outside = ([x for x in regimes if (x in known) is there] for there in (True, False))
+    if not outside:
+        return ""
+    advice = f"; --regimes {','.join(inside)} weighs like against like" if inside else ""
+    return (
+        f"the corpus prior does not know {', '.join(outside)}: priors of other widths, so the weights between these and"
+        f" the laws that it knows say little{advice}"
+    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayes_grpo.cli_corpus import PriorTableFile, PriorWord, forecast_prior
+from bayes_grpo.cli_corpus import PriorTableFile, PriorWord, corpus_note, forecast_prior
 from bayes_grpo.cli_decision import (
     CostPerStep,
     Gain,
@@ -108,6 +109,8 @@ def forecast(
             priors=priors,
             progress=tell,
         )
+        note = corpus_note(prior, prior_table, names_in(regimes))
+        result = replace(result, notes=(*result.notes, note)) if note else result
         summary = summarize_forecast(result, threshold)
         decision = decision_of(result, *question)
         if plot is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayes_grpo.cli_corpus import base_priors, split_priors
+from bayes_grpo.cli_corpus import base_priors, corpus_note, split_priors
 from bayes_grpo.errors import BayesGrpoError, PriorError
 from bayes_grpo.inference.corpus import USES, LogCase, corpus_priors, features_of, learn
 from bayes_grpo.inference.corpus_cases import CUTS, SAMPLER, case_of
@@ -322,3 +322,12 @@ def test_a_team_learns_from_its_own_logs_and_fits_with_it(call, tmp_path, write_
 def test_only_times_depend_on_the_learning_rate():
     assert USES["time"] == ("rate",)
     assert not any(USES[kind] for kind in ("noise", "level", "number"))
+
+
+def test_laws_that_the_table_does_not_know_are_named():
+    known = list(load_table(SHIPPED).regimes)
+    assert corpus_note("weak", None, ["flat"]) == ""
+    assert corpus_note("corpus", None, known) == ""
+    note = corpus_note("corpus", None, ["hold", *known])
+    assert "does not know hold" in note
+    assert f"--regimes {','.join(known)}" in note
