@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -138,6 +139,40 @@ def sample_posterior(
         draws = values_of(law, np.asarray(chain.z), prior, rows)
         draws = {name: np.asarray(x) for name, x in draws.items()}
     return Posterior(resolved, draws, chain, summary, convergence)
+
+
+def refit_posterior(
+    law: Regime,
+    table: RowTable,
+    rows: Rows,
+    *,
+    priors: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    sampler: SamplerSettings | None = None,
+    chains: int = 4,
+) -> Posterior:
+    """A posterior for a score and not for a report: fewer chains if need be, by the programs of the whole log.
+
+    Only where its draws are not `Convergence.usable`, all chains of the settings are run, and once more if need be.
+
+    Args:
+        law: The regime.
+        table: Rows of the log.
+        rows: The same rows in the padding of the whole log.
+        priors: Overrides, parameter → (median, spread).
+        seed: Seed of all randomness.
+        sampler: Length and care of the sampling.
+        chains: Chains of the first attempt.
+
+    Returns:
+        Draws, curves and checks.
+    """
+    settings = sampler or SamplerSettings()
+    few = replace(settings, chains=chains)
+    found = sample_posterior(law, table, priors=priors, seed=seed, sampler=few, rows=rows, retry=False)
+    if found.convergence.usable:
+        return found
+    return sample_posterior(law, table, priors=priors, seed=seed, sampler=settings, rows=rows)
 
 
 def _summarise(
