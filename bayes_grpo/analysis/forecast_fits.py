@@ -13,7 +13,7 @@ from bayes_grpo.analysis.weights import forecast_weights, has_trend, log_margina
 from bayes_grpo.errors import FitError, SettingError
 from bayes_grpo.inference.fit import Fit, Posterior
 from bayes_grpo.inference.posterior import prior_numbers
-from bayes_grpo.inference.run import sample_posterior
+from bayes_grpo.inference.run import sample_posterior, usable_posterior
 from bayes_grpo.inference.sampler import SamplerSettings
 from bayes_grpo.regimes import get_regime, linear, sampled
 from bayes_grpo.regimes.base import Prior, Regime
@@ -134,15 +134,11 @@ def fit_laws(
     for i, law in enumerate(laws):
         tell(f"{law.name} ({i + 1} of {len(laws)})")
         try:
-            arguments: dict[str, Any] = {
-                "priors": priors(law, table),
-                "seed": seed + i,
-                "sampler": settings,
-                "rows": padded,
-            }
-            posterior = sample_posterior(law, table, **arguments, retry=False)
-            if strict and not posterior.convergence.usable:
-                posterior = sample_posterior(law, table, **arguments)
+            arguments: dict[str, Any] = {"priors": priors(law, table), "seed": seed + i, "sampler": settings}
+            if strict:
+                posterior = usable_posterior(law, table, padded, **arguments)
+            else:
+                posterior = sample_posterior(law, table, rows=padded, **arguments, retry=False)
         except FitError as error:
             notes.append(f"{law.name} was left out: {error}")
             continue

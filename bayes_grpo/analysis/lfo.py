@@ -26,7 +26,7 @@ from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.errors import FitError
 from bayes_grpo.inference.fit import Posterior
 from bayes_grpo.inference.posterior import PriorNumbers, prior_numbers
-from bayes_grpo.inference.run import refit_posterior
+from bayes_grpo.inference.run import usable_posterior
 from bayes_grpo.inference.sampler import SamplerSettings, log_likelihoods, summarise
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.rows import Rows, RowTable
@@ -201,7 +201,7 @@ def _wrapper(
             cut = int(origins[first - 1])
             tell(f"forecast origin {first} of {len(origins)}")
             training, rows = rows_before(table, cut, self.whole)
-            found = refit_posterior(law, training, rows, priors=priors, seed=seed + cut, sampler=settings, chains=2)
+            found = usable_posterior(law, training, rows, priors=priors, seed=seed + cut, sampler=settings, chains=2)
             z, prior = thinned(np.asarray(found.chain.z)), prior_numbers(law, found.priors)
             doubtful = "" if found.convergence.usable else f"refit on {cut} rows: {found.convergence.sentence}"
             blocks = self.block_likelihoods(z, prior, rows)[..., first:]

@@ -18,7 +18,7 @@ from bayes_grpo.errors import ParetoKWarning
 from bayes_grpo.inference.fit import Fit
 from bayes_grpo.inference.posterior import prior_numbers
 from bayes_grpo.inference.rows_of_fit import rows_of_fit
-from bayes_grpo.inference.run import refit_posterior
+from bayes_grpo.inference.run import usable_posterior
 from bayes_grpo.inference.sampler import summarise
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.rows import RowTable
@@ -119,7 +119,7 @@ def exact_density(fit: Fit, row: int, *, seed: int = 0, table: RowTable | None =
     y = np.array(whole.y)
     y[row] = np.nan
     holed: Any = _MissingAnywhere(law)
-    found = refit_posterior(holed, table, whole._replace(y=y), priors=fit.priors, seed=seed)
+    found = usable_posterior(holed, table, whole._replace(y=y), priors=fit.priors, seed=seed)
     with jax.enable_x64(True):
         key, prior = jax.random.key(seed), prior_numbers(law, found.priors)
         density = summarise(law, key, np.asarray(found.chain.z), prior, whole).loo_log_density[..., row]

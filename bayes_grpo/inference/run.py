@@ -141,7 +141,7 @@ def sample_posterior(
     return Posterior(resolved, draws, chain, summary, convergence)
 
 
-def refit_posterior(
+def usable_posterior(
     law: Regime,
     table: RowTable,
     rows: Rows,
@@ -149,11 +149,11 @@ def refit_posterior(
     priors: Mapping[str, Any] | None = None,
     seed: int = 0,
     sampler: SamplerSettings | None = None,
-    chains: int = 4,
+    chains: int | None = None,
 ) -> Posterior:
-    """A posterior for a score and not for a report: fewer chains if need be, by the programs of the whole log.
+    """A posterior for a score or a forecast and not for a report, sampled once where its draws can be used.
 
-    Only where its draws are not `Convergence.usable`, all chains of the settings are run, and once more if need be.
+    Only where they are not `Convergence.usable`, all chains of the settings are run, and once more if need be.
 
     Args:
         law: The regime.
@@ -162,14 +162,14 @@ def refit_posterior(
         priors: Overrides, parameter → (median, spread).
         seed: Seed of all randomness.
         sampler: Length and care of the sampling.
-        chains: Chains of the first attempt.
+        chains: Chains of the first attempt; those of the settings if None.
 
     Returns:
         Draws, curves and checks.
     """
     settings = sampler or SamplerSettings()
-    few = replace(settings, chains=chains)
-    found = sample_posterior(law, table, priors=priors, seed=seed, sampler=few, rows=rows, retry=False)
+    first = settings if chains is None else replace(settings, chains=chains)
+    found = sample_posterior(law, table, priors=priors, seed=seed, sampler=first, rows=rows, retry=False)
     if found.convergence.usable:
         return found
     return sample_posterior(law, table, priors=priors, seed=seed, sampler=settings, rows=rows)
