@@ -1,12 +1,14 @@
 """Backtest of the averaged forecast on every log of a folder, against its own regimes and simple rivals.
 
-    python benchmarks/backtest.py FOLDER [--index FOLDER/../index.csv] [--jobs 2] [--cache DIR] [--json OUT]
-                                  [--plot OUT.png] [--only NAME ...]
+    python benchmarks/backtest.py FOLDER [--index FOLDER/../index.csv] [--prior weak corpus --cases FILE] [--jobs 2]
+                                  [--cache DIR] [--json OUT] [--plot OUT.png] [--only NAME ...]
 
 Each log with at least 20 rows is forecast after 30, 50 and 70% of its rows; every later row is scored. With --cache
 a finished log is not computed again. With an index that has the columns run_id and repo, results are listed by
-repository. Collapses, logs that fall far below an earlier level, are listed with the probability that the forecast
-gave to what came.
+repository. With `--prior corpus` every log is forecast under a prior that was learned from the other repositories
+(from the fitted logs that `learn-prior --cases` keeps); both priors beside each other: `--prior weak corpus`.
+Collapses, logs that fall far below an earlier level, are listed with the probability that the forecast gave to what
+came.
 """
 
 from __future__ import annotations
@@ -14,16 +16,32 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import os
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bayes_grpo import read_log
+from bayes_grpo.analysis.backtest import MIN_ROWS, Backtest, Line, Score, backtest
+from bayes_grpo.analysis.forecast_priors import forecast_priors
+from bayes_grpo.errors import BayesGrpoError
+from bayes_grpo.inference.corpus import corpus_priors, learn
+from bayes_grpo.inference.corpus_folder import load_cases
+from bayes_grpo.inference.corpus_table import PriorTable
 from bayes_grpo.intervals import LEVEL
+from bayes_grpo.regimes import rows_of
+from bayes_grpo.regimes.base import Prior, Regime
+from bayes_grpo.regimes.rows import RowTable
+from bayes_grpo.report.picture import save_plot
+from bayes_grpo.report.plot_backtest import plot_backtest
 
 AIM_RATIO = 0.95
 AIM_COVERAGE = (0.86, 0.94)
@@ -31,17 +49,13 @@ COLLAPSE = 0.5
 """A log that loses this share of what it had gained at its origin, from there to its last tenth, collapsed."""
 
 
-def one(path: Path, cache: Path | None, seed: int) -> dict[str, Any]:
-    """Scores of one log, from the cache where they are there."""
+def one(path: Path, cache: Path | None, seed: int, learned: PriorTable | None) -> dict[str, Any]:
+    """Scores of one log, from the cache where they are there; under a learned prior where one is given."""
     warnings.simplefilter("ignore")
     kept = None if cache is None else cache / f"{path.stem}.json"
     if kept is not None and kept.exists():
         return json.loads(kept.read_text())
-    from bayes_grpo import read_log
-    from bayes_grpo.analysis.backtest import MIN_ROWS, backtest
-    from bayes_grpo.errors import BayesGrpoError
-    from bayes_grpo.regimes import rows_of
-
+    priors = forecast_priors if learned is None else partial(experienced, learned=learned)
     begun, cpu = time.perf_counter(), time.process_time()
     found: dict[str, Any] = {"log": path.stem, "scores": [], "refused": []}
     try:
@@ -50,7 +64,7 @@ def one(path: Path, cache: Path | None, seed: int) -> dict[str, Any]:
         if len(table.y) < MIN_ROWS:
             found["refused"] = [f"{path.stem}: fewer than {MIN_ROWS} rows"]
         else:
-            result = backtest(run, seed=seed)
+            result = backtest(run, seed=seed, priors=priors)
             found |= {k: v for k, v in result.to_dict().items() if k in ("scores", "refused")}
             found["fall"] = falls(table.y)
     except BayesGrpoError as error:
@@ -59,6 +73,11 @@ def one(path: Path, cache: Path | None, seed: int) -> dict[str, Any]:
     if kept is not None:
         kept.write_text(json.dumps(found))
     return found
+
+
+def experienced(regime: Regime, rows: RowTable, learned: PriorTable) -> dict[str, Prior]:
+    """Priors from a table, or the weak ones of a law that it does not know."""
+    return corpus_priors(regime, rows, learned) or forecast_priors(regime, rows)
 
 
 def falls(y: np.ndarray) -> dict[str, float]:
@@ -74,95 +93,100 @@ def falls(y: np.ndarray) -> dict[str, float]:
     return out
 
 
-def table(scores: list[dict[str, Any]], origins: list[float]) -> dict[str, dict[str, Any]]:
-    """Forecaster → means over all logs and origins that every forecaster has."""
-    names = list(dict.fromkeys(s["name"] for s in scores))
-    cases: dict[tuple[str, float], int] = {}
-    for s in scores:
-        cases[s["log"], s["origin"]] = cases.get((s["log"], s["origin"]), 0) + 1
-    whole = {c for c, k in cases.items() if k == len(names)}
-    out = {}
-    for name in names:
-        own = [s for s in scores if s["name"] == name and (s["log"], s["origin"]) in whole]
-        if own:
-            out[name] = {
-                "kind": own[0]["kind"],
-                "crps": float(np.mean([s["crps"] for s in own])),
-                "log_score": float(np.mean([s["log_score"] for s in own if s["log_score"] is not None])),
-                "coverage": float(np.mean([s["coverage"] for s in own])),
-                "weight": float(np.mean([s["weight"] or 0.0 for s in own])) if own[0]["kind"] == "regime" else None,
-                "by_origin": {
-                    f"{o:g}": [float(np.mean([s[k] for s in own if s["origin"] == o])) for k in ("crps", "coverage")]
-                    for o in origins
-                    if any(s["origin"] == o for s in own)
-                },
-                "cases": len(own),
-            }
-    return out
+def scores_of(found: list[dict[str, Any]]) -> Backtest:
+    """All scores, each log by the name of its file: two logs may state the same run."""
+    missing = {"weight": math.nan, "log_score": -math.inf}  # numbers that JSON cannot hold
+    scores = (
+        Score(**({k: missing.get(k) if v is None else v for k, v in s.items()} | {"log": f["log"]}))
+        for f in found
+        for s in f["scores"]
+    )
+    return Backtest(tuple(scores))
 
 
 def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]:
-    """Prints all tables and returns them."""
-    scores = [s | {"file": f["log"]} for f in found for s in f["scores"]]
+    """Prints all tables and returns their numbers."""
     for f in found:
         for line in f["refused"]:
             print("left out:", line)
-    if not scores:
+    result = scores_of(found)
+    if not result.lines:
         return {}
-    scores = [s | {"log": s["file"]} for s in scores]
-    origins = sorted({s["origin"] for s in scores})
-    lines = table(scores, origins)
-    order = {"forecast": 0, "regime": 1, "rival": 2}
+    lines = {line.name: line for line in result.lines}
     print(
         f"\n{'forecaster':16s} {'kind':9s} {'CRPS/sd':>8s} {'log score':>9s} {'cover':>6s} {'weight':>6s}   by origin"
     )
-    for name, x in sorted(lines.items(), key=lambda i: (order[i[1]["kind"]], i[1]["crps"])):
-        weight = "" if x["weight"] is None else f"{x['weight']:.2f}"
-        parts = "  ".join(f"{float(o):.0%} {c:.3f} ({v:.2f})" for o, (c, v) in x["by_origin"].items())
-        head = f"{name:16s} {x['kind']:9s} {x['crps']:8.3f} {x['log_score']:9.2f} {x['coverage']:6.3f} {weight:>6s}"
+    for x in result.lines:
+        weight = "" if math.isnan(x.weight) else f"{x.weight:.2f}"
+        parts = "  ".join(f"{o:.0%} {c:.3f} ({v:.2f})" for o, (c, v) in x.by_origin.items())
+        head = f"{x.name:16s} {x.kind:9s} {x.crps:8.3f} {x.log_score:9.2f} {x.coverage:6.3f} {weight:>6s}"
         print(f"{head}   {parts}")
     ours = lines["forecast"]
-    rival = min((x["crps"], n) for n, x in lines.items() if x["kind"] == "rival")
-    regime = min((x["crps"], n) for n, x in lines.items() if x["kind"] == "regime")
-    ratio = ours["crps"] / rival[0]
+    rival, regime = (min((x for x in result.lines if x.kind == k), key=lambda x: x.crps) for k in ("rival", "regime"))
+    ratio = result.ratio
     low, high = AIM_COVERAGE
-    covers = [ours["coverage"], *(v for _, v in ours["by_origin"].values())]
-    print(f"\n{ours['cases']} forecasts of {len({s['log'] for s in scores})} logs")
-    print(f"ratio to the best rival ({rival[1]}): {ratio:.3f}, aim at most {AIM_RATIO}: {said(ratio <= AIM_RATIO)}")
-    print(f"below every regime (best {regime[1]} {regime[0]:.3f}): {said(ours['crps'] < regime[0])}")
+    covers = [ours.coverage, *(v for _, v in ours.by_origin.values())]
+    print(f"\n{ours.cases} forecasts of {len({s.log for s in result.scores})} logs")
+    print(f"ratio to the best rival ({rival.name}): {ratio:.3f}, aim at most {AIM_RATIO}: {said(ratio <= AIM_RATIO)}")
+    print(f"below every regime (best {regime.name} {regime.crps:.3f}): {said(ours.crps < regime.crps)}")
     print(f"{LEVEL:.0%} coverage in all and by origin within [{low}, {high}]: "
           f"{', '.join(f'{c:.3f}' for c in covers)}: {said(all(low <= c <= high for c in covers))}")  # fmt: skip
-    by_repo = {}
-    groups = sorted({repos.get(s["log"], "unknown") for s in scores})
-    print(f"\n{'repository':40s} logs  forecast cover  {rival[1]:>9s} ratio")
-    for group in groups:
-        own = [s for s in scores if repos.get(s["log"], "unknown") == group]
-        t = table(own, origins)
-        if "forecast" not in t:
-            continue
-        a, b = t["forecast"], t[rival[1]]
-        by_repo[group] = {"logs": len({s["log"] for s in own}), "crps": a["crps"], "coverage": a["coverage"],
-                          "rival": b["crps"], "ratio": a["crps"] / b["crps"]}  # fmt: skip
-        print(f"{group[:40]:40s} {by_repo[group]['logs']:4d}  {a['crps']:8.3f} {a['coverage']:5.2f}  {b['crps']:9.3f} "
-              f"{a['crps'] / b['crps']:5.2f}")  # fmt: skip
-    if len(by_repo) > 1:
-        left = {g: table([s for s in scores if repos.get(s["log"], "unknown") != g], origins) for g in by_repo}
-        ratios = {g: t["forecast"]["crps"] / t[rival[1]]["crps"] for g, t in left.items()}
-        worst = max(ratios, key=lambda g: ratios[g])
-        print(f"ratio without any one repository: at most {ratios[worst]:.3f} (without {worst})")
-    values = np.array([v for s in scores if s["name"] == "forecast" for v in s["pit"]])
-    counts = np.histogram(values, np.linspace(0, 1, 11))[0]
+    groups = by_repository(result, repos, rival.name)
+    values = result.pit()
+    counts = np.histogram(values, np.linspace(0, 1, 11))[0] / len(values)
     print("\nPIT of the forecast, share of rows in each tenth (0.10 each if calibrated):")
-    print("  " + "  ".join(f"{c / counts.sum():.3f}" for c in counts))
-    collapses(found, scores)
-    seconds = [f["seconds"] for f in found]
-    print(f"\nseconds a log: median {np.median(seconds):.1f}, sum {sum(seconds):.0f}; "
-          f"CPU seconds sum {sum(f['cpu_seconds'] for f in found):.0f}")  # fmt: skip
-    return {"table": lines, "ratio": ratio, "by_repository": by_repo, "pit": (counts / counts.sum()).tolist(),
+    print("  " + "  ".join(f"{c:.3f}" for c in counts))
+    collapses(found)
+    seconds, cpu = ([f[k] for f in found] for k in ("seconds", "cpu_seconds"))
+    print(f"\nseconds a log: median {np.median(seconds):.1f}, sum {sum(seconds):.0f}; CPU seconds sum {sum(cpu):.0f}")
+    return {"table": result.to_dict()["table"], "ratio": ratio, "by_repository": groups, "pit": counts.tolist(),
             "seconds": sum(seconds)}  # fmt: skip
 
 
-def collapses(found: list[dict[str, Any]], scores: list[dict[str, Any]]) -> None:
+def by_repository(result: Backtest, repos: dict[str, str], rival: str) -> dict[str, dict[str, float]]:
+    """Prints the forecast and a rival for each repository, and the ratio without any one of them."""
+
+    def of(kept: Callable[[str], bool]) -> dict[str, Line]:
+        part = Backtest(tuple(s for s in result.scores if kept(repos.get(s.log, "unknown"))))
+        return {line.name: line for line in part.lines}
+
+    out, left = {}, {}
+    print(f"\n{'repository':40s} logs  forecast cover  {rival:>9s} ratio")
+    for group in sorted({repos.get(s.log, "unknown") for s in result.scores}):
+        own, others = of(lambda g, group=group: g == group), of(lambda g, group=group: g != group)
+        if others:
+            left[group] = others["forecast"].crps / others[rival].crps
+        if not own:
+            continue
+        a, b = own["forecast"], own[rival]
+        logs = len({s.log for s in result.scores if repos.get(s.log, "unknown") == group})
+        out[group] = {"logs": logs, "crps": a.crps, "coverage": a.coverage, "rival": b.crps, "ratio": a.crps / b.crps}
+        print(f"{group[:40]:40s} {logs:4d}  {a.crps:8.3f} {a.coverage:5.2f}  {b.crps:9.3f} {a.crps / b.crps:5.2f}")
+    if len(left) > 1:
+        worst = max(left, key=lambda g: left[g])
+        print(f"ratio without any one repository: at most {left[worst]:.3f} (without {worst})")
+    return out
+
+
+def paired(one: Backtest, other: Backtest, repos: dict[str, str], names: tuple[str, str]) -> None:
+    """Prints the averaged forecast under two priors, case by case, by repository and origin."""
+    kept = [{(s.log, s.origin): s for s in b.scores if s.name == "forecast"} for b in (one, other)]
+    cases = [c for c in kept[0] if c in kept[1]]
+    print(f"\n{'':40s} forecasts  CRPS {names[0]:>8s} {names[1]:>8s}  cover {names[0]:>8s} {names[1]:>8s}")
+    groups = {"all": cases} | {
+        f"origin {o:.0%}": [c for c in cases if c[1] == o] for o in sorted({c[1] for c in cases})
+    }
+    groups |= {g: [c for c in cases if repos.get(c[0], "unknown") == g]
+               for g in sorted({repos.get(c[0], "unknown") for c in cases})}  # fmt: skip
+    for group, own in groups.items():
+        a, b = ([k[c] for c in own] for k in kept)
+        crps, cover = ([np.mean([getattr(s, field) for s in x]) for x in (a, b)] for field in ("crps", "coverage"))
+        print(
+            f"{group[:40]:40s} {len(own):9d}       {crps[0]:8.3f} {crps[1]:8.3f}        {cover[0]:8.3f} {cover[1]:8.3f}"
+        )
+
+
+def collapses(found: list[dict[str, Any]]) -> None:
     """What the forecast said before a collapse: PIT of the last tenth of the rows that came."""
     print(f"\ncollapses: logs that lost {COLLAPSE:.0%} of their gain after the origin, and the probability that the "
           "forecast gave to a reward as low as the last tenth of the rows (median PIT)")  # fmt: skip
@@ -171,10 +195,7 @@ def collapses(found: list[dict[str, Any]], scores: list[dict[str, Any]]) -> None
         for origin, lost in f.get("fall", {}).items():
             if lost < COLLAPSE:
                 continue
-            own = [
-                s for s in scores if s["log"] == f["log"] and f"{s['origin']:g}" == origin and s["name"] == "forecast"
-            ]
-            for s in own:
+            for s in (s for s in f["scores"] if f"{s['origin']:g}" == origin and s["name"] == "forecast"):
                 last = s["pit"][-max(1, len(s["pit"]) // 10) :]
                 print(
                     f"  {f['log']:40s} origin {float(origin):.0%}: lost {lost:.0%}, probability {np.median(last):.3f}"
@@ -192,6 +213,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--index", type=Path)
+    parser.add_argument("--prior", nargs="+", choices=("weak", "corpus"), default=["weak"])
+    parser.add_argument("--cases", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--json", type=Path)
@@ -199,32 +222,49 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    repos = {}
+    if "corpus" in options.prior and not (options.cases and options.index):
+        parser.error("--prior corpus needs --index and --cases, the fitted logs that `learn-prior --cases` keeps")
+    repos: dict[str, str] = {}
     if options.index:
         with options.index.open(encoding="utf-8") as file:
             repos = {row["run_id"]: row["repo"] for row in csv.DictReader(file)}
-    if options.cache:
-        options.cache.mkdir(parents=True, exist_ok=True)
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # small matrices, and a process a core
     paths = [p for p in sorted(options.folder.glob("*.csv")) if not options.only or p.stem in options.only]
-    found = []
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for result in pool.map(one, paths, [options.cache] * len(paths), [options.seed] * len(paths)):
+    results, tables = {}, {}
+    for prior in options.prior:
+        print(f"prior: {prior}", flush=True)
+        learned = dict.fromkeys(repos.get(p.stem, "unknown") for p in paths)
+        if prior == "corpus":
+            cases = load_cases(options.cases)
+            learned = {repo: learn(cases, exclude=[repo]) for repo in learned}
+        given = [learned[repos.get(p.stem, "unknown")] for p in paths]
+        results[prior] = run(paths, given, options.jobs, options.cache and options.cache / prior, options.seed)
+        tables[prior] = report(results[prior], repos)
+    if len(results) > 1:
+        a, b = options.prior[:2]
+        paired(scores_of(results[a]), scores_of(results[b]), repos, (a, b))
+    if options.plot:
+        save_plot(plot_backtest(scores_of(results[options.prior[0]])), options.plot)
+    if options.json:
+        content = {prior: {"logs": found, **tables[prior]} for prior, found in results.items()}
+        options.json.write_text(json.dumps(content, indent=1))
+
+
+def run(
+    paths: list[Path], learned: list[PriorTable | None], jobs: int, cache: Path | None, seed: int
+) -> list[dict[str, Any]]:
+    """`one` of every log, side by side."""
+    if cache:
+        cache.mkdir(parents=True, exist_ok=True)
+    found, n = [], len(paths)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for result in pool.map(one, paths, [cache] * n, [seed] * n, learned):
             found.append(result)
             ours = [s for s in result["scores"] if s["name"] == "forecast"]
             text = "  ".join(f"{s['origin']:.0%} {s['crps']:.2f} ({s['coverage']:.2f})" for s in ours)
             print(f"{result['log']:40s} {result['seconds']:6.1f} s  {text}", flush=True)
-    tables = report(found, repos)
-    if options.plot:
-        from bayes_grpo.analysis.backtest import Backtest, Score
-        from bayes_grpo.report.picture import save_plot
-        from bayes_grpo.report.plot_backtest import plot_backtest
-
-        scores = (Score(**(s | {"log": f["log"], "pit": tuple(s["pit"])})) for f in found for s in f["scores"])
-        save_plot(plot_backtest(Backtest(tuple(scores))), options.plot)
-    if options.json:
-        options.json.write_text(json.dumps({"logs": found, **tables}, indent=1))
+    return found
 
 
 if __name__ == "__main__":

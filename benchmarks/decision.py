@@ -1,6 +1,7 @@
 """Decision quality: regret of the recommended stop on simulated runs, beside rules that practitioners use.
 
-    python benchmarks/decision.py [--runs 500] [--seed 0] [--laws NAME ...] [--once] [--prior weak|corpus] [--json OUT]
+    python benchmarks/decision.py [--runs 500] [--seed 0] [--jobs 2] [--laws NAME ...] [--scenarios NAME ...] [--once]
+                                  [--prior weak|corpus] [--json OUT]
 
 Runs are real GRPO updates of all scenarios of `bayes_grpo.simulate`, in turn, read from the logs that they write; their
 true reward is known at every step. Of each, the log is seen up to a random 20 to 60% of its planned length; what one
@@ -22,7 +23,10 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +35,7 @@ import numpy as np
 from bayes_grpo import read_log
 from bayes_grpo.analysis.decision import Stopping, decide
 from bayes_grpo.analysis.forecast import Forecast, forecast
+from bayes_grpo.analysis.forecast_fits import FORECAST_REGIMES
 from bayes_grpo.analysis.watching import watch
 from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.inference.corpus import corpus_priors
@@ -38,7 +43,6 @@ from bayes_grpo.inference.sampler import SamplerSettings
 from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate import SimulatedRun, scenario_names, simulate_scenario, write_runs
 
-LAWS = ("flat", "exponential", "bernoulli")
 LOGGING_STEPS = 5
 CHECK_EVERY = 0.1
 PATIENCE = 10
@@ -81,6 +85,7 @@ class Problem:
         return max(range(self.now, self.end + 1), key=self.net)
 
 
+@lru_cache(maxsize=1)
 def problems(count: int, seed: int) -> list[Problem]:
     """Runs of all scenarios in turn, with random decisions."""
     names = scenario_names()
@@ -203,28 +208,30 @@ def patience(step: np.ndarray, reward: np.ndarray, now: float, counted_before: b
     return float(step[-1])
 
 
-def evaluate(
-    found: Sequence[Problem], judge: Decider, again: bool = True, tell: Callable[[str], None] = lambda _: None
-) -> list[dict[str, Any]]:
-    """One record a run: regrets of all policies in units of V, and what the first decision claimed."""
-    out = []
-    for i, problem in enumerate(found):
-        begun = time.perf_counter()
-        stops, first = ours(problem, judge, again)
-        stops |= rivals(problem)
-        best = problem.oracle()
-        record: dict[str, Any] = {
-            "scenario": problem.scenario,
-            "left": (best - problem.now) / (problem.end - problem.now),
-            "regret": {name: (problem.net(best) - problem.net(s)) / problem.value for name, s in stops.items()},
-            "seconds": time.perf_counter() - begun,
-        }
-        if first is not None:
-            record["claimed"] = first.probability_pays
-            record["paid"] = problem.net(first.pays_at) > 0
-        out.append(record)
-        tell(f"{i + 1} of {len(found)}")
-    return out
+def evaluate(problem: Problem, judge: Decider, again: bool = True) -> dict[str, Any]:
+    """Record of one run: regrets of all policies in units of V, and what the first decision claimed."""
+    begun = time.perf_counter()
+    stops, first = ours(problem, judge, again)
+    stops |= rivals(problem)
+    best = problem.oracle()
+    record: dict[str, Any] = {
+        "scenario": problem.scenario,
+        "left": (best - problem.now) / (problem.end - problem.now),
+        "cost": problem.cost * problem.end / problem.value,
+        "stops": stops,
+        "regret": {name: (problem.net(best) - problem.net(s)) / problem.value for name, s in stops.items()},
+        "seconds": time.perf_counter() - begun,
+    }
+    if first is not None:
+        record["claimed"] = first.probability_pays
+        record["paid"] = problem.net(first.pays_at) > 0
+    return record
+
+
+def one(i: int, count: int, seed: int, laws: Sequence[str], prior: str, again: bool) -> dict[str, Any]:
+    """`evaluate` of one run in a process of its own, which simulates all of them once: that is quick."""
+    warnings.simplefilter("ignore", BayesGrpoWarning)
+    return evaluate(problems(count, seed)[i], decider(laws, prior, seed), again)
 
 
 def report(records: Sequence[dict[str, Any]], seed: int = 0) -> dict[str, float]:
@@ -277,17 +284,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--laws", nargs="*", default=list(LAWS))
+    parser.add_argument("--laws", nargs="*", default=list(FORECAST_REGIMES))
     parser.add_argument("--prior", choices=("weak", "corpus"), default="weak")
     parser.add_argument("--once", action="store_true", help="Leave out the policy that decides again.")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--scenarios", nargs="*", default=list(scenario_names()))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore", BayesGrpoWarning)
     begun = time.perf_counter()
     found = problems(options.runs, options.seed)
     print(f"simulated in {time.perf_counter() - begun:.0f} s", flush=True)
-    judge = decider(options.laws, options.prior, options.seed)
-    records = evaluate(found, judge, again=not options.once, tell=lambda _: None)
+    chosen = [i for i, p in enumerate(found) if p.scenario in options.scenarios]
+    same = (options.runs, options.seed, options.laws, options.prior, not options.once)
+    records: list[dict[str, Any]] = []
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        for record in pool.map(one, chosen, *([x] * len(chosen) for x in same)):
+            records.append(record)
+            if len(records) % 25 == 0:
+                print(f"{len(records)} of {len(chosen)} after {time.perf_counter() - begun:.0f} s", flush=True)
     report(records, options.seed)
     print(
         f"{time.perf_counter() - begun:.0f} s in all, {np.median([r['seconds'] for r in records]):.1f} s a run (median)"

@@ -30,7 +30,8 @@ def test_forecast_prints_json_and_a_picture(log, tmp_path):
     assert found["at_horizon"]["level"] == 0.9
     assert found["meta"]["until"] == 80
     assert set(found["weights"]) == {"flat", "exponential"}
-    assert found["assumed"] == ["learning rate: constant from now on"]
+    assert found["assumed"][0] == "learning rate: constant from now on"
+    assert "stays in [0, 1]" in found["assumed"][1]
     assert picture.stat().st_size > 10_000
 
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from bayes_grpo.analysis.forecast import MIN_FORECAST_ROWS
 from bayes_grpo.analysis.forecast_fits import FORECAST_REGIMES, LawDraws, PriorsFor, Progress, fit_laws
-from bayes_grpo.analysis.forecast_paths import allot, known_range, law_paths
+from bayes_grpo.analysis.forecast_paths import allot, law_paths
 from bayes_grpo.analysis.forecast_priors import forecast_priors
+from bayes_grpo.analysis.reward_range import reward_range
 from bayes_grpo.analysis.rivals import RIVALS
 from bayes_grpo.analysis.schedule import schedule_of
 from bayes_grpo.analysis.scores import covered, crps, log_score, pit
@@ -85,6 +86,7 @@ class Line:
         log_score: Mean log score.
         coverage: Mean coverage of the 90% interval.
         cases: Logs times origins.
+        weight: Mean weight of a regime in the averaged forecast; NaN otherwise.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Line:
     log_score: float
     coverage: float
     cases: int
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -180,6 +183,7 @@ def _line(name: str, kind: str, scores: list[Score]) -> Line:
         log_score=float(np.mean([s.log_score for s in scores])),
         coverage=float(np.mean([s.coverage for s in scores])),
         cases=len(scores),
+        weight=float(np.mean([s.weight for s in scores])),
     )
 
 
@@ -290,14 +294,14 @@ def _predicted(
         strict=False,
         progress=tell,
     )
-    low, high = known_range(settings)
+    reward = reward_range(past.y, settings)
     ahead = schedule_of(past, settings)
     step = whole.step[n:]
     before = np.concatenate([past.step[-1:], step[:-1]])
     future = FutureRows(step, whole.window[n:], ahead.mean(step, step - before), whole.weight[n:])
 
     def rows(law: LawDraws, count: int, offset: int) -> np.ndarray:
-        return law_paths(law, past, future, count, seed + offset, low, high)[2]
+        return law_paths(law, past, future, count, seed + offset, reward)[2]
 
     draws = {name: rows(law, _DRAWS, 31 * i) for i, (name, law) in enumerate(fitted.laws.items())}
     for name in (x if isinstance(x, str) else x.name for x in regimes):

@@ -17,8 +17,9 @@ from bayes_grpo.analysis.forecast_fits import (
     draws_of_fit,
     fit_laws,
 )
-from bayes_grpo.analysis.forecast_paths import allot, beyond_steps, future_rows, future_steps, known_range, law_paths
+from bayes_grpo.analysis.forecast_paths import allot, beyond_steps, future_rows, future_steps, law_paths
 from bayes_grpo.analysis.forecast_priors import forecast_priors
+from bayes_grpo.analysis.reward_range import reward_range
 from bayes_grpo.analysis.schedule import RemainingRate, schedule_of
 from bayes_grpo.errors import FitError, SettingError
 from bayes_grpo.inference.fit import Fit
@@ -64,8 +65,8 @@ class Forecast:
         signal: "reward" or "eval_reward".
         logged_step: Steps of the logged rows, shape (n,).
         logged: Logged values, shape (n,).
-        low: Smallest possible reward where it is known; minus infinity otherwise.
-        high: Largest possible reward where it is known; infinity otherwise.
+        low: Smallest possible reward, stated or assumed; minus infinity otherwise.
+        high: Largest possible reward, stated or assumed; infinity otherwise.
         schedule: Learning rate from now on.
         assumed: What nobody stated, as sentences.
         notes: What was done that a user should know.
@@ -188,16 +189,14 @@ def _forecast(
     ahead = schedule_of(table, settings, schedule, total_steps)
     step, beyond = future_steps(table, until), beyond_steps(table, until)
     future = future_rows(table, np.concatenate([step, beyond]), ahead)
-    low, high = known_range(settings)
+    reward = reward_range(table.y, settings)
     counts = {k: n for k, n in allot(draws, shares).items() if n}
     parts = [
-        law_paths(laws[k], table, future, count, seed + 7919 * i, low, high)
-        for i, (k, count) in enumerate(counts.items())
+        law_paths(laws[k], table, future, count, seed + 7919 * i, reward) for i, (k, count) in enumerate(counts.items())
     ]
-    if math.isfinite(low) or math.isfinite(high):
-        ends = [f"at least {low:g}"] * math.isfinite(low) + [f"at most {high:g}"] * math.isfinite(high)
+    if reward.known and not reward.assumed:
         notes.append(
-            f"the reward is {' and '.join(ends)}: draws that settle outside were replaced, paths were held inside"
+            f"the reward is {reward.sentence}: draws that settle outside were replaced, paths were held inside"
         )
     latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
     h = 1 + len(step)
@@ -218,10 +217,10 @@ def _forecast(
         signal=table.signal,
         logged_step=table.step,
         logged=table.y,
-        low=low,
-        high=high,
+        low=reward.low,
+        high=reward.high,
         schedule=ahead,
-        assumed=tuple(x for x in (ahead.assumed,) if x),
+        assumed=tuple(x for x in (ahead.assumed, reward.assumed) if x),
         notes=tuple(notes),
         name=name,
     )

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.analysis.forecast_priors import forecast_priors
-from bayes_grpo.analysis.weights import forecast_weights, has_trend, log_marginal_likelihood, prior_weights
+from bayes_grpo.analysis.weights import forecast_weights, has_trend, prior_weights
 from bayes_grpo.errors import FitError, SettingError
 from bayes_grpo.inference.fit import Fit, Posterior
+from bayes_grpo.inference.importance import importance_sample
 from bayes_grpo.inference.posterior import prior_numbers
 from bayes_grpo.inference.run import sample_posterior, usable_posterior
 from bayes_grpo.inference.sampler import SamplerSettings
@@ -142,13 +143,19 @@ def fit_laws(
         except FitError as error:
             notes.append(f"{law.name} was left out: {error}")
             continue
-        if strict and not posterior.convergence.usable:
+        if strict and not posterior.usable:
             notes.append(f"{law.name} was left out: {posterior.convergence.sentence}")
             continue
+        if posterior.effective is not None:
+            notes.append(
+                f"{law.name}: the sampler mixed badly, so its draws were resampled by importance weights (effective "
+                f"size {posterior.effective:.0f})"
+            )
         found[law.name] = draws_of_posterior(law, posterior)
-        evidence[law.name] = log_marginal_likelihood(
-            law, np.asarray(posterior.chain.z), prior_numbers(law, posterior.priors), padded, seed + i
-        )
+        numbers = prior_numbers(law, posterior.priors)
+        evidence[law.name] = importance_sample(
+            law, np.asarray(posterior.chain.z), numbers, padded, seed + i
+        ).log_evidence
     if not found:
         raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
     trending = {name: has_trend(x.regime) for name, x in found.items()}

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayes_grpo.analysis.forecast_fits import LawDraws
+from bayes_grpo.analysis.reward_range import RewardRange
 from bayes_grpo.analysis.schedule import RemainingRate
 from bayes_grpo.errors import SettingError
 from bayes_grpo.inference.predict import FutureRows, predict
-from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.regimes.rows import RowTable
 
 GRID = 96
@@ -63,9 +63,9 @@ def future_rows(table: RowTable, step: np.ndarray, ahead: RemainingRate) -> Futu
 
 
 def law_paths(
-    law: LawDraws, table: RowTable, future: FutureRows, count: int, seed: int, low: float, high: float
+    law: LawDraws, table: RowTable, future: FutureRows, count: int, seed: int, reward: RewardRange
 ) -> tuple[np.ndarray, ...]:
-    """Paths of one law that stay inside the range of the reward.
+    """Paths of one law, as many of them inside the range of the reward as it is probable.
 
     Draws whose fixed point lies outside are replaced by others: a prior cut off at the range. What noise carries
     beyond it is held at its end.
@@ -74,26 +74,19 @@ def law_paths(
         Latent reward, trend and rows, shape (count, h); fixed point and initial reward, shape (count,).
     """
     total = law.size
-    bounded = math.isfinite(low) or math.isfinite(high)
-    tries = min(4 * count, max(count, total)) if bounded else count
+    tries = min(4 * count, max(count, total)) if reward.known else count
     picks = np.random.default_rng(seed).permutation(np.linspace(0, total - 1, tries).astype(int))
     values = {k: v[picks] for k, v in law.values.items()}
     found = predict(law.regime, table, law.priors, values, future, seed)
-    inside = np.flatnonzero((found.fixed_point >= low) & (found.fixed_point <= high))
+    inside = np.flatnonzero((found.fixed_point >= reward.low) & (found.fixed_point <= reward.high))
     if not len(inside):
         inside = np.arange(tries)  # every draw settles outside: the range is kept by holding the paths inside alone
-    chosen = inside[np.arange(count) % len(inside)]
-    paths = (np.clip(x[chosen], low, high) for x in (found.latent, found.trend, found.rows, found.fixed_point))
+    held = round(reward.share * count) if reward.known else 0
+    chosen = np.concatenate([inside[np.arange(held) % len(inside)], np.arange(held, count)])
+    paths = [x[chosen] for x in (found.latent, found.trend, found.rows, found.fixed_point)]
+    for x in paths:
+        np.clip(x[:held], reward.low, reward.high, out=x[:held])
     return (*paths, law.initial[picks[chosen]])
-
-
-def known_range(settings: Mapping[str, Setting]) -> tuple[float, float]:
-    """Range of the reward as far as log, configuration or user state it; infinite where they do not."""
-    ends = []
-    for setting, otherwise in ((settings["reward_low"], -math.inf), (settings["reward_high"], math.inf)):
-        value = None if setting.provenance is Provenance.ASSUMED else setting.value
-        ends.append(otherwise if value is None else float(value))
-    return ends[0], ends[1]
 
 
 def allot(draws: int, shares: Mapping[str, float]) -> dict[str, int]:

@@ -8,6 +8,9 @@ yet has a small spread, and priors tied to it deny every later rise. So, for the
   as long as what was seen;
 - the plateau lies about the mean of the last rows plus 3 standard deviations of the rows, give or take 6: training
   moves the reward up more often than down, and by more than the rows have shown;
+- a slow start looks flat for as long as it lasts, so what its rows have spread over says nothing of its plateau: of a
+  reward whose rows all lie in [0, 1] (a share of successes), the laws with slow starts expect it half way up to 1,
+  give or take all of the way, where that is more than the above;
 - the start lies near the first rows;
 - a slow start (a small initial success rate, a steep sigmoid) is as likely as a fast one.
 
@@ -24,6 +27,8 @@ from bayes_grpo.regimes.rows import RowTable
 
 LAST = 10
 """Rows that say where the reward is now, at most; a third of the log where that is shorter."""
+_SLOW = ("initial_success", "exponent")
+"""Parameters that make a slow start."""
 _TIMES = ("relaxation_time", "response_time", "half_gain_step", "midpoint", "learning_time")
 
 
@@ -44,8 +49,10 @@ def forecast_priors(regime: Regime, table: RowTable) -> dict[str, Prior]:
     n, spread = len(table.y), table.scale
     end = float(np.mean(table.y[-max(3, min(LAST, n // 3)) :]))
     begin = float(np.mean(table.y[: max(3, n // 5)]))
+    room = 1.0 - end if names & set(_SLOW) and np.min(table.y) >= 0.0 and np.max(table.y) <= 1.0 else 0.0
+    reach = max(6.0 * spread, room)
     priors = {
-        "fixed_point": Prior(end + 3.0 * spread, 6.0 * spread),
+        "fixed_point": Prior(end + 0.5 * reach, reach),
         "initial_reward": Prior(begin, 2.0 * spread),
         "fluctuation_time": lasting,
         "exponent": Prior(2.0, 0.6),

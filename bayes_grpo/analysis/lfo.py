@@ -203,7 +203,7 @@ def _wrapper(
             training, rows = rows_before(table, cut, self.whole)
             found = usable_posterior(law, training, rows, priors=priors, seed=seed + cut, sampler=settings, chains=2)
             z, prior = thinned(np.asarray(found.chain.z)), prior_numbers(law, found.priors)
-            doubtful = "" if found.convergence.usable else f"refit on {cut} rows: {found.convergence.sentence}"
+            doubtful = "" if found.usable else f"refit on {cut} rows: {found.convergence.sentence}"
             blocks = self.block_likelihoods(z, prior, rows)[..., first:]
             self.refits[first] = _Refit(z, prior, rows, blocks, doubtful)
             return first, found

@@ -103,6 +103,8 @@ class Posterior(NamedTuple):
         chain: The sampler's output.
         summary: Linear parameters, curves and leave-one-out conditionals, padded rows.
         convergence: The checks.
+        effective: Effective size of the importance weights where the draws were resampled by them, because the
+            sampler that `convergence` describes mixed badly; None for the sampler's own draws.
     """
 
     priors: dict[str, Prior]
@@ -110,6 +112,12 @@ class Posterior(NamedTuple):
     chain: Chain
     summary: DrawSummary
     convergence: Convergence
+    effective: float | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether the draws serve as weights and for paths."""
+        return self.effective is not None or self.convergence.usable
 
 
 def build_fit(
@@ -135,7 +143,7 @@ def build_fit(
     """
     import arviz_base as az
 
-    priors, draws, chain, summary, convergence = found
+    priors, draws, chain, summary, convergence, _ = found
     n = len(table.y)
     mass_note = _mass_note(run, table)
     values = dict(draws) | {p.name: summary.linear[..., i] for i, p in enumerate(linear(regime))}

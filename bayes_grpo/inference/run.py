@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,6 +14,8 @@ from bayes_grpo.errors import ConvergenceWarning, SettingError
 from bayes_grpo.inference.cache import enable_compilation_cache
 from bayes_grpo.inference.convergence import Convergence, check_convergence
 from bayes_grpo.inference.fit import Fit, Posterior, build_fit
+from bayes_grpo.inference.importance import importance_sample
+from bayes_grpo.inference.imports import preload
 from bayes_grpo.inference.posterior import PriorNumbers, prior_numbers, values_of
 from bayes_grpo.inference.sampler import (
     Chain,
@@ -31,6 +32,9 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.rows import Rows, RowTable
 
 Progress = Callable[[str], None]
+LEAST_EFFECTIVE = 400.0
+"""Effective size of importance weights from which draws are taken, as for the ESS of chains."""
+_ROUNDS = 4
 
 
 def fit(
@@ -114,8 +118,7 @@ def sample_posterior(
     law.check(table)
     resolved = resolve_priors(law, table, priors)
     enable_compilation_cache()
-    imports = threading.Thread(target=_preload, daemon=True)
-    imports.start()
+    imports = preload()
     with jax.enable_x64(True):
         rows, prior = table.padded() if rows is None else rows, prior_numbers(law, resolved)
         keys = jax.random.split(jax.random.key(seed), 6)
@@ -126,7 +129,7 @@ def sample_posterior(
         chain = sample(law, keys[1], prior, rows, start, settings, settings.target_accept)
         if ahead is not None:
             ahead.join()
-        imports.join()  # importing the same modules here at the same time would lock both threads
+        imports.join()
         summary, convergence = _summarise(law, keys[2], chain, prior, rows, retried=False)
         if retry and not convergence.passed:
             tell("sampling again, more carefully")
@@ -153,7 +156,8 @@ def usable_posterior(
 ) -> Posterior:
     """A posterior for a score or a forecast and not for a report, sampled once where its draws can be used.
 
-    Only where they are not `Convergence.usable`, all chains of the settings are run, and once more if need be.
+    Where they are not `Convergence.usable` they are resampled by importance (`bayes_grpo.inference.importance`), and
+    only where that fails too all chains of the settings are run, and once more if need be.
 
     Args:
         law: The regime.
@@ -170,9 +174,43 @@ def usable_posterior(
     settings = sampler or SamplerSettings()
     first = settings if chains is None else replace(settings, chains=chains)
     found = sample_posterior(law, table, priors=priors, seed=seed, sampler=first, rows=rows, retry=False)
-    if found.convergence.usable:
+    if found.usable:
         return found
-    return sample_posterior(law, table, priors=priors, seed=seed, sampler=settings, rows=rows)
+    better = resampled(law, found, rows, seed)
+    if better.usable:
+        return better
+    found = sample_posterior(law, table, priors=priors, seed=seed, sampler=settings, rows=rows)
+    return found if found.usable else resampled(law, found, rows, seed)
+
+
+def resampled(law: Regime, found: Posterior, rows: Rows, seed: int) -> Posterior:
+    """The posterior with draws resampled by importance about its own.
+
+    Args:
+        law: The regime.
+        found: A posterior whose sampler mixed badly.
+        rows: Its rows.
+        seed: Seed.
+
+    Returns:
+        The same number of draws with `Posterior.effective`; the posterior as it was where the effective size stayed
+        below `LEAST_EFFECTIVE`.
+    """
+    prior, z = prior_numbers(law, found.priors), np.asarray(found.chain.z)
+    rng, shape = np.random.default_rng([seed, 1]), (-1, *z.shape[1:])
+    size = z.size // z.shape[-1]
+    for i in range(_ROUNDS):
+        weighted = importance_sample(law, z, prior, rows, seed + i, times=8)
+        if weighted.effective >= LEAST_EFFECTIVE:
+            break
+        z = weighted.resampled(size, rng).reshape(shape)  # where the next round looks
+    else:
+        return found
+    z = weighted.resampled(size, rng).reshape(shape)
+    with jax.enable_x64(True):
+        summary = summarise(law, jax.random.key(seed), z, prior, rows)
+        draws = {name: np.asarray(x) for name, x in values_of(law, z, prior, rows).items()}
+    return found._replace(draws=draws, chain=found.chain._replace(z=z), summary=summary, effective=weighted.effective)
 
 
 def _summarise(
@@ -186,12 +224,6 @@ def _summarise(
     return summary, check_convergence(
         draws, np.asarray(chain.energy), np.asarray(chain.diverging), np.asarray(chain.num_steps), retried
     )
-
-
-def _preload() -> None:
-    """Imports ArviZ (seconds) while XLA compiles and samples outside Python."""
-    import arviz_base  # noqa: F401
-    import arviz_stats.base  # noqa: F401
 
 
 def _restart(chain: Chain, start: Start) -> Start:

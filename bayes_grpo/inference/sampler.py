@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from bayes_grpo.inference.imports import nuts_kernels
 from bayes_grpo.inference.posterior import (
     DrawSummary,
     PriorNumbers,
@@ -74,15 +75,13 @@ class Start(NamedTuple):
 
 
 def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> Any:
-    from numpyro.infer.hmc import hmc  # 1 s of import, needed only where something is compiled
-
     # Traced once, not at each of the places where NUTS calls it.
     traced = jax.jit(partial(potential, regime))
 
     def potential_of(prior: PriorNumbers, rows: Rows) -> Any:
         return lambda z: traced(z, prior, rows)
 
-    init_kernel, sample_kernel = hmc(potential_fn_gen=potential_of, algo="NUTS")
+    init_kernel, sample_kernel = nuts_kernels()(potential_fn_gen=potential_of, algo="NUTS")
 
     def run(key: Array, z: Array, inverse_mass: Array, target: Any, prior: PriorNumbers, rows: Rows) -> Chain:
         state = init_kernel(

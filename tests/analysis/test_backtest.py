@@ -98,4 +98,15 @@ def test_forecast_priors_reach_beyond_what_was_seen():
     assert priors["fixed_point"].median > table.y[-10:].mean()
     assert priors["fixed_point"].spread > 3 * table.scale
     assert set(forecast_priors(get_regime("flat"), table)) == {"fluctuation_time"}
+    # A share of successes that has not moved yet may still take off, where the law can start slowly.
+    y = 0.1 + 0.01 * np.cos(np.arange(len(table.y)))
+    still = {
+        name: forecast_priors(get_regime(name), replace(table, y=y))["fixed_point"]
+        for name in ("sigmoid", "exponential")
+    }
+    assert still["sigmoid"].median == pytest.approx(0.55, abs=0.01)
+    assert still["sigmoid"].spread == pytest.approx(0.9, abs=0.01)
+    assert still["exponential"].spread < 0.1
+    points = forecast_priors(get_regime("sigmoid"), replace(table, y=20.0 * y))["fixed_point"]
+    assert points.spread == pytest.approx(6.0 * 20.0 * np.std(y))
     assert "exponent" not in forecast_priors(get_regime("exponential"), table)

@@ -52,7 +52,7 @@ def knows_the_curve(problem):
 
 
 def test_who_knows_the_curve_has_no_regret(problem):
-    (record,) = evaluate([problem], knows_the_curve(problem))
+    record = evaluate(problem, knows_the_curve(problem))
     assert [record["regret"][name] for name in OURS] == pytest.approx([0.0, 0.0, 0.0])
     assert min(record["regret"].values()) >= 0.0
     assert record["paid"]
@@ -60,13 +60,13 @@ def test_who_knows_the_curve_has_no_regret(problem):
 
 
 def test_a_log_that_nothing_can_be_said_of_is_stopped(problem):
-    (record,) = evaluate([problem], lambda *_: None)
+    record = evaluate(problem, lambda *_: None)
     assert record["regret"]["decided once"] == record["regret"]["now"] > 0
 
 
 @pytest.mark.slow
 def test_decisions_beat_running_to_the_end():
-    found = problems(40, seed=1)
-    means = report(evaluate(found, decider(("flat", "exponential", "bernoulli"), "weak", 1)))
+    judge = decider(("flat", "exponential", "bernoulli"), "weak", 1)
+    means = report([evaluate(problem, judge) for problem in problems(40, seed=1)])
     assert means["decided every 10%"] < means["end"]
     assert means["watched"] < means["80% of the plan"]

@@ -8,16 +8,16 @@ import pytest
 from bayes_grpo import SamplerSettings, fit
 from bayes_grpo.analysis.forecast import Forecast, forecast
 from bayes_grpo.analysis.forecast_fits import LawDraws, fit_laws
-from bayes_grpo.analysis.forecast_paths import allot, future_rows, future_steps
+from bayes_grpo.analysis.forecast_paths import allot, future_rows, future_steps, law_paths
 from bayes_grpo.analysis.forecast_summary import reached_steps, summarize_forecast
+from bayes_grpo.analysis.reward_range import RewardRange, reward_range
 from bayes_grpo.analysis.schedule import RemainingRate, remaining_rate
-from bayes_grpo.analysis.weights import forecast_weights, log_marginal_likelihood, prior_weights
+from bayes_grpo.analysis.weights import forecast_weights, prior_weights
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.errors import FitError, SettingError
 from bayes_grpo.inference.posterior import prior_numbers, values_of
 from bayes_grpo.inference.predict import FutureRows, extended, predict
 from bayes_grpo.inference.rows_of_fit import rows_of_fit
-from bayes_grpo.inference.sampler import log_likelihoods
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime, linear, resolve_priors, rows_of, sampled
 
@@ -197,21 +197,6 @@ def test_steps_of_a_share_of_the_gain():
     assert summarize_forecast(falling, threshold=0.1).p_peaked == 1.0
 
 
-def test_marginal_likelihood_against_prior_draws():
-    regime, table = get_regime("flat"), rows_of(make_run(12))
-    prior = prior_numbers(regime, resolve_priors(regime, table))
-    rng = np.random.default_rng(0)
-    found = fit_laws(table, ("flat",), priors=lambda *_: {}, sampler=FAST, strict=False)
-    with jax.enable_x64(True):
-        z = rng.standard_normal((40000, len(sampled(regime))))
-        direct = np.logaddexp.reduce(log_likelihoods(regime, z, prior, table.padded())) - np.log(len(z))
-        # A proposal that is off costs precision, not truth.
-        z = 0.7 * rng.standard_normal((400, 3)) + 0.3
-        off = [log_marginal_likelihood(regime, z, prior, table.padded(), seed) for seed in range(12)]
-    assert abs(found.log_evidence["flat"] - direct) < 0.1
-    assert abs(np.logaddexp.reduce(off) - np.log(len(off)) - direct) < 0.2
-
-
 def test_weights_lean_to_the_better_law_and_keep_a_share_for_a_trend():
     laws = [get_regime(x) for x in ("flat", "exponential", "sigmoid")]
     prior, trending = prior_weights(laws), {"flat": False, "exponential": True, "sigmoid": True}
@@ -227,14 +212,31 @@ def test_weights_lean_to_the_better_law_and_keep_a_share_for_a_trend():
 
 
 def test_a_law_that_settles_outside_the_range_is_still_held_inside():
-    from bayes_grpo.analysis.forecast_paths import law_paths
-
     regime, table = get_regime("exponential"), rows_of(make_run())
     priors = resolve_priors(regime, table, {"fixed_point": (5.0, 0.01)})
     values = {p.name: np.full(200, priors[p.name].median) for p in sampled(regime)}
     law = LawDraws(regime, priors, values, np.zeros(200))
     future = future_rows(table, np.array([50.0]), CONSTANT)
-    latent, _, rows, fixed, _ = law_paths(law, table, future, 100, 0, 0.0, 1.0)
+    latent, _, rows, fixed, _ = law_paths(law, table, future, 100, 0, RewardRange(0.0, 1.0))
     assert latent.max() <= 1.0
     assert rows.max() <= 1.0
     assert np.all(fixed == 1.0)
+    free = law_paths(law, table, future, 100, 0, RewardRange())[3]
+    assert free.min() > 4.0
+    mostly = law_paths(law, table, future, 100, 0, RewardRange(0.0, 1.0, share=0.9))[3]
+    assert np.sum(mostly > 4.0) == 10
+    assert np.sum(mostly == 1.0) == 90
+
+
+def test_rows_in_the_unit_interval_suggest_their_range(exponential_fit):
+    y, unknown = np.array([0.0, 0.4, 1.0]), dict(Settings().items())
+    found = reward_range(y, unknown)
+    assert (found.low, found.high, found.share) == (0.0, 1.0, 0.9)
+    assert "reward_high" in found.assumed
+    assert not reward_range(y + 0.1, unknown).known
+    stated = unknown | {"reward_high": Setting(3.0, Provenance.USER)}
+    assert reward_range(y, stated) == RewardRange(high=3.0)
+    assert reward_range(y, stated).sentence == "at most 3"
+    ahead = forecast(exponential_fit, until=60)
+    assert any("[0, 1]" in x for x in ahead.assumed)
+    assert ahead.high == 1.0

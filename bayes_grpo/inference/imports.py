@@ -1,0 +1,32 @@
+"""Imports that take seconds, done beside compiling and sampling, and never by two threads at once.
+
+Two threads that begin to import packages which import each other (NumPyro and ArviZ both bring SciPy) can each find
+the other's half-made modules: Python breaks the deadlock between its import locks by handing one of them out.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+_NUMPYRO = threading.Lock()
+
+
+def nuts_kernels() -> Any:
+    """NumPyro's `hmc`, imported where a sampler is compiled; 1 s the first time."""
+    with _NUMPYRO:
+        from numpyro.infer.hmc import hmc
+    return hmc
+
+
+def preload() -> threading.Thread:
+    """Starts a thread that imports NumPyro, and only then ArviZ; to be joined before ArviZ is imported elsewhere."""
+
+    def work() -> None:
+        nuts_kernels()
+        import arviz_base  # noqa: F401
+        import arviz_stats.base  # noqa: F401
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
