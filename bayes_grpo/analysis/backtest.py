@@ -294,7 +294,7 @@ def _predicted(
         strict=False,
         progress=tell,
     )
-    reward = reward_range(past.y, settings)
+    reward = reward_range(past, settings)
     ahead = schedule_of(past, settings)
     step = whole.step[n:]
     before = np.concatenate([past.step[-1:], step[:-1]])

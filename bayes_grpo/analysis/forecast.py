@@ -189,7 +189,7 @@ def _forecast(
     ahead = schedule_of(table, settings, schedule, total_steps)
     step, beyond = future_steps(table, until), beyond_steps(table, until)
     future = future_rows(table, np.concatenate([step, beyond]), ahead)
-    reward = reward_range(table.y, settings)
+    reward = reward_range(table, settings)
     counts = {k: n for k, n in allot(draws, shares).items() if n}
     parts = [
         law_paths(laws[k], table, future, count, seed + 7919 * i, reward) for i, (k, count) in enumerate(counts.items())

@@ -14,7 +14,7 @@ from bayes_grpo.errors import FitError, SettingError
 from bayes_grpo.inference.fit import Fit, Posterior
 from bayes_grpo.inference.importance import importance_sample
 from bayes_grpo.inference.posterior import prior_numbers
-from bayes_grpo.inference.run import sample_posterior, usable_posterior
+from bayes_grpo.inference.run import resampled, sample_posterior, usable_posterior
 from bayes_grpo.inference.sampler import SamplerSettings
 from bayes_grpo.regimes import get_regime, linear, sampled
 from bayes_grpo.regimes.base import Prior, Regime
@@ -110,8 +110,8 @@ def fit_laws(
         seed: Seed.
         sampler: Length and care of the sampling.
         rows: The same rows in another padding, so that many logs share their programs.
-        strict: Whether a law whose sampler did not converge is sampled again and, failing that, left out; without
-            it every law is kept as its first sampling left it.
+        strict: Whether a law whose draws cannot be used is sampled again and, failing that, left out; without it
+            every law is kept as its first sampling left it, or as importance weights mended that.
         progress: Called with a short phrase at every stage.
 
     Returns:
@@ -140,6 +140,7 @@ def fit_laws(
                 posterior = usable_posterior(law, table, padded, **arguments)
             else:
                 posterior = sample_posterior(law, table, rows=padded, **arguments, retry=False)
+                posterior = posterior if posterior.usable else resampled(law, posterior, padded, seed + i)
         except FitError as error:
             notes.append(f"{law.name} was left out: {error}")
             continue

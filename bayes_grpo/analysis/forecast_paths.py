@@ -11,13 +11,15 @@ from bayes_grpo.analysis.forecast_fits import LawDraws
 from bayes_grpo.analysis.reward_range import RewardRange
 from bayes_grpo.analysis.schedule import RemainingRate
 from bayes_grpo.errors import SettingError
-from bayes_grpo.inference.predict import FutureRows, predict
+from bayes_grpo.inference.predict import FutureRows, Paths, predict
 from bayes_grpo.regimes.rows import RowTable
 
 GRID = 96
 """Future rows of a forecast at most."""
 BEYOND = 30
 """Steps after the horizon at which the trend is followed on, to find when a share of the gain is reached."""
+RUNAWAY = 10.0
+"""Ranges of the rows by which the trend of a law that still describes a reward may leave them and its fixed point."""
 FAR = 20.0
 """How far it is followed, in lengths of log and horizon together."""
 
@@ -68,25 +70,38 @@ def law_paths(
     """Paths of one law, as many of them inside the range of the reward as it is probable.
 
     Draws whose fixed point lies outside are replaced by others: a prior cut off at the range. What noise carries
-    beyond it is held at its end.
+    beyond it is held at its end. Draws whose trend runs away are replaced whatever the range: a linear law that
+    diverges describes the beginning of its divergence and no more.
 
     Returns:
         Latent reward, trend and rows, shape (count, h); fixed point and initial reward, shape (count,).
     """
     total = law.size
-    tries = min(4 * count, max(count, total)) if reward.known else count
+    tries = min(4 * count, max(count, total))
     picks = np.random.default_rng(seed).permutation(np.linspace(0, total - 1, tries).astype(int))
     values = {k: v[picks] for k, v in law.values.items()}
     found = predict(law.regime, table, law.priors, values, future, seed)
-    inside = np.flatnonzero((found.fixed_point >= reward.low) & (found.fixed_point <= reward.high))
+    lasting = np.flatnonzero(~_runs_away(found, table))
+    if not len(lasting):
+        lasting = np.arange(tries)
+    fixed = found.fixed_point[lasting]
+    inside = lasting[(fixed >= reward.low) & (fixed <= reward.high)]
     if not len(inside):
-        inside = np.arange(tries)  # every draw settles outside: the range is kept by holding the paths inside alone
+        inside = lasting  # every draw settles outside: the range is kept by holding the paths inside alone
     held = round(reward.share * count) if reward.known else 0
-    chosen = np.concatenate([inside[np.arange(held) % len(inside)], np.arange(held, count)])
+    chosen = np.concatenate([np.resize(inside, held), np.resize(lasting[::-1], count - held)])
     paths = [x[chosen] for x in (found.latent, found.trend, found.rows, found.fixed_point)]
     for x in paths:
         np.clip(x[:held], reward.low, reward.high, out=x[:held])
     return (*paths, law.initial[picks[chosen]])
+
+
+def _runs_away(found: Paths, table: RowTable) -> np.ndarray:
+    """Whether each draw's trend ends up far from the rows and from its own fixed point, shape (draws,)."""
+    far = RUNAWAY * float(np.ptp(table.y))
+    lowest, highest = np.minimum(table.y.min(), found.fixed_point), np.maximum(table.y.max(), found.fixed_point)
+    below, above = found.trend.min(axis=1) < lowest - far, found.trend.max(axis=1) > highest + far
+    return below | above | ~np.isfinite(found.trend).all(axis=1)
 
 
 def allot(draws: int, shares: Mapping[str, float]) -> dict[str, int]:

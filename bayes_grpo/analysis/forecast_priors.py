@@ -49,7 +49,7 @@ def forecast_priors(regime: Regime, table: RowTable) -> dict[str, Prior]:
     n, spread = len(table.y), table.scale
     end = float(np.mean(table.y[-max(3, min(LAST, n // 3)) :]))
     begin = float(np.mean(table.y[: max(3, n // 5)]))
-    room = 1.0 - end if names & set(_SLOW) and np.min(table.y) >= 0.0 and np.max(table.y) <= 1.0 else 0.0
+    room = 1.0 - end if names & set(_SLOW) and table.is_share else 0.0
     reach = max(6.0 * spread, room)
     priors = {
         "fixed_point": Prior(end + 0.5 * reach, reach),

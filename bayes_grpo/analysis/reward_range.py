@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import numpy as np
-
 from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.regimes.rows import RowTable
 
 ASSUMED_SHARE = 0.9
 """Probability that a reward stays in [0, 1] which has done so until now and of which nobody said more: among 14
@@ -44,11 +43,11 @@ class RewardRange(NamedTuple):
         return " and ".join(ends)
 
 
-def reward_range(rows: np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
+def reward_range(table: RowTable, settings: Mapping[str, Setting]) -> RewardRange:
     """Range of the reward as far as log, configuration or user state it, or as its rows suggest.
 
     Args:
-        rows: Logged values.
+        table: Rows of the log so far.
         settings: Settings of the run.
 
     Returns:
@@ -59,7 +58,7 @@ def reward_range(rows: np.ndarray, settings: Mapping[str, Setting]) -> RewardRan
         for s in (settings["reward_low"], settings["reward_high"])
     )
     if low is None and high is None:
-        if np.min(rows) < 0.0 or np.max(rows) > 1.0:
+        if not table.is_share:
             return RewardRange()
         return RewardRange(
             0.0,

@@ -5,7 +5,9 @@ can be compared:
 
 * a time is measured in lengths of the log, as log(time / length);
 * a noise in standard deviations of the rows, as log(sd / scale);
-* the fixed point by how far it lies above the last rows, (R* - level) / scale;
+* the fixed point by how far it lies above the last rows, (R* - level) / reach, where the reach is the scale, or a sixth
+  of the way up to 1 where that is more and all rows lie in [0, 1]: the spread of rows that have not moved yet says
+  nothing of what is to come;
 * the initial reward by how far it lies above the first rows, (R₀ - first) / scale;
 * pure numbers as they are, in the coordinate in which their prior is normal.
 
@@ -41,6 +43,7 @@ class Features(NamedTuple):
         scale: Standard deviation of the rows.
         level: Mean of the last rows.
         first: Mean of the first rows.
+        reach: Unit of the fixed point.
         covariates: Values of `COVARIATES`; NaN where not logged.
     """
 
@@ -48,6 +51,7 @@ class Features(NamedTuple):
     scale: float
     level: float
     first: float
+    reach: float
     covariates: np.ndarray
 
 
@@ -58,11 +62,13 @@ def features_of(table: RowTable) -> Features:
     rate = table.reference_rate
     known = math.isfinite(rate) and rate > 0
     covariates = np.array([math.log(rate) if known else math.nan, math.log(table.length)])
+    level = float(table.y[-last:].mean())
     return Features(
         length=table.length,
         scale=table.scale,
-        level=float(table.y[-last:].mean()),
+        level=level,
         first=float(table.y[:first].mean()),
+        reach=max(table.scale, (1.0 - level) / 6.0) if table.is_share else table.scale,
         covariates=covariates,
     )
 
@@ -75,7 +81,8 @@ def unit_of(parameter: Parameter, features: Features) -> tuple[float, float]:
     if parameter.unit == "reward" and parameter.transform.positive:
         return math.log(features.scale), 1.0
     if parameter.unit == "reward":
-        return (features.first if parameter.name == "initial_reward" else features.level), features.scale
+        starts = parameter.name == "initial_reward"
+        return (features.first, features.scale) if starts else (features.level, features.reach)
     if parameter.unit == "step" and parameter.transform.positive:
         return math.log(features.length), 1.0
     if parameter.unit == "1/step" and parameter.transform.positive:

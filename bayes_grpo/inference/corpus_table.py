@@ -14,7 +14,7 @@ import numpy as np
 from bayes_grpo.errors import PriorError
 from bayes_grpo.inference.population import Population
 
-FORMAT = 1
+FORMAT = 2
 """Version of the table's layout; a file of another one is refused."""
 SHIPPED = Path(__file__).with_name("corpus_prior.json")
 COVARIATES = ("rate", "length")

@@ -119,6 +119,11 @@ class RowTable:
         return float(np.std(self.y))
 
     @property
+    def is_share(self) -> bool:
+        """Whether all rows lie in [0, 1], as those of a share of successes do."""
+        return bool(np.min(self.y) >= 0.0 and np.max(self.y) <= 1.0)
+
+    @property
     def length(self) -> float:
         """Steps from the start of the first row to the end of the last."""
         return float(self.step[-1] - self.start)

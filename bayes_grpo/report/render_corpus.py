@@ -45,7 +45,8 @@ def render_table(table: PriorTable, refused: list[str], out: Path, console: Cons
                 f"{population.spread[i]:.2f}",
             )
     shown.caption = (
-        "times as log(time / length of the log), noises as log(sd / sd of the rows), levels in sds of the rows"
+        "times as log(time / length of the log), noises as log(sd / sd of the rows), levels in sds of the rows "
+        "(the fixed point in sixths of the way up to 1 where that is more)"
     )
     shown.caption_justify = "left"
     console.print(shown)

@@ -228,15 +228,30 @@ def test_a_law_that_settles_outside_the_range_is_still_held_inside():
     assert np.sum(mostly == 1.0) == 90
 
 
+def test_a_law_that_runs_away_is_not_followed():
+    regime, table = get_regime("oscillator"), rows_of(make_run())
+    priors = resolve_priors(regime, table)
+    values = {p.name: np.full(200, priors[p.name].median) for p in sampled(regime)}
+    values["response_time"] = np.full(200, 5.0)
+    values["damping_ratio"] = np.where(np.arange(200) % 2, -0.8, 2.0)  # every second draw diverges
+    law = LawDraws(regime, priors, values, np.arange(200.0))
+    future = future_rows(table, np.array([60.0, 200.0]), CONSTANT)
+    _, trend, _, _, initial = law_paths(law, table, future, 50, 0, RewardRange())
+    assert np.all(initial % 2 == 0)
+    assert np.abs(trend).max() < 20.0
+    runaway = LawDraws(regime, priors, {k: v[1::2] for k, v in values.items()}, np.arange(100.0))
+    assert len(law_paths(runaway, table, future, 50, 0, RewardRange())[0]) == 50  # there is nothing else to follow
+
+
 def test_rows_in_the_unit_interval_suggest_their_range(exponential_fit):
-    y, unknown = np.array([0.0, 0.4, 1.0]), dict(Settings().items())
-    found = reward_range(y, unknown)
+    table, unknown = rows_of(make_run()), dict(Settings().items())
+    found = reward_range(table, unknown)
     assert (found.low, found.high, found.share) == (0.0, 1.0, 0.9)
     assert "reward_high" in found.assumed
-    assert not reward_range(y + 0.1, unknown).known
+    assert not reward_range(replace(table, y=table.y + 0.5), unknown).known
     stated = unknown | {"reward_high": Setting(3.0, Provenance.USER)}
-    assert reward_range(y, stated) == RewardRange(high=3.0)
-    assert reward_range(y, stated).sentence == "at most 3"
+    assert reward_range(table, stated) == RewardRange(high=3.0)
+    assert reward_range(table, stated).sentence == "at most 3"
     ahead = forecast(exponential_fit, until=60)
     assert any("[0, 1]" in x for x in ahead.assumed)
     assert ahead.high == 1.0

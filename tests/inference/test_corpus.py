@@ -184,9 +184,9 @@ def test_a_table_survives_its_file(tmp_path, synthetic_run):
     ("content", "said"),
     [
         ("{", "cannot read this prior table"),
-        ("[]", "format 1"),
+        ("[]", "format 2"),
         ('{"format": 99}', "found 99"),
-        ('{"format": 1, "laws": {"exponential": {}}, "provenance": {}}', "damaged"),
+        ('{"format": 2, "laws": {"exponential": {}}, "provenance": {}}', "damaged"),
     ],
 )
 def test_bad_tables_say_so(tmp_path: Path, synthetic_run, content: str, said: str):
