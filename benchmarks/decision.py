@@ -9,10 +9,10 @@ unit of reward is worth and what a step costs are random. Regret is what the bes
 have been worth, chosen with the true curve at hand, minus what the policy's was worth; in units of V, the value of one
 unit of reward, so that no run counts more because its money was larger.
 
-Policies: the recommended stop, decided once; the same decided again every 10% of the run with the rows so far, as a
-user would and as patience does at every row; the same, but going on while watching is worth more than stopping
-(`bayes_grpo.analysis.watching`); stop at 80% of the planned length; stop when 10 rows have brought no new
-best row, counted from the decision or from the start of the log; run to the end; stop at once.
+Policies: the recommendation, decided once (a fixed step, or a limit on the rows to come where that is worth more);
+the best fixed step alone; the recommendation decided again every 10% of the run with the rows so far; stop at 80% of
+the planned length; stop when 10 rows have brought no new best row, counted from the decision or from the start of the
+log; run to the end; stop at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,6 @@ from bayes_grpo import read_log
 from bayes_grpo.analysis.decision import Stopping, decide
 from bayes_grpo.analysis.forecast import Forecast, forecast
 from bayes_grpo.analysis.forecast_fits import FORECAST_REGIMES
-from bayes_grpo.analysis.watching import watch
 from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.inference.corpus import corpus_priors
 from bayes_grpo.inference.sampler import SamplerSettings
@@ -47,7 +46,7 @@ LOGGING_STEPS = 5
 CHECK_EVERY = 0.1
 PATIENCE = 10
 SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250)
-OURS = ("decided once", "decided every 10%", "watched")
+OURS = ("recommended", "best fixed step", "decided every 10%")
 RIVALS = ("80% of the plan", "patience 10", "patience 10 from start", "end")
 
 
@@ -123,64 +122,55 @@ def forecast_of(run: Run, until: float, laws: Sequence[str], prior: str, seed: i
     return forecast(run, until, regimes=laws, draws=1000, seed=seed, sampler=SAMPLER, **given)
 
 
-class Judgement(NamedTuple):
-    """What a forecast says at one step."""
-
-    stopping: Stopping
-    go_on: bool
-
-
-Decider = Callable[[Run, Problem], Judgement | None]
+Decider = Callable[[Run, Problem], Stopping | None]
 
 
 def decider(laws: Sequence[str], prior: str, seed: int) -> Decider:
-    def judge(seen: Run, problem: Problem) -> Judgement | None:
+    def judge(seen: Run, problem: Problem) -> Stopping | None:
         try:
             ahead = forecast_of(seen, float(problem.end), laws, prior, seed)
         except BayesGrpoError:
             return None  # too few rows, or a reward that never changes: nothing is expected to come
-        costs = {"cost_per_step": problem.cost, "value_per_reward": problem.value}
-        stopping = decide(ahead, **costs).stopping
-        return None if stopping is None else Judgement(stopping, watch(ahead, **costs).go_on)
+        return decide(ahead, cost_per_step=problem.cost, value_per_reward=problem.value).stopping
 
     return judge
 
 
 def ours(problem: Problem, judge: Decider, again: bool) -> tuple[dict[str, float], Stopping | None]:
     """Stopping steps of our policies, and the first decision."""
-    kept: dict[float, Judgement | None] = {}
-
-    def at(step: float) -> Judgement | None:
-        if step not in kept:
-            kept[step] = judge(problem.run.until(step), problem)
-        return kept[step]
-
-    first = at(float(problem.now))
+    first = judge(problem.run.until(float(problem.now)), problem)
     if first is None:
-        return dict.fromkeys(OURS if again else OURS[:1], float(problem.now)), None
-    stops = {OURS[0]: first.stopping.recommended}
+        return dict.fromkeys(OURS if again else OURS[:2], float(problem.now)), None
+    stops = {OURS[0]: followed(problem, first), OURS[1]: first.recommended}
     if again:
-        stops[OURS[1]] = followed(problem, at, watched=False)
-        stops[OURS[2]] = followed(problem, at, watched=True)
-    return stops, first.stopping
+        stops[OURS[2]] = followed_again(problem, judge, first)
+    return stops, first
 
 
-def followed(problem: Problem, at: Callable[[float], Judgement | None], watched: bool) -> float:
-    """Where a policy ends that decides again at every check; `watched` goes on while watching is worth it."""
+def followed(problem: Problem, decided: Stopping, until: float = np.inf) -> float:
+    """Where a recommendation stops the run, given the rows that come; infinity if not until a step."""
+    limit = decided.limit
+    if limit is None:
+        return decided.recommended if decided.recommended <= until else np.inf
+    step, reward = problem.run.step, problem.run.reward
+    there = step[(step > decided.now) & (reward >= limit.reward)]
+    stop = min(float(there[0]) if len(there) else np.inf, limit.latest)
+    return stop if stop <= until else np.inf
+
+
+def followed_again(problem: Problem, judge: Decider, decided: Stopping | None) -> float:
+    """Where a run stops whose recommendation is renewed at every check."""
     step = float(problem.now)
-    while step < problem.end:
-        found = at(step)
-        if found is None:
-            return step
-        wanted = found.stopping.recommended
+    while decided is not None and step < problem.end:
         later = problem.run.step[problem.run.step >= step + CHECK_EVERY * problem.end]
         check = float(later[0]) if len(later) else float(problem.end)
-        if watched and found.go_on and wanted < check:
-            wanted = check
-        if wanted < check:
-            return wanted
+        stop = followed(problem, decided, until=check)
+        if np.isfinite(stop) and stop < check:
+            return stop
         step = check
-    return float(problem.end)
+        if step < problem.end:
+            decided = judge(problem.run.until(step), problem)
+    return step
 
 
 def rivals(problem: Problem) -> dict[str, float]:

@@ -97,7 +97,7 @@ def steps_for_gain(
     """
     check_amount("gain", gain, above=True)
     check_probability("probability", probability)
-    step, rise = rise_of(forecast)
+    step, rise, _ = rise_of(forecast)
     there = np.mean(rise >= gain, axis=0)
     enough, highest = np.flatnonzero(there >= probability), int(np.argmax(there))
     first = float(step[enough[0]]) if enough.size else None
@@ -138,13 +138,20 @@ def amount(value: float, unit: Unit = "") -> str:
     return f"{text} {unit}".rstrip()
 
 
-def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
-    """Stopping steps from now on, shape (h,), and the gain of every draw at them, shape (draws, h)."""
+def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Stopping steps from now on, and what the finite draws say of them.
+
+    Returns:
+        Steps, the first of them now, shape (1 + h,); gain of every draw at them, shape (draws, 1 + h); what the log
+        shows of every draw at the steps after now, shape (draws, h).
+    """
     step = np.asarray(forecast.step, float)
     if not step.size:
         raise SettingError("decision: the forecast has no future step to stop at; ask for a later last step")
     rise = np.asarray(forecast.latent, float) - np.asarray(forecast.latent_now, float)[:, None]
-    rise = rise[np.isfinite(rise).all(axis=1)]
-    if not len(rise):
+    rows = np.asarray(forecast.rows, float)
+    finite = np.isfinite(rise).all(axis=1) & np.isfinite(rows).all(axis=1)
+    if not finite.any():
         raise SettingError("decision: no draw of the forecast is finite; forecast with another law")
-    return np.concatenate([[forecast.now], step]), np.concatenate([np.zeros((len(rise), 1)), rise], axis=1)
+    rise = np.concatenate([np.zeros((int(finite.sum()), 1)), rise[finite]], axis=1)
+    return np.concatenate([[forecast.now], step]), rise, rows[finite]

@@ -7,7 +7,8 @@ Stopping at step s instead of now is worth
 with R the underlying reward (not a noisy logged row), V the value of one unit of reward and C the cost of a step.
 The recommended step has the largest expectation of N; that is the step of least expected regret, because the best
 that hindsight could have done is the same whatever is chosen (Raiffa and Schlaifer 1961, Applied Statistical Decision
-Theory; https://en.wikipedia.org/wiki/Expected_value_of_perfect_information).
+Theory; https://en.wikipedia.org/wiki/Expected_value_of_perfect_information). Where a rule that looks at the rows to
+come is worth clearly more, it is recommended first (`bayes_grpo.analysis.limit`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.analysis.budget import PROBABILITY, Budget, Unit, amount, check_amount, rise_of, steps_for_gain
+from bayes_grpo.analysis.limit import Limit, best_limit
 from bayes_grpo.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.strict_json import json_safe
 
@@ -52,6 +54,7 @@ class Stopping:
             the later ones where that is now.
         probability_pays: Probability that the net value at `pays_at` is above 0.
         level: Probability inside the intervals.
+        limit: A rule on the rows to come that is worth more than any step fixed now; None where there is none.
     """
 
     cost_per_step: float
@@ -73,6 +76,7 @@ class Stopping:
     pays_at: float
     probability_pays: float
     level: float
+    limit: Limit | None
 
     @property
     def now(self) -> float:
@@ -91,6 +95,12 @@ class Stopping:
     @property
     def sentence(self) -> str:
         """The decision in words."""
+        fixed = self._fixed_sentence
+        return fixed if self.limit is None else f"{self.limit.sentence}. Fixed now: {fixed[0].lower()}{fixed[1:]}"
+
+    @property
+    def _fixed_sentence(self) -> str:
+        """The best step that is fixed now, in words."""
 
         def net(step: float, i: Interval) -> str:
             return f"{amount(self.expected(step), self.unit)} [{amount(i.low)}, {amount(i.high)}] ({self.level:.0%})"
@@ -120,14 +130,15 @@ class Stopping:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dictionary; `table` has one entry a stopping step."""
         names = ("step", "gain", "net", "net_low", "net_high", "best")
+        limit = None if self.limit is None else self.limit.to_dict()
         columns = [getattr(self, name).tolist() for name in names]
         out = {
             f.name: value._asdict() if isinstance(value := getattr(self, f.name), Interval) else value
             for f in fields(self)
-            if f.name not in names
+            if f.name not in (*names, "limit")
         }
         table = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-        return json_safe({"sentence": self.sentence} | out | {"table": table})
+        return json_safe({"sentence": self.sentence} | out | {"limit": limit, "table": table})
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +202,7 @@ def decide(
     """
     check_amount("cost per step", cost_per_step)
     check_amount("value per unit of reward", value_per_reward, above=True)
-    step, rise = rise_of(forecast)
+    step, rise, rows = rise_of(forecast)
     paths = value_per_reward * rise - cost_per_step * (step - step[0])
     net = paths.mean(axis=0)
     low, high = np.quantile(paths, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -219,6 +230,7 @@ def decide(
         pays_at=float(step[judged]),
         probability_pays=float(np.mean(paths[:, judged] > 0)),
         level=level,
+        limit=best_limit(step, paths, rows, unit),
     )
     question = None
     if gain is not None:

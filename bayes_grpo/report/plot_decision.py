@@ -74,8 +74,11 @@ def draw_best_step(axes: Axes, stopping: Stopping) -> None:
 
 
 def mark_best_step(axes: Axes, stopping: Stopping) -> None:
-    """Marks the recommended step and the interval of the best one in a picture of a forecast."""
-    best = stopping.best_step
+    """Marks the recommended step, the limit and the interval of the best step in a picture of a forecast."""
+    best, limit = stopping.best_step, stopping.limit
+    if limit is not None:
+        label = f"or at the first row of at least {limit.reward:.3g}, until step {limit.latest:g}"
+        axes.hlines(limit.reward, stopping.now, limit.latest, color=MARK, lw=1.2, ls=":", label=label)
     if best.high > best.low:
         label = f"best stopping step, {stopping.level:.0%}"
         axes.axvspan(best.low, best.high, ymax=0.03, color=MARK, alpha=0.35, lw=0, label=label)

@@ -29,6 +29,7 @@ def made(
         now=now,
         step=now + every * np.arange(1, h + 1),
         latent=latent,
+        rows=latent,
         latent_now=np.broadcast_to(np.asarray(latent_now, float), draws),
         at_infinity=np.broadcast_to(np.asarray(at_infinity, float), draws),
         final=np.broadcast_to(np.asarray(at_infinity, float), draws),

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.analysis.decision import decide
-from benchmarks.decision import OURS, Judgement, Problem, decider, evaluate, patience, problems, report, rivals
+from bayes_grpo.analysis.limit import Limit
+from benchmarks.decision import OURS, Problem, decider, evaluate, followed, patience, problems, report, rivals
 from tests.analysis.test_decision import made
 
 
@@ -45,8 +46,7 @@ def knows_the_curve(problem):
     def judge(seen, _):
         now = float(seen.step[-1])
         ahead = made(problem.true[int(now) + 1 :], latent_now=problem.true[int(now)], now=now, every=1.0)
-        stopping = decide(ahead, cost_per_step=problem.cost, value_per_reward=problem.value).stopping
-        return Judgement(stopping, go_on=False)
+        return decide(ahead, cost_per_step=problem.cost, value_per_reward=problem.value).stopping
 
     return judge
 
@@ -61,7 +61,20 @@ def test_who_knows_the_curve_has_no_regret(problem):
 
 def test_a_log_that_nothing_can_be_said_of_is_stopped(problem):
     record = evaluate(problem, lambda *_: None)
-    assert record["regret"]["decided once"] == record["regret"]["now"] > 0
+    assert record["regret"]["recommended"] == record["regret"]["now"] > 0
+
+
+def test_a_limit_is_followed_row_by_row(problem):
+    first = knows_the_curve(problem)(problem.run.until(10.0), problem)
+    later = problem.run.reward[problem.run.step > 10]
+    limit = Limit(float(later[4]), 40.0, 1.0, 0.0, 0.0, 1.0, "")
+    bounded = dataclasses.replace(first, limit=limit)
+    stop = followed(problem, bounded)
+    assert 10 < stop <= 15
+    assert problem.run.reward[problem.run.step == stop] >= limit.reward
+    assert followed(problem, bounded, until=10.0) == np.inf
+    never = dataclasses.replace(first, limit=dataclasses.replace(limit, reward=9.0, latest=20.0))
+    assert followed(problem, never) == 20.0
 
 
 @pytest.mark.slow
@@ -69,4 +82,4 @@ def test_decisions_beat_running_to_the_end():
     judge = decider(("flat", "exponential", "bernoulli"), "weak", 1)
     means = report([evaluate(problem, judge) for problem in problems(40, seed=1)])
     assert means["decided every 10%"] < means["end"]
-    assert means["watched"] < means["80% of the plan"]
+    assert means["recommended"] < means["80% of the plan"]
