@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bayes_grpo.analysis.decision import Stopping
+    from bayes_grpo.analysis.limit import Limit
 
 NET, BEST, MARK = "#047857", "#9ca3af", "#b91c1c"
 
@@ -53,9 +54,19 @@ def draw_net_value(axes: Axes, stopping: Stopping) -> None:
         "o",
         color=MARK,
         ms=6,
-        label=f"recommended stop: step {stopping.recommended:g}",
+        label=_fixed(stopping),
         zorder=3,
     )
+    if stopping.limit is not None:
+        axes.hlines(
+            stopping.limit.net,
+            stopping.now,
+            stopping.limit.latest,
+            color=MARK,
+            lw=1.4,
+            ls=":",
+            label=_limit(stopping.limit),
+        )
     axes.set_ylabel("net value of stopping there" + (f" ({stopping.unit})" if stopping.unit else ""))
     axes.margins(x=0.02)
     axes.legend(fontsize=8, frameon=False, loc="best")
@@ -77,11 +88,17 @@ def mark_best_step(axes: Axes, stopping: Stopping) -> None:
     """Marks the recommended step, the limit and the interval of the best step in a picture of a forecast."""
     best, limit = stopping.best_step, stopping.limit
     if limit is not None:
-        label = f"or at the first row of at least {limit.reward:.3g}, until step {limit.latest:g}"
-        axes.hlines(limit.reward, stopping.now, limit.latest, color=MARK, lw=1.2, ls=":", label=label)
+        axes.hlines(limit.reward, stopping.now, limit.latest, color=MARK, lw=1.4, ls=":", label=_limit(limit))
     if best.high > best.low:
         label = f"best stopping step, {stopping.level:.0%}"
         axes.axvspan(best.low, best.high, ymax=0.03, color=MARK, alpha=0.35, lw=0, label=label)
-    axes.axvline(
-        stopping.recommended, color=MARK, lw=1.2, ls="--", label=f"recommended stop: step {stopping.recommended:g}"
-    )
+    axes.axvline(stopping.recommended, color=MARK, lw=1.2, ls="--", label=_fixed(stopping))
+
+
+def _fixed(stopping: Stopping) -> str:
+    """What the fixed step is called: without a limit it is the recommendation."""
+    return f"{'recommended stop' if stopping.limit is None else 'best fixed stop'}: step {stopping.recommended:g}"
+
+
+def _limit(limit: Limit) -> str:
+    return f"recommended stop: first row of at least {limit.reward:.3g}, by step {limit.latest:g}"

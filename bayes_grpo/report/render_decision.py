@@ -30,7 +30,8 @@ def render_decision(decision: Decision, console: Console) -> None:
         best, level = stopping.best_step, f"{stopping.level:.0%}"
         console.print(
             f"best step in hindsight {best.median:g} [{best.low:g}, {best.high:g}] ({level}); regret of stopping now "
-            f"{_money(stopping.mean_regret_now, stopping.regret_now, stopping)} ({level}), of the recommended step "
+            f"{_money(stopping.mean_regret_now, stopping.regret_now, stopping)} ({level}), of the "
+            f"{'recommended' if stopping.limit is None else 'best fixed'} step "
             f"{amount(stopping.mean_regret_recommended, stopping.unit)}",
             markup=False,
         )
@@ -52,9 +53,10 @@ def _table(stopping: Stopping) -> Table:
     for column in ("stop at step", "expected gain", "net value", f"{stopping.level:.0%} interval", "P(best)"):
         table.add_column(column, justify="right")
     table.add_column("")
+    word = "recommended" if stopping.limit is None else "best fixed step"
     bounds = np.unique(np.append(_shown(stopping), len(stopping.step)))
     for i, j in pairwise(bounds):
-        mark = "recommended" if stopping.step[i] == stopping.recommended else ""
+        mark = word if stopping.step[i] == stopping.recommended else ""
         table.add_row(
             f"{'now, ' if i == 0 else ''}{stopping.step[i]:g}",
             f"{stopping.gain[i]:+.3f}",
