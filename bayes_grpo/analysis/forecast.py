@@ -195,9 +195,7 @@ def _forecast(
         law_paths(laws[k], table, future, count, seed + 7919 * i, reward) for i, (k, count) in enumerate(counts.items())
     ]
     if reward.known and not reward.assumed:
-        notes.append(
-            f"the reward is {reward.sentence}: draws that settle outside were replaced, paths were held inside"
-        )
+        notes.append(f"the reward is {reward.sentence}: paths that would leave this range were held at its end")
     latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
     h = 1 + len(step)
     return Forecast(

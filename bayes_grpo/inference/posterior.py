@@ -64,12 +64,21 @@ def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> St
     return regime.state_space(values_of(regime, z, prior, rows), levels, rows)
 
 
+FARTHEST = 8.0
+"""Prior standard deviations beyond which no parameter is believed. A warm-up may leap further, to noises so small that
+the filters lose all digits and report any density at all; there the likelihood is refused."""
+
+
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
-    """Log density of the logged rows with the linear parameters integrated out, a scalar."""
+    """Log density of the logged rows with the linear parameters integrated out, a scalar.
+
+    Minus infinity beyond `FARTHEST`.
+    """
     filter_ = associative if accelerated() else blocks
     if getattr(regime, "missing_anywhere", False):
         filter_ = kalman  # the blocks take missing rows at the end only
-    return filter_.log_likelihood(state_space(regime, z, prior, rows), jnp.asarray(rows.y))
+    value = filter_.log_likelihood(state_space(regime, z, prior, rows), jnp.asarray(rows.y))
+    return jnp.where(jnp.all(jnp.abs(z) <= FARTHEST), value, -jnp.inf)
 
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:

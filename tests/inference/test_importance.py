@@ -4,7 +4,7 @@ import pytest
 
 from bayes_grpo import SamplerSettings
 from bayes_grpo.inference.importance import WeightedDraws, importance_sample
-from bayes_grpo.inference.posterior import prior_numbers
+from bayes_grpo.inference.posterior import FARTHEST, potential, prior_numbers
 from bayes_grpo.inference.run import LEAST_EFFECTIVE, resampled, sample_posterior, usable_posterior
 from bayes_grpo.inference.sampler import log_likelihoods
 from bayes_grpo.logs.run import Run, Settings
@@ -69,6 +69,18 @@ def test_resampled_draws_have_the_moments_of_prior_draws_weighted_by_the_likelih
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.25)
     fixed_point = np.asarray(better.summary.linear)[..., -1 if law == "flat" else 0]
     assert np.all(np.isfinite(fixed_point))
+
+
+def test_a_point_where_digits_are_lost_is_refused(flat_rows):
+    """A warm-up once leapt 140 prior sds away, to a noise of 3e-41, and found a log density of 1e122 there."""
+    regime, rows = get_regime("exponential"), flat_rows.padded()
+    prior = prior_numbers(regime, resolve_priors(regime, flat_rows))
+    with jax.enable_x64(True):
+        near = np.array([[0.5, -1.0, 0.3], [0.5, -0.99 * FARTHEST, 0.3]])
+        far = np.array([[-10.2, -139.7, 24.3], [0.5, -1.01 * FARTHEST, 0.3]])
+        assert np.all(np.isfinite(log_likelihoods(regime, near, prior, rows)))
+        assert np.all(log_likelihoods(regime, far, prior, rows) == -np.inf)
+        assert np.all(potential(regime, far[0], prior, rows) == np.inf)
 
 
 def test_draws_that_can_be_used_are_left_alone(flat_rows):
