@@ -37,7 +37,7 @@ def learn_prior(
     ] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Repository to leave out; may be repeated.")] = None,
     regimes: Annotated[
-        str | None, typer.Option(help="Laws, separated by commas; all that can forecast if absent.")
+        str | None, typer.Option(help="Laws, separated by commas; all with a trend that can forecast if absent.")
     ] = None,
     cases: Annotated[
         Path | None, typer.Option(help="Keep the fitted logs in this file (.npz); those in it are not fitted again.")
@@ -49,13 +49,16 @@ def learn_prior(
     check_writable(out)
     if cases is not None:
         check_writable(cases)
+    from bayes_grpo.analysis.weights import has_trend
     from bayes_grpo.inference.corpus import learn
     from bayes_grpo.inference.corpus_cases import CUTS, cases_of, provenance
     from bayes_grpo.inference.corpus_folder import load_cases, read_folder, save_cases
     from bayes_grpo.inference.corpus_table import save_table
     from bayes_grpo.regimes import REGIMES, get_regime
 
-    names = [get_regime(x).name for x in names_in(regimes)] or [name for name, law in REGIMES.items() if law.forecasts]
+    # A law without a trend, fitted to logs that have one, learns fluctuations as long as logs and takes a trend's place.
+    able = [name for name, law in REGIMES.items() if law.forecasts and has_trend(law)]
+    names = [get_regime(x).name for x in names_in(regimes)] or able
     with progress() as tell:
         tell("reading")
         runs, refused = read_folder(folder, index)

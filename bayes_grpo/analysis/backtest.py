@@ -284,9 +284,11 @@ def _predicted(
     tell: Progress,
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """Predictive draws of every row after the origin, by forecaster, and the weights of the regimes."""
+    reward = reward_range(past, settings)
     fitted = fit_laws(
         past,
         regimes,
+        reward=reward,
         priors=priors,
         seed=seed,
         sampler=sampler or BACKTEST_SAMPLER,
@@ -294,7 +296,6 @@ def _predicted(
         strict=False,
         progress=tell,
     )
-    reward = reward_range(past, settings)
     ahead = schedule_of(past, settings)
     step = whole.step[n:]
     before = np.concatenate([past.step[-1:], step[:-1]])

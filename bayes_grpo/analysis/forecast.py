@@ -19,7 +19,7 @@ from bayes_grpo.analysis.forecast_fits import (
 )
 from bayes_grpo.analysis.forecast_paths import allot, beyond_steps, future_rows, future_steps, law_paths
 from bayes_grpo.analysis.forecast_priors import forecast_priors
-from bayes_grpo.analysis.reward_range import reward_range
+from bayes_grpo.analysis.reward_range import RewardRange, reward_range
 from bayes_grpo.analysis.schedule import RemainingRate, schedule_of
 from bayes_grpo.errors import FitError, SettingError
 from bayes_grpo.inference.fit import Fit
@@ -154,7 +154,8 @@ def forecast(
         if schedule in ("linear", "cosine") and total_steps and "learning_rate" not in run.signals:
             run = _with_schedule(run, schedule, total_steps)  # the past had the same schedule
             table = rows_of(run, signal)
-        fitted = fit_laws(table, regimes, priors=priors, seed=seed, sampler=sampler, progress=progress)
+        reward = reward_range(table, settings)
+        fitted = fit_laws(table, regimes, reward=reward, priors=priors, seed=seed, sampler=sampler, progress=progress)
         laws, shares = fitted.laws, fitted.weights
         if weights is not None:
             asked = {x if isinstance(x, str) else x.name for x in regimes}
@@ -164,12 +165,14 @@ def forecast(
         fits = {source.regime.name: source} if isinstance(source, Fit) else dict(source.fits)
         first = next(iter(fits.values()))
         settings = {k: _setting(v) for k, v in first.settings.items()}
-        table, laws = rows_of_fit(first), {k: draws_of_fit(v) for k, v in fits.items()}
+        table = rows_of_fit(first)
+        reward = reward_range(table, settings)
+        laws = {k: draws_of_fit(v, reward) for k, v in fits.items()}
         _check(table, settings, until, schedule, total_steps)
         shares = weights if weights is not None else _weights_of(source)
         notes, name = list(first.notes), str(first.data.attrs["run_name"])
     return _forecast(
-        table, laws, _shares(laws, shares), settings, until, schedule, total_steps, draws, seed, notes, name
+        table, laws, _shares(laws, shares), reward, settings, until, schedule, total_steps, draws, seed, notes, name
     )
 
 
@@ -177,6 +180,7 @@ def _forecast(
     table: RowTable,
     laws: Mapping[str, LawDraws],
     shares: dict[str, float],
+    reward: RewardRange,
     settings: Mapping[str, Setting],
     until: float,
     schedule: str | None,
@@ -189,13 +193,12 @@ def _forecast(
     ahead = schedule_of(table, settings, schedule, total_steps)
     step, beyond = future_steps(table, until), beyond_steps(table, until)
     future = future_rows(table, np.concatenate([step, beyond]), ahead)
-    reward = reward_range(table, settings)
     counts = {k: n for k, n in allot(draws, shares).items() if n}
     parts = [
         law_paths(laws[k], table, future, count, seed + 7919 * i, reward) for i, (k, count) in enumerate(counts.items())
     ]
     if reward.known and not reward.assumed:
-        notes.append(f"the reward is {reward.sentence}: paths that would leave this range were held at its end")
+        notes.append(f"the reward is {reward.sentence}: draws that settle outside were replaced, paths held inside")
     latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
     h = 1 + len(step)
     return Forecast(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.analysis.forecast_priors import forecast_priors
+from bayes_grpo.analysis.reward_range import UNBOUNDED, Bounded, RewardRange, bounded
 from bayes_grpo.analysis.weights import forecast_weights, has_trend, prior_weights
 from bayes_grpo.errors import FitError, SettingError
 from bayes_grpo.inference.fit import Fit, Posterior
@@ -39,12 +40,14 @@ class LawDraws:
         priors: Priors that were used.
         values: Draws of the sampled parameters in their units, shape (draws,) each.
         initial: Draws of the initial reward, shape (draws,); NaN for a law without a start.
+        bounded: What the range of the reward does to the law.
     """
 
     regime: Regime
     priors: Mapping[str, Prior]
     values: Mapping[str, np.ndarray]
     initial: np.ndarray
+    bounded: Bounded = UNBOUNDED
 
     @property
     def size(self) -> int:
@@ -69,17 +72,18 @@ class FittedLaws:
     notes: tuple[str, ...]
 
 
-def draws_of_fit(fit: Fit) -> LawDraws:
+def draws_of_fit(fit: Fit, reward: RewardRange) -> LawDraws:
     """Draws of a fit."""
     regime = fit.regime
     values = {p.name: fit.draws(p.name).ravel() for p in sampled(regime)}
     total = len(next(iter(values.values())))
     starts = any(p.name == "initial_reward" for p in linear(regime))
     initial = fit.draws("initial_reward").ravel() if starts else np.full(total, np.nan)
-    return LawDraws(regime, fit.priors, values, initial)
+    known = bounded(reward, fit.priors["fixed_point"], fit.draws("fixed_point"))
+    return LawDraws(regime, fit.priors, values, initial, known)
 
 
-def draws_of_posterior(regime: Regime, found: Posterior) -> LawDraws:
+def draws_of_posterior(regime: Regime, found: Posterior, reward: RewardRange) -> LawDraws:
     """Draws of a posterior without a DataTree."""
     values = {name: np.asarray(x).ravel() for name, x in found.draws.items()}
     levels = [p.name for p in linear(regime)]
@@ -87,13 +91,15 @@ def draws_of_posterior(regime: Regime, found: Posterior) -> LawDraws:
     initial = np.full(total, np.nan)
     if "initial_reward" in levels:
         initial = np.asarray(found.summary.linear)[..., levels.index("initial_reward")].ravel()
-    return LawDraws(regime, found.priors, values, initial)
+    fixed_point = np.asarray(found.summary.linear)[..., levels.index("fixed_point")]
+    return LawDraws(regime, found.priors, values, initial, bounded(reward, found.priors["fixed_point"], fixed_point))
 
 
 def fit_laws(
     table: RowTable,
     regimes: Sequence[str | Regime] = FORECAST_REGIMES,
     *,
+    reward: RewardRange | None = None,
     priors: PriorsFor = forecast_priors,
     seed: int = 0,
     sampler: SamplerSettings | None = None,
@@ -106,6 +112,7 @@ def fit_laws(
     Args:
         table: Rows.
         regimes: Regimes or their names.
+        reward: Range of the reward; unknown if None.
         priors: Prior overrides of each law for these rows.
         seed: Seed.
         sampler: Length and care of the sampling.
@@ -152,11 +159,10 @@ def fit_laws(
                 f"{law.name}: the sampler mixed badly, so its draws were resampled by importance weights (effective "
                 f"size {posterior.effective:.0f})"
             )
-        found[law.name] = draws_of_posterior(law, posterior)
+        found[law.name] = draws_of_posterior(law, posterior, reward or RewardRange())
         numbers = prior_numbers(law, posterior.priors)
-        evidence[law.name] = importance_sample(
-            law, np.asarray(posterior.chain.z), numbers, padded, seed + i
-        ).log_evidence
+        points = importance_sample(law, np.asarray(posterior.chain.z), numbers, padded, seed + i)
+        evidence[law.name] = points.log_evidence + found[law.name].bounded.log_factor
     if not found:
         raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
     trending = {name: has_trend(x.regime) for name, x in found.items()}

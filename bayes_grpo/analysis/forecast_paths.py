@@ -67,24 +67,29 @@ def future_rows(table: RowTable, step: np.ndarray, ahead: RemainingRate) -> Futu
 def law_paths(
     law: LawDraws, table: RowTable, future: FutureRows, count: int, seed: int, reward: RewardRange
 ) -> tuple[np.ndarray, ...]:
-    """Paths of one law, as many of them held inside the range of the reward as it is probable.
+    """Paths of one law, as many of them inside the range of the reward as it is probable.
 
-    A path that would leave the range stays at its end. Draws whose trend runs away are replaced by others: a linear
-    law that diverges describes the beginning of its divergence and no more.
+    Inside, draws whose fixed point lies outside are replaced by others: a prior cut off at the range. What noise
+    carries beyond it is held at its end. Draws whose trend runs away are replaced whatever the range: a linear law
+    that diverges describes the beginning of its divergence and no more.
 
     Returns:
         Latent reward, trend and rows, shape (count, h); fixed point and initial reward, shape (count,).
     """
     total = law.size
-    tries = max(count, min(2 * count, total))
+    tries = max(count, min(4 * count, total))
     picks = np.random.default_rng(seed).permutation(np.linspace(0, total - 1, tries).astype(int))
     values = {k: v[picks] for k, v in law.values.items()}
     found = predict(law.regime, table, law.priors, values, future, seed)
     lasting = np.flatnonzero(~_runs_away(found, table))
     if not len(lasting):
         lasting = np.arange(tries)
-    chosen = np.resize(lasting, count)
-    held = round(reward.share * count) if reward.known else 0
+    fixed = found.fixed_point[lasting]
+    inside = lasting[(fixed >= reward.low) & (fixed <= reward.high)]
+    if not len(inside):
+        inside = lasting  # every draw settles outside: the range is kept by holding the paths inside alone
+    held = round(law.bounded.share * count)
+    chosen = np.concatenate([np.resize(inside, held), np.resize(lasting[::-1], count - held)])
     paths = [x[chosen] for x in (found.latent, found.trend, found.rows, found.fixed_point)]
     for x in paths:
         np.clip(x[:held], reward.low, reward.high, out=x[:held])

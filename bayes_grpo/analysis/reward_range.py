@@ -1,4 +1,8 @@
-"""The range of a reward: as stated, or taken to be [0, 1] where all rows lie in it."""
+"""The range of a reward: as stated, or taken to be [0, 1] where all rows lie in it.
+
+A range cuts off the prior of a law's fixed point, so it changes what the law is worth: by the share of the posterior
+that lies inside over that of the prior. Where it is only probable, Bayes' rule weighs it against no range at all.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,10 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.rows import RowTable
 
 ASSUMED_SHARE = 0.9
@@ -20,7 +27,7 @@ class RewardRange(NamedTuple):
     Attributes:
         low: Smallest possible reward; minus infinity where unknown.
         high: Largest possible reward; infinity where unknown.
-        share: Probability that this holds: the share of a forecast's paths that are held inside.
+        share: Probability that this holds, before a law is fitted.
         assumed: What was taken for granted, a sentence; "" where it was stated or is unknown.
     """
 
@@ -67,3 +74,41 @@ def reward_range(table: RowTable, settings: Mapping[str, Setting]) -> RewardRang
             f"reward: stays in [0, 1], as all of its rows do, with probability {ASSUMED_SHARE:g} (--set reward_high=…)",
         )
     return RewardRange(-math.inf if low is None else float(low), math.inf if high is None else float(high))
+
+
+class Bounded(NamedTuple):
+    """What a range does to a law.
+
+    Attributes:
+        share: Probability that the range holds, given the rows.
+        log_factor: Log of what it multiplies the law's marginal likelihood by.
+    """
+
+    share: float = 0.0
+    log_factor: float = 0.0
+
+
+UNBOUNDED = Bounded()
+"""No range at all."""
+
+
+def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bounded:
+    """What a range does to a law that was fitted without one.
+
+    Args:
+        reward: The range.
+        prior: Prior of the fixed point.
+        fixed_point: Its posterior draws.
+
+    Returns:
+        The probability of the range, and the factor of the marginal likelihood.
+    """
+    if not reward.known:
+        return UNBOUNDED
+    low, high = ((end - prior.median) / (prior.spread * math.sqrt(2.0)) for end in (reward.low, reward.high))
+    before = 0.5 * (math.erf(high) - math.erf(low))
+    draws = np.ravel(fixed_point)
+    inside = np.count_nonzero((draws >= reward.low) & (draws <= reward.high))
+    ratio = (inside + 0.5) / (len(draws) + 1.0) / max(before, 1e-12)
+    factor = reward.share * ratio + 1.0 - reward.share
+    return Bounded(reward.share * ratio / factor, math.log(factor))

@@ -10,7 +10,7 @@ from bayes_grpo.analysis.forecast import Forecast, forecast
 from bayes_grpo.analysis.forecast_fits import LawDraws, fit_laws
 from bayes_grpo.analysis.forecast_paths import allot, future_rows, future_steps, law_paths
 from bayes_grpo.analysis.forecast_summary import reached_steps, summarize_forecast
-from bayes_grpo.analysis.reward_range import RewardRange, reward_range
+from bayes_grpo.analysis.reward_range import Bounded, RewardRange, bounded, reward_range
 from bayes_grpo.analysis.schedule import RemainingRate, remaining_rate
 from bayes_grpo.analysis.weights import forecast_weights, prior_weights
 from bayes_grpo.dynamics import kalman
@@ -20,6 +20,7 @@ from bayes_grpo.inference.predict import FutureRows, extended, predict
 from bayes_grpo.inference.rows_of_fit import rows_of_fit
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime, linear, resolve_priors, rows_of, sampled
+from bayes_grpo.regimes.base import Prior
 
 CONSTANT = RemainingRate("constant", 40.0, 1.0, 0.0, np.inf, "")
 FAST = SamplerSettings(chains=2, warmup=300, draws=400)
@@ -215,15 +216,15 @@ def test_a_law_that_settles_outside_the_range_is_still_held_inside():
     regime, table = get_regime("exponential"), rows_of(make_run())
     priors = resolve_priors(regime, table, {"fixed_point": (5.0, 0.01)})
     values = {p.name: np.full(200, priors[p.name].median) for p in sampled(regime)}
-    law = LawDraws(regime, priors, values, np.zeros(200))
+    law = LawDraws(regime, priors, values, np.zeros(200), Bounded(1.0))
     future = future_rows(table, np.array([50.0]), CONSTANT)
     latent, _, rows, fixed, _ = law_paths(law, table, future, 100, 0, RewardRange(0.0, 1.0))
     assert latent.max() <= 1.0
     assert rows.max() <= 1.0
     assert np.all(fixed == 1.0)
-    free = law_paths(law, table, future, 100, 0, RewardRange())[3]
+    free = law_paths(replace(law, bounded=Bounded()), table, future, 100, 0, RewardRange())[3]
     assert free.min() > 4.0
-    mostly = law_paths(law, table, future, 100, 0, RewardRange(0.0, 1.0, share=0.9))[3]
+    mostly = law_paths(replace(law, bounded=Bounded(0.9)), table, future, 100, 0, RewardRange(0.0, 1.0))[3]
     assert np.sum(mostly > 4.0) == 10
     assert np.sum(mostly == 1.0) == 90
 
@@ -241,6 +242,30 @@ def test_a_law_that_runs_away_is_not_followed():
     assert np.abs(trend).max() < 20.0
     runaway = LawDraws(regime, priors, {k: v[1::2] for k, v in values.items()}, np.arange(100.0))
     assert len(law_paths(runaway, table, future, 50, 0, RewardRange())[0]) == 50  # there is nothing else to follow
+
+
+def test_a_range_weighs_a_law_by_how_much_of_it_lies_inside():
+    prior, draws = Prior(0.5, 0.5), np.array([0.2, 0.6, 0.9, 1.4])
+    stated = bounded(RewardRange(0.0, 1.0), prior, draws)
+    before = 0.682689  # of a normal within one sd
+    assert stated.share == pytest.approx(1.0)
+    assert stated.log_factor == pytest.approx(np.log(3.5 / 5.0 / before), abs=1e-4)
+    assumed = bounded(RewardRange(0.0, 1.0, share=0.9), prior, np.full(1000, 1.4))
+    assert assumed.share < 0.01  # the rows deny it
+    assert assumed.log_factor == pytest.approx(np.log(0.1), abs=0.02)
+    half = bounded(RewardRange(high=0.5), prior, np.full(10_000, 0.1))
+    assert half.log_factor == pytest.approx(np.log(2.0), abs=1e-3)
+    assert bounded(RewardRange(), prior, draws) == (0.0, 0.0)
+
+
+def test_a_stated_range_counts_in_the_weights():
+    table, laws = rows_of(make_run()), ("flat", "exponential")
+    free = fit_laws(table, laws, sampler=FAST, strict=False)
+    held = fit_laws(table, laws, reward=RewardRange(0.0, 0.85), sampler=FAST, strict=False)
+    for name in laws:
+        factor = held.laws[name].bounded.log_factor
+        assert held.log_evidence[name] - free.log_evidence[name] == pytest.approx(factor, abs=1e-6)
+        assert abs(factor) > 0.01
 
 
 def test_rows_in_the_unit_interval_suggest_their_range(exponential_fit):
