@@ -56,7 +56,7 @@ def learn_prior(
     from bayes_grpo.inference.corpus_table import save_table
     from bayes_grpo.regimes import REGIMES, get_regime
 
-    # A law without a trend, fitted to logs that have one, learns fluctuations as long as logs and takes a trend's place.
+    # A law without a trend, fitted to logs that have one, learns fluctuations as long as the logs and replaces a trend.
     able = [name for name, law in REGIMES.items() if law.forecasts and has_trend(law)]
     names = [get_regime(x).name for x in names_in(regimes)] or able
     with progress() as tell:
@@ -137,10 +137,13 @@ def corpus_note(word: str, prior_table: Path | None, regimes: Sequence[str]) -> 
     """What to know of a forecast whose laws are not all in the table; "" where there is nothing to know."""
     if word != "corpus" and prior_table is None:
         return ""
+    from bayes_grpo.analysis.weights import has_trend
     from bayes_grpo.inference.corpus_table import SHIPPED, load_table
+    from bayes_grpo.regimes import get_regime
 
     known = load_table(prior_table or SHIPPED).regimes
-    inside, outside = ([x for x in regimes if (x in known) is there] for there in (True, False))
+    trending = [x for x in regimes if has_trend(get_regime(x))]  # a law without a trend keeps the weak priors
+    inside, outside = ([x for x in trending if (x in known) is there] for there in (True, False))
     if not outside:
         return ""
     advice = f"; --regimes {','.join(inside)} weighs like against like" if inside else ""

@@ -327,7 +327,7 @@ def test_only_times_depend_on_the_learning_rate():
 def test_laws_that_the_table_does_not_know_are_named():
     known = list(load_table(SHIPPED).regimes)
     assert corpus_note("weak", None, ["flat"]) == ""
-    assert corpus_note("corpus", None, known) == ""
+    assert corpus_note("corpus", None, ["flat", *known]) == ""
     note = corpus_note("corpus", None, ["hold", *known])
     assert "does not know hold" in note
     assert f"--regimes {','.join(known)}" in note
