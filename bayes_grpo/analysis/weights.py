@@ -16,7 +16,7 @@ import numpy as np
 
 from bayes_grpo.regimes.base import Regime
 
-FLAT_SHARE = 0.4
+FLAT_SHARE = 0.3
 """Prior weight of "no trend"; the laws with one share the rest."""
 SHRINKAGE = 0.2
 """Share of the final weights that stays with the laws that have a trend, whatever the rows say."""

@@ -201,7 +201,7 @@ def test_steps_of_a_share_of_the_gain():
 def test_weights_lean_to_the_better_law_and_keep_a_share_for_a_trend():
     laws = [get_regime(x) for x in ("flat", "exponential", "sigmoid")]
     prior, trending = prior_weights(laws), {"flat": False, "exponential": True, "sigmoid": True}
-    assert prior == pytest.approx({"flat": 0.4, "exponential": 0.3, "sigmoid": 0.3})
+    assert prior == pytest.approx({"flat": 0.3, "exponential": 0.35, "sigmoid": 0.35})
     weights = forecast_weights({"flat": 0.0, "exponential": 50.0, "sigmoid": 0.0}, prior, trending, shrinkage=0.3)
     assert weights["exponential"] == pytest.approx(0.7 + 0.3 * 0.5)
     assert weights["flat"] == pytest.approx(0.0, abs=1e-12)  # rows can refute it for good
