@@ -65,20 +65,17 @@ def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> St
 
 
 FARTHEST = 8.0
-"""Prior standard deviations beyond which no parameter is believed. A warm-up may leap further, to noises so small that
-the filters lose all digits and report any density at all; there the likelihood is refused."""
+"""Prior standard deviations at which the likelihood stops to follow a parameter. A warm-up may leap further, to noises
+so small that the filters lose all digits and report any density at all. The prior still pulls back from there."""
 
 
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
-    """Log density of the logged rows with the linear parameters integrated out, a scalar.
-
-    Minus infinity beyond `FARTHEST`.
-    """
+    """Log density of the logged rows with the linear parameters integrated out, a scalar."""
     filter_ = associative if accelerated() else blocks
     if getattr(regime, "missing_anywhere", False):
         filter_ = kalman  # the blocks take missing rows at the end only
-    value = filter_.log_likelihood(state_space(regime, z, prior, rows), jnp.asarray(rows.y))
-    return jnp.where(jnp.all(jnp.abs(z) <= FARTHEST), value, -jnp.inf)
+    space = state_space(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
+    return filter_.log_likelihood(space, jnp.asarray(rows.y))
 
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
