@@ -175,6 +175,7 @@ def _line(name: str, kind: str, scores: list[Score]) -> Line:
     for o in origins:
         own = [s for s in scores if s.origin == o]
         by_origin[o] = (float(np.mean([s.crps for s in own])), float(np.mean([s.coverage for s in own])))
+    weights = np.array([s.weight for s in scores])  # NaN where a law had too few rows
     return Line(
         name=name,
         kind=kind,
@@ -183,7 +184,7 @@ def _line(name: str, kind: str, scores: list[Score]) -> Line:
         log_score=float(np.mean([s.log_score for s in scores])),
         coverage=float(np.mean([s.coverage for s in scores])),
         cases=len(scores),
-        weight=float(np.mean([s.weight for s in scores])),
+        weight=math.nan if np.isnan(weights).all() else float(np.nan_to_num(weights).mean()),
     )
 
 
