@@ -107,7 +107,7 @@ def test_what_is_doubtful_is_said(found):
 def test_psis_agrees_with_exact_refits(found):
     scores = found.loo["exponential"]
     for row in (0, 17, 39):
-        # The mean of a refit's densities has an error of its own, 0.05 on the first row: three refits are one reference.
+        # The mean of the densities of a refit has an error of its own, 0.05 on the first row: three make one reference.
         refits = [exact_density(found.fits["exponential"], row, seed=seed) for seed in (3, 4, 5)]
         exact = np.logaddexp.reduce(refits) - np.log(len(refits))
         assert scores.pointwise[row] == pytest.approx(exact, abs=0.1)
