@@ -144,6 +144,8 @@ def backtest(
     rivals: Annotated[
         str, typer.Option(help="Rivals: last, mean10, exponential_ls, sigmoid_ls, gp; ets needs statsmodels.")
     ] = _RIVALS,
+    prior: PriorWord = "weak",
+    prior_table: PriorTableFile = None,
     plot: Plot = None,
     json_: Json = False,
     seed: Seed = 0,
@@ -165,6 +167,7 @@ def backtest(
     from bayes_grpo.analysis.backtest import Backtest, merged
     from bayes_grpo.analysis.backtest import backtest as backtest_run
 
+    priors = forecast_prior(prior, prior_table)
     parts: list[Backtest] = []
     with progress() as tell:
         for log in logs:
@@ -176,6 +179,7 @@ def backtest(
                         origins=shares,
                         signal=signal,
                         regimes=names_in(regimes),
+                        priors=priors,
                         rivals=names_in(rivals),
                         seed=seed,
                         progress=tell,
