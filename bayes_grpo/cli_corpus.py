@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -120,17 +121,16 @@ def forecast_prior(word: str, prior_table: Path | None) -> PriorsFor:
     Raises:
         PriorError: Another word, or a table that cannot be used.
     """
-    from bayes_grpo.analysis.forecast_priors import forecast_priors
+    from bayes_grpo.analysis.forecast_priors import forecast_priors, learned_priors
 
     if word not in WORDS:
         raise PriorError(f"--prior: expected weak or corpus, found {word!r}")
     if word == "weak" and prior_table is None:
         return forecast_priors
-    from bayes_grpo.inference.corpus import corpus_priors
     from bayes_grpo.inference.corpus_table import SHIPPED, load_table
 
     known = load_table(prior_table or SHIPPED)
-    return lambda law, table: corpus_priors(law, table, known) or forecast_priors(law, table)
+    return partial(learned_priors, learned=known)
 
 
 def corpus_note(word: str, prior_table: Path | None, regimes: Sequence[str]) -> str:

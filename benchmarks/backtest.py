@@ -31,15 +31,13 @@ import numpy as np
 
 from bayes_grpo import read_log
 from bayes_grpo.analysis.backtest import MIN_ROWS, Backtest, Line, Score, backtest
-from bayes_grpo.analysis.forecast_priors import forecast_priors
+from bayes_grpo.analysis.forecast_priors import forecast_priors, learned_priors
 from bayes_grpo.errors import BayesGrpoError
-from bayes_grpo.inference.corpus import corpus_priors, learn
+from bayes_grpo.inference.corpus import learn
 from bayes_grpo.inference.corpus_folder import load_cases
 from bayes_grpo.inference.corpus_table import PriorTable
 from bayes_grpo.intervals import LEVEL
 from bayes_grpo.regimes import rows_of
-from bayes_grpo.regimes.base import Prior, Regime
-from bayes_grpo.regimes.rows import RowTable
 from bayes_grpo.report.picture import save_plot
 from bayes_grpo.report.plot_backtest import plot_backtest
 
@@ -55,7 +53,7 @@ def one(path: Path, cache: Path | None, seed: int, learned: PriorTable | None) -
     kept = None if cache is None else cache / f"{path.stem}.json"
     if kept is not None and kept.exists():
         return json.loads(kept.read_text())
-    priors = forecast_priors if learned is None else partial(experienced, learned=learned)
+    priors = forecast_priors if learned is None else partial(learned_priors, learned=learned)
     begun, cpu = time.perf_counter(), time.process_time()
     found: dict[str, Any] = {"log": path.stem, "scores": [], "refused": []}
     try:
@@ -73,11 +71,6 @@ def one(path: Path, cache: Path | None, seed: int, learned: PriorTable | None) -
     if kept is not None:
         kept.write_text(json.dumps(found))
     return found
-
-
-def experienced(regime: Regime, rows: RowTable, learned: PriorTable) -> dict[str, Prior]:
-    """Priors from a table, or the weak ones of a law that it does not know."""
-    return corpus_priors(regime, rows, learned) or forecast_priors(regime, rows)
 
 
 def falls(y: np.ndarray) -> dict[str, float]:

@@ -36,8 +36,8 @@ from bayes_grpo import read_log
 from bayes_grpo.analysis.decision import Stopping, decide
 from bayes_grpo.analysis.forecast import Forecast, forecast
 from bayes_grpo.analysis.forecast_fits import FORECAST_REGIMES
+from bayes_grpo.cli_corpus import forecast_prior
 from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
-from bayes_grpo.inference.corpus import corpus_priors
 from bayes_grpo.inference.sampler import SamplerSettings
 from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate import SimulatedRun, scenario_names, simulate_scenario, write_runs
@@ -118,8 +118,8 @@ def forecast_of(run: Run, until: float, laws: Sequence[str], prior: str, seed: i
     Raises:
         BayesGrpoError: Too few rows, or no law can be fitted.
     """
-    given = {"priors": corpus_priors} if prior == "corpus" else {}
-    return forecast(run, until, regimes=laws, draws=1000, seed=seed, sampler=SAMPLER, **given)
+    priors = forecast_prior(prior, None)
+    return forecast(run, until, regimes=laws, draws=1000, seed=seed, sampler=SAMPLER, priors=priors)
 
 
 Decider = Callable[[Run, Problem], Stopping | None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from bayes_grpo.errors import FitError, SettingError
 from bayes_grpo.inference.fit import Fit, Posterior
 from bayes_grpo.inference.importance import importance_sample
 from bayes_grpo.inference.posterior import prior_numbers
-from bayes_grpo.inference.run import resampled, sample_posterior, usable_posterior
+from bayes_grpo.inference.run import usable_posterior
 from bayes_grpo.inference.sampler import SamplerSettings
 from bayes_grpo.regimes import get_regime, linear, sampled
 from bayes_grpo.regimes.base import Prior, Regime
@@ -142,12 +141,10 @@ def fit_laws(
     for i, law in enumerate(laws):
         tell(f"{law.name} ({i + 1} of {len(laws)})")
         try:
-            arguments: dict[str, Any] = {"priors": priors(law, table), "seed": seed + i, "sampler": settings}
-            if strict:
-                posterior = usable_posterior(law, table, padded, **arguments)
-            else:
-                posterior = sample_posterior(law, table, rows=padded, **arguments, retry=False)
-                posterior = posterior if posterior.usable else resampled(law, posterior, padded, seed + i)
+            given = priors(law, table)
+            posterior = usable_posterior(
+                law, table, padded, priors=given, seed=seed + i, sampler=settings, retry=strict
+            )
         except FitError as error:
             notes.append(f"{law.name} was left out: {error}")
             continue

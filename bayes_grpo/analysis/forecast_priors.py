@@ -23,6 +23,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayes_grpo.inference.corpus import corpus_priors
+from bayes_grpo.inference.corpus_table import PriorTable
 from bayes_grpo.regimes.base import Prior, Regime
 from bayes_grpo.regimes.rows import RowTable
 
@@ -61,3 +63,17 @@ def forecast_priors(regime: Regime, table: RowTable) -> dict[str, Prior]:
     }
     priors |= {name: Prior(table.length, 1.25) for name in _TIMES}
     return {name: prior for name, prior in priors.items() if name in names}
+
+
+def learned_priors(regime: Regime, table: RowTable, learned: PriorTable) -> dict[str, Prior]:
+    """Prior overrides from a learned table; those of `forecast_priors` for a law that it does not know.
+
+    Args:
+        regime: The law.
+        table: Rows of the log up to the forecast's origin.
+        learned: The table.
+
+    Returns:
+        Parameter name → prior.
+    """
+    return corpus_priors(regime, table, learned) or forecast_priors(regime, table)

@@ -14,11 +14,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayes_grpo.inference.posterior import PriorNumbers
-from bayes_grpo.inference.sampler import SCOUTS, log_likelihoods
+from bayes_grpo.inference.fit import Posterior
+from bayes_grpo.inference.posterior import PriorNumbers, prior_numbers, values_of
+from bayes_grpo.inference.sampler import SCOUTS, log_likelihoods, summarise
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.rows import Rows
 
+LEAST_EFFECTIVE = 400.0
+"""Effective size of the weights from which draws are taken, as for the ESS of chains."""
+_ROUNDS = 4
 _KERNELS = 32
 _DEGREES = 5.0
 
@@ -93,6 +97,36 @@ def importance_sample(
     with jax.enable_x64(True):
         likelihood = log_likelihoods(regime, points, prior, rows)
     return WeightedDraws(points, np.where(np.isfinite(likelihood), likelihood + normal - proposal, -np.inf))
+
+
+def resampled(law: Regime, found: Posterior, rows: Rows, seed: int) -> Posterior:
+    """The posterior with draws resampled by importance about its own.
+
+    Args:
+        law: The regime.
+        found: A posterior whose sampler mixed badly.
+        rows: Its rows.
+        seed: Seed.
+
+    Returns:
+        The same number of draws with `Posterior.effective`; the posterior as it was where the effective size stayed
+        below `LEAST_EFFECTIVE`.
+    """
+    prior, z = prior_numbers(law, found.priors), np.asarray(found.chain.z)
+    rng, shape = np.random.default_rng([seed, 1]), (-1, *z.shape[1:])
+    size = z.size // z.shape[-1]
+    for i in range(_ROUNDS):
+        weighted = importance_sample(law, z, prior, rows, seed + i, times=8)
+        if weighted.effective >= LEAST_EFFECTIVE:
+            break
+        z = weighted.resampled(size, rng).reshape(shape)  # where the next round looks
+    else:
+        return found
+    z = weighted.resampled(size, rng).reshape(shape)
+    with jax.enable_x64(True):
+        summary = summarise(law, jax.random.key(seed), z, prior, rows)
+        draws = {name: np.asarray(x) for name, x in values_of(law, z, prior, rows).items()}
+    return found._replace(draws=draws, chain=found.chain._replace(z=z), summary=summary, effective=weighted.effective)
 
 
 def _log_mean(parts: list[Any]) -> np.ndarray:

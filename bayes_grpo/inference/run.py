@@ -14,7 +14,7 @@ from bayes_grpo.errors import ConvergenceWarning, SettingError
 from bayes_grpo.inference.cache import enable_compilation_cache
 from bayes_grpo.inference.convergence import Convergence, check_convergence
 from bayes_grpo.inference.fit import Fit, Posterior, build_fit
-from bayes_grpo.inference.importance import importance_sample
+from bayes_grpo.inference.importance import resampled
 from bayes_grpo.inference.imports import preload
 from bayes_grpo.inference.posterior import PriorNumbers, prior_numbers, values_of
 from bayes_grpo.inference.sampler import (
@@ -32,9 +32,6 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.rows import Rows, RowTable
 
 Progress = Callable[[str], None]
-LEAST_EFFECTIVE = 400.0
-"""Effective size of importance weights from which draws are taken, as for the ESS of chains."""
-_ROUNDS = 4
 
 
 def fit(
@@ -153,6 +150,7 @@ def usable_posterior(
     seed: int = 0,
     sampler: SamplerSettings | None = None,
     chains: int | None = None,
+    retry: bool = True,
 ) -> Posterior:
     """A posterior for a score or a forecast and not for a report, sampled once where its draws can be used.
 
@@ -167,6 +165,7 @@ def usable_posterior(
         seed: Seed of all randomness.
         sampler: Length and care of the sampling.
         chains: Chains of the first attempt; those of the settings if None.
+        retry: Whether to run the chains again where resampling fails too.
 
     Returns:
         Draws, curves and checks.
@@ -177,40 +176,10 @@ def usable_posterior(
     if found.usable:
         return found
     better = resampled(law, found, rows, seed)
-    if better.usable:
+    if better.usable or not retry:
         return better
     found = sample_posterior(law, table, priors=priors, seed=seed, sampler=settings, rows=rows)
     return found if found.usable else resampled(law, found, rows, seed)
-
-
-def resampled(law: Regime, found: Posterior, rows: Rows, seed: int) -> Posterior:
-    """The posterior with draws resampled by importance about its own.
-
-    Args:
-        law: The regime.
-        found: A posterior whose sampler mixed badly.
-        rows: Its rows.
-        seed: Seed.
-
-    Returns:
-        The same number of draws with `Posterior.effective`; the posterior as it was where the effective size stayed
-        below `LEAST_EFFECTIVE`.
-    """
-    prior, z = prior_numbers(law, found.priors), np.asarray(found.chain.z)
-    rng, shape = np.random.default_rng([seed, 1]), (-1, *z.shape[1:])
-    size = z.size // z.shape[-1]
-    for i in range(_ROUNDS):
-        weighted = importance_sample(law, z, prior, rows, seed + i, times=8)
-        if weighted.effective >= LEAST_EFFECTIVE:
-            break
-        z = weighted.resampled(size, rng).reshape(shape)  # where the next round looks
-    else:
-        return found
-    z = weighted.resampled(size, rng).reshape(shape)
-    with jax.enable_x64(True):
-        summary = summarise(law, jax.random.key(seed), z, prior, rows)
-        draws = {name: np.asarray(x) for name, x in values_of(law, z, prior, rows).items()}
-    return found._replace(draws=draws, chain=found.chain._replace(z=z), summary=summary, effective=weighted.effective)
 
 
 def _summarise(

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 from bayes_grpo import SamplerSettings
-from bayes_grpo.inference.importance import WeightedDraws, importance_sample
+from bayes_grpo.inference.importance import LEAST_EFFECTIVE, WeightedDraws, importance_sample, resampled
 from bayes_grpo.inference.posterior import FARTHEST, potential, prior_numbers
-from bayes_grpo.inference.run import LEAST_EFFECTIVE, resampled, sample_posterior, usable_posterior
+from bayes_grpo.inference.run import sample_posterior, usable_posterior
 from bayes_grpo.inference.sampler import log_likelihoods
 from bayes_grpo.logs.run import Run, Settings
 from bayes_grpo.regimes import get_regime, resolve_priors, rows_of, sampled
