@@ -22,7 +22,6 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -30,16 +29,17 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.analysis.backtest import MIN_ROWS, Backtest, Line, Score, backtest
-from bayes_grpo.analysis.forecast_priors import forecast_priors, learned_priors
-from bayes_grpo.errors import BayesGrpoError
-from bayes_grpo.inference.corpus import learn
-from bayes_grpo.inference.corpus_folder import load_cases
-from bayes_grpo.inference.corpus_table import PriorTable
-from bayes_grpo.intervals import LEVEL
-from bayes_grpo.regimes import rows_of
-from bayes_grpo.report.picture import save_plot
-from bayes_grpo.report.plot_backtest import plot_backtest
+from bayes_grpo.backtesting.backtest import MIN_ROWS, backtest
+from bayes_grpo.backtesting.plot import plot_backtest
+from bayes_grpo.backtesting.result import Backtest, Line, Score
+from bayes_grpo.common.errors import BayesGrpoError
+from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.picture import save_plot
+from bayes_grpo.forecasting.priors import LearnedPriors, forecast_priors
+from bayes_grpo.learning.folder import load_cases
+from bayes_grpo.learning.learn import learn
+from bayes_grpo.learning.table import PriorTable
+from bayes_grpo.rows.rows_of import rows_of
 
 AIM_RATIO = 0.95
 AIM_COVERAGE = (0.86, 0.94)
@@ -53,7 +53,7 @@ def one(path: Path, cache: Path | None, seed: int, learned: PriorTable | None) -
     kept = None if cache is None else cache / f"{path.stem}.json"
     if kept is not None and kept.exists():
         return json.loads(kept.read_text())
-    priors = forecast_priors if learned is None else partial(learned_priors, learned=learned)
+    priors = forecast_priors if learned is None else LearnedPriors(learned)
     begun, cpu = time.perf_counter(), time.process_time()
     found: dict[str, Any] = {"log": path.stem, "scores": [], "refused": []}
     try:

@@ -26,12 +26,15 @@ import jax
 import numpy as np
 
 from bayes_grpo import fit, summarize
+from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.dynamics.state_space import dense
-from bayes_grpo.errors import BayesGrpoWarning
-from bayes_grpo.inference.fit import draw_prior
+from bayes_grpo.fitting.data import draw_prior
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
-from bayes_grpo.regimes import Prior, get_regime, linear, rows_of, sampled
+from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import draw_rows
 
 ROWS = 60
@@ -100,9 +103,9 @@ def simulate(regime: Regime, run: Run, rng: np.random.Generator) -> tuple[dict[s
     table = rows_of(with_reward(run, np.linspace(0.0, 1.0, len(run.step))))
     with jax.enable_x64(True):
         draws = {k: float(v[0]) for k, v in draw_prior(regime, priors, table, rng, size=1).items()}
-        levels = {p.name: (draws[p.name], 0.0) for p in linear(regime)}
-        rows = table.padded(len(table.y))
-        space = dense(regime.state_space({p.name: draws[p.name] for p in sampled(regime)}, levels, rows), len(table.y))
+        levels = {p.name: (draws[p.name], 0.0) for p in regime.linear}
+        rows = padded(table, len(table.y))
+        space = dense(regime.state_space({p.name: draws[p.name] for p in regime.sampled}, levels, rows), len(table.y))
         space = jax.tree.map(np.asarray, space)
     return draws, draw_rows(space, rng)[1]
 

@@ -31,10 +31,12 @@ import jax
 import numpy as np
 
 from bayes_grpo import compare, read_log
+from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.dynamics.state_space import dense
-from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
-from bayes_grpo.regimes import get_regime, linear, rows_of, sampled
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import draw_rows, run_process, say, simulated, write_log
 
 ROWS = 200
@@ -87,8 +89,8 @@ def simulated_run(name: str, index: int, rows: int = ROWS) -> Run:
     levels = {"initial_reward": start, "fixed_point": start + 0.4 * np.exp(0.3 * rng.standard_normal())}
     with jax.enable_x64(True):
         table = rows_of(run(np.linspace(0.0, 1.0, rows)))
-        given = {p.name: (levels[p.name], 0.0) for p in linear(law)}
-        space = law.state_space({p.name: drawn[p.name] for p in sampled(law)}, given, table.padded(rows))
+        given = {p.name: (levels[p.name], 0.0) for p in law.linear}
+        space = law.state_space({p.name: drawn[p.name] for p in law.sampled}, given, padded(table, rows))
         space = jax.tree.map(np.asarray, dense(space, rows))
     return run(draw_rows(space, rng)[1])
 

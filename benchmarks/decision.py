@@ -33,12 +33,14 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.analysis.decision import Stopping, decide
-from bayes_grpo.analysis.forecast import Forecast, forecast
-from bayes_grpo.analysis.forecast_fits import FORECAST_REGIMES
-from bayes_grpo.cli_corpus import forecast_prior
-from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
-from bayes_grpo.inference.sampler import SamplerSettings
+from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.decision.decide import decide
+from bayes_grpo.decision.result import Stopping
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES
+from bayes_grpo.forecasting.forecast import forecast
+from bayes_grpo.forecasting.priors import priors_named
+from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate import SimulatedRun, scenario_names, simulate_scenario, write_runs
 
@@ -118,7 +120,7 @@ def forecast_of(run: Run, until: float, laws: Sequence[str], prior: str, seed: i
     Raises:
         BayesGrpoError: Too few rows, or no law can be fitted.
     """
-    priors = forecast_prior(prior, None)
+    priors = priors_named(prior)
     return forecast(run, until, regimes=laws, draws=1000, seed=seed, sampler=SAMPLER, priors=priors)
 
 

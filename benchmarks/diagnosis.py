@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo import diagnose, read_log
+from bayes_grpo.common.cache import enable_compilation_cache
+from bayes_grpo.common.errors import BayesGrpoError
+from bayes_grpo.common.files import written_whole
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES
 from bayes_grpo.diagnosis.classify import effective, posterior
 from bayes_grpo.diagnosis.features import gather_all
-from bayes_grpo.errors import BayesGrpoError
-from bayes_grpo.files import written_whole
-from bayes_grpo.inference.cache import enable_compilation_cache
 from bayes_grpo.logs.run import Run
 from benchmarks.diagnosis_rivals import RIVALS, AlarmOdds, has_rlwatch
 from benchmarks.diagnosis_runs import LabelledRun, labelled_runs

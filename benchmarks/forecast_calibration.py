@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.intervals import LEVEL
+from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.rows.padding import padded
 
 ROWS = 100
 ORIGINS = (0.2, 0.4, 0.6)
@@ -47,7 +48,7 @@ PRIORS = {
 
 def priors_of(regime: Any, table: Any = None) -> dict[str, Any]:
     """The fixed priors of a regime."""
-    from bayes_grpo.regimes import Prior
+    from bayes_grpo.regimes.parameters import Prior
 
     return {p.name: Prior(*PRIORS[p.name]) for p in regime.parameters}
 
@@ -75,16 +76,16 @@ def simulate(regime: Any, run: Any, rng: np.random.Generator) -> tuple[np.ndarra
     import jax
 
     from bayes_grpo.dynamics.state_space import dense
-    from bayes_grpo.inference.fit import draw_prior
-    from bayes_grpo.regimes import linear, rows_of, sampled
+    from bayes_grpo.fitting.data import draw_prior
+    from bayes_grpo.rows.rows_of import rows_of
     from benchmarks.common import draw_rows
 
     table = rows_of(replace(run, reward=np.linspace(0.0, 1.0, len(run.step))))  # any values: the priors are fixed
     with jax.enable_x64(True):
         draws = {k: float(v[0]) for k, v in draw_prior(regime, priors_of(regime), table, rng, size=1).items()}
-        levels = {p.name: (draws[p.name], 0.0) for p in linear(regime)}
-        rows = table.padded(len(table.y))
-        space = dense(regime.state_space({p.name: draws[p.name] for p in sampled(regime)}, levels, rows), len(table.y))
+        levels = {p.name: (draws[p.name], 0.0) for p in regime.linear}
+        rows = padded(table, len(table.y))
+        space = dense(regime.state_space({p.name: draws[p.name] for p in regime.sampled}, levels, rows), len(table.y))
         space = jax.tree.map(np.asarray, space)
     return draw_rows(space, rng)
 
@@ -94,9 +95,9 @@ def one(i: int, seed: int) -> list[dict[str, Any]]:
     warnings.simplefilter("ignore")
     from dataclasses import replace
 
-    from bayes_grpo.analysis.forecast import forecast
-    from bayes_grpo.analysis.weights import prior_weights
-    from bayes_grpo.inference.sampler import SamplerSettings
+    from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+    from bayes_grpo.forecasting.forecast import forecast
+    from bayes_grpo.forecasting.weights import prior_weights
     from bayes_grpo.regimes import get_regime
 
     rng = np.random.default_rng([seed, i])

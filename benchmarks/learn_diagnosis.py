@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common.cache import enable_compilation_cache
+from bayes_grpo.common.files import written_whole
 from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES, MODES
 from bayes_grpo.diagnosis.classify import Likelihoods, effective, posterior
 from bayes_grpo.diagnosis.features import gather_all, vector
 from bayes_grpo.diagnosis.mixture import Mixture, fit_mixture
-from bayes_grpo.files import written_whole
-from bayes_grpo.inference.cache import enable_compilation_cache
 from benchmarks.diagnosis_rivals import RIVALS
 from benchmarks.diagnosis_runs import SETTINGS, labelled_runs
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from bayes_grpo import fit, read_log, summarize
-from bayes_grpo.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 
 REGIMES = ("oscillator", "exponential")
 PAPER_R2 = 0.91

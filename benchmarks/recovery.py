@@ -30,8 +30,8 @@ import jax
 import numpy as np
 
 from bayes_grpo import fit, read_log, summarize
+from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.dynamics.reduction import critical_gain, mean_lag, onset_of_oscillation
-from bayes_grpo.errors import BayesGrpoWarning
 from bayes_grpo.simulate import Numbers, SimulatedRun, Structure, bernoulli_bandit, simulate, truth_of, write_runs
 
 QUANTITIES = ("curvature", "damping", "fixed_point")

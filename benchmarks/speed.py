@@ -46,7 +46,16 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # several proce
 import jax
 import jax.numpy as jnp
 import numpy as np
-from common import (
+
+from bayes_grpo import read_log
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings, sample, scout, summarise
+from bayes_grpo.fitting.sampling.posterior import potential, prior_numbers, state_space
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.table import RowTable
+from benchmarks.common import (
     Line,
     alternate,
     device,
@@ -57,15 +66,10 @@ from common import (
     versions,
     write_log,
 )
-from peers import latent_path, tinygp_model
-from peers.agreement import largest_differences
-from peers.chains import compiled_sampler
-from peers.processes import many, memory, process
-
-from bayes_grpo import read_log
-from bayes_grpo.inference.posterior import potential, prior_numbers, state_space
-from bayes_grpo.inference.sampler import SamplerSettings, sample, scout, summarise
-from bayes_grpo.regimes import RowTable, get_regime, linear, resolve_priors, rows_of, sampled
+from benchmarks.peers import latent_path, tinygp_model
+from benchmarks.peers.agreement import largest_differences
+from benchmarks.peers.chains import compiled_sampler
+from benchmarks.peers.processes import many, memory, process
 
 OSCILLATOR = get_regime("oscillator")
 ROWS = 400
@@ -124,7 +128,7 @@ def _evaluations(rows: int) -> dict[tuple[str, str], tuple[int, Callable[[], Any
     """Compiled evaluations of value and gradient by (name, "call" or "loop"), for `alternate`."""
     constant, falling = table_of(rows), table_of(rows, np.linspace(1.0, 0.01, rows))
     prior = jax.device_put(prior_numbers(OSCILLATOR, resolve_priors(OSCILLATOR, constant)))
-    plain, scheduled = (jax.device_put(table.padded(rows)) for table in (constant, falling))
+    plain, scheduled = (jax.device_put(padded(table, rows)) for table in (constant, falling))
     t, y = jnp.asarray(constant.step - 0.5), jnp.asarray(constant.y)
     ours, z4, z6 = partial(potential, OSCILLATOR), jnp.full(4, 0.1), jnp.full(6, 0.1)
     cases = {
@@ -208,7 +212,7 @@ def sampling(quick: bool) -> list[Line]:
 
 def _ours(table: RowTable, settings: SamplerSettings, seed: int) -> tuple[float, float, dict[str, np.ndarray], float]:
     """Seconds, seconds of NUTS alone, draws of all parameters, leapfrog steps a draw."""
-    rows, prior = table.padded(), prior_numbers(OSCILLATOR, resolve_priors(OSCILLATOR, table))
+    rows, prior = padded(table), prior_numbers(OSCILLATOR, resolve_priors(OSCILLATOR, table))
     keys = jax.random.split(jax.random.key(seed), 3)
     begin = time.perf_counter()
     start = scout(OSCILLATOR, keys[0], prior, rows, settings.chains)
@@ -218,8 +222,8 @@ def _ours(table: RowTable, settings: SamplerSettings, seed: int) -> tuple[float,
     z = np.asarray(chain.z)
     levels = np.asarray(summarise(OSCILLATOR, keys[2], z, prior, rows).linear)
     seconds = time.perf_counter() - begin
-    draws = {p.name: z[..., i] for i, p in enumerate(sampled(OSCILLATOR))}
-    draws |= {p.name: levels[..., i] for i, p in enumerate(linear(OSCILLATOR))}
+    draws = {p.name: z[..., i] for i, p in enumerate(OSCILLATOR.sampled)}
+    draws |= {p.name: levels[..., i] for i, p in enumerate(OSCILLATOR.linear)}
     return seconds, nuts, draws, float(np.mean(chain.num_steps))
 
 

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -79,21 +78,3 @@ def write_trl_log() -> Callable[..., Path]:
         return path
 
     return write
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[Any, str, str]]:
-    """Runs a command in this process: exit code, standard output and standard error."""
-    from bayes_grpo import cli
-
-    def run(*words: object) -> tuple[Any, str, str]:
-        monkeypatch.setattr(sys, "argv", ["bayes-grpo", *map(str, words)])
-        try:
-            cli.main()
-            code: Any = 0
-        except SystemExit as end:
-            code = end.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import bayes_grpo
-from bayes_grpo import cli_options
-from bayes_grpo.intervals import LEVEL
+from bayes_grpo.cli import options as cli_options
+from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.logs.detect import all_readers
 from bayes_grpo.logs.options import CHECKS
 from bayes_grpo.regimes import REGIMES
@@ -69,7 +69,7 @@ def matches(pattern: re.Pattern[str], paths: list[Path]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("module", ["bayes_grpo", "bayes_grpo.cli", "bayes_grpo.logs.run"])
+@pytest.mark.parametrize("module", ["bayes_grpo", "bayes_grpo.cli.app", "bayes_grpo.logs.run"])
 def test_importing_is_light(module: str):
     code = f"import {module}, sys; print(*(m for m in sys.modules if '.' not in m))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -189,6 +189,6 @@ def test_installed_version_is_the_stated_one():
     assert version("bayes-grpo") == toml("pyproject.toml")["project"]["version"]
 
 
-@pytest.mark.parametrize("name", ["bayes_grpo.simulate", "bayes_grpo.analysis", "bayes_grpo.report"])
+@pytest.mark.parametrize("name", ["bayes_grpo.simulate", "bayes_grpo.comparison", "bayes_grpo.forecasting"])
 def test_rooms_import(name: str):
     importlib.import_module(name)

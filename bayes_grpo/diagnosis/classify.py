@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
+from bayes_grpo.common.errors import PriorError
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR
 from bayes_grpo.diagnosis.features import vector
 from bayes_grpo.diagnosis.mixture import Mixture
-from bayes_grpo.errors import PriorError
 
 HACKING, INSTABILITY, KL_FEATURE = "reward_hacking", "dynamical_instability", "kl_ahead"
 DECISIVE = 5.0

@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayes_grpo.diagnosis.trend import Trend, block_means
+from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.dynamics.kalman import log_likelihood
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.rows import Rows
 from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, unstable_damping
+from bayes_grpo.rows.blocks import blocks_of
+from bayes_grpo.rows.padding import Rows
 
 MAX_ROWS = 128
 """Longer curves are averaged in blocks; finer than for a course, because swings may be fast."""
@@ -75,7 +76,8 @@ def dampings_of(courses: list[Trend]) -> list[Damping]:
 
 def _padded(course: Trend) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows in units of their spread and of the log's length, padded to `MAX_ROWS`; and the scatter of a row."""
-    step, rows, _ = block_means(course.raw_step, course.raw, MAX_ROWS)
+    blocks = blocks_of(len(course.raw), MAX_ROWS)
+    step, rows = blocks.mean(course.raw_step), blocks.mean(course.raw)
     n = len(rows)
     length = step[-1] - step[0]
     spacing = length / (n - 1)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.diagnosis.trend import Trend, trend
-from bayes_grpo.intervals import Interval, interval
 from bayes_grpo.logs.run import Run
-from bayes_grpo.strict_json import json_safe
 
 
 @dataclass(frozen=True)

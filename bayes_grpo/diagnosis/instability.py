@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.diagnosis.damping import Damping
 from bayes_grpo.diagnosis.evidence import MANY, Courses, Evidence, log_odds, quantity
 from bayes_grpo.diagnosis.trend import Trend
-from bayes_grpo.intervals import probability_text
 from bayes_grpo.logs.run import Provenance
 
 FELL = 0.3

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.diagnosis.evidence import MANY, Courses, Evidence, logit, quantity, score
 from bayes_grpo.diagnosis.trend import Trend
-from bayes_grpo.intervals import probability_text
 
 
 def progress_evidence(courses: Courses) -> Evidence:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.advantage_degeneracy import TYPICAL_GROUP, implied_share
 from bayes_grpo.diagnosis.evidence import Courses, Evidence
-from bayes_grpo.intervals import Interval
 
 
 def remedies_for(mode: str, courses: Courses, evidence: Evidence, onset: Interval | None) -> tuple[str, ...]:

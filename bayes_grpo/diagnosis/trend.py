@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.rows.blocks import blocks_of
+
 MAX_ROWS = 48
 """Longer signals are averaged in blocks of rows down to this number."""
 DRAWS = 200
@@ -93,7 +95,8 @@ def trend(step: np.ndarray, value: np.ndarray, seed: int = 0) -> Trend | None:
     raw_step, raw = np.asarray(step, float)[kept], np.asarray(value, float)[kept]
     if len(raw) < 3:
         return None
-    x, y, count = block_means(raw_step, raw)
+    blocks = blocks_of(len(raw), MAX_ROWS)
+    x, y, count = blocks.mean(raw_step), blocks.mean(raw), blocks.size
     rng = np.random.default_rng(seed)
     centre, scale = float(np.median(y)), float(np.std(y))
     floor = 1e-6 * max(abs(centre), 1e-3)
@@ -102,16 +105,6 @@ def trend(step: np.ndarray, value: np.ndarray, seed: int = 0) -> Trend | None:
         return Trend(x, y, draws, floor, len(raw), raw_step, raw)
     draws, noise = _posterior(x, (y - centre) / scale, count, rng)
     return Trend(x, y, centre + scale * draws, max(scale * noise, floor), len(raw), raw_step, raw)
-
-
-def block_means(
-    step: np.ndarray, value: np.ndarray, limit: int = MAX_ROWS
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means of steps and values over blocks of nearly equal size, at most ``limit`` of them, and their sizes."""
-    n = len(value)
-    edges = np.unique(np.linspace(0, n, min(n, limit) + 1).astype(int))
-    count = np.diff(edges).astype(float)
-    return np.add.reduceat(step, edges[:-1]) / count, np.add.reduceat(value, edges[:-1]) / count, count
 
 
 def _covariances(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

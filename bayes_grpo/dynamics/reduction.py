@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayes_grpo.errors import SettingError
+from bayes_grpo.common.errors import SettingError
 
 MomentumConvention = Literal["heavy_ball", "ema"]
 LagModel = Literal["delay", "hold"]

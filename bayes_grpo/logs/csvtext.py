@@ -8,7 +8,7 @@ import re
 import warnings
 from typing import Any
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.wording import clean

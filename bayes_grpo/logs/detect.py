@@ -7,7 +7,7 @@ import pkgutil
 from functools import cache
 from types import MappingProxyType
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.parsed import Evidence, Reader
 from bayes_grpo.logs.source import Source

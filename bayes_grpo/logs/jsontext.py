@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.wording import clean
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import DERIVED, GENERIC, TRAINERS, TRL, Trainer

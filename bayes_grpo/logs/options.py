@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from bayes_grpo.errors import SettingError
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.logs.wording import clean, listed
 

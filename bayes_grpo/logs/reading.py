@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.detect import pick_reader
 from bayes_grpo.logs.hygiene import row_windows, tidy
 from bayes_grpo.logs.mapping import Choices, map_columns

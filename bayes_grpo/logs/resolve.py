@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.errors import SettingError
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.logs.hygiene import Tidy, usual_spacing
 from bayes_grpo.logs.mapping import Columns
 from bayes_grpo.logs.options import settings_in_config

@@ -1,6 +1,6 @@
 """Columns of numbers under the keys that the trainer wrote: the shape every reader produces.
 
-Values that are not numbers become NaN. Rows are kept in file order, nothing is merged or dropped here.
+Values that are not numbers become NaN. Rows are kept in file order, nothing is merge_backtests or dropped here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 
 MAX_KEYS = 5_000
 """Distinct keys a log may have. Real trainers write up to about a thousand; more is not a metrics log."""

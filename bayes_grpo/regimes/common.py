@@ -11,9 +11,9 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import Entry, Matrix, Vector
-from bayes_grpo.errors import FitError
-from bayes_grpo.regimes.base import POSITIVE, REAL, Parameter, Prior
-from bayes_grpo.regimes.rows import Rows, RowTable
+from bayes_grpo.regimes.parameters import POSITIVE, REAL, Parameter, Prior, Quantity
+from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.table import RowTable
 
 NOISES: tuple[Parameter, ...] = (
     Parameter(
@@ -52,22 +52,31 @@ LEVELS: tuple[Parameter, ...] = (
 )
 
 
+HALF_GAIN = {"half_gain_step": Quantity("step", "from the start to half of the gain, on the unforced law")}
+"""Derived by laws with a trend."""
+SECOND_ORDER = {
+    "stiffness": Quantity("1/step²", "k = m ω₀²"),
+    "damping": Quantity("1/step", "c = 2 ζ m ω₀"),
+    "damping_ratio": Quantity("", "ζ = c / (2 sqrt(mk))"),
+    "natural_frequency": Quantity("1/step", "ω₀ = sqrt(k/m)"),
+    "relaxation_time": Quantity("step", "c/k"),
+    "inertial_time": Quantity("step", "m/c"),
+    **HALF_GAIN,
+}
+"""Derived by second-order laws."""
+FROM_SETTINGS = {
+    "gain": Quantity("1/step", "g = η K at the highest learning rate, with the momentum convention's factor"),
+    "curvature": Quantity("1/(step · learning rate)", "K = g / η (Adam: in preconditioned units)"),
+}
+"""Derived by laws that rest on the optimizer's settings."""
+
+
 def response_prior(table: RowTable) -> Prior:
     """Prior of a law's time: a fifth of the log, within a few e-folds, and rarely below the spacing of the rows.
 
     A law faster than the rows cannot be told from white noise, and an oscillation faster than them only aliases.
     """
     return Prior(table.length / 5.0, min(1.0, math.log(max(len(table.y), 8) / 5.0) / 2.5))
-
-
-def check_rows(table: RowTable, name: str, parameters: tuple[Parameter, ...]) -> None:
-    """Raises `FitError` where there are fewer rows than a law's parameters and two more."""
-    needed = len(parameters) + 2
-    if len(table.y) < needed:
-        raise FitError(
-            f"regime {name}: needs at least {needed} rows (its {len(parameters)} parameters and two more), found "
-            f"{len(table.y)}; log more often, wait for more steps, or fit the regime flat"
-        )
 
 
 def initial_levels(linear: Mapping[str, Any], speed_var: Entry | None = None) -> tuple[Vector, Matrix]:

@@ -10,20 +10,19 @@ noise is left counts as exact and flattens the law.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from bayes_grpo.common.errors import FitError
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.errors import FitError
-from bayes_grpo.regimes.base import Parameter
-from bayes_grpo.regimes.common import LEVELS, check_rows
-from bayes_grpo.regimes.rows import Rows, RowTable
-from bayes_grpo.regimes.second_order import levels_of
-from bayes_grpo.regimes.trend import FLUCTUATION, fluctuation_rows, slow_enough, trend_space
+from bayes_grpo.regimes.common import LEVELS
+from bayes_grpo.regimes.parameters import Parameter, Quantity
+from bayes_grpo.regimes.trend import FLUCTUATION, TrendRegime, fluctuation_rows, trend_space
+from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.table import RowTable
 
 FIRST_ROWS = 5
 """Rows at whose entropy the initial reward is stated; one row would put its noise into the level."""
@@ -33,22 +32,22 @@ SMALLEST_CHANGE = 0.02
 """Relative sd of e^H - 1 over the rows below which there is nothing to exchange."""
 
 
-@dataclass(frozen=True)
-class Entropy:
+class Entropy(TrendRegime):
     """The entropy law; see the module's text."""
 
-    name: str = "entropy"
-    title: str = "reward exchanged for entropy (R = b − a e^H)"
-    forecasts: bool = False
+    name = "entropy"
+    title = "reward exchanged for entropy (R = b − a e^H)"
+    forecasts = False
+    quantities: ClassVar = {
+        "entropy_price": Quantity("reward", "a of R = b − a e^H"),
+        "entropy_intercept": Quantity("reward", "b of R = b − a e^H"),
+    }
+    shown = ("entropy_price", "fluctuation_sd", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Fluctuation, noises, and the two levels (integrated out)."""
         return (*FLUCTUATION, *LEVELS)
-
-    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
-        """Fluctuation time no shorter than half a row."""
-        return slow_enough(values, rows)
 
     def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (R₀ - R*, fluctuation, R*); see `bayes_grpo.regimes.base.Regime.state_space`."""
@@ -62,7 +61,7 @@ class Entropy:
         Raises:
             FitError: It is not, or there are too few rows.
         """
-        check_rows(table, self.name, self.parameters)
+        super().check(table)
         if table.entropy is None:
             raise FitError("regime entropy: this log has no entropy; log it, name its column, or fit another regime")
         low, high = float(np.min(table.entropy)), float(np.max(table.entropy))
@@ -77,10 +76,6 @@ class Entropy:
                 f"regime entropy: the logged entropy hardly changes ({low:.4g} to {high:.4g}), so no reward can be "
                 "explained by it; fit another regime"
             )
-
-    def linear_values(self, initial_state: Array) -> dict[str, Array]:
-        """Fixed point (the ceiling at no entropy) and initial reward from the state."""
-        return levels_of(initial_state)
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Coefficients a and b of the published form, of each draw."""

@@ -7,26 +7,27 @@ learning rate the rate follows it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import POSITIVE, Parameter
-from bayes_grpo.regimes.common import LEVELS, NOISES, check_rows, initial_levels, measurement_var, response_prior
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.common import HALF_GAIN, LEVELS, NOISES, initial_levels, measurement_var, response_prior
 from bayes_grpo.regimes.first_order import first_order_row
-from bayes_grpo.regimes.rows import Rows, RowTable
+from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Quantity
+from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.table import RowTable
 
 
-@dataclass(frozen=True)
-class Exponential:
+class Exponential(Regime):
     """First-order relaxation; see the module's text."""
 
-    name: str = "exponential"
-    title: str = "first-order relaxation (single exponential)"
-    forecasts: bool = True
+    name = "exponential"
+    title = "first-order relaxation (single exponential)"
+    quantities: ClassVar = {"relaxation_rate": Quantity("1/step", "1/τ"), **HALF_GAIN}
+    shown = ("relaxation_time", "fluctuation_sd", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -42,10 +43,6 @@ class Exponential:
             *NOISES,
             *LEVELS,
         )
-
-    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
-        """Nothing to do: the parameters are independent."""
-        return values
 
     def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
@@ -66,17 +63,6 @@ class Exponential:
             offset=0.0,
             measurement_var=measurement_var(values, rows),
         )
-
-    def check(self, table: RowTable) -> None:
-        """Raises `FitError` where there are too few rows."""
-        check_rows(table, self.name, self.parameters)
-
-    def linear_values(self, initial_state: Array) -> dict[str, Array]:
-        """Fixed point and initial reward from the state (x, fixed point)."""
-        return {
-            "fixed_point": initial_state[..., 1],
-            "initial_reward": initial_state[..., 0] + initial_state[..., 1],
-        }
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Rate and half-gain step of each draw."""

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from bayes_grpo.dynamics.relaxation import relaxation_step
-from bayes_grpo.regimes.rows import Rows
+from bayes_grpo.rows.padding import Rows
 
 
 class FirstOrderRow(NamedTuple):

@@ -6,35 +6,31 @@ What short noisy logs often support and no more. A law with a trend has to beat 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import Parameter
 from bayes_grpo.regimes.common import LEVELS, measurement_var
-from bayes_grpo.regimes.rows import Rows, RowTable
-from bayes_grpo.regimes.trend import FLUCTUATION, fluctuation_rows, slow_enough
+from bayes_grpo.regimes.parameters import Parameter, Quantity
+from bayes_grpo.regimes.trend import FLUCTUATION, TrendRegime, fluctuation_rows
+from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.table import RowTable
 
 
-@dataclass(frozen=True)
-class Flat:
+class Flat(TrendRegime):
     """The constant; see the module's text."""
 
-    name: str = "flat"
-    title: str = "constant with correlated fluctuation (no trend)"
-    forecasts: bool = True
+    name = "flat"
+    title = "constant with correlated fluctuation (no trend)"
+    quantities: ClassVar = {"initial_reward": Quantity("reward", "the same as the fixed point: this law has no trend")}
+    shown = ("fluctuation_time", "fluctuation_sd", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Fluctuation time, the two noises, and the level (integrated out)."""
         return (*FLUCTUATION, *(p for p in LEVELS if p.name == "fixed_point"))
-
-    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
-        """Fluctuation time no shorter than half a row."""
-        return slow_enough(values, rows)
 
     def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (fluctuation, level); see `bayes_grpo.regimes.base.Regime.state_space`."""
@@ -54,10 +50,6 @@ class Flat:
 
     def check(self, table: RowTable) -> None:
         """Fits any rows."""
-
-    def linear_values(self, initial_state: Array) -> dict[str, Array]:
-        """The level, the last component of the state."""
-        return {"fixed_point": initial_state[..., -1]}
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """The level again as initial reward, for what compares the two levels of any law."""

@@ -7,39 +7,39 @@ their stability threshold. Steps must be whole numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from bayes_grpo.common.errors import FitError
 from bayes_grpo.dynamics.hold import hold_rows
 from bayes_grpo.dynamics.state_space import Matrix, StateSpace, Vector
-from bayes_grpo.errors import FitError
-from bayes_grpo.regimes.base import Parameter
-from bayes_grpo.regimes.common import LEVELS, NOISES, check_rows, initial_levels, measurement_var
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.common import FROM_SETTINGS, LEVELS, NOISES, SECOND_ORDER, initial_levels, measurement_var
+from bayes_grpo.regimes.parameters import Parameter, Quantity
 from bayes_grpo.regimes.reduction import GAIN, gain_and_curvature, held_lag
-from bayes_grpo.regimes.rows import Rows, RowTable
-from bayes_grpo.regimes.second_order import levels_of
+from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.table import RowTable
 
 
-@dataclass(frozen=True)
-class Hold:
+class Hold(Regime):
     """The discrete hold map; see the module's text."""
 
-    name: str = "hold"
-    title: str = "optimizer steps with a sampling policy held between refreshes"
-    forecasts: bool = True
+    name = "hold"
+    title = "optimizer steps with a sampling policy held between refreshes"
+    rests_on_settings = True
+    on_request = True
+    quantities: ClassVar = FROM_SETTINGS | {
+        "damping": SECOND_ORDER["damping"],
+        "growth_per_step": Quantity("", "spectral radius a step of the hold map; above 1 unstable"),
+    }
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Learning time, lag exposure, the two noises, and the two levels (integrated out)."""
         return (*GAIN, *NOISES, *LEVELS)
-
-    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
-        """Nothing to do: the parameters are independent."""
-        return values
 
     def check(self, table: RowTable) -> None:
         """Steps, windows and the refresh interval must be whole numbers.
@@ -47,7 +47,7 @@ class Hold:
         Raises:
             FitError: They are not, or there are too few rows.
         """
-        check_rows(table, self.name, self.parameters)
+        super().check(table)
         numbers = {"steps": table.step, "windows": table.window, "start": np.array([table.start])}
         numbers["refresh_interval"] = np.array([table.optimizer.refresh])
         for name, values in numbers.items():
@@ -82,10 +82,6 @@ class Hold:
             offset=0.0,
             measurement_var=measurement_var(values, rows),
         )
-
-    def linear_values(self, initial_state: Array) -> dict[str, Array]:
-        """Fixed point and initial reward from the state (x, change, h, fixed point)."""
-        return levels_of(initial_state)
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Gain, curvature, and the growth of the slowest mode a step, at the highest learning rate of the run."""

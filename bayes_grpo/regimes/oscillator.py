@@ -12,7 +12,6 @@ forcing; reported stiffness and damping ratio refer to the highest learning rate
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
@@ -20,29 +19,30 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import POSITIVE, SIGNED, Parameter, Prior
-from bayes_grpo.regimes.common import LEVELS, NOISES, check_rows, response_prior
-from bayes_grpo.regimes.rows import Rows, RowTable
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.common import LEVELS, NOISES, SECOND_ORDER, response_prior
+from bayes_grpo.regimes.parameters import POSITIVE, SIGNED, Parameter, Prior
 from bayes_grpo.regimes.second_order import (
     diffusion_of,
-    levels_of,
     second_order_space,
     second_order_times,
     unstable_damping,
 )
+from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.table import RowTable
 
 _GROWTH_PER_UNIT = 2.0
 _LARGEST_GROWTH = 15.0  # e-folds over the log; a sampler astray must not overflow
 _BLEND = 0.1
 
 
-@dataclass(frozen=True)
-class Oscillator:
+class Oscillator(Regime):
     """The damped oscillator; see the module's text."""
 
-    name: str = "oscillator"
-    title: str = "stochastically forced damped oscillator"
-    forecasts: bool = True
+    name = "oscillator"
+    title = "stochastically forced damped oscillator"
+    quantities = SECOND_ORDER
+    shown = ("stiffness", "damping", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -92,14 +92,6 @@ class Oscillator:
         if rows.rate is not None:
             b, diffusion = b * rows.rate, diffusion * rows.rate**2
         return second_order_space(a, b, diffusion, values, linear, rows)
-
-    def check(self, table: RowTable) -> None:
-        """Raises `FitError` where there are too few rows."""
-        check_rows(table, self.name, self.parameters)
-
-    def linear_values(self, initial_state: Array) -> dict[str, Array]:
-        """Fixed point and initial reward from the state (x, velocity, fixed point)."""
-        return levels_of(initial_state)
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Stiffness, damping and times of each draw, at the highest learning rate of the run."""

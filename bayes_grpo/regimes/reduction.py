@@ -17,8 +17,7 @@ stands here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,10 +30,12 @@ from bayes_grpo.dynamics.reduction import (
     oscillator_coefficients,
 )
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import POSITIVE, UNIT, Parameter, Prior
-from bayes_grpo.regimes.common import LEVELS, NOISES, check_rows, response_prior
-from bayes_grpo.regimes.rows import Rows, RowTable
-from bayes_grpo.regimes.second_order import diffusion_of, levels_of, second_order_space, second_order_times
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.common import FROM_SETTINGS, LEVELS, NOISES, SECOND_ORDER, response_prior
+from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior
+from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, second_order_times
+from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.table import RowTable
 
 GAIN: tuple[Parameter, ...] = (
     Parameter(
@@ -55,22 +56,18 @@ GAIN: tuple[Parameter, ...] = (
 """Parameters of the laws that rest on the optimizer's settings."""
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(Regime):
     """The mechanistic reduction; see the module's text."""
 
-    name: str = "reduction"
-    title: str = "oscillator with mass, damping and stiffness from the settings"
-    forecasts: bool = True
+    name = "reduction"
+    title = "oscillator with mass, damping and stiffness from the settings"
+    rests_on_settings = True
+    quantities: ClassVar = SECOND_ORDER | FROM_SETTINGS
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Learning time, lag exposure, the two noises, and the two levels (integrated out)."""
         return (*GAIN, *NOISES, *LEVELS)
-
-    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
-        """Nothing to do: the parameters are independent."""
-        return values
 
     def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
@@ -85,14 +82,6 @@ class Reduction:
             now = coefficients(gain * rows.rate, momentum, lag)
             diffusion = diffusion * (rows.rate * peak.mass / now.mass) ** 2
         return second_order_space(now.damping / now.mass, now.stiffness / now.mass, diffusion, values, linear, rows)
-
-    def check(self, table: RowTable) -> None:
-        """Raises `FitError` where there are too few rows."""
-        check_rows(table, self.name, self.parameters)
-
-    def linear_values(self, initial_state: Array) -> dict[str, Array]:
-        """Fixed point and initial reward from the state (x, velocity, fixed point)."""
-        return levels_of(initial_state)
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Curvature and what follows from it for each draw, at the highest learning rate of the run."""

@@ -12,7 +12,7 @@ from jax import Array
 from bayes_grpo.dynamics.oscillator import OscillatorStep, oscillator_step
 from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector
 from bayes_grpo.regimes.common import half_gain_time, initial_levels, measurement_var
-from bayes_grpo.regimes.rows import Rows
+from bayes_grpo.rows.padding import Rows
 
 
 def diffusion_of(fluctuation_sd: Array, zeta: Array, omega: Array) -> Array:
@@ -59,12 +59,6 @@ def second_order_space(
         offset=0.0,
         measurement_var=measurement_var(values, rows),
     )
-
-
-def levels_of(initial_state: Array) -> dict[str, Array]:
-    """Fixed point and initial reward from a state that begins with x and ends with the fixed point."""
-    fixed = initial_state[..., -1]
-    return {"fixed_point": fixed, "initial_reward": initial_state[..., 0] + fixed}
 
 
 def second_order_times(zeta: np.ndarray, omega: np.ndarray) -> dict[str, np.ndarray]:

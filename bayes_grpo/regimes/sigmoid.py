@@ -8,7 +8,6 @@ row, and the initial reward is the one there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -17,27 +16,27 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import POSITIVE, Parameter, Prior
-from bayes_grpo.regimes.common import LEVELS, check_rows, response_prior
-from bayes_grpo.regimes.rows import Rows, RowTable
-from bayes_grpo.regimes.second_order import levels_of
+from bayes_grpo.regimes.common import HALF_GAIN, LEVELS, response_prior
+from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Prior
 from bayes_grpo.regimes.trend import (
     FLUCTUATION,
+    TrendRegime,
     fluctuation_rows,
     row_times,
-    slow_enough,
     trend_space,
     window_mean,
 )
+from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.table import RowTable
 
 
-@dataclass(frozen=True)
-class Sigmoid:
+class Sigmoid(TrendRegime):
     """The sigmoid in the logarithm of the step; see the module's text."""
 
-    name: str = "sigmoid"
-    title: str = "saturating power law of the step (ScaleRL sigmoid)"
-    forecasts: bool = True
+    name = "sigmoid"
+    title = "saturating power law of the step (ScaleRL sigmoid)"
+    quantities = HALF_GAIN
+    shown = ("midpoint", "exponent", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -61,10 +60,6 @@ class Sigmoid:
             *LEVELS,
         )
 
-    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
-        """Fluctuation time no shorter than half a row."""
-        return slow_enough(values, rows)
-
     def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (R₀ - R*, fluctuation, R*); see `bayes_grpo.regimes.base.Regime.state_space`."""
         first = jnp.asarray(rows.start)
@@ -72,14 +67,6 @@ class Sigmoid:
         middle, exponent = values["midpoint"], values["exponent"]
         share = window_mean(_left(steps, middle, exponent)) / _left(first, middle, exponent)
         return trend_space(share, fluctuation_rows(values, rows), values, linear, rows)
-
-    def check(self, table: RowTable) -> None:
-        """Raises `FitError` where there are too few rows."""
-        check_rows(table, self.name, self.parameters)
-
-    def linear_values(self, initial_state: Array) -> dict[str, Array]:
-        """Fixed point (the asymptote A) and initial reward from the state."""
-        return levels_of(initial_state)
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Steps from the start of the log to half of the gain that is left there, of each draw."""

@@ -17,10 +17,16 @@ from jax import Array
 
 from bayes_grpo.dynamics.flows import Flow, half_logit
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import POSITIVE, UNIT, Parameter, Prior
 from bayes_grpo.regimes.common import LEVELS, response_prior
-from bayes_grpo.regimes.rows import Rows
+from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior, Quantity
 from bayes_grpo.regimes.trend import FLUCTUATION, fluctuation_rows, row_times, trend_space, window_mean
+from bayes_grpo.rows.padding import Rows
+
+SUCCESS = {
+    "flow_rate": Quantity("1/step", "r: rate of the flow of the success rate at the highest learning rate"),
+    "floor": Quantity("reward", "reward at success rate 0"),
+}
+"""Derived by the laws on a flow."""
 
 
 def success_parameters(spread: float) -> tuple[Parameter, ...]:

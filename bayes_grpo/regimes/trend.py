@@ -21,10 +21,11 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import POSITIVE, Parameter, Prior
+from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.common import NOISES, initial_levels, measurement_var
 from bayes_grpo.regimes.first_order import FirstOrderRow, first_order_row
-from bayes_grpo.regimes.rows import Rows
+from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Prior
+from bayes_grpo.rows.padding import Rows
 
 FLUCTUATION: tuple[Parameter, ...] = (
     Parameter(
@@ -42,6 +43,14 @@ FLUCTUATION: tuple[Parameter, ...] = (
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 NODES, WEIGHTS = 0.5 * (1.0 + _NODES), 0.5 * _WEIGHTS
 """Three-point Gauss-Legendre rule on [0, 1]; its middle node is the middle of the window."""
+
+
+class TrendRegime(Regime):
+    """A law whose unforced mean is a given curve, with a fluctuation about it."""
+
+    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
+        """Fluctuation time no shorter than half a row: a faster one cannot be told from row noise."""
+        return {**values, "fluctuation_time": jnp.sqrt(values["fluctuation_time"] ** 2 + (0.5 * rows.spacing) ** 2)}
 
 
 class RowTimes(NamedTuple):
@@ -83,11 +92,6 @@ def row_times(rows: Rows, weighted: bool) -> RowTimes:
 def window_mean(at_nodes: Array) -> Array:
     """Means over the rows' windows of a function given at `RowTimes.nodes`, shape (T,)."""
     return at_nodes[0] if len(at_nodes) == 1 else jnp.asarray(WEIGHTS) @ at_nodes
-
-
-def slow_enough(values: dict[str, Array], rows: Rows) -> dict[str, Array]:
-    """Values with a fluctuation time no shorter than half a row: a faster one cannot be told from row noise."""
-    return {**values, "fluctuation_time": jnp.sqrt(values["fluctuation_time"] ** 2 + (0.5 * rows.spacing) ** 2)}
 
 
 def fluctuation_rows(

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bayes_grpo.errors import OutputError, SettingError
+from bayes_grpo.common.errors import OutputError, SettingError
 from bayes_grpo.simulate.scenarios import SimulatedRun
 from bayes_grpo.simulate.trainer_log import trainer_state, write_json
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayes_grpo.errors import SettingError
+from bayes_grpo.common.errors import SettingError
 
 Array = Any
 """A NumPy array, or a JAX array inside a compiled function."""

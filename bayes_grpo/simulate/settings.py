@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from bayes_grpo.errors import SettingError
+from bayes_grpo.common.errors import SettingError
 
 AdvantageScale = Literal["std", "mean"]
 Optimizer = Literal["heavy_ball", "ema", "adam"]

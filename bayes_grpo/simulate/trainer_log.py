@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.errors import SettingError
-from bayes_grpo.files import written_whole
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.files import written_whole
 from bayes_grpo.simulate.settings import Structure
 from bayes_grpo.simulate.training import Trajectory
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayes_grpo.errors import SettingError
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.objective import (
     expected_batch,
     grpo_loss,

@@ -13,9 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayes_grpo.dynamics import kalman
-from bayes_grpo.inference.posterior import prior_numbers, state_space, values_of
-from bayes_grpo.regimes import get_regime, resolve_priors
-from peers import plain_script, tinygp_model
+from bayes_grpo.fitting.sampling.posterior import prior_numbers, state_space, values_of
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.rows.padding import padded
+from benchmarks.peers import plain_script, tinygp_model
 
 POINTS = 5
 
@@ -44,7 +46,7 @@ def largest_differences(table):
     """
     regime = get_regime("oscillator")
     table = dataclasses.replace(table, window=np.zeros(len(table.y)))
-    rows, prior = table.padded(len(table.y)), prior_numbers(regime, resolve_priors(regime, table))
+    rows, prior = padded(table, len(table.y)), prior_numbers(regime, resolve_priors(regime, table))
     t, y = jnp.asarray(table.step), jnp.asarray(table.y)
     worst = {"plain script": 0.0, "tinygp": 0.0}
     rng = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 from jax import lax
 
-from peers.plain_script import sample_parameters
+from benchmarks.peers.plain_script import sample_parameters
 
 
 def model(t, y, length):

@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from common import Finished, Line, run_process, say, simulated, write_log
+
+from benchmarks.common import Finished, Line, run_process, say, simulated, write_log
 
 FOLDER = Path(__file__).parent
 ROWS, RUNS = 400, 50

@@ -10,7 +10,7 @@ import numpyro
 from tinygp import GaussianProcess
 from tinygp.kernels.quasisep import SHO
 
-from peers.plain_script import mean_curve, sample_parameters
+from benchmarks.peers.plain_script import mean_curve, sample_parameters
 
 PARAMETERS = 6
 

@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 
 from bayes_grpo import diagnose
+from bayes_grpo.common.errors import FitError, PriorError
+from bayes_grpo.common.picture import save_plot
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR
 from bayes_grpo.diagnosis.classify import checked_prior, posterior, shipped_likelihoods
-from bayes_grpo.errors import FitError, PriorError
-from bayes_grpo.report.picture import save_plot
-from bayes_grpo.report.plot_diagnosis import plot_diagnosis
-from bayes_grpo.report.render_diagnosis import render_diagnosis
+from bayes_grpo.diagnosis.plot import plot_diagnosis
+from bayes_grpo.diagnosis.render import render_diagnosis
 from benchmarks.diagnosis import calibration_error, judged, scores
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
 from benchmarks.diagnosis_runs import labelled_runs
@@ -204,7 +204,7 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
     ],
 )
 def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words):
-    from bayes_grpo.cli import main
+    from bayes_grpo.cli.app import main
 
     log = write_trl_log(tmp_path / "trainer_state.json", rising)
     err = io.StringIO()

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from bayes_grpo.common.errors import FitError
 from bayes_grpo.dynamics.hold import hold_rows
 from bayes_grpo.dynamics.reduction import spectral_radius
-from bayes_grpo.errors import FitError
-from bayes_grpo.regimes import Hold, rows_of
-from bayes_grpo.regimes.hold import hold_growth
-from tests.regimes.test_rows import run_with
+from bayes_grpo.regimes.hold import Hold, hold_growth
+from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.runs import make_run
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +75,6 @@ def test_growth_equals_the_calculators_spectral_radius(momentum, refresh):
 
 
 def test_broken_steps_are_refused():
-    table = rows_of(run_with(np.arange(10) + 0.5, np.arange(10) % 3, refresh_interval=2))
+    table = rows_of(make_run(np.arange(10) + 0.5, np.arange(10) % 3, refresh_interval=2))
     with pytest.raises(FitError, match="whole numbers"):
         Hold().check(table)

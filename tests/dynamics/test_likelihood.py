@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from bayes_grpo.dynamics import associative, blocks, kalman
-from bayes_grpo.regimes import Exponential, Oscillator, Rows
-from tests.dynamics.reference import dense_log_density, oscillator_moments
+from bayes_grpo.regimes.exponential import Exponential
+from bayes_grpo.regimes.oscillator import Oscillator
+from bayes_grpo.rows.padding import Rows
+from tests.helpers.reference import dense_log_density, oscillator_moments
 
 LEVELS = {"fixed_point": (0.6, 0.5), "initial_reward": (0.2, 0.4)}
 ZETAS = [0.05, 0.3, 1 - 1e-8, 1.0, 1 + 1e-8, 3.0, 50.0, 0.0, -0.1, -1.0, -1.5]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics import reduction
-from bayes_grpo.errors import SettingError
 
 # Critical gain in units of the published rule, for K_ref 1, 2, 8, 32.
 THRESHOLDS = {

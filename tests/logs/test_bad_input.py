@@ -4,7 +4,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log, to_frame
 
 GOOD = "step,reward\n1,0.1\n2,0.2\n"

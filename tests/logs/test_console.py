@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from log_samples import trl_row
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import Provenance, read_log
+from tests.logs.log_samples import trl_row
 
 
 def shown(row: dict) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayes_grpo.errors import BayesGrpoError
+from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs import SIGNALS, Run, read_log
 from bayes_grpo.logs.detect import all_readers
 from bayes_grpo.logs.readers.console_dict import parse_dict

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import Provenance, read_log
 
 STEPS = [{"step": s, "reward": 0.1 * s, "loss": -1.0, "zvf": 0.25} for s in range(1, 6)]

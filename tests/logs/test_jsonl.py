@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
 
 

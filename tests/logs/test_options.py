@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from bayes_grpo.errors import SettingError
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.logs import SIGNALS, Provenance, Settings, read_log
 from bayes_grpo.logs.options import CHECKS, checked
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import SIGNALS, read_log, to_frame
 
 DEFAULT = Path(__file__).parents[2].parent / "shared" / "runs"

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_grpo.errors import LogReadError, MissingExtraError
+from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.logs import read_log
 
 CSV = "step,reward,kl,eval_reward\n" + "".join(f"{s},0.{s},0.01,{'0.5' if s == 3 else ''}\n" for s in range(1, 6))

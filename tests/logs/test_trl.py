@@ -2,10 +2,10 @@ import json
 
 import numpy as np
 import pytest
-from log_samples import trl_row, trl_state
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import Provenance, read_log
+from tests.logs.log_samples import trl_row, trl_state
 
 ROWS = [trl_row(s, 0.1 + 0.005 * s) for s in range(10, 60, 10)]
 EVAL = {"eval_loss": 0.1, "eval_runtime": 3.0, "eval_reward": 0.33, "eval_reward_std": 0.1, "epoch": 0.1}

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from bayes_grpo import fit
-from bayes_grpo.analysis.curvature import curvature_of
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.reduction import oscillator_coefficients
-from bayes_grpo.errors import SettingError
-from bayes_grpo.regimes import Hold, Oscillator, Reduction, rows_of
-from tests.regimes.test_rows import run_with
+from bayes_grpo.planning.curvature import curvature_of
+from bayes_grpo.regimes.hold import Hold
+from bayes_grpo.regimes.oscillator import Oscillator
+from bayes_grpo.regimes.reduction import Reduction
+from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.runs import make_run
 
 LEVELS = {"fixed_point": (0.6, 0.5), "initial_reward": (0.2, 0.4)}
 
@@ -19,7 +23,7 @@ LEVELS = {"fixed_point": (0.6, 0.5), "initial_reward": (0.2, 0.4)}
 def noisy(n=40, **settings):
     rng = np.random.default_rng(1)
     step = np.arange(1.0, n + 1)
-    return run_with(step, 0.2 + 0.4 * (1 - np.exp(-step / 9)) + 0.03 * rng.standard_normal(n), **settings)
+    return make_run(step, 0.2 + 0.4 * (1 - np.exp(-step / 9)) + 0.03 * rng.standard_normal(n), **settings)
 
 
 @pytest.mark.parametrize(("momentum", "refresh", "exposure"), [(0.9, 1, 0.3), (0.5, 8, 0.9), (0.0, 4, 0.5)])
@@ -31,7 +35,7 @@ def test_equals_the_free_law_with_the_same_coefficients(momentum, refresh, expos
     zeta = found.damping / (2 * np.sqrt(found.stiffness * found.mass))
     noises = {"observation_sd": jnp.asarray(0.03), "fluctuation_sd": jnp.asarray(0.02)}
     with jax.enable_x64(True):
-        rows = table.padded()
+        rows = padded(table)
         tied = {"learning_time": jnp.asarray(learning_time), "lag_exposure": jnp.asarray(exposure), **noises}
         free = {
             "response_time": jnp.asarray(np.sqrt(1 + 4 * zeta**2) / omega),

@@ -6,7 +6,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from bayes_grpo.errors import OutputError, SettingError
+from bayes_grpo.common.errors import OutputError, SettingError
 from bayes_grpo.logs.run import Settings
 from bayes_grpo.simulate import dataset
 from bayes_grpo.simulate.dataset import write_runs

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.jsontext import load_json, mapping_rows, parse_line
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions

@@ -1,11 +1,11 @@
-"""One JSON object a line: Tinker, prime-rl, ART and most scripts. Lines of one step are merged later."""
+"""One JSON object a line: Tinker, prime-rl, ART and most scripts. Lines of one step are merge_backtests later."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.jsontext import parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source

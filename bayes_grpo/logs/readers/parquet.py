@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from bayes_grpo.errors import LogReadError, MissingExtraError
+from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, flatten

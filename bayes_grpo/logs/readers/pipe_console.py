@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.console import lines_of
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.jsontext import load_json, mapping_rows
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.csvtext import header, load_csv
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions

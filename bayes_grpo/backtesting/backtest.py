@@ -1,0 +1,189 @@
+"""`backtest`: what the forecast would have said at earlier steps of a log, scored on the rows that came.
+
+At every origin the laws are fitted to the rows before it alone, with priors from these rows alone, and every later
+row is predicted. The rivals see the same rows. All steps ahead count alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score
+from bayes_grpo.backtesting.rivals import RIVALS
+from bayes_grpo.backtesting.scores import covered, crps, log_score, pit
+from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.progress import Progress
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, LawDraws, fit_laws
+from bayes_grpo.forecasting.forecast import MIN_FORECAST_ROWS
+from bayes_grpo.forecasting.paths import allot, law_paths
+from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
+from bayes_grpo.logs.run import Run, Setting
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.future import FutureRows
+from bayes_grpo.rows.padding import shared
+from bayes_grpo.rows.reward_range import reward_range
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.schedule import schedule_of
+from bayes_grpo.rows.table import RowTable
+
+ORIGINS = (0.3, 0.5, 0.7)
+"""Forecast origins as shares of the rows."""
+MIN_ROWS = 20
+"""Fewer rows leave too little before the first origin and after the last."""
+BACKTEST_SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250, target_accept=0.85)
+"""Sampler settings of a backtest: hundreds of fits, of which only predictive draws are used."""
+_DRAWS = 1000
+_STREAM = 20
+
+
+def backtest(
+    run: Run,
+    *,
+    origins: Sequence[float] = ORIGINS,
+    signal: str = "auto",
+    regimes: Sequence[str | Regime] = FORECAST_REGIMES,
+    priors: PriorsFor = forecast_priors,
+    rivals: Sequence[str] = tuple(RIVALS),
+    seed: int = 0,
+    sampler: SamplerSettings | None = None,
+    progress: Progress | None = None,
+) -> Backtest:
+    """Scores the forecast of a run at earlier steps against the rows that came.
+
+    Args:
+        run: The run.
+        origins: Shares of the rows after which it is forecast, in (0, 1).
+        signal: "auto", "reward" (train) or "eval" (held-out).
+        regimes: Regimes to average over.
+        priors: Prior overrides of each law for the rows before an origin.
+        rivals: Names in `bayes_grpo.backtesting.rivals.RIVALS`.
+        seed: Seed.
+        sampler: Length and care of the sampling.
+        progress: Called with a short phrase at every stage.
+
+    Returns:
+        The scores; origins that cannot be used are named in it.
+
+    Raises:
+        FitError: No such signal, or fewer than `MIN_ROWS` rows.
+        MissingExtraError: A rival's package is not installed.
+        SettingError: An origin outside (0, 1), or an unknown rival.
+    """
+    if not origins or not all(0.0 < o < 1.0 for o in origins):
+        raise SettingError(f"origins: expected shares of the rows between 0 and 1, found {tuple(origins)!r}")
+    unknown = [name for name in rivals if name not in RIVALS]
+    if unknown:
+        raise SettingError(f"rivals: expected some of {', '.join(RIVALS)}, found {unknown[0]!r}")
+    whole = rows_of(run, signal)
+    if len(whole.y) < MIN_ROWS:
+        raise FitError(
+            f"{run.source}: a backtest needs at least {MIN_ROWS} rows of {whole.signal}, found {len(whole.y)}; "
+            "wait for more steps or log more often"
+        )
+    tell = progress or (lambda _: None)
+    settings = dict(run.settings.items())
+    scores: list[Score] = []
+    refused: list[str] = []
+    for i, origin in enumerate(origins):
+        n = round(origin * len(whole.y))
+
+        def stage(phrase: str, origin: float = origin) -> None:
+            tell(f"{run.name}, origin {origin:.0%}: {phrase}")
+
+        try:
+            past = _past(run, whole, n)
+            draws, weights = _predicted(past, whole, n, regimes, priors, settings, seed + 101 * i, sampler, stage)
+        except FitError as error:
+            refused.append(f"{run.name}, origin {origin:.0%}: {error}")
+            continue
+        for name in rivals:
+            stage(name)
+            draws[name] = RIVALS[name](past.step, past.y, whole.step[n:]).draws(_DRAWS)
+        rng = np.random.default_rng([seed, i])
+        kinds = {AVERAGED: "forecast", **dict.fromkeys(rivals, "rival")}
+        for name, d in draws.items():
+            score = _score(run.name, origin, past, whole, n, name, kinds.get(name, "regime"), d, rng)
+            scores.append(replace(score, weight=weights.get(name, math.nan)))
+    return Backtest(tuple(scores), tuple(refused))
+
+
+def _past(run: Run, whole: RowTable, n: int) -> RowTable:
+    """Rows as the log stood at the origin: nothing of them knows what came later."""
+    if n < MIN_FORECAST_ROWS - 2:
+        raise FitError(f"{n} rows are too few to forecast from; at least {MIN_FORECAST_ROWS - 2} are needed")
+    signal = "reward" if whole.signal == "reward" else "eval"
+    return rows_of(run.until(float(whole.step[n - 1])), signal)
+
+
+def _predicted(
+    past: RowTable,
+    whole: RowTable,
+    n: int,
+    regimes: Sequence[str | Regime],
+    priors: PriorsFor,
+    settings: Mapping[str, Setting],
+    seed: int,
+    sampler: SamplerSettings | None,
+    tell: Progress,
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Predictive draws of every row after the origin, by forecaster, and the weights of the regimes."""
+    reward = reward_range(past, settings)
+    fitted = fit_laws(
+        past,
+        regimes,
+        reward=reward,
+        priors=priors,
+        seed=seed,
+        sampler=sampler or BACKTEST_SAMPLER,
+        rows=shared(past),
+        strict=False,
+        progress=tell,
+    )
+    ahead = schedule_of(past, settings)
+    step = whole.step[n:]
+    before = np.concatenate([past.step[-1:], step[:-1]])
+    future = FutureRows(step, whole.window[n:], ahead.mean(step, step - before), whole.weight[n:])
+
+    def rows(law: LawDraws, count: int, offset: int) -> np.ndarray:
+        return law_paths(law, past, future, count, seed + offset, reward)[2]
+
+    draws = {name: rows(law, _DRAWS, 31 * i) for i, (name, law) in enumerate(fitted.laws.items())}
+    for name in (x if isinstance(x, str) else x.name for x in regimes):
+        if name not in draws and "flat" in draws:
+            draws[name] = draws["flat"]  # too few rows for this law: without a trend is what remains of it
+    rng = np.random.default_rng([seed, _STREAM])
+    counts = allot(_DRAWS, fitted.weights)
+    averaged = [draws[name][rng.choice(_DRAWS, count, replace=False)] for name, count in counts.items()]
+    return {AVERAGED: np.concatenate(averaged), **draws}, fitted.weights
+
+
+def _score(
+    log: str,
+    origin: float,
+    past: RowTable,
+    whole: RowTable,
+    n: int,
+    name: str,
+    kind: str,
+    draws: np.ndarray,
+    rng: np.random.Generator,
+) -> Score:
+    y, scale = whole.y[n:], whole.scale
+    return Score(
+        log=log,
+        origin=origin,
+        step=float(past.step[-1]),
+        name=name,
+        kind=kind,
+        rows=len(y),
+        crps=float(np.mean(crps(draws, y))) / scale,
+        log_score=float(np.mean(log_score(draws, y))) + math.log(scale),
+        coverage=float(np.mean(covered(draws, y))),
+        pit=tuple(float(v) for v in pit(draws, y, rng)),
+        weight=math.nan,
+    )

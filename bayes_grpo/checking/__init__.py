@@ -1,0 +1,1 @@
+"""What a fitted regime misses in its data."""

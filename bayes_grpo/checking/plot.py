@@ -1,0 +1,150 @@
+"""Picture of a check: leave-one-out PIT, Pareto k, and what the residuals do over time, lag and frequency."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_grpo.checking.check import autocorrelation
+from bayes_grpo.checking.result import Check
+from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.text import title_lines
+from bayes_grpo.fitting.result import Fit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SEEN, BAND = "#c2410c", "#9ca3af"
+REPLICATES = 2000
+
+
+def plot_check(fit: Fit, check: Check, level: float = LEVEL) -> Figure:
+    """Draws a check.
+
+    Grey bands hold replicated rows of the same length under the law, at each point with the probability of the level
+    (the PIT's band: the whole curve).
+
+    Args:
+        fit: The fit.
+        check: Its check.
+        level: Probability inside the bands.
+
+    Returns:
+        A matplotlib figure, not registered with pyplot.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 7.2), layout="constrained")
+    axes = figure.subplots(2, 3)
+    e = np.median(check.residuals.innovation, axis=0)
+    noise = np.random.default_rng(0).standard_normal((REPLICATES, len(e)))
+    _plot_residuals(axes[0, 0], fit.step(), check)
+    _plot_spread(axes[0, 1], fit.step(), e, noise, level)
+    _plot_pit(axes[0, 2], check.pit, level)
+    _plot_autocorrelation(axes[1, 0], e, noise, level)
+    _plot_spectrum(axes[1, 1], e, noise, level)
+    _plot_pareto(axes[1, 2], fit)
+    for a in axes.ravel():
+        a.tick_params(labelsize=8)
+        a.spines[["top", "right"]].set_visible(False)
+    title = f"{check.meta['run']}: {check.sentence} ({level:.0%} bands of replicates)"
+    figure.suptitle(title_lines(title, 150), fontsize=10, x=0.01, ha="left")
+    return figure
+
+
+def _band(draws: np.ndarray, level: float) -> Any:
+    return np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+
+
+def _plot_residuals(axes: Axes, step: np.ndarray, check: Check) -> None:
+    loo = np.median(check.residuals.loo, axis=0)
+    limit = next(f.limit for f in check.findings if f.name == "outliers")
+    axes.axhspan(-limit, limit, color=BAND, alpha=0.25, lw=0)
+    axes.axhline(0, color=BAND, lw=0.8)
+    axes.plot(step, loo, ".", color="#111827", ms=4)
+    out = np.abs(loo) > limit
+    axes.plot(step[out], loo[out], "o", mfc="none", color=SEEN, ms=8)
+    axes.set_title("leave-one-out residuals (band: 95% of replicates inside)", fontsize=9, loc="left")
+    axes.set_xlabel("optimizer step", fontsize=8)
+    axes.set_ylabel("sd", fontsize=8)
+
+
+def _plot_spread(axes: Axes, step: np.ndarray, e: np.ndarray, noise: np.ndarray, level: float) -> None:
+    """Standard deviation of the one-step residuals in a running window of an eighth of the rows."""
+    width = max(6, len(e) // 8)
+
+    def running(x: np.ndarray) -> np.ndarray:
+        total = np.cumsum(np.concatenate([np.zeros((*x.shape[:-1], 1)), x**2], axis=-1), axis=-1)
+        return np.sqrt((total[..., width:] - total[..., :-width]) / width)
+
+    at = np.convolve(step, np.ones(width) / width, mode="valid")
+    axes.fill_between(at, *_band(running(noise), level), color=BAND, alpha=0.3, lw=0)
+    axes.plot(at, running(e), color=SEEN, lw=1.5)
+    axes.set_ylim(bottom=0)
+    axes.set_title(f"size of the one-step residuals, {width} rows at a time", fontsize=9, loc="left")
+    axes.set_xlabel("optimizer step", fontsize=8)
+    axes.set_ylabel("sd", fontsize=8)
+
+
+def _plot_pit(axes: Axes, pit: np.ndarray, level: float) -> None:
+    """ECDF of the PIT less the diagonal, with a simultaneous band of uniform values."""
+    points = np.linspace(0.01, 0.99, 99)
+
+    def difference(values: np.ndarray) -> np.ndarray:
+        return np.searchsorted(np.sort(values), points, side="right") / len(values) - points
+
+    uniform = np.random.default_rng(0).uniform(size=(REPLICATES, len(pit)))
+    draws = np.stack([difference(u) for u in uniform])
+    width = np.sqrt(points * (1 - points) / len(pit))
+    reach = np.quantile(np.max(np.abs(draws) / width, axis=1), level)
+    axes.fill_between(points, -reach * width, reach * width, color=BAND, alpha=0.3, lw=0)
+    axes.plot(points, difference(pit), color=SEEN, lw=1.5, drawstyle="steps-post")
+    axes.set_title("leave-one-out PIT: ECDF less the diagonal", fontsize=9, loc="left")
+    axes.set_xlabel("probability of a smaller row", fontsize=8)
+
+
+def _plot_autocorrelation(axes: Axes, e: np.ndarray, noise: np.ndarray, level: float) -> None:
+    lags = max(1, min(20, len(e) // 3))
+    place = np.arange(1, lags + 1)
+    axes.fill_between(place, *_band(autocorrelation(noise, lags), level), color=BAND, alpha=0.3, lw=0)
+    axes.axhline(0, color=BAND, lw=0.8)
+    axes.vlines(place, 0, autocorrelation(e, lags), color=SEEN, lw=2)
+    axes.set_title("autocorrelation of the one-step residuals", fontsize=9, loc="left")
+    axes.set_xlabel("lag, rows", fontsize=8)
+
+
+def _plot_spectrum(axes: Axes, e: np.ndarray, noise: np.ndarray, level: float) -> None:
+    """Periodogram of the one-step residuals, averaged over a few neighbouring frequencies; flat at 1 if white."""
+    size = max(1, len(e) // 40)
+
+    def smooth(x: np.ndarray) -> np.ndarray:
+        power = np.abs(np.fft.rfft(x, axis=-1)[..., 1:]) ** 2 / x.shape[-1]
+        kept = power.shape[-1] // size * size
+        return power[..., :kept].reshape(*power.shape[:-1], -1, size).mean(axis=-1)
+
+    seen = smooth(e)
+    frequency = np.fft.rfftfreq(len(e))[1:]
+    frequency = frequency[: len(seen) * size].reshape(-1, size).mean(axis=-1)
+    axes.fill_between(frequency, *_band(smooth(noise), level), color=BAND, alpha=0.3, lw=0)
+    axes.plot(frequency, seen, color=SEEN, lw=1.5)
+    axes.set_yscale("log")
+    axes.set_title("spectrum of the one-step residuals", fontsize=9, loc="left")
+    axes.set_xlabel("cycles a row", fontsize=8)
+
+
+def _plot_pareto(axes: Axes, fit: Fit) -> None:
+    from bayes_grpo.comparison.loo import leave_one_out
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # high values are what the panel shows
+        found = leave_one_out(fit, refits=0)
+    k, limit = found.pareto_k, float(found.data.good_k)
+    axes.axhline(limit, color=SEEN, lw=1, ls=":", label=f"{limit:.2f}: unreliable above")
+    axes.plot(fit.step(), k, ".", color="#111827", ms=4)
+    axes.set_ylim(min(-0.2, k.min() - 0.05), max(0.8, k.max() + 0.05))
+    axes.legend(fontsize=7, frameon=False, loc="upper right")
+    axes.set_title("Pareto k of leave-one-out", fontsize=9, loc="left")
+    axes.set_xlabel("optimizer step", fontsize=8)

@@ -1,0 +1,74 @@
+"""Standardised residuals of a fit at posterior draws: one step ahead, and leave-one-out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayes_grpo.common.programs import over_draws
+from bayes_grpo.dynamics.kalman import filter_rows, smooth
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.rows_of_fit import rows_of_fit
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.padding import Rows, padded
+
+DRAWS = 400
+"""Posterior draws, evenly spread, at which residuals are looked at."""
+_CHUNK = 200
+
+
+class Residuals(NamedTuple):
+    """Standardised residuals at posterior draws.
+
+    Attributes:
+        innovation: One-step-ahead residual over its sd, given the draw and the rows before, shape (draws, n).
+        loo: Residual over its sd given the draw and all other rows, shape (draws, n).
+        loo_log_density: Log density of each row given the draw and all others, shape (draws, n).
+    """
+
+    innovation: Any
+    loo: Any
+    loo_log_density: Any
+
+
+def residuals_of(fit: Fit, draws: int = DRAWS) -> Residuals:
+    """Standardised residuals of the rows at evenly spread posterior draws."""
+    law, table = fit.regime, rows_of_fit(fit)
+    names = [p.name for p in law.sampled]
+    total = fit.draws(names[0]).size
+    picks = np.linspace(0, total - 1, min(draws, total)).astype(int)
+    values = np.stack([fit.draws(k).ravel()[picks] for k in names], axis=-1)
+    levels = np.array([[fit.priors[p.name].median, fit.priors[p.name].spread] for p in law.linear])
+    with jax.enable_x64(True):
+        found = over_draws(_residual_program, (law,), _CHUNK, values, levels, padded(table))
+    return Residuals(*(x[:, : len(table.y)] for x in found))
+
+
+def _residual_program(regime: Regime) -> Any:
+    names, levels = [p.name for p in regime.sampled], [p.name for p in regime.linear]
+
+    def one(draw: Array, prior: Array, rows: Rows) -> Residuals:
+        values = {name: draw[i] for i, name in enumerate(names)}
+        space = regime.state_space(values, {name: (prior[i, 0], prior[i, 1]) for i, name in enumerate(levels)}, rows)
+        y = jnp.asarray(rows.y)
+        filtered = filter_rows(space, y)
+        found = smooth(space, y, filtered)
+        loo = (jnp.where(jnp.isfinite(y), y, found.loo_mean) - found.loo_mean) / jnp.sqrt(found.loo_var)
+        return Residuals(filtered.innovation / jnp.sqrt(filtered.innovation_var), loo, found.loo_log_density)
+
+    return jax.vmap(one, in_axes=(0, None, None))
+
+
+def loo_pit(residuals: Residuals) -> np.ndarray:
+    """Probability of a smaller value of each row given all others, shape (n,), with PSIS over the draws."""
+    from arviz_stats.base.array import array_stats
+    from scipy.special import ndtr
+
+    stats: Any = array_stats
+    log_weight, _ = stats.psislw(residuals.loo_log_density, axis=0)  # shape (n, draws)
+    weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+    return np.sum(weight * ndtr(residuals.loo).T, axis=1) / weight.sum(axis=1)

@@ -1,0 +1,109 @@
+"""The result of a check: its findings, its verdict and the sentence that says them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.checking.residuals import Residuals
+from bayes_grpo.common.strict_json import json_safe
+
+ALERT = 0.05
+"""Tail probability below which a single check speaks; all checks together are held to it by Holm's rule."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check.
+
+    Attributes:
+        name: "autocorrelation", "variance", "outliers" or "break".
+        statistic: Its statistic on the rows, median over draws.
+        expected: Median of the statistic on replicated rows.
+        limit: Its 95% quantile on replicated rows.
+        tail: Probability that replicated rows have a larger one.
+        step: Step at which the defect sits, where it sits somewhere.
+        sentence: What was found, in words.
+    """
+
+    name: str
+    statistic: float
+    expected: float
+    limit: float
+    tail: float
+    step: float | None
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """What a law misses in its data.
+
+    Attributes:
+        sentence: The verdict.
+        findings: The four checks.
+        residuals: Standardised residuals at posterior draws, for pictures.
+        pit: Leave-one-out probability integral transform of every row, shape (n,); uniform if the law is right.
+        meta: Run, regime, signal, rows.
+    """
+
+    sentence: str
+    findings: tuple[Finding, ...]
+    residuals: Residuals
+    pit: np.ndarray
+    meta: dict[str, Any]
+
+    @property
+    def converged(self) -> bool:
+        """Whether the sampler of the checked fit passed its own checks."""
+        return bool(self.meta["converged"])
+
+    @property
+    def misses(self) -> tuple[str, ...]:
+        """Names of the checks that fail, with all of them held to `ALERT` together."""
+        return _rejected(self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary, without the residuals."""
+        return json_safe(
+            {
+                "sentence": self.sentence,
+                "misses": list(self.misses),
+                "findings": [asdict(f) for f in self.findings],
+                **self.meta,
+            }
+        )
+
+
+def _rejected(findings: tuple[Finding, ...]) -> tuple[str, ...]:
+    """Holm's rule: a false alarm anywhere in at most `ALERT` of all right laws."""
+    out: list[str] = []
+    for i, f in enumerate(sorted(findings, key=lambda f: f.tail)):
+        if f.tail >= ALERT / (len(findings) - i):
+            break
+        out.append(f.name)
+    return tuple(f.name for f in findings if f.name in out)
+
+
+_WORDS = {
+    "autocorrelation": "its residuals are autocorrelated",
+    "variance": "the noise changes its size",
+    "outliers": "there are outliers",
+    "break": "there is a break",
+}
+
+
+def verdict_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
+    """The verdict of the checks in words, all of them held to `ALERT` together."""
+    missed = _rejected(findings)
+    faint = [f.name for f in findings if f.tail < ALERT and f.name not in missed]
+    if missed:
+        return f"{regime} misses something in these {n} rows: {', and '.join(_WORDS[x] for x in missed)}."
+    if faint:
+        return (
+            f"{regime} fits these {n} rows; a hint at most that {' and that '.join(_WORDS[x] for x in faint)}, as one "
+            "check in twenty gives by chance."
+        )
+    return f"{regime} fits these {n} rows: no check speaks against it."

@@ -1,0 +1,75 @@
+"""The command line: parse, call one public function, print.
+
+Exit codes: 0 success; 2 wrong usage; 3 bad input, setting or place to write; 4 the sampler did not converge (the
+result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose --fail-on`` asks
+(the result is printed all the same); 130 interrupted. ``--json`` writes to standard output and nothing else does;
+progress and errors go to standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import warnings
+from typing import NoReturn
+
+import typer
+
+from bayes_grpo.cli.backtest import backtest
+from bayes_grpo.cli.check import check
+from bayes_grpo.cli.compare import compare
+from bayes_grpo.cli.diagnose import diagnose
+from bayes_grpo.cli.fit import fit
+from bayes_grpo.cli.forecast import forecast
+from bayes_grpo.cli.inspect import inspect
+from bayes_grpo.cli.learn_prior import learn_prior
+from bayes_grpo.cli.options import EXIT_INPUT, EXIT_INTERRUPTED
+from bayes_grpo.cli.simulate import simulate
+from bayes_grpo.cli.stability import stability
+from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.common.text import plain
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
+    epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, "
+    "5 a limit of diagnose --fail-on is reached, 130 interrupted.",
+)
+for command in (fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, learn_prior):
+    app.command()(command)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    sys.stderr.write(f"bayes-grpo: {message}\n")
+    raise SystemExit(code)
+
+
+class _Interrupted(BaseException):
+    """Ctrl-C, in a form that the command-line library does not turn into something else."""
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise _Interrupted
+
+
+def main() -> None:
+    """Entry point; every error that a user can mend is one line on standard error."""
+    warnings.filterwarnings("ignore", category=BayesGrpoWarning)  # the summary says the same, in its place
+    before = signal.signal(signal.SIGINT, _interrupt)
+    try:
+        app()
+    except BayesGrpoError as error:
+        _fail(plain(error, 2000), EXIT_INPUT)
+    except _Interrupted:
+        # Threads may still be inside XLA; tearing the interpreter down under them crashes.
+        sys.stderr.write("bayes-grpo: interrupted\n")
+        sys.stderr.flush()
+        os._exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(0) from None
+    finally:
+        signal.signal(signal.SIGINT, before)

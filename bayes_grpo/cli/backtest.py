@@ -1,0 +1,73 @@
+"""`bayes-grpo backtest`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.forecast import Regimes
+from bayes_grpo.cli.options import Json, Plot, Reading, Seed, Signal, check_pictures, grouped, names_in
+from bayes_grpo.cli.priors import PriorTableFile, PriorWord
+from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.common.errors import BayesGrpoError, SettingError
+
+if TYPE_CHECKING:
+    from bayes_grpo import Backtest
+
+
+@grouped
+def backtest(
+    logs: Annotated[list[Path], typer.Argument(help="Log files; each is forecast from its own earlier steps.")],
+    origins: Annotated[str, typer.Option(help="Shares of the rows to forecast from.")] = "0.3,0.5,0.7",
+    signal: Signal = "auto",
+    regimes: Regimes = None,
+    rivals: Annotated[
+        str, typer.Option(help="Rivals: last, mean10, exponential_ls, sigmoid_ls, gp; ets needs statsmodels.")
+    ] = "last,mean10,exponential_ls,sigmoid_ls,gp",
+    prior: PriorWord = "weak",
+    prior_table: PriorTableFile = None,
+    plot: Plot = None,
+    json_: Json = False,
+    seed: Seed = 0,
+    *,
+    reading: Reading,
+) -> None:
+    """Score the forecast at earlier steps of logs against the rows that came, and against simple rivals."""
+    check_pictures(plot)
+    try:
+        shares = [float(x) for x in origins.split(",")]
+    except ValueError as error:
+        raise SettingError(f"--origins: expected shares like 0.3,0.5,0.7, found {origins!r}") from error
+    priors = bg.priors_named(prior, prior_table)
+    each = replace(reading, run_name=None)
+    parts: list[Backtest] = []
+    with progress() as tell:
+        for log in logs:
+            try:
+                parts.append(
+                    bg.backtest(
+                        each.read([log]),
+                        origins=shares,
+                        signal=signal,
+                        regimes=names_in(regimes) or bg.FORECAST_REGIMES,
+                        priors=priors,
+                        rivals=names_in(rivals),
+                        seed=seed,
+                        progress=tell,
+                    )
+                )
+            except BayesGrpoError as error:
+                if len(logs) == 1 or isinstance(error, SettingError | ImportError):
+                    raise
+                parts.append(bg.Backtest((), (str(error),)))
+    result = bg.merge_backtests(parts)
+    if plot is not None and result.lines:
+        bg.save_plot(bg.plot_backtest(result), plot)
+    if json_:
+        print_json(result.to_dict())
+    else:
+        bg.render_backtest(result, console())

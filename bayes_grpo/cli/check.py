@@ -1,0 +1,61 @@
+"""`bayes-grpo check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import (
+    EXIT_NOT_CONVERGED,
+    At,
+    Json,
+    Plot,
+    Reading,
+    Seed,
+    Signal,
+    Stated,
+    check_pictures,
+    grouped,
+)
+from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.common.errors import SettingError
+
+
+@grouped
+def check(
+    log: Annotated[list[Path], typer.Argument(help="Log file or directory, or a fit saved as NetCDF (.nc).")],
+    regime: Annotated[str | None, typer.Option(help="Regime to fit to a log; oscillator if absent.")] = None,
+    signal: Signal = "auto",
+    at: At = None,
+    plot: Plot = None,
+    json_: Json = False,
+    seed: Seed = 0,
+    *,
+    reading: Reading,
+    stated: Stated,
+) -> None:
+    """Check a fit against its data: autocorrelated residuals, changing noise, outliers, a break."""
+    check_pictures(plot)
+    with progress() as tell:
+        if len(log) == 1 and log[0].suffix == ".nc":
+            if regime is not None or signal != "auto":
+                raise SettingError(
+                    f"check: {log[0]} is a fit, whose regime and signal are settled; leave the flags out"
+                )
+            fit = bg.load_fit(log[0])
+        else:
+            run = reading.read(log, at, stated)
+            fit = bg.fit(run, regime or "oscillator", signal=signal, seed=seed, progress=tell)
+        tell("looking at the residuals")
+        found = bg.check(fit)
+        if plot is not None:
+            bg.save_plot(bg.plot_check(fit, found), plot)
+    if json_:
+        print_json(found.to_dict())
+    else:
+        bg.render_check(found, console())
+    if not found.converged:
+        raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -1,0 +1,73 @@
+"""`bayes-grpo compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import (
+    At,
+    Json,
+    LogFile,
+    Plot,
+    Reading,
+    Seed,
+    Signal,
+    Stated,
+    check_pictures,
+    grouped,
+    names_in,
+)
+from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.common.errors import OutputError
+from bayes_grpo.common.files import check_writable
+
+
+@grouped
+def compare(
+    log: LogFile,
+    regimes: Annotated[
+        str | None,
+        typer.Option(help="Regimes to compare, separated by commas; all that can be put on the log if absent."),
+    ] = None,
+    signal: Signal = "auto",
+    at: At = None,
+    no_lfo: Annotated[bool, typer.Option("--no-lfo", help="No forecast scores; faster.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Save the fits to this directory, a NetCDF file a regime.")] = None,
+    plot: Plot = None,
+    json_: Json = False,
+    seed: Seed = 0,
+    *,
+    reading: Reading,
+    stated: Stated,
+) -> None:
+    """Compare regimes on a run: which the data favour, and between which they cannot tell."""
+    check_pictures(plot)
+    if out is not None:
+        _make_directory(out)
+    run = reading.read(log, at, stated)
+    names = None if regimes is None else names_in(regimes)
+    with progress() as tell:
+        found = bg.compare(run, names, signal=signal, seed=seed, lfo=not no_lfo, progress=tell)
+        tell("writing", 1.0)
+        if out is not None:
+            for name, fit in found.fits.items():
+                bg.save_fit(fit, out / f"{name}.nc")
+        if plot is not None:
+            bg.save_plot(bg.plot_comparison(found), plot)
+    if json_:
+        print_json(found.to_dict())
+    else:
+        bg.render_comparison(found, console())
+
+
+def _make_directory(out: Path) -> None:
+    """The directory of the fits, made now, so that an impossible place fails before minutes of work."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be a directory of fits ({error.strerror}); choose another place") from error
+    check_writable(out / "fit.nc")

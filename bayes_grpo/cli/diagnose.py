@@ -1,0 +1,91 @@
+"""`bayes-grpo diagnose`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import EXIT_FAILING, At, Json, LogFile, Plot, Reading, Stated, check_pictures, grouped
+from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.common.errors import PriorError, SettingError
+from bayes_grpo.common.intervals import probability_text
+
+
+@grouped
+def diagnose(
+    log: LogFile,
+    at: At = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on",
+            metavar="MODE:P",
+            help="Exit with code 5 if a failure's probability is at least P; MODE may be any. Repeatable.",
+        ),
+    ] = None,
+    prior: Annotated[
+        list[str] | None,
+        typer.Option("--prior", metavar="NAME=P,…", help="Prior probabilities, e.g. healthy=0.6,reward_hacking=0.1."),
+    ] = None,
+    plot: Plot = None,
+    json_: Json = False,
+    *,
+    reading: Reading,
+    stated: Stated,
+) -> None:
+    """Name what is wrong with a run: probabilities of four failures, the evidence, the onset, what to do."""
+    check_pictures(plot)
+    limits = _limits(fail_on)
+    probabilities = _prior(prior)
+    run = reading.read(log, stated=stated)
+    with progress() as tell:
+        tell("gathering evidence")
+        result = bg.diagnose(run, at=at, prior=probabilities)
+        if plot is not None:
+            bg.save_plot(bg.plot_diagnosis(result), plot)
+    reached = {mode: result.own[mode] for mode, limit in limits.items() if result.own[mode] >= limit}
+    if json_:
+        print_json(result.to_dict() | {"fail_on": {"limits": limits, "reached": reached}})
+    else:
+        bg.render_diagnosis(result, console())
+        for mode, p in reached.items():
+            console().print(
+                f"--fail-on {mode}:{limits[mode]:g} reached with {probability_text(p)}", style="bold red", markup=False
+            )
+    if reached:
+        raise typer.Exit(EXIT_FAILING)
+
+
+def _limits(texts: list[str] | None) -> dict[str, float]:
+    out: dict[str, float] = {}
+    for text in texts or []:
+        name, colon, number = text.partition(":")
+        name = name.strip().replace("-", "_")
+        try:
+            limit = float(number)
+        except ValueError:
+            limit = -1.0
+        if not colon or name not in (*bg.MODES, "any") or not 0.0 < limit <= 1.0:
+            raise SettingError(
+                f"--fail-on: expected MODE:P with MODE one of {', '.join(bg.MODES)} or any and P in (0, 1], found "
+                f"{text!r}"
+            )
+        for mode in bg.MODES if name == "any" else (name,):
+            out[mode] = min(limit, out.get(mode, 1.0))
+    return out
+
+
+def _prior(texts: list[str] | None) -> dict[str, float] | None:
+    out: dict[str, float] = {}
+    for text in texts or []:
+        for part in text.split(","):
+            name, equals, number = part.partition("=")
+            try:
+                out[name.strip().replace("-", "_")] = float(number)
+            except ValueError:
+                raise PriorError(f"--prior: expected NAME=P such as healthy=0.6, found {part!r}; correct it") from None
+            if not equals:
+                raise PriorError(f"--prior: expected NAME=P such as healthy=0.6, found {part!r}; correct it")
+    return out or None

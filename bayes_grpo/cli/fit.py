@@ -1,0 +1,90 @@
+"""`bayes-grpo fit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import (
+    EXIT_NOT_CONVERGED,
+    At,
+    Json,
+    LogFile,
+    Plot,
+    Reading,
+    Seed,
+    Signal,
+    Stated,
+    check_pictures,
+    grouped,
+)
+from bayes_grpo.cli.priors import PriorTableFile, base_priors, overrides, split_priors
+from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.common.files import check_writable
+
+
+@grouped
+def fit(
+    log: LogFile,
+    regime: Annotated[
+        str,
+        typer.Option(
+            help="Regime to fit, a law of the reward curve: oscillator, exponential, reduction, hold, flat, bernoulli, "
+            "logistic, sigmoid, entropy, or one of an installed package."
+        ),
+    ] = "oscillator",
+    signal: Signal = "auto",
+    at: At = None,
+    prior: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prior",
+            metavar="weak|corpus|NAME=MEDIAN,SPREAD",
+            help="weak (default) or corpus, priors learned from other runs; and overrides, e.g. damping_ratio=3,0.5.",
+        ),
+    ] = None,
+    prior_table: PriorTableFile = None,
+    prior_file: Annotated[Path | None, typer.Option(help="TOML file with a table named priors.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
+    plot: Plot = None,
+    json_: Json = False,
+    seed: Seed = 0,
+    chains: Annotated[int, typer.Option(help="Chains.")] = 4,
+    warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.")] = 400,
+    draws: Annotated[int, typer.Option(help="Kept draws a chain.")] = 1000,
+    *,
+    reading: Reading,
+    stated: Stated,
+) -> None:
+    """Fit a regime to a run's reward: posterior of stiffness, damping and fixed point, verdict first."""
+    if out is not None:
+        check_writable(out)
+    check_pictures(plot)
+    word, texts = split_priors(prior)
+    given = overrides(texts, prior_file)
+    run = reading.read(log, at, stated)
+    priors = base_priors(word, prior_table, regime, run, signal) | given
+    with progress() as tell:
+        result = bg.fit(
+            run,
+            regime,
+            signal=signal,
+            priors=priors,
+            seed=seed,
+            sampler=bg.SamplerSettings(chains=chains, warmup=warmup, draws=draws),
+            progress=tell,
+        )
+        summary = bg.summarize(result)
+        if out is not None:
+            bg.save_fit(result, out)
+        if plot is not None:
+            bg.save_plot(bg.plot_fit(result, summary.verdict), plot)
+    if json_:
+        print_json(summary.to_dict())
+    else:
+        bg.render_fit(summary, console())
+    if not summary.convergence.passed:
+        raise typer.Exit(EXIT_NOT_CONVERGED)

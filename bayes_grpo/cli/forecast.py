@@ -1,0 +1,119 @@
+"""`bayes-grpo forecast`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import (
+    Asked,
+    At,
+    Json,
+    LogFile,
+    Reading,
+    Seed,
+    Signal,
+    check_pictures,
+    grouped,
+    names_in,
+)
+from bayes_grpo.cli.priors import PriorTableFile, PriorWord
+from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.common.errors import SettingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bayes_grpo import Comparison, Run
+
+Regimes = Annotated[
+    str | None, typer.Option(help="Regimes to average over, separated by commas.", metavar="NAME,NAME,...")
+]
+
+
+@grouped
+def forecast(
+    log: LogFile,
+    until: Annotated[float, typer.Option(help="Horizon: an optimizer step after the last logged one.")],
+    schedule: Annotated[
+        str | None,
+        typer.Option(help="Learning rate from now on: constant, linear or cosine; else continued as logged."),
+    ] = None,
+    total_steps: Annotated[float | None, typer.Option(help="Step at which a decaying learning rate reaches 0.")] = None,
+    at: At = None,
+    signal: Signal = "auto",
+    regimes: Regimes = None,
+    weights: Annotated[
+        str, typer.Option(help="sequential (each row before it was there), stacking (refits; minutes) or equal.")
+    ] = "sequential",
+    prior: PriorWord = "weak",
+    prior_table: PriorTableFile = None,
+    threshold: Annotated[float | None, typer.Option(help="Gain of reward that counts.")] = None,
+    draws: Annotated[int, typer.Option(help="Number of paths.")] = 2000,
+    plot: Annotated[Path | None, typer.Option(help="Save the fan chart (.png, .pdf, .svg).")] = None,
+    plot_decision: Annotated[Path | None, typer.Option(help="Save a picture of net value by stopping step.")] = None,
+    json_: Json = False,
+    seed: Seed = 0,
+    *,
+    asked: Asked,
+    reading: Reading,
+) -> None:
+    """Forecast a run's reward under the learning rate that is left, averaged over regimes; and when to stop."""
+    check_pictures(plot, plot_decision)
+    question = asked.question()
+    if plot_decision is not None and not question.has_net_value:
+        raise SettingError(
+            "--plot-decision: draws net values; give --value-per-reward and --cost-per-step or --gpu-hours-per-step"
+        )
+    priors = bg.priors_named(prior, prior_table)
+    names = names_in(regimes) or list(bg.FORECAST_REGIMES)
+    run = reading.read(log, at)
+    with progress() as tell:
+
+        def compared() -> Comparison:
+            table = bg.rows_of(run, signal)
+            given = {name: priors(bg.get_regime(name), table) for name in names}
+            return bg.compare(run, names, signal=signal, priors=given, seed=seed, progress=tell)
+
+        source, shares = _source(run, weights, names, compared)
+        result = bg.forecast(
+            source,
+            until,
+            schedule=schedule,
+            total_steps=total_steps,
+            signal=signal,
+            regimes=names,
+            draws=draws,
+            seed=seed,
+            weights=shares,
+            priors=priors,
+            progress=tell,
+        )
+        summary = bg.summarize_forecast(result, threshold)
+        decision = question.answer(result)
+        stopping = None if decision is None else decision.stopping
+        if plot is not None:
+            figure = bg.plot_forecast(result, summary.sentence)
+            bg.save_plot(figure if stopping is None else bg.mark_stop(figure, stopping), plot)
+        if plot_decision is not None and stopping is not None:
+            bg.save_plot(bg.plot_decision(stopping, result.name), plot_decision)
+    if json_:
+        print_json(summary.to_dict() | ({} if decision is None else {"decision": decision.to_dict()}))
+        return
+    bg.render_forecast(summary, console())
+    if decision is not None:
+        bg.render_decision(decision, console())
+
+
+def _source(run: Run, weights: str, regimes: list[str], compared: Callable[[], Comparison]) -> tuple[Any, Any]:
+    """What to forecast from, and the weights where they are given."""
+    if weights == "sequential":
+        return run, None
+    if weights == "equal":
+        return run, dict.fromkeys(regimes, 1.0)
+    if weights != "stacking":
+        raise SettingError(f"--weights: expected sequential, stacking or equal, found {weights!r}")
+    return compared(), None

@@ -1,0 +1,180 @@
+"""Flags that commands share, in groups: which log, which settings it lacks, when to stop.
+
+A group is a frozen dataclass whose fields are flags. A command takes the group as one parameter, and `grouped` shows
+typer its fields instead.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.common.files import check_picture, check_writable
+
+if TYPE_CHECKING:
+    from bayes_grpo import Question, Run
+
+EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED = 3, 4, 5, 130
+"""Exit codes; `bayes_grpo.cli.app` says when each is used."""
+
+Json = Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")]
+Seed = Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")]
+Plot = Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .svg).")]
+At = Annotated[float | None, typer.Option("--at", help="Use rows up to this step only.")]
+Signal = Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")]
+LogFile = Annotated[list[Path], typer.Argument(help="Log file, output directory, or several W&B chart exports.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How to read a log."""
+
+    format_: Annotated[str | None, typer.Option("--format", help="Reader to use where detection is ambiguous.")] = None
+    step_column: Annotated[str | None, typer.Option(help="Column or key of the optimizer step.")] = None
+    reward_column: Annotated[str | None, typer.Option(help="Column or key of the train reward.")] = None
+    eval_column: Annotated[str | None, typer.Option(help="Column or key of the held-out reward.")] = None
+    run_name: Annotated[str | None, typer.Option(help="Run to take from a file that holds several.")] = None
+    sidecar: Annotated[
+        Path | None, typer.Option(help="TOML or JSON file of settings (else bayes_grpo.toml beside the log).")
+    ] = None
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A setting that the log lacks: group_size, prompts_per_step, momentum, momentum_convention, "
+            "refresh_interval, schedule, total_steps, logging_window, reward_low, reward_high, reward_std_kind.",
+        ),
+    ] = None
+
+    def read(self, log: list[Path], at: float | None = None, stated: Stated | None = None) -> Run:
+        """Reads a log up to step ``at``, with the settings that were stated."""
+        flags = {} if stated is None else stated.given()
+        run = bg.read_log(
+            log[0] if len(log) == 1 else log,
+            format=self.format_,
+            step_column=self.step_column,
+            reward_column=self.reward_column,
+            eval_column=self.eval_column,
+            run_name=self.run_name,
+            settings=_settings(self.set_) | flags,
+            sidecar=self.sidecar,
+        )
+        return run if at is None else run.until(at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated:
+    """Settings of the run that have a flag of their own."""
+
+    group_size: Annotated[int | None, typer.Option(help="Completions a prompt (G).")] = None
+    prompts_per_step: Annotated[int | None, typer.Option(help="Prompts an optimizer step.")] = None
+    momentum: Annotated[float | None, typer.Option(help="Heavy-ball momentum or Adam's first beta.")] = None
+    refresh: Annotated[float | None, typer.Option(help="Optimizer steps between refreshes of the sampling policy.")] = (
+        None
+    )
+    schedule: Annotated[str | None, typer.Option(help="Learning rate: logged, constant, linear or cosine.")] = None
+    total_steps: Annotated[float | None, typer.Option(help="Planned length of the run in optimizer steps.")] = None
+
+    def given(self) -> dict[str, Any]:
+        """Settings that were given, by their names in the log."""
+        names = {"refresh": "refresh_interval"}
+        return {names.get(k, k): v for k, v in asdict(self).items() if v is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Flags that ask a forecast when to stop."""
+
+    cost_per_step: Annotated[
+        float | None, typer.Option(help="Cost of an optimizer step, in money; asks when to stop.")
+    ] = None
+    value_per_reward: Annotated[
+        float | None,
+        typer.Option(help="What one unit of reward is worth: in money, or in GPU hours where no price is given."),
+    ] = None
+    gpu_hours_per_step: Annotated[
+        float | None, typer.Option(help="GPU hours of an optimizer step, in place of a cost.")
+    ] = None
+    price_per_gpu_hour: Annotated[
+        float | None, typer.Option(help="Price of a GPU hour, which turns GPU hours into money.")
+    ] = None
+    gain: Annotated[float | None, typer.Option(help="Asks how many more steps this gain of reward takes.")] = None
+    probability: Annotated[
+        float | None, typer.Option(help="Probability with which the gain shall be there (default 0.8).")
+    ] = None
+
+    def question(self) -> Question:
+        """The question, checked before anything is fitted."""
+        return bg.Question(**asdict(self))
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Shows typer the fields of every group of flags among a command's parameters.
+
+    Args:
+        command: Function some of whose parameters are dataclasses of flags.
+
+    Returns:
+        The same command with the fields as its own parameters.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if inspect.isclass(hint) and is_dataclass(hint)}
+    shown: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name not in groups:
+            shown.append(parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        own = get_type_hints(groups[parameter.name], include_extras=True)
+        shown += [
+            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=own[f.name])
+            for f in fields(groups[parameter.name])
+        ]
+
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
+        command(**given)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {p.name: p.annotation for p in shown}
+    vars(run)["__signature__"] = inspect.Signature(shown)
+    return run
+
+
+def names_in(text: str | None) -> list[str]:
+    """Names in a list separated by commas."""
+    return [x.strip() for x in (text or "").split(",") if x.strip()]
+
+
+def check_pictures(*paths: Path | None) -> None:
+    """Raises `OutputError` where a picture that is asked for cannot be written, before minutes of work."""
+    for path in paths:
+        if path is not None:
+            check_writable(path)
+            check_picture(path)
+
+
+def _settings(sets: list[str] | None) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for text in sets or []:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--set: expected NAME=VALUE, found {text!r}")
+        out[name.strip()] = _number(value.strip())
+    return out
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,58 @@
+"""`bayes-grpo stability`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import Json
+from bayes_grpo.cli.terminal import console, print_json
+from bayes_grpo.common.errors import SettingError
+
+
+def stability(
+    learning_rate: Annotated[float, typer.Option(help="Peak learning rate of the planned run.")],
+    momentum: Annotated[float, typer.Option(help="Heavy-ball momentum or Adam's first beta.")] = 0.9,
+    convention: Annotated[str, typer.Option(help="ema (Adam) or heavy_ball (SGD momentum).")] = "ema",
+    refresh: Annotated[float, typer.Option(help="Optimizer steps between refreshes of the sampling policy.")] = 1.0,
+    from_fit: Annotated[Path | None, typer.Option(help="Fit whose posterior gives the curvature.")] = None,
+    fit_learning_rate: Annotated[
+        float | None, typer.Option(help="Learning rate of the fitted run, if not logged.")
+    ] = None,
+    curvature: Annotated[float | None, typer.Option(help="Curvature K per unit learning rate and step.")] = None,
+    learning_time: Annotated[
+        float | None, typer.Option(help="E-fold learning time of a low-lag run, in steps.")
+    ] = None,
+    lag_exposure: Annotated[float, typer.Option(help="Share of the gradient that is late, 0 to 1.")] = 1.0,
+    source: Annotated[
+        str, typer.Option(help="Where a given curvature comes from: independent, low_lag_run, prior or same_run.")
+    ] = "independent",
+    group_size: Annotated[bool, typer.Option("--group-size", help="Plan the group size too.")] = False,
+    success_rate: Annotated[
+        list[float] | None, typer.Option(help="Success rate of the prompts; several for several difficulties.")
+    ] = None,
+    prompts_per_step: Annotated[int, typer.Option(help="Prompts an optimizer step, for --group-size.")] = 32,
+    json_: Json = False,
+) -> None:
+    """Say before a run whether its settings are stable, by the published rule and exactly."""
+    if sum(x is not None for x in (from_fit, curvature, learning_time)) != 1:
+        raise SettingError("stability: expected exactly one of --from-fit, --curvature and --learning-time")
+    note = ""
+    known: dict[str, Any] = {"curvature": curvature, "learning_time": learning_time, "source": source}
+    if from_fit is not None:
+        found = bg.curvature_of(bg.load_fit(from_fit), fit_learning_rate)
+        known, note = {"curvature": found.draws, "source": found.source}, found.note
+    kind: Any = convention
+    report = bg.stability(learning_rate, momentum, kind, refresh, lag_exposure=lag_exposure, **known)
+    rates = success_rate or [0.5]
+    plans = bg.plan_group_sizes(rates, prompts_per_step) if group_size else ()
+    if json_:
+        print_json(report.to_dict() | {"note": note, "group_sizes": [p.to_dict() for p in plans]})
+        return
+    screen = console()
+    bg.render_stability(report, screen, note)
+    if plans:
+        bg.render_group_sizes(plans, rates, prompts_per_step, screen)

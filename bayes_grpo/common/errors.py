@@ -1,0 +1,64 @@
+"""Errors and named warnings of the whole package.
+
+Every message says what was expected, what was found, where, and what to do about it.
+"""
+
+
+class BayesGrpoError(Exception):
+    """Base class of every error that a user can mend."""
+
+
+class LogReadError(BayesGrpoError):
+    """A log cannot be read, is not recognised, or holds no usable reward."""
+
+
+class SettingError(BayesGrpoError, ValueError):
+    """A setting, flag or sidecar value is outside its meaning."""
+
+
+class PriorError(BayesGrpoError, ValueError):
+    """A prior override names an unknown parameter or has impossible numbers."""
+
+
+class FitError(BayesGrpoError):
+    """A run cannot be fitted (too few rows, no spread, no such signal)."""
+
+
+class FitFileError(BayesGrpoError):
+    """A saved fit cannot be read, or belongs to another model or version."""
+
+
+class OutputError(BayesGrpoError):
+    """A result cannot be written where the user asked for it."""
+
+
+class MissingExtraError(BayesGrpoError, ImportError):
+    """An optional dependency is absent; the message names the extra that brings it."""
+
+
+class BayesGrpoWarning(UserWarning):
+    """Base class of the named warnings for doubtful results."""
+
+
+class ConvergenceWarning(BayesGrpoWarning):
+    """The sampler did not pass its convergence checks, even after the retry."""
+
+
+class ShortLogWarning(BayesGrpoWarning):
+    """The log has too few rows for what is asked of it."""
+
+
+class AssumedSettingWarning(BayesGrpoWarning):
+    """A result rests on a setting that nobody stated."""
+
+
+class PriorDominatedWarning(BayesGrpoWarning):
+    """A posterior is mostly its prior: the log says little about that parameter."""
+
+
+class ParetoKWarning(BayesGrpoWarning):
+    """Importance sampling stood in for more refits than were allowed: leave-one-out is unreliable there."""
+
+
+class RegimeWarning(BayesGrpoWarning):
+    """A regime of another package cannot be used and was left out."""

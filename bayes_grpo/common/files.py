@@ -1,0 +1,73 @@
+"""Writing files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bayes_grpo.common.errors import OutputError
+
+PICTURES = (".png", ".pdf", ".svg")
+"""Suffixes of pictures."""
+
+
+@contextmanager
+def written_whole(path: str | Path) -> Iterator[Path]:
+    """Gives a temporary path beside ``path`` to write to, and puts it in place once the block has succeeded.
+
+    Args:
+        path: Where the file shall be. An existing file is replaced, and stays as it was if the block fails.
+
+    Raises:
+        OutputError: The place cannot be written to.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise OutputError(f"{target}: expected a file to write, found a directory; give a file name")
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.stem[:40]}.", suffix=target.suffix, dir=target.parent)
+        os.close(handle)
+    except OSError as error:
+        raise OutputError(f"{target}: cannot write there ({error.strerror}); choose another place") from error
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
+    except OSError as error:
+        raise OutputError(f"{target}: cannot write there ({error.strerror or error}); choose another place") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: str | Path) -> None:
+    """Raises `OutputError` now if ``path`` could not be written later, before minutes of work."""
+    target = Path(path)
+    if target.is_dir():
+        raise OutputError(f"{target}: expected a file to write, found a directory; give a file name")
+    parent = target.parent
+    if not parent.is_dir():
+        raise OutputError(f"{target}: its directory {parent} does not exist; make it or choose another place")
+    try:
+        with tempfile.NamedTemporaryFile(dir=parent):
+            pass
+    except OSError as error:
+        raise OutputError(f"{target}: cannot write there ({error.strerror}); choose another place") from error
+
+
+def check_picture(path: str | Path) -> None:
+    """Raises `OutputError` unless the file name ends like a picture's that matplotlib writes."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in PICTURES:
+        raise OutputError(
+            f"{path}: expected a picture file name ending in {', '.join(PICTURES)}, found {suffix or 'no suffix'!r}"
+        )
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

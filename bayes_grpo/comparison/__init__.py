@@ -1,0 +1,1 @@
+"""Which regime the data favour, by rows that it has not seen."""

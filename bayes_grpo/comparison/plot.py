@@ -1,0 +1,118 @@
+"""Picture of a comparison: every law on the data, what the data say against each, and the weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.text import title_lines
+from bayes_grpo.comparison.result import CLEAR, Comparison
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = (
+    "#c2410c", "#1d4ed8", "#15803d", "#7e22ce", "#b45309", "#0e7490", "#be185d", "#4d7c0f", "#475569", "#111827",
+)  # fmt: skip
+DATA, GRID = "#111827", "#9ca3af"
+
+
+def plot_comparison(comparison: Comparison, level: float = LEVEL) -> Figure:
+    """Draws a comparison.
+
+    Left: one panel a law, best first, with the logged rows, the unforced law with its credible band and the band in
+    which logged rows should fall. Right: difference in elpd from the best law with one standard error (the grey zone
+    is no difference), and the weights by leave-one-out and for forecasts.
+
+    Args:
+        comparison: The comparison.
+        level: Probability inside the bands.
+
+    Returns:
+        A matplotlib figure, not registered with pyplot.
+    """
+    from matplotlib.figure import Figure
+
+    lines = comparison.lines
+    columns = 2 if len(lines) > 1 else 1
+    rows = -(-len(lines) // columns)
+    figure = Figure(figsize=(13, max(5.0, 2.3 * rows + 1.0)), layout="constrained")
+    parts: Any = figure.subfigures(1, 2, width_ratios=(1.9, 1))
+    left, right = parts
+    panels = np.atleast_1d(left.subplots(rows, columns, sharex=True, sharey=True)).ravel()
+    for i, axes in enumerate(panels):
+        if i < len(lines):
+            _plot_law(axes, comparison, lines[i].regime, COLOURS[i % len(COLOURS)], level, legend=i == 0)
+        else:
+            axes.set_visible(False)
+    for axes in panels[max(0, len(lines) - columns) : len(lines)]:
+        axes.tick_params(labelbottom=True)
+    left.supxlabel("optimizer step", fontsize=9)
+    left.supylabel("reward" if comparison.meta["signal"] == "reward" else "held-out reward", fontsize=9)
+    difference, weights = right.subplots(2, 1, sharey=True)
+    _plot_differences(difference, comparison)
+    _plot_weights(weights, comparison)
+    title = f"{comparison.meta['run']}: {comparison.sentence}"
+    figure.suptitle(title_lines(title, 165), fontsize=10, x=0.01, ha="left")
+    return figure
+
+
+def _plot_law(axes: Axes, comparison: Comparison, name: str, colour: str, level: float, legend: bool) -> None:
+    fit, line = comparison.fits[name], comparison.line(name)
+    step, y = fit.step(), fit.observed()
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    predicted = fit.data["posterior_predictive"].dataset["y"].to_numpy().reshape(-1, len(y))
+    curve = fit.trajectories("curve").reshape(-1, len(y))
+    axes.fill_between(step, *np.quantile(predicted, tails, axis=0), color=GRID, alpha=0.25, lw=0, label="logged rows")
+    axes.fill_between(step, *np.quantile(curve, tails, axis=0), color=colour, alpha=0.25, lw=0)
+    axes.plot(step, fit.data["constant_data"].dataset["curve_mean"], color=colour, lw=1.8, label="unforced law")
+    axes.plot(step, y, ".", color=DATA, ms=2.5, alpha=0.6, label="logged")
+    spread = max(float(np.ptp(y)), 1e-12)
+    axes.set_ylim(y.min() - 0.2 * spread, y.max() + 0.2 * spread)
+    axes.set_title(f"{name}   R² {line.r2:.2f}   weight {line.weight:.2f}", fontsize=9, loc="left", color=colour)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    if legend:
+        axes.legend(fontsize=7, frameon=False, loc="best", title=f"bands {level:.0%}", title_fontsize=7)
+
+
+def _plot_differences(axes: Axes, comparison: Comparison) -> None:
+    """Differences with their standard errors; laws far behind are cut off and their number written out."""
+    lines = comparison.lines
+    place = np.arange(len(lines))
+    value = np.array([x.difference for x in lines])
+    error = np.array([x.difference_se for x in lines])
+    near = [abs(v) + e for v, e in zip(value, error, strict=True) if abs(v) < 15 * CLEAR]
+    reach = max(2.5 * CLEAR, 1.15 * max(near, default=0.0))
+    axes.axvspan(-CLEAR, CLEAR, color=GRID, alpha=0.2, lw=0)
+    axes.axvline(0, color=GRID, lw=0.8)
+    for i, x in enumerate(lines):
+        colour = COLOURS[i % len(COLOURS)]
+        if -value[i] > reach:
+            axes.annotate("", (-reach, i), (-0.9 * reach, i), arrowprops={"arrowstyle": "->", "color": colour})
+            axes.text(-0.88 * reach, i, f"{x.difference:.0f} ± {x.difference_se:.0f}", fontsize=8, va="center")
+        else:
+            axes.errorbar(value[i], i, xerr=error[i], fmt="o", color=colour, ms=5, lw=1.5)
+    axes.set_xlim(-1.02 * reach, max(1.2 * CLEAR, 0.15 * reach))
+    axes.set_yticks(place, [x.regime for x in lines], fontsize=8)
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    axes.set_title("elpd less the best law's (± one standard error)", fontsize=9, loc="left")
+    axes.set_xlabel(f"nats; below {CLEAR:g} (grey) is no difference", fontsize=8)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _plot_weights(axes: Axes, comparison: Comparison) -> None:
+    lines = comparison.lines
+    place = np.arange(len(lines))
+    colours = [COLOURS[i % len(COLOURS)] for i in range(len(lines))]
+    axes.barh(place - 0.19, [x.weight for x in lines], 0.34, color=colours)
+    ahead = [comparison.weights_lfo.get(x.regime, 0.0) for x in lines]
+    axes.barh(place + 0.19, ahead, 0.34, color=colours, alpha=0.4)
+    axes.set_xlim(0, 1)
+    axes.set_title("weights: full leave-one-out, pale forecasts", fontsize=9, loc="left")
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)

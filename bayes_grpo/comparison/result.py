@@ -1,0 +1,168 @@
+"""The result of a comparison: its table, its verdicts and the sentence that says them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.comparison.lfo import LeaveFutureOut
+from bayes_grpo.comparison.loo import LeaveOneOut
+from bayes_grpo.fitting.result import Fit
+
+CLEAR = 4.0
+"""Smaller differences in elpd are no difference (Sivula et al. 2025, https://doi.org/10.48550/arXiv.2008.10296)."""
+SURE = 0.95
+"""Probability of being worse from which the data speak against a law."""
+FEW_ROWS = 100
+"""With fewer rows the error of a difference is itself uncertain (same source)."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One law's line of the table, scores in nats.
+
+    Attributes:
+        regime: Name.
+        title: What it is, in a clause.
+        elpd: PSIS-LOO log predictive density of all rows.
+        elpd_se: Its standard error.
+        difference: Its elpd less the best law's, 0 or negative.
+        difference_se: Standard error of the difference.
+        p_worse: Probability of being worse than the best law, normal approximation; NaN for the best.
+        weight: Stacking weight by LOO.
+        effective_parameters: Effective number of parameters.
+        verdict: By leave-one-out: "best", "cannot tell" or "worse".
+        r2: R² of the posterior mean of the unforced law on the logged rows.
+        r2_latent: The same of the latent reward.
+        lfo: Log density of the blocks after the forecast origins (chain rule); NaN without.
+        lfo_difference: Its LFO score less the highest one, 0 or negative; NaN without.
+        lfo_difference_se: Standard error of the difference, from the blocks.
+        verdict_ahead: By leave-future-out: "best", "cannot tell" or "worse"; "" without.
+        forecast_score: Mean log density of a row some way ahead, rows in between unseen; NaN without.
+        weight_lfo: Weight by the forecast score; NaN without.
+        growth: Probability that the reward grows from its start to its fixed point under this law; NaN for a law
+            without a trend.
+        high_k: Rows whose Pareto k stayed too high: their score is unreliable.
+        refitted: Rows that were refitted exactly.
+    """
+
+    regime: str
+    title: str
+    elpd: float
+    elpd_se: float
+    difference: float
+    difference_se: float
+    p_worse: float
+    weight: float
+    effective_parameters: float
+    verdict: str
+    r2: float
+    r2_latent: float
+    lfo: float
+    lfo_difference: float
+    lfo_difference_se: float
+    verdict_ahead: str
+    forecast_score: float
+    weight_lfo: float
+    growth: float
+    high_k: int
+    refitted: int
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Laws compared on one log.
+
+    Attributes:
+        lines: The table, best law by LOO first.
+        sentence: What the data favour, and what they cannot tell apart.
+        cautions: Sentences about what not to believe.
+        left_out: Regime → why it has no place in the table.
+        damping: Probability of overdamped, oscillatory and unstable, for each law that has a damping ratio.
+        weights_loo: Regime → stacking weight by LOO.
+        weights_lfo: Regime → weight for forecasts: stacking of the forecast scores, shrunk towards equal weights
+            (see `bayes_grpo.comparison.stacking.shrunk`, with the forecast origins as points). Equal weights of all
+            laws that can forecast where there are no forecast scores.
+        fits: Regime → fit, for the laws of the table.
+        loo: Regime → leave-one-out scores.
+        lfo: Regime → leave-future-out scores.
+        meta: Run, signal, rows, origins, horizon, seed.
+    """
+
+    lines: tuple[Line, ...]
+    sentence: str
+    cautions: tuple[str, ...]
+    left_out: Mapping[str, str]
+    damping: Mapping[str, Mapping[str, float]]
+    weights_loo: Mapping[str, float]
+    weights_lfo: Mapping[str, float]
+    fits: Mapping[str, Fit]
+    loo: Mapping[str, LeaveOneOut]
+    lfo: Mapping[str, LeaveFutureOut]
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def best(self) -> str:
+        """Law with the highest leave-one-out score."""
+        return self.lines[0].regime
+
+    def line(self, regime: str) -> Line:
+        """The line of a regime."""
+        return next(x for x in self.lines if x.regime == regime)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary; numbers that are not finite become None."""
+        return json_safe(
+            {
+                "sentence": self.sentence,
+                "table": [asdict(x) for x in self.lines],
+                "cautions": list(self.cautions),
+                "left_out": dict(self.left_out),
+                "damping": {k: dict(v) for k, v in self.damping.items()},
+                "weights_loo": dict(self.weights_loo),
+                "weights_lfo": dict(self.weights_lfo),
+                **self.meta,
+            }
+        )
+
+
+def verdict_sentence(lines: tuple[Line, ...], signal: str) -> str:
+    """What the data favour over what, and what they cannot tell apart.
+
+    A law is out where either score speaks clearly against it: leave-one-out, or the rows ahead, which can tell laws
+    apart that fill holes equally well.
+    """
+    best, what = lines[0], "reward" if signal == "reward" else "held-out reward"
+    if len(lines) == 1:
+        return f"Only {best.regime} was fitted to the {what}: there is nothing to compare it with."
+    out = [x for x in lines if "worse" in (x.verdict, x.verdict_ahead)]
+    left = [x.regime for x in lines if x not in out]
+    if not out:
+        also = ", nor do the rows ahead" if best.verdict_ahead else ""
+        return f"This log cannot tell between {_listed(left)}: none predicts the {what} clearly better{also}."
+    reasons = _listed([f"{x.regime} ({_reason(x)})" for x in out])
+    if not left:
+        ahead = next(x.regime for x in lines if x.verdict_ahead == "best")
+        return (
+            f"{best.regime} fills holes in the {what} best and {ahead} predicts the rows ahead best, each clearly: "
+            f"no law does both. Against the others: {reasons}."
+        )
+    tie = f"; between {_listed(left)} they cannot tell" if len(left) > 1 else ""
+    return f"The data favour {left[0]} over {reasons}{tie}."
+
+
+def _reason(line: Line) -> str:
+    """The score that speaks more clearly against a law, as a difference in log density."""
+    found = []
+    if line.verdict == "worse":
+        found.append((line.difference / line.difference_se, f"{line.difference:.1f} ± {line.difference_se:.1f}"))
+    if line.verdict_ahead == "worse":
+        score = f"{line.lfo_difference:.1f} ± {line.lfo_difference_se:.1f} on rows ahead"
+        found.append((line.lfo_difference / line.lfo_difference_se, score))
+    return f"elpd {min(found)[1]}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,1 @@
+"""Whether to stop a run: net value of every stopping step."""

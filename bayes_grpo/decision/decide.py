@@ -1,0 +1,102 @@
+"""Whether to stop a run: what every stopping step is expected to be worth, from the draws of a forecast.
+
+Stopping at step s instead of now is worth
+
+    N(s) = V (R(s) - R(now)) - C (s - now),
+
+with R the underlying reward (not a noisy logged row), V the value of one unit of reward and C the cost of a step.
+The recommended step has the largest expectation of N; that is the step of least expected regret, because the best
+that hindsight could have done is the same whatever is chosen (Raiffa and Schlaifer 1961, Applied Statistical Decision
+Theory; https://en.wikipedia.org/wiki/Expected_value_of_perfect_information). Where a rule that looks at the rows to
+come is worth clearly more, it is recommended first (`bayes_grpo.decision.limit`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayes_grpo.common.intervals import LEVEL, interval
+from bayes_grpo.decision.budget import PROBABILITY, Unit, check_amount, rise_of, steps_for_gain
+from bayes_grpo.decision.limit import best_limit
+from bayes_grpo.decision.result import Decision, Stopping
+
+if TYPE_CHECKING:
+    from bayes_grpo.forecasting.result import Forecast
+
+
+def decide(
+    forecast: Forecast,
+    *,
+    cost_per_step: float,
+    value_per_reward: float,
+    unit: Unit = "",
+    gain: float | None = None,
+    probability: float = PROBABILITY,
+    level: float = LEVEL,
+) -> Decision:
+    """Expected net value of every stopping step, and what follows from it.
+
+    Args:
+        forecast: The forecast; its steps are the stopping steps.
+        cost_per_step: C, at least 0.
+        value_per_reward: V, above 0, in the same unit.
+        unit: "GPU hours" where costs and values are GPU hours.
+        gain: Gain of the budget question; None where it is not asked.
+        probability: Probability of the budget question.
+        level: Probability inside the intervals.
+
+    Returns:
+        The decision, with `stopping`.
+
+    Raises:
+        SettingError: A number is impossible, or the forecast has no future step.
+    """
+    check_amount("cost per step", cost_per_step)
+    check_amount("value per unit of reward", value_per_reward, above=True)
+    step, rise, rows = rise_of(forecast)
+    paths = value_per_reward * rise - cost_per_step * (step - step[0])
+    net = paths.mean(axis=0)
+    low, high = np.quantile(paths, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    best = np.argmax(paths, axis=1)
+    hindsight = paths[np.arange(len(paths)), best]
+    chosen = int(np.argmax(net))
+    judged = chosen if chosen > 0 else 1 + int(np.argmax(net[1:]))
+    stopping = Stopping(
+        cost_per_step=float(cost_per_step),
+        value_per_reward=float(value_per_reward),
+        unit=unit,
+        step=step,
+        gain=rise.mean(axis=0),
+        net=net,
+        net_low=low,
+        net_high=high,
+        best=np.bincount(best, minlength=len(step)) / len(paths),
+        recommended=float(step[chosen]),
+        recommended_net=interval(paths[:, chosen], level),
+        best_step=interval(step[best], level),
+        end_net=interval(paths[:, -1], level),
+        regret_now=interval(hindsight, level),
+        mean_regret_now=float(np.mean(hindsight)),
+        mean_regret_recommended=float(np.mean(hindsight - paths[:, chosen])),
+        pays_at=float(step[judged]),
+        probability_pays=float(np.mean(paths[:, judged] > 0)),
+        level=level,
+        limit=best_limit(step, paths, rows, unit),
+    )
+    question = None
+    if gain is not None:
+        question = steps_for_gain(forecast, gain, probability, cost_per_step=cost_per_step, unit=unit)
+    return Decision(stopping, question, tuple(forecast.assumed), range_warnings(forecast))
+
+
+def range_warnings(forecast: Forecast) -> tuple[str, ...]:
+    """A sentence where nobody stated the largest reward: expectations then count gains that no reward can reach."""
+    if math.isfinite(forecast.high):
+        return ()
+    return (
+        "nobody stated the largest possible reward, so gains that the task cannot give count in these expectations; "
+        "state it: --set reward_high=1",
+    )

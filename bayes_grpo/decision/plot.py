@@ -1,0 +1,115 @@
+"""Pictures of a decision: net value against stopping step, and the best stopping step beside a forecast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayes_grpo.common.text import title_lines
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from bayes_grpo.decision.limit import Limit
+    from bayes_grpo.decision.result import Stopping
+
+NET, BEST, MARK = "#047857", "#9ca3af", "#b91c1c"
+
+
+def plot_decision(stopping: Stopping, name: str = "") -> Figure:
+    """Draws the net value of every stopping step, and below it where the best step in hindsight lies.
+
+    Args:
+        stopping: What stopping at every step is worth.
+        name: Name of the run.
+
+    Returns:
+        A matplotlib figure, not registered with pyplot.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    draw_net_value(upper, stopping)
+    draw_best_step(lower, stopping)
+    lower.set_xlabel("stop at optimizer step")
+    title = f"{name}: {stopping.sentence}" if name else stopping.sentence
+    figure.suptitle(title_lines(title, 120), fontsize=9, x=0.01, ha="left")
+    return figure
+
+
+def draw_net_value(axes: Axes, stopping: Stopping) -> None:
+    """Expected net value with its band; the recommended step is marked."""
+    step = stopping.step
+    axes.fill_between(
+        step, stopping.net_low, stopping.net_high, color=NET, alpha=0.18, lw=0, label=f"{stopping.level:.0%} interval"
+    )
+    axes.plot(step, stopping.net, color=NET, lw=1.8, label="expected net value")
+    axes.axhline(0.0, color="#111827", lw=0.8)
+    axes.plot(
+        stopping.recommended,
+        stopping.expected(stopping.recommended),
+        "o",
+        color=MARK,
+        ms=6,
+        label=_fixed(stopping),
+        zorder=3,
+    )
+    if stopping.limit is not None:
+        axes.hlines(
+            stopping.limit.net,
+            stopping.now,
+            stopping.limit.latest,
+            color=MARK,
+            lw=1.4,
+            ls=":",
+            label=_limit(stopping.limit),
+        )
+    axes.set_ylabel("net value of stopping there" + (f" ({stopping.unit})" if stopping.unit else ""))
+    axes.margins(x=0.02)
+    axes.legend(fontsize=8, frameon=False, loc="best")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_best_step(axes: Axes, stopping: Stopping) -> None:
+    """Probability that the best step in hindsight lies in each of about twenty intervals."""
+    edges = np.linspace(stopping.now, stopping.until, min(20, len(stopping.step)) + 1)
+    share = np.histogram(stopping.step, edges, weights=stopping.best)[0]
+    axes.stairs(share, edges, color=BEST, fill=True, alpha=0.7)
+    axes.axvline(stopping.recommended, color=MARK, lw=1.2)
+    axes.set_ylabel("P(best step)")
+    axes.set_ylim(bottom=0.0)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def mark_stop(figure: Figure, stopping: Stopping) -> Figure:
+    """Marks the recommended step, the limit and the interval of the best step in a picture of a forecast.
+
+    Args:
+        figure: Picture from `bayes_grpo.forecasting.plot.plot_forecast`.
+        stopping: What stopping at every step is worth.
+
+    Returns:
+        The same figure.
+    """
+    axes = figure.axes[0]
+    best, limit = stopping.best_step, stopping.limit
+    if limit is not None:
+        axes.hlines(limit.reward, stopping.now, limit.latest, color=MARK, lw=1.4, ls=":", label=_limit(limit))
+    if best.high > best.low:
+        label = f"best stopping step, {stopping.level:.0%}"
+        axes.axvspan(best.low, best.high, ymax=0.03, color=MARK, alpha=0.35, lw=0, label=label)
+    axes.axvline(stopping.recommended, color=MARK, lw=1.2, ls="--", label=_fixed(stopping))
+    axes.legend(loc="best", fontsize=8, frameon=False)
+    return figure
+
+
+def _fixed(stopping: Stopping) -> str:
+    """What the fixed step is called: without a limit it is the recommendation."""
+    return f"{'recommended stop' if stopping.limit is None else 'best fixed stop'}: step {stopping.recommended:g}"
+
+
+def _limit(limit: Limit) -> str:
+    return f"recommended stop: first row of at least {limit.reward:.3g}, by step {limit.latest:g}"

@@ -1,0 +1,105 @@
+"""The question behind a decision: costs, values and gains as a user states them, and its answer from a forecast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.decision.budget import PROBABILITY, Unit, check_amount, check_probability, steps_for_gain
+from bayes_grpo.decision.decide import decide, range_warnings
+from bayes_grpo.decision.result import Decision
+
+if TYPE_CHECKING:
+    from bayes_grpo.forecasting.result import Forecast
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a user asks a forecast about stopping. Checked when it is made.
+
+    Attributes:
+        cost_per_step: Cost of an optimizer step, in money.
+        value_per_reward: Value of one unit of reward, in money; in GPU hours where `gpu_hours_per_step` is given
+            without a price.
+        gpu_hours_per_step: GPU hours of an optimizer step, in place of a cost.
+        price_per_gpu_hour: Turns them into money.
+        gain: Gain of the budget question.
+        probability: Its probability; `bayes_grpo.decision.budget.PROBABILITY` where not given.
+
+    Raises:
+        SettingError: Numbers that do not belong together, one that lacks another, or an impossible one.
+    """
+
+    cost_per_step: float | None = None
+    value_per_reward: float | None = None
+    gpu_hours_per_step: float | None = None
+    price_per_gpu_hour: float | None = None
+    gain: float | None = None
+    probability: float | None = None
+
+    def __post_init__(self) -> None:
+        check_amount("--cost-per-step", self.cost_per_step)
+        check_amount("--value-per-reward", self.value_per_reward, above=True)
+        check_amount("--gpu-hours-per-step", self.gpu_hours_per_step)
+        check_amount("--price-per-gpu-hour", self.price_per_gpu_hour)
+        check_amount("--gain", self.gain, above=True)
+        check_probability("--probability", self.probability)
+        if self.cost_per_step is not None and self.gpu_hours_per_step is not None:
+            raise SettingError("decision: expected --cost-per-step or --gpu-hours-per-step, found both; give one")
+        if self.price_per_gpu_hour is not None and self.gpu_hours_per_step is None:
+            raise SettingError(
+                "decision: found --price-per-gpu-hour without GPU hours to price; give --gpu-hours-per-step with it"
+            )
+        if self.cost is not None and self.value_per_reward is None and self.gain is None:
+            raise SettingError(
+                "decision: found a cost without a value; give --value-per-reward, what one unit of reward is worth in "
+                "the unit of the cost, or --gain for the budget question"
+            )
+        if self.value_per_reward is not None and self.cost is None:
+            raise SettingError(
+                "decision: found --value-per-reward without a cost; give --cost-per-step, or --gpu-hours-per-step with "
+                "or without --price-per-gpu-hour"
+            )
+        if self.probability is not None and self.gain is None:
+            raise SettingError(
+                "decision: found --probability without --gain; give the gain that it is the probability of"
+            )
+
+    @property
+    def cost(self) -> float | None:
+        """Cost of an optimizer step in `unit`; None where none is stated."""
+        if self.gpu_hours_per_step is None:
+            return self.cost_per_step
+        return self.gpu_hours_per_step * (1.0 if self.price_per_gpu_hour is None else self.price_per_gpu_hour)
+
+    @property
+    def unit(self) -> Unit:
+        """Unit of cost and value."""
+        return "GPU hours" if self.gpu_hours_per_step is not None and self.price_per_gpu_hour is None else ""
+
+    @property
+    def has_net_value(self) -> bool:
+        """Whether it asks for the net value of stopping steps."""
+        return self.cost is not None and self.value_per_reward is not None
+
+    def answer(self, forecast: Forecast) -> Decision | None:
+        """The decision that the question asks for; None where nothing was asked.
+
+        Raises:
+            SettingError: The forecast has no future step.
+        """
+        wanted = PROBABILITY if self.probability is None else self.probability
+        if self.cost is not None and self.value_per_reward is not None:
+            return decide(
+                forecast,
+                cost_per_step=self.cost,
+                value_per_reward=self.value_per_reward,
+                unit=self.unit,
+                gain=self.gain,
+                probability=wanted,
+            )
+        if self.gain is None:
+            return None
+        budget = steps_for_gain(forecast, self.gain, wanted, cost_per_step=self.cost, unit=self.unit)
+        return Decision(None, budget, tuple(forecast.assumed), range_warnings(forecast))

@@ -1,0 +1,81 @@
+"""A decision on a terminal: the sentence, the table of stopping steps, the budget question."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from bayes_grpo.common.intervals import Interval
+from bayes_grpo.decision.budget import amount
+from bayes_grpo.decision.result import Decision, Stopping
+
+SHOWN = 8
+"""Stopping steps in the table, beside the recommended one; JSON holds all of them."""
+
+
+def render_decision(decision: Decision, console: Console) -> None:
+    """Prints a decision.
+
+    Args:
+        decision: The decision.
+        console: Where to.
+    """
+    stopping = decision.stopping
+    if stopping is not None:
+        console.print(stopping.sentence, style="bold", markup=False)
+        console.print(_table(stopping))
+        best, level = stopping.best_step, f"{stopping.level:.0%}"
+        console.print(
+            f"best step in hindsight {best.median:g} [{best.low:g}, {best.high:g}] ({level}); regret of stopping now "
+            f"{_money(stopping.mean_regret_now, stopping.regret_now, stopping)} ({level}), of the "
+            f"{'recommended' if stopping.limit is None else 'best fixed'} step "
+            f"{amount(stopping.mean_regret_recommended, stopping.unit)}",
+            markup=False,
+        )
+        unit = f"in {stopping.unit}" if stopping.unit else "in the unit of the costs given"
+        console.print(
+            f"values {unit}, of the underlying reward: {amount(stopping.value_per_reward)} a unit of reward, "
+            f"{amount(stopping.cost_per_step)} a step",
+            style="dim",
+            markup=False,
+        )
+    if decision.budget is not None:
+        console.print(decision.budget.sentence, markup=False)
+    for line in decision.warnings:
+        console.print(f"[yellow]warning:[/yellow] {line}")
+
+
+def _table(stopping: Stopping) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("stop at step", "expected gain", "net value", f"{stopping.level:.0%} interval", "P(best)"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    word = "recommended" if stopping.limit is None else "best fixed step"
+    bounds = np.unique(np.append(_shown(stopping), len(stopping.step)))
+    for i, j in pairwise(bounds):
+        mark = word if stopping.step[i] == stopping.recommended else ""
+        table.add_row(
+            f"{'now, ' if i == 0 else ''}{stopping.step[i]:g}",
+            f"{stopping.gain[i]:+.3f}",
+            amount(float(stopping.net[i])),
+            f"\\[{amount(float(stopping.net_low[i]))}, {amount(float(stopping.net_high[i]))}]",
+            f"{stopping.best[i:j].sum():.2f}",
+            mark,
+        )
+    table.caption = "P(best): that the best step lies between this row and the next"
+    table.caption_justify = "left"
+    return table
+
+
+def _shown(stopping: Stopping) -> np.ndarray:
+    """Rows of the table: evenly spread, with now, the recommended step and the end."""
+    n = len(stopping.step)
+    picks = np.unique(np.linspace(0, n - 1, min(SHOWN, n)).astype(int))
+    return np.unique(np.append(picks, int(np.argmin(np.abs(stopping.step - stopping.recommended)))))
+
+
+def _money(mean: float, i: Interval, stopping: Stopping) -> str:
+    return f"{amount(mean, stopping.unit)} [{amount(i.low)}, {amount(i.high)}]"

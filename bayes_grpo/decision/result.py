@@ -1,0 +1,161 @@
+"""The result of a decision: what stopping at every step is worth, and the sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_grpo.common.intervals import Interval, probability_text
+from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.decision.budget import Budget, Unit, amount
+from bayes_grpo.decision.limit import Limit
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, eq=False)
+class Stopping:
+    """What stopping at every step is worth, in the unit of the costs given.
+
+    Attributes:
+        cost_per_step: C.
+        value_per_reward: V.
+        unit: "GPU hours", or "" for the user's own money.
+        step: Stopping steps, the first of them now, the last the end of the forecast, shape (h,).
+        gain: Expected gain of reward at each, shape (h,).
+        net: Expected net value of each, shape (h,).
+        net_low: Lower end of its interval, shape (h,).
+        net_high: Upper end, shape (h,).
+        best: Probability of each step to be the best one in hindsight, shape (h,).
+        recommended: Step of the largest expected net value.
+        recommended_net: Net value there.
+        best_step: The best step in hindsight.
+        end_net: Net value of continuing to the end.
+        regret_now: What stopping now loses against the best step in hindsight.
+        mean_regret_now: Its expectation.
+        mean_regret_recommended: What the recommended step loses against it in expectation. The difference of the
+            two is the expected net value of the recommended step.
+        pays_at: The step whose net value decides whether continuing pays: the recommended one, or the best of
+            the later ones where that is now.
+        probability_pays: Probability that the net value at `pays_at` is above 0.
+        level: Probability inside the intervals.
+        limit: A rule on the rows to come that is worth more than any step fixed now; None where there is none.
+    """
+
+    cost_per_step: float
+    value_per_reward: float
+    unit: Unit
+    step: np.ndarray
+    gain: np.ndarray
+    net: np.ndarray
+    net_low: np.ndarray
+    net_high: np.ndarray
+    best: np.ndarray
+    recommended: float
+    recommended_net: Interval
+    best_step: Interval
+    end_net: Interval
+    regret_now: Interval
+    mean_regret_now: float
+    mean_regret_recommended: float
+    pays_at: float
+    probability_pays: float
+    level: float
+    limit: Limit | None
+
+    @property
+    def now(self) -> float:
+        """Last logged step."""
+        return float(self.step[0])
+
+    @property
+    def until(self) -> float:
+        """Last step of the forecast."""
+        return float(self.step[-1])
+
+    def expected(self, step: float) -> float:
+        """Expected net value of stopping at a step of the table."""
+        return float(self.net[int(np.argmin(np.abs(self.step - step)))])
+
+    @property
+    def sentence(self) -> str:
+        """The decision in words."""
+        fixed = self._fixed_sentence
+        return fixed if self.limit is None else f"{self.limit.sentence}. Fixed now: {fixed[0].lower()}{fixed[1:]}"
+
+    @property
+    def _fixed_sentence(self) -> str:
+        """The best step that is fixed now, in words."""
+
+        def net(step: float, i: Interval) -> str:
+            return f"{amount(self.expected(step), self.unit)} [{amount(i.low)}, {amount(i.high)}] ({self.level:.0%})"
+
+        pays = probability_text(self.probability_pays)
+        if self.recommended == self.now:
+            text = (
+                f"Stop now, at step {self.now:g}: no later step is expected to pay. The best of them, step "
+                f"{self.pays_at:g}, has an expected net value of {amount(self.expected(self.pays_at), self.unit)} and "
+                f"pays with probability {pays}"
+            )
+            if self.until != self.pays_at:
+                text += f"; continuing to step {self.until:g}: {net(self.until, self.end_net)}"
+            return text + "."
+        more = self.recommended - self.now
+        end = self.recommended == self.until
+        text = (
+            f"{'Continue to the end,' if end else 'Stop at'} step {self.recommended:g}, {more:g} more steps at a cost "
+            f"of {amount(more * self.cost_per_step, self.unit)}: expected net value "
+            f"{net(self.recommended, self.recommended_net)}, above 0 with probability {pays}; stopping now would give "
+            f"up {amount(self.expected(self.recommended), self.unit)} on average"
+        )
+        if not end:
+            text += f", continuing to step {self.until:g} is worth {amount(self.expected(self.until), self.unit)}"
+        return text + "."
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary; `table` has one entry a stopping step."""
+        names = ("step", "gain", "net", "net_low", "net_high", "best")
+        limit = None if self.limit is None else self.limit.to_dict()
+        columns = [getattr(self, name).tolist() for name in names]
+        out = {
+            f.name: value._asdict() if isinstance(value := getattr(self, f.name), Interval) else value
+            for f in fields(self)
+            if f.name not in (*names, "limit")
+        }
+        table = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        return json_safe({"sentence": self.sentence} | out | {"limit": limit, "table": table})
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What was asked about stopping.
+
+    Attributes:
+        stopping: What stopping at every step is worth; None where cost and value were not given.
+        budget: The steps that a gain takes; None where that was not asked.
+        assumed: What the forecast took for granted.
+        warnings: Plain sentences about what not to believe.
+    """
+
+    stopping: Stopping | None
+    budget: Budget | None
+    assumed: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The answers in words."""
+        return " ".join(part.sentence for part in (self.stopping, self.budget) if part is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary."""
+        return {
+            "sentence": self.sentence,
+            "stopping": None if self.stopping is None else self.stopping.to_dict(),
+            "budget": None if self.budget is None else self.budget.to_dict(),
+            "assumed": list(self.assumed),
+            "warnings": list(self.warnings),
+        }

@@ -1,0 +1,116 @@
+"""Picture of a diagnosis: the signals with their fitted courses, the onset, and bars of probability."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayes_grpo.common.intervals import LEVEL, probability_text
+from bayes_grpo.common.text import title_lines
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
+from bayes_grpo.diagnosis.evidence import LOGARITHMIC
+from bayes_grpo.diagnosis.result import LABELS, Diagnosis
+from bayes_grpo.diagnosis.trend import Trend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COURSE, HELD, DATA = "#1d4ed8", "#c2410c", "#111827"
+GOOD, BAD, DOUBT = "#15803d", "#b91c1c", "#9ca3af"
+_NAMES = {
+    "frac_reward_zero_std": "share of groups without spread",
+    "reward_std": "reward std",
+    "kl": "KL to the reference",
+    "grad_norm": "gradient norm",
+    "completion_length": "completion length",
+    "entropy": "entropy",
+}
+
+
+def plot_diagnosis(result: Diagnosis) -> Figure:
+    """Draws a diagnosis on one page.
+
+    Panels of the reward(s) and of every signal with the posterior course and its band, the onset of the likeliest
+    failure as a shaded span, and bars: the probability of each answer, with the prior as a tick.
+
+    Args:
+        result: The diagnosis.
+
+    Returns:
+        A matplotlib figure, not registered with pyplot.
+    """
+    from matplotlib.figure import Figure
+
+    courses = result.courses
+    signals = {} if courses is None else {k: courses.signals[k] for k in _NAMES if k in courses.signals}
+    cells = 1 + len(signals)
+    rows = int(np.ceil(cells / 2))
+    figure = Figure(figsize=(13, max(2.3 * rows, 3.4) + 0.9), layout="constrained")
+    grid = figure.add_gridspec(rows, 3, width_ratios=(1, 1, 0.85))
+    _plot_bars(figure.add_subplot(grid[:, 2]), result)
+    if courses is not None:
+        axes = figure.add_subplot(grid[0, 0])
+        name = "held-out reward" if courses.uses_eval else "train reward"
+        _plot_course(axes, courses.progress, name, COURSE)
+        if courses.held_out is not None:
+            label = "gold reward" if courses.held_out_name == "gold_reward" else "held-out reward"
+            _plot_course(axes, courses.held_out, label, HELD)
+        axes.set_title("reward", fontsize=9, loc="left")
+        axes.legend(fontsize=7, frameon=False)
+        panels = [axes]
+        for i, (key, course) in enumerate(signals.items(), 1):
+            axes = figure.add_subplot(grid[i // 2, i % 2])
+            _plot_course(axes, course, _NAMES[key], COURSE, exponential=key in LOGARITHMIC)
+            axes.set_title(_NAMES[key], fontsize=9, loc="left")
+            panels.append(axes)
+        _mark_onset(panels, result)
+    figure.suptitle(title_lines(result.sentence, 150), fontsize=9.5, x=0.01, ha="left")
+    return figure
+
+
+def _plot_course(axes: Axes, course: Trend, label: str, colour: str, exponential: bool = False) -> None:
+    shown = np.exp if exponential else np.asarray
+    low, middle, high = np.quantile(course.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
+    values = shown(course.raw)
+    axes.plot(course.raw_step, values, ".", color=colour if colour == HELD else DATA, ms=3, alpha=0.45)
+    axes.fill_between(course.step, shown(low), shown(high), color=colour, alpha=0.25, lw=0)
+    axes.plot(course.step, shown(middle), color=colour, lw=1.5, label=f"{label}, course with {LEVEL:.0%} band")
+    if exponential and values.min() > 0 and values.max() / values.min() > 20:
+        axes.set_yscale("log")
+    elif not exponential or axes.get_yscale() == "linear":
+        axes.ticklabel_format(axis="y", useOffset=False)
+    axes.tick_params(labelsize=7)
+    axes.set_xlabel("optimizer step", fontsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
+    if not result.onsets:
+        return
+    mode = max(result.onsets, key=lambda m: result.own[m])
+    step = result.onsets[mode].step
+    for axes in panels:
+        axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=BAD, alpha=0.10, lw=0)
+        axes.axvline(step.median, color=BAD, lw=1.0, ls="--")
+    panels[0].set_title(f"reward; dashed: onset of {LABELS[mode]} ({step.level:.0%})", fontsize=9, loc="left")
+
+
+def _plot_bars(axes: Axes, result: Diagnosis) -> None:
+    place = np.arange(len(ANSWERS))[::-1]
+    colours = [BAD if n in MODES else DOUBT if n == CANNOT_TELL else GOOD for n in ANSWERS]
+    values = [result.probability[n] for n in ANSWERS]
+    axes.barh(place, values, color=colours, height=0.62, alpha=0.85)
+    for y, name in zip(place, ANSWERS, strict=True):
+        axes.plot([result.prior[name]] * 2, [y - 0.36, y + 0.36], color=DATA, lw=1.2)
+        text = probability_text(result.probability[name])
+        if name in result.own:
+            text += f"  (under way {probability_text(result.own[name])})"
+        axes.text(max(result.probability[name], result.prior[name]) + 0.02, y, text, va="center", fontsize=7.5)
+    axes.set_yticks(place, [LABELS[n] for n in ANSWERS], fontsize=8)
+    axes.set_xlim(0, 1.45)
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
+    axes.tick_params(labelsize=8)
+    axes.set_title("probability (tick: prior)", fontsize=9, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)

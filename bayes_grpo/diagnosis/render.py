@@ -1,0 +1,82 @@
+"""A diagnosis on a terminal: the verdict first, then the probabilities, the evidence, the onset and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
+from bayes_grpo.diagnosis.result import LABELS, Diagnosis
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_BAR = 24
+
+
+def render_diagnosis(result: Diagnosis, console: Console) -> None:
+    """Prints a diagnosis.
+
+    Args:
+        result: The diagnosis.
+        console: Where to.
+    """
+    meta = result.meta
+    until = "" if meta["at"] is None else f", as of step {meta['at']:g}"
+    head = (
+        f"{plain(meta['source'])}: {meta['rows']} rows, {meta['evaluations']} evaluations, steps "
+        f"{meta['first_step']:g} to {meta['last_step']:g}{until}"
+    )
+    console.print(Text(head, style="dim"))
+    alarm = result.answer in MODES
+    console.print(Text(plain(result.sentence, 900), style="bold red" if alarm else "bold"))
+    console.print()
+    console.print(_probabilities(result))
+    if result.evidence:
+        console.print()
+        console.print(Text(f"Evidence ({meta['interval_level']:.0%} intervals)", style="bold"))
+        for name, evidence in result.evidence.items():
+            title = LABELS.get(name, name)
+            p = "" if evidence.probability != evidence.probability or name == "progress" else (
+                f" (in its failing range with probability {probability_text(evidence.probability)})"
+            )  # fmt: skip
+            console.print(Text(f"  {title}{p}: {plain(evidence.sentence, 600)}"))
+    for mode, onset in result.onsets.items():
+        s = onset.step
+        when = f"step {s.median:.0f} [{s.low:.0f}, {s.high:.0f}] ({s.level:.0%})"
+        console.print(Text(f"Onset of {LABELS[mode]}: {when}; {onset.mark}"))
+    if result.remedies:
+        console.print()
+        console.print(Text("What to do", style="bold"))
+        for mode, lines in result.remedies.items():
+            for line in lines:
+                console.print(Text(f"  {LABELS[mode]}: {plain(line, 400)}"))
+    if result.missing:
+        console.print(Text(f"Not in the log, which widens the answer: {', '.join(result.missing)}", style="dim"))
+    for note in result.notes:
+        console.print(Text(f"note: {plain(note)}", style="dim"))
+
+
+def _probabilities(result: Diagnosis) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("answer")
+    table.add_column("probability", justify="right")
+    table.add_column("")
+    table.add_column("prior", justify="right", style="dim")
+    table.add_column("under way, alone or not", justify="right")
+    for name in ANSWERS:
+        p = result.probability[name]
+        own = probability_text(result.own[name]) if name in result.own else ""
+        style = "red" if name in MODES else "yellow" if name == CANNOT_TELL else "green"
+        table.add_row(
+            LABELS[name],
+            probability_text(p),
+            Text("█" * round(_BAR * p), style=style),
+            f"{result.prior[name]:.2f}",
+            own,
+        )
+    return table

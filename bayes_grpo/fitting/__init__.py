@@ -1,0 +1,1 @@
+"""A run and a regime in, a checked posterior out."""

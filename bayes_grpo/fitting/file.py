@@ -1,0 +1,84 @@
+"""Saving a fit to NetCDF and loading it again."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from bayes_grpo.common.errors import FitFileError
+from bayes_grpo.common.files import written_whole
+from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
+from bayes_grpo.regimes import REGIMES
+
+
+def save_fit(fit: Fit, path: str | Path) -> None:
+    """Writes a fit to a NetCDF file that `load_fit` and ``arviz.from_netcdf`` read.
+
+    Args:
+        fit: The fit.
+        path: Where to; an existing file is replaced only once the new one is whole.
+
+    Raises:
+        OutputError: The place cannot be written to.
+    """
+    encoded = fit.data.copy()
+    for name in ("sample_stats",):
+        group = encoded[name].dataset
+        encoded[name].dataset = group.assign(diverging=group["diverging"].astype("int8"))
+    with written_whole(path) as temporary:
+        encoded.to_netcdf(temporary, engine="h5netcdf", encoding=_compressed(encoded))
+
+
+def _compressed(tree: object) -> dict[str, dict[str, dict[str, object]]]:
+    large = ("log_likelihood", "posterior_predictive", "trajectories")
+    return {
+        f"/{group}": {name: {"compression": "gzip", "compression_opts": 4} for name in tree[group].dataset.data_vars}  # type: ignore[index]
+        for group in large
+    }
+
+
+def load_fit(path: str | Path) -> Fit:
+    """Reads a fit that `save_fit` wrote.
+
+    Args:
+        path: The NetCDF file.
+
+    Returns:
+        The fit, fully in memory.
+
+    Raises:
+        FitFileError: No such file, not a fit of this package, or one of another model or layout version.
+    """
+    import xarray as xr
+
+    where = Path(path)
+    if not where.is_file():
+        raise FitFileError(f"{where}: no such file; a fit is written by `bayes-grpo fit LOG --out {where.name}`")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about files that are refused below anyway
+            with xr.open_datatree(where, engine="h5netcdf") as opened:
+                tree = opened.load()
+    except Exception as error:  # h5netcdf raises many kinds for files that are not NetCDF
+        raise FitFileError(f"{where}: expected a NetCDF file written by bayes-grpo, found none ({error})") from error
+    attrs = tree.attrs
+    found = attrs.get("bayes_grpo_format")
+    if found is None:
+        raise FitFileError(f"{where}: a NetCDF file, but not a fit of bayes-grpo (no bayes_grpo_format attribute)")
+    if int(found) != FORMAT:
+        raise FitFileError(
+            f"{where}: its layout is version {int(found)} (bayes-grpo {attrs.get('bayes_grpo_version')}), this "
+            f"bayes-grpo reads version {FORMAT}; fit the log again"
+        )
+    regime = REGIMES.get(attrs.get("regime", ""))
+    if regime is None:
+        raise FitFileError(
+            f"{where}: a fit of regime {attrs.get('regime')!r}, which this bayes-grpo does not have; "
+            f"it has {', '.join(REGIMES)}"
+        )
+    if attrs.get("model_hash") != model_hash(regime):
+        raise FitFileError(
+            f"{where}: its {regime.name} has other parameters than this bayes-grpo's (written by version "
+            f"{attrs.get('bayes_grpo_version')}); fit the log again"
+        )
+    return Fit(tree)

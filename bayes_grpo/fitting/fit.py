@@ -1,0 +1,67 @@
+"""`fit`: a run and a regime in, a checked posterior out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from bayes_grpo.common.errors import ConvergenceWarning
+from bayes_grpo.common.progress import Progress
+from bayes_grpo.fitting.data import build_fit
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.sampling.nuts import (
+    SamplerSettings,
+)
+from bayes_grpo.fitting.sampling.sample import check_settings, sample_posterior
+from bayes_grpo.logs.run import Run
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.rows_of import rows_of
+
+
+def fit(
+    run: Run,
+    regime: str | Regime = "oscillator",
+    *,
+    signal: str = "auto",
+    priors: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    sampler: SamplerSettings | None = None,
+    progress: Progress | None = None,
+) -> Fit:
+    """Fits a regime to a run's reward with NumPyro's NUTS.
+
+    Everything is computed in float64, whatever JAX's setting outside. The same seed gives the same numbers on the
+    same machine.
+
+    Args:
+        run: The run.
+        regime: Name of a regime, or one.
+        signal: "auto", "reward" (train) or "eval" (held-out).
+        priors: Overrides, parameter → (median, spread); see `bayes_grpo.regimes.base.Prior`.
+        seed: Seed of all randomness.
+        sampler: Length and care of the sampling.
+        progress: Called with a short phrase at the start of every stage.
+
+    Returns:
+        The fit. Whether its sampler converged stands in `Fit.convergence`; if it did not, a
+        `ConvergenceWarning` is raised as a warning too.
+
+    Raises:
+        FitError: The run has no such signal, too few rows, or a reward that never changes.
+        PriorError: An override is impossible.
+        SettingError: Unknown regime or signal, or an impossible sampler setting.
+    """
+    law = get_regime(regime)
+    settings = sampler or SamplerSettings()
+    check_settings(settings, seed)
+    table = rows_of(run, signal)
+    tell = progress or (lambda _: None)
+    found = sample_posterior(law, table, priors=priors, seed=seed, sampler=settings, progress=tell)
+    tell("summarising")
+    result = build_fit(run, law, table, found, settings, seed)
+    if not found.convergence.passed:
+        sentence = found.convergence.sentence
+        warnings.warn(f"{run.source}, regime {law.name}: {sentence}", ConvergenceWarning, stacklevel=2)
+    return result

@@ -1,0 +1,128 @@
+"""Posterior-predictive paths: each draw's state after the last row, carried over future rows with its noise.
+
+The future rows are appended to the past ones with missing values, so that every law is put on them by the same code
+that put it on the log: windows, gaps, learning rate and laws that depend on the step all hold beyond the last row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from bayes_grpo.common.programs import over_draws
+from bayes_grpo.dynamics.kalman import filter_rows
+from bayes_grpo.dynamics.state_space import dense
+from bayes_grpo.fitting.sampling.posterior import square_root
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.rows.future import FutureRows, extended
+from bayes_grpo.rows.padding import Rows, doubled, padded, shared
+from bayes_grpo.rows.table import RowTable
+
+CHUNK = 250
+"""Draws a call of the compiled program; a forecast of any size compiles once."""
+
+
+class Paths(NamedTuple):
+    """Predictive draws.
+
+    Attributes:
+        latent: Latent reward of each future row, shape (draws, h).
+        trend: What the law expects of it from the same present state, without the noise to come, shape (draws, h).
+        rows: What a logged row would show, shape (draws, h).
+        fixed_point: Fixed point of each draw, shape (draws,).
+    """
+
+    latent: np.ndarray
+    trend: np.ndarray
+    rows: np.ndarray
+    fixed_point: np.ndarray
+
+
+def predict(
+    regime: Regime,
+    table: RowTable,
+    priors: Mapping[str, Prior],
+    values: Mapping[str, np.ndarray],
+    future: FutureRows,
+    seed: int,
+) -> Paths:
+    """Predictive paths of draws of a regime's posterior.
+
+    Args:
+        regime: The law.
+        table: Rows that were fitted.
+        priors: Priors that were used; those of the linear levels enter the filter.
+        values: Draws of the sampled parameters in their units, shape (draws,) each.
+        future: Future rows.
+        seed: Seed.
+
+    Returns:
+        One path a draw.
+    """
+    names = [p.name for p in regime.sampled]
+    total, first, h = len(values[names[0]]), len(table.y), len(future.step)
+    horizon = doubled(h)
+    past = padded(table)
+    rows = shared(extended(table, future), first + horizon)
+    # Some coordinates refer to the log's length: they keep the meaning that they had when the law was fitted.
+    speed = np.zeros(()) if past.start_speed is None else past.start_speed
+    rows = rows._replace(length=past.length, spacing=past.spacing, start_speed=speed)
+    levels = np.array([[priors[p.name].median, priors[p.name].spread] for p in regime.linear])
+    draws = np.stack([np.asarray(values[name], float) for name in names], axis=-1)
+    with jax.enable_x64(True):
+        # Split for whole chunks: how many draws there are then changes no draw's randomness.
+        keys = jax.random.split(jax.random.key(seed), -(-total // CHUNK) * CHUNK)[:total]
+        each = (np.asarray(jax.random.key_data(keys)), draws)
+        latent, trend, shown, fixed = over_draws(
+            _paths_program, (regime, horizon), CHUNK, each, levels, rows, np.asarray(first)
+        )
+    return Paths(latent[:, :h], trend[:, :h], shown[:, :h], fixed)
+
+
+def _paths_program(regime: Regime, horizon: int) -> Any:
+    """Program that draws the state after the last row and carries it over ``horizon`` rows, for a chunk of draws."""
+    names = [p.name for p in regime.sampled]
+    levels = [p.name for p in regime.linear]
+
+    def one(key: Array, draw: Array, prior: Array, rows: Rows, first: Array) -> Any:
+        values = {name: draw[i] for i, name in enumerate(names)}
+        given = {name: (prior[i, 0], prior[i, 1]) for i, name in enumerate(levels)}
+        space = regime.state_space(values, given, rows)
+        n, length = space.size, rows.y.shape[0]
+        filtered = filter_rows(space, jnp.asarray(rows.y))
+        mean = jnp.stack([jnp.asarray(m)[first] for m in filtered.mean])
+        cov = jnp.stack([jnp.stack([jnp.asarray(c)[first] for c in row]) for row in filtered.cov])
+        full = dense(space, length)
+        ahead = jax.tree.map(
+            lambda x: lax.dynamic_slice_in_dim(x, first, horizon),
+            (full.transition, full.noise_cov, full.observation, full.cross_cov, full.observation_var, full.offset,
+             full.measurement_var),
+        )  # fmt: skip
+        state_key, noise_key, row_key = jax.random.split(key, 3)
+        start = mean + square_root(cov) @ jax.random.normal(state_key, (n,))
+        noise = jax.random.normal(noise_key, (horizon, n + 1))
+        error = jax.random.normal(row_key, (horizon,))
+
+        def step(carry: tuple[Array, Array], row: Any) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
+            state, expected = carry
+            (F, Q, H, S, R, d, measurement), z, e = row
+            joint = jnp.block([[Q, S[:, None]], [S[None, :], R[None, None]]])
+            kick = square_root(joint) @ z
+            latent = H @ state + d + kick[n]
+            out = (latent, H @ expected + d, latent + jnp.sqrt(measurement) * e)
+            return (F @ state + kick[:n], F @ expected), out
+
+        _, (latent, trend, shown) = lax.scan(step, (start, start), (ahead, noise, error))
+        return latent, trend, shown, start[-1]
+
+    def run(draws: tuple[Array, Array], prior: Array, rows: Rows, first: Array) -> Any:
+        keys = jax.random.wrap_key_data(draws[0])
+        return jax.vmap(one, in_axes=(0, 0, None, None, None))(keys, draws[1], prior, rows, first)
+
+    return run

@@ -1,0 +1,93 @@
+"""`Fit`: the posterior of one regime on one run, as an ArviZ DataTree with everything that led to it.
+
+Nothing is stored that could be derived: summaries, sentences and plots are functions of a fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.parameters import Prior
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+FORMAT = 1
+"""Version of the saved layout; a file of another one is refused."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A posterior with its data.
+
+    Attributes:
+        data: DataTree with the groups posterior (parameters and derived quantities), prior, sample_stats,
+            log_likelihood (leave-one-out conditionals with a ``step`` dimension; the linear parameters are
+            integrated out), posterior_predictive, trajectories (unforced law and latent reward),
+            observed_data and constant_data. Attributes hold regime, priors, settings, versions, seed, the
+            log's hash and the convergence checks.
+    """
+
+    data: DataTree
+
+    @property
+    def regime(self) -> Regime:
+        """The law that was fitted."""
+        return get_regime(self.data.attrs["regime"])
+
+    @property
+    def priors(self) -> dict[str, Prior]:
+        """Priors that were used, by parameter."""
+        return {k: Prior(**v) for k, v in json.loads(self.data.attrs["priors"]).items()}
+
+    @property
+    def convergence(self) -> Convergence:
+        """Convergence checks of the sampler."""
+        stored = json.loads(self.data.attrs["convergence"])
+        checks = {k: ParameterCheck(**v) for k, v in stored.pop("parameters").items()}
+        return Convergence(**{**stored, "reasons": tuple(stored["reasons"])}, parameters=checks)
+
+    @property
+    def signal(self) -> str:
+        """What was fitted: "reward" or "eval_reward"."""
+        return self.data.attrs["signal"]
+
+    @property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """The run's settings with their provenance."""
+        return json.loads(self.data.attrs["settings"])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What reader and rows did that a user should know."""
+        return tuple(json.loads(self.data.attrs["notes"]))
+
+    def draws(self, name: str) -> np.ndarray:
+        """Draws of a parameter or derived quantity, shape (chains, draws)."""
+        return self.data["posterior"].dataset[name].to_numpy()
+
+    def step(self) -> np.ndarray:
+        """Steps of the rows, shape (n,)."""
+        return self.data["observed_data"].dataset["step"].to_numpy()
+
+    def observed(self) -> np.ndarray:
+        """Logged values of the rows, shape (n,)."""
+        return self.data["observed_data"].dataset["y"].to_numpy()
+
+    def trajectories(self, name: str) -> np.ndarray:
+        """Draws of "curve" (the unforced law) or "latent" (the latent reward), shape (trajectories, n)."""
+        return self.data["trajectories"].dataset[name].to_numpy()
+
+
+def model_hash(regime: Regime) -> str:
+    """Fingerprint of a regime's parameters; a fit of another model must not be read as this one."""
+    text = ";".join(f"{p.name}[{p.unit}]:{p.transform.name}:{p.linear}" for p in regime.parameters)
+    return hashlib.sha256(f"{regime.name}|{text}".encode()).hexdigest()[:16]

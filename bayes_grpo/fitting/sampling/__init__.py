@@ -1,0 +1,1 @@
+"""Posteriors of a regime on rows: NUTS, its checks, importance weights."""

@@ -1,0 +1,139 @@
+"""The log posterior of a regime on the rows of a log, in the coordinates in which the sampler moves.
+
+Every sampled parameter is ``transform(location + scale * z)`` with z standard normal a priori. Linear parameters
+(fixed point, initial reward) are integrated out by the filter and drawn afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayes_grpo.dynamics import associative, blocks, kalman
+from bayes_grpo.dynamics.state_space import StateSpace
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.rows.padding import Rows
+
+
+class PriorNumbers(NamedTuple):
+    """Priors as numbers, so that overriding one does not compile anew.
+
+    Attributes:
+        location: Of the sampled parameters in their transformed coordinate, shape (p,).
+        scale: Likewise, shape (p,).
+        linear_mean: Of the linear parameters, shape (l,).
+        linear_sd: Likewise, shape (l,).
+    """
+
+    location: Array | np.ndarray
+    scale: Array | np.ndarray
+    linear_mean: Array | np.ndarray
+    linear_sd: Array | np.ndarray
+
+
+def accelerated() -> bool:
+    """Whether JAX computes on an accelerator, where wide programs beat long ones."""
+    return jax.default_backend() != "cpu"
+
+
+def prior_numbers(regime: Regime, priors: dict[str, Prior]) -> PriorNumbers:
+    """Numbers of resolved priors, in the order of the regime's parameters."""
+    free, levels = regime.sampled, regime.linear
+    return PriorNumbers(
+        location=np.array([p.transform.inverse(priors[p.name].median) for p in free]),
+        scale=np.array([priors[p.name].spread for p in free]),
+        linear_mean=np.array([priors[p.name].median for p in levels]),
+        linear_sd=np.array([priors[p.name].spread for p in levels]),
+    )
+
+
+def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: Rows) -> dict[str, Array]:
+    """Sampled parameters in their units from standardised coordinates of shape (..., p)."""
+    u = prior.location + prior.scale * z
+    raw = {p.name: p.transform.forward(u[..., i]) for i, p in enumerate(regime.sampled)}
+    return regime.physical(raw, rows)
+
+
+def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> StateSpace:
+    """The law on the rows at one point of the sampler's space, shape (p,)."""
+    levels = {p.name: (prior.linear_mean[i], prior.linear_sd[i]) for i, p in enumerate(regime.linear)}
+    return regime.state_space(values_of(regime, z, prior, rows), levels, rows)
+
+
+FARTHEST = 8.0
+"""Prior standard deviations at which the likelihood stops to follow a parameter. A warm-up may leap further, to noises
+so small that the filters lose all digits and report any density at all. The prior still pulls back from there."""
+
+
+def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
+    """Log density of the logged rows with the linear parameters integrated out, a scalar."""
+    filter_ = associative if accelerated() else blocks
+    if regime.missing_anywhere:
+        filter_ = kalman  # the blocks take missing rows at the end only
+    space = state_space(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
+    return filter_.log_likelihood(space, jnp.asarray(rows.y))
+
+
+def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
+    """Minus the log posterior up to a constant, a scalar."""
+    value = 0.5 * jnp.sum(z**2) - log_likelihood(regime, z, prior, rows)
+    return jnp.where(jnp.isfinite(value), value, jnp.inf)  # what overflowed is rejected
+
+
+class DrawSummary(NamedTuple):
+    """What one draw of the sampled parameters implies.
+
+    Attributes:
+        linear: Linear parameters drawn given the rows, in the order of the regime's, shape (l,).
+        curve: The unforced law with these parameters at every row, shape (T,).
+        latent: A draw-wise mean of the latent reward of every row given all rows, shape (T,).
+        latent_var: Its variance, shape (T,).
+        loo_log_density: Leave-one-out log density of every row, shape (T,); NaN where missing.
+        loo_mean: Mean of every row given all others, shape (T,).
+        loo_var: Its variance, shape (T,).
+    """
+
+    linear: Array | np.ndarray
+    curve: Array | np.ndarray
+    latent: Array | np.ndarray
+    latent_var: Array | np.ndarray
+    loo_log_density: Array | np.ndarray
+    loo_mean: Array | np.ndarray
+    loo_var: Array | np.ndarray
+
+
+def summarise_draw(regime: Regime, key: Array, z: Array, prior: PriorNumbers, rows: Rows) -> DrawSummary:
+    """Draws the linear parameters and smooths the rows for one draw of shape (p,)."""
+    space = state_space(regime, z, prior, rows)
+    smoothed = kalman.smooth(space, jnp.asarray(rows.y))
+    state = smoothed.initial_mean + square_root(smoothed.initial_cov) @ jax.random.normal(key, (space.size,))
+    levels = regime.linear_values(state)
+    return DrawSummary(
+        linear=jnp.stack([levels[p.name] for p in regime.linear]),
+        curve=kalman.mean_path(space, state, rows.y.shape[0]),
+        latent=smoothed.latent_mean,
+        latent_var=smoothed.latent_var,
+        loo_log_density=smoothed.loo_log_density,
+        loo_mean=smoothed.loo_mean,
+        loo_var=smoothed.loo_var,
+    )
+
+
+def square_root(cov: Array) -> Array:
+    """A square root of a covariance that may be singular (a state that starts at rest has no variance)."""
+    n = cov.shape[-1]
+    root: list[list[Any]] = [[jnp.zeros(()) for _ in range(n)] for _ in range(n)]
+    for j in range(n):
+        rest = cov[j, j] - sum((root[j][k] ** 2 for k in range(j)), jnp.zeros(()))
+        positive = rest > 1e-14 * jnp.max(jnp.abs(cov))
+        diagonal = jnp.sqrt(jnp.where(positive, rest, 1.0))
+        root[j][j] = jnp.where(positive, diagonal, 0.0)
+        for i in range(j + 1, n):
+            left = cov[i, j] - sum((root[i][k] * root[j][k] for k in range(j)), jnp.zeros(()))
+            root[i][j] = jnp.where(positive, left / diagonal, 0.0)
+    return jnp.stack([jnp.stack(row) for row in root])

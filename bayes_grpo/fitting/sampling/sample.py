@@ -1,0 +1,171 @@
+"""A regime's posterior on rows: scout, sample, check, sample once more where the checks fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayes_grpo.common.cache import enable_compilation_cache
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.imports import preload
+from bayes_grpo.common.progress import Progress
+from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
+from bayes_grpo.fitting.sampling.importance import resampled
+from bayes_grpo.fitting.sampling.nuts import (
+    Chain,
+    SamplerSettings,
+    Start,
+    compile_ahead,
+    sample,
+    scout,
+    summarise,
+)
+from bayes_grpo.fitting.sampling.posterior import PriorNumbers, prior_numbers, values_of
+from bayes_grpo.fitting.sampling.result import Posterior
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.table import RowTable
+
+
+def sample_posterior(
+    law: Regime,
+    table: RowTable,
+    *,
+    priors: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    sampler: SamplerSettings | None = None,
+    progress: Progress | None = None,
+    rows: Rows | None = None,
+    retry: bool = True,
+) -> Posterior:
+    """Samples a regime's posterior on rows; `fit` without the DataTree, for the many refits of a validation.
+
+    Args:
+        law: The regime.
+        table: Rows of the log.
+        priors: Overrides, parameter → (median, spread).
+        seed: Seed of all randomness.
+        sampler: Length and care of the sampling.
+        progress: Called with a short phrase at the start of every stage.
+        rows: The table's rows in another padding, so that refits on fewer rows use the programs of the whole log.
+        retry: Whether to sample once more where the checks fail.
+
+    Returns:
+        Draws, curves and checks.
+
+    Raises:
+        FitError: The law cannot be put on these rows.
+        PriorError: An override is impossible.
+    """
+    settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
+    law.check(table)
+    resolved = resolve_priors(law, table, priors)
+    enable_compilation_cache()
+    imports = preload()
+    with jax.enable_x64(True):
+        rows, prior = padded(table) if rows is None else rows, prior_numbers(law, resolved)
+        keys = jax.random.split(jax.random.key(seed), 6)
+        ahead = compile_ahead(law, keys[2], prior, rows)
+        tell("finding starting points")
+        start = scout(law, keys[0], prior, rows, settings.chains)
+        tell("sampling")
+        chain = sample(law, keys[1], prior, rows, start, settings, settings.target_accept)
+        if ahead is not None:
+            ahead.join()
+        imports.join()
+        summary, convergence = _summarise(law, keys[2], chain, prior, rows, retried=False)
+        if retry and not convergence.passed:
+            tell("sampling again, more carefully")
+            # Twice: the first run only lengthens the warm-up, without compiling another program for it.
+            start = _restart(chain, start)
+            chain = sample(law, keys[5], prior, rows, start, settings, settings.retry_target_accept)
+            start = _restart(chain, start)
+            chain = sample(law, keys[3], prior, rows, start, settings, settings.retry_target_accept)
+            summary, convergence = _summarise(law, keys[4], chain, prior, rows, retried=True)
+        draws = values_of(law, np.asarray(chain.z), prior, rows)
+        draws = {name: np.asarray(x) for name, x in draws.items()}
+    return Posterior(resolved, draws, chain, summary, convergence)
+
+
+def usable_posterior(
+    law: Regime,
+    table: RowTable,
+    rows: Rows,
+    *,
+    priors: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    sampler: SamplerSettings | None = None,
+    chains: int | None = None,
+    retry: bool = True,
+) -> Posterior:
+    """A posterior for a score or a forecast and not for a report, sampled once where its draws can be used.
+
+    Where they are not `Convergence.usable` they are resampled by importance
+    (`bayes_grpo.fitting.sampling.importance`), and only where that fails too all chains of the settings are run, and
+    once more if need be.
+
+    Args:
+        law: The regime.
+        table: Rows of the log.
+        rows: The same rows in the padding of the whole log.
+        priors: Overrides, parameter → (median, spread).
+        seed: Seed of all randomness.
+        sampler: Length and care of the sampling.
+        chains: Chains of the first attempt; those of the settings if None.
+        retry: Whether to run the chains again where resampling fails too.
+
+    Returns:
+        Draws, curves and checks.
+    """
+    settings = sampler or SamplerSettings()
+    first = settings if chains is None else replace(settings, chains=chains)
+    found = sample_posterior(law, table, priors=priors, seed=seed, sampler=first, rows=rows, retry=False)
+    if found.usable:
+        return found
+    better = resampled(law, found, rows, seed)
+    if better.usable or not retry:
+        return better
+    found = sample_posterior(law, table, priors=priors, seed=seed, sampler=settings, rows=rows)
+    return found if found.usable else resampled(law, found, rows, seed)
+
+
+def _summarise(
+    regime: Regime, key: Any, chain: Chain, prior: PriorNumbers, rows: Rows, retried: bool
+) -> tuple[Any, Convergence]:
+    """Linear parameters, curves and checks; R-hat and ESS are checked on the sampler's own coordinates too."""
+    summary = summarise(regime, key, np.asarray(chain.z), prior, rows)
+    draws = {p.name: np.asarray(chain.z)[..., i] for i, p in enumerate(regime.sampled)}
+    levels = [p.name for p in regime.parameters if p.linear]
+    draws |= {name: summary.linear[..., i] for i, name in enumerate(levels)}
+    return summary, check_convergence(
+        draws, np.asarray(chain.energy), np.asarray(chain.diverging), np.asarray(chain.num_steps), retried
+    )
+
+
+def _restart(chain: Chain, start: Start) -> Start:
+    """Where the retry begins: at the chains' ends, with the spread that all of them have seen."""
+    z = np.asarray(chain.z)
+    flat = z.reshape(-1, z.shape[-1])
+    cov = np.atleast_2d(np.cov(flat.T))
+    if not np.all(np.isfinite(cov)):
+        return start
+    return Start(z[:, -1], cov + 1e-6 * np.eye(len(cov)))
+
+
+def check_settings(settings: SamplerSettings, seed: int) -> None:
+    """Raises `SettingError` where a sampler setting or the seed is impossible."""
+    for name, low in (("chains", 2), ("warmup", 50), ("draws", 100)):
+        value = getattr(settings, name)
+        if not (isinstance(value, int) and value >= low):
+            raise SettingError(f"sampler setting {name}: expected an integer of at least {low}, found {value!r}")
+    for name in ("target_accept", "retry_target_accept"):
+        value = getattr(settings, name)
+        if not 0.5 <= value < 1.0:
+            raise SettingError(f"sampler setting {name}: expected a number in [0.5, 1), found {value!r}")
+    if seed < 0:
+        raise SettingError(f"seed: expected an integer of at least 0, found {seed!r}")

@@ -1,0 +1,282 @@
+"""What a fit says, in numbers and in one sentence. Functions of a fit, no state of their own."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
+from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.sampling.convergence import Convergence
+from bayes_grpo.regimes.parameters import Parameter
+
+CONTRACTION_LIMIT = 0.5
+"""Below this share of prior variance removed, a posterior is called mostly prior."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        name: Parameter or derived quantity.
+        unit: Its unit.
+        meaning: What it is, in a clause.
+        posterior: Median and interval.
+        prior: Median and interval of the prior.
+        contraction: Share of the prior variance that the data removed, 1 = all, on the scale on which the prior is
+            normal (for derived quantities: of their ranks under the prior); can be slightly negative.
+        mostly_prior: Whether the log says little about it.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+    posterior: Interval
+    prior: Interval
+    contraction: float
+    mostly_prior: bool
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that is printed of a fit.
+
+    Attributes:
+        verdict: The sentence.
+        rows: The table.
+        probabilities: Probability of overdamped, oscillatory, unstable (oscillator) and of growth (laws with a trend).
+        r2: Plain R² of the posterior mean of the unforced law, against the logged rows.
+        r2_latent: The same for the posterior mean of the latent reward (law plus gradient noise).
+        bayes_r2: Bayesian R² of the unforced law (Gelman et al. 2019).
+        convergence: Convergence checks.
+        warnings: Plain sentences about what not to believe.
+        assumed: Settings that nobody stated, as "name = value (why)".
+        notes: What reader and rows did.
+        meta: Run, regime, signal, rows, interval level, seed.
+    """
+
+    verdict: str
+    rows: tuple[Row, ...]
+    probabilities: dict[str, float]
+    r2: float
+    r2_latent: float
+    bayes_r2: Interval
+    convergence: Convergence
+    warnings: tuple[str, ...]
+    assumed: tuple[str, ...]
+    notes: tuple[str, ...]
+    meta: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary; numbers that are not finite become None."""
+        out = asdict(self)
+        out["rows"] = [asdict(r) | {"posterior": r.posterior._asdict(), "prior": r.prior._asdict()} for r in self.rows]
+        out["bayes_r2"] = self.bayes_r2._asdict()
+        out["convergence"] = self.convergence.to_dict()
+        return json_safe(out)
+
+
+def summarize(fit: Fit, level: float = LEVEL) -> Summary:
+    """Summarises a fit.
+
+    Args:
+        fit: The fit.
+        level: Probability inside the intervals.
+
+    Returns:
+        Table, probabilities, R², warnings and the verdict sentence.
+    """
+    rows = tuple(_rows(fit, level))
+    probabilities = _probabilities(fit)
+    y = fit.observed()
+    constant = fit.data["constant_data"].dataset
+    curve = fit.trajectories("curve").reshape(-1, len(y))
+    warnings = _warnings(fit, rows, probabilities)
+    attrs = fit.data.attrs
+    return Summary(
+        verdict=_verdict(fit, rows, probabilities),
+        rows=rows,
+        probabilities=probabilities,
+        r2=r_squared(y, constant["curve_mean"].to_numpy()),
+        r2_latent=r_squared(y, constant["latent_mean"].to_numpy()),
+        bayes_r2=interval(bayesian_r_squared(y, curve), level),
+        convergence=fit.convergence,
+        warnings=warnings,
+        assumed=_assumed(fit),
+        notes=fit.notes,
+        meta={
+            "run": attrs["run_name"],
+            "source": attrs["source"],
+            "log_format": attrs["log_format"],
+            "regime": attrs["regime"],
+            "signal": attrs["signal"],
+            "rows": len(y),
+            "first_step": float(fit.step()[0]),
+            "last_step": float(fit.step()[-1]),
+            "interval_level": level,
+            "mass": float(attrs["mass"]),
+            "mass_note": attrs["mass_note"],
+            "seed": int(attrs["seed"]),
+        },
+    )
+
+
+def r_squared(y: np.ndarray, curve: np.ndarray) -> float:
+    """Plain R² of one curve, 1 − SS_res / SS_tot."""
+    with np.errstate(over="ignore", invalid="ignore"):  # the unforced curve of an unstable law can be enormous
+        return float(1.0 - np.sum((y - curve) ** 2) / np.sum((y - y.mean()) ** 2))
+
+
+def bayesian_r_squared(y: np.ndarray, curves: np.ndarray) -> np.ndarray:
+    """Bayesian R² of each draw, var(fit) / (var(fit) + var(residual)).
+
+    Gelman et al. 2019, https://doi.org/10.1080/00031305.2018.1549100.
+
+    Args:
+        y: Logged rows, shape (n,).
+        curves: Fitted curves, shape (draws, n).
+
+    Returns:
+        Shape (draws,).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        explained, left = curves.var(axis=1), (y - curves).var(axis=1)
+        return explained / (explained + left)
+
+
+def contraction(fit: Fit, name: str) -> float:
+    """Share of the prior's variance that the data removed, on a scale on which the prior is normal.
+
+    A sampled parameter with a normal prior has its own scale; everything else is put on normal scores of its ranks
+    under the prior, which for a monotone function of one parameter gives the same number.
+    """
+    known: dict[str, Parameter] = {p.name: p for p in fit.regime.parameters}
+    draws = fit.draws(name).ravel()
+    if name in known and known[name].transform.name in ("normal", "log-normal"):
+        u = np.log(draws) if known[name].transform.positive else draws
+        return float(1.0 - (u.std() / fit.priors[name].spread) ** 2)
+    from scipy.special import ndtri
+
+    prior = np.sort(fit.data["prior"].dataset[name].to_numpy().ravel())
+    prior = prior[np.isfinite(prior)]
+    draws = draws[np.isfinite(draws)]
+    if not len(prior) or not len(draws) or np.ptp(prior) <= 1e-9 * np.max(np.abs(prior)):
+        return float("nan")  # nothing to learn about what the settings fix
+    rank = (np.searchsorted(prior, draws) + 0.5) / (len(prior) + 1)
+    return float(1.0 - ndtri(np.clip(rank, 1e-6, 1 - 1e-6)).var())
+
+
+def _rows(fit: Fit, level: float) -> list[Row]:
+    posterior, prior = fit.data["posterior"].dataset, fit.data["prior"].dataset
+    out = []
+    for name in posterior.data_vars:
+        unit, meaning = fit.regime.described(str(name))
+        share = contraction(fit, str(name))
+        out.append(
+            Row(
+                name=str(name),
+                unit=unit,
+                meaning=meaning,
+                posterior=interval(posterior[name].to_numpy(), level),
+                prior=interval(prior[name].to_numpy(), level),
+                contraction=share,
+                mostly_prior=share < CONTRACTION_LIMIT,
+            )
+        )
+    return out
+
+
+def _probabilities(fit: Fit) -> dict[str, float]:
+    posterior = fit.data["posterior"].dataset
+    out = {}
+    if fit.regime.has_trend:
+        out["growth"] = float(np.mean(fit.draws("fixed_point") > fit.draws("initial_reward")))
+    if "damping_ratio" in posterior:
+        zeta, omega = fit.draws("damping_ratio"), fit.draws("natural_frequency")
+        length = fit.step()[-1] - fit.data.attrs["start"]
+        swing = omega * np.sqrt(np.maximum(1.0 - zeta**2, 0.0)) * length
+        out |= {
+            "overdamped": float(np.mean(zeta >= 1)),
+            "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),
+            "unstable": float(np.mean(zeta <= 0)),
+            "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
+        }
+    elif "growth_per_step" in posterior:
+        out["unstable"] = float(np.mean(fit.draws("growth_per_step") > 1.0))
+    return out
+
+
+def _warnings(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -> tuple[str, ...]:
+    out = []
+    if not fit.convergence.passed:
+        out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
+    if len(fit.step()) < 30:
+        out.append(f"Only {len(fit.step())} rows: intervals lean on the priors.")
+    prior = [r.name for r in rows if r.mostly_prior]
+    if prior:
+        out.append(
+            f"Mostly prior, the log says little about: {', '.join(prior)} (less than "
+            f"{CONTRACTION_LIMIT:.0%} of the prior variance was removed)."
+        )
+    if probabilities.get("oscillatory", 0.0) > 0.5 and probabilities["half_period_seen"] < 0.5:
+        out.append(
+            "Damping ratio below 1 without half a period in the data: a slow start bends a linear law this way; "
+            "it is no evidence of oscillation until nonlinear laws have been compared."
+        )
+    return tuple(out)
+
+
+def _assumed(fit: Fit) -> tuple[str, ...]:
+    return tuple(
+        f"{name} = {s['value']}" + (f" ({s['note']})" if s["note"] else "")
+        for name, s in fit.settings.items()
+        if s["provenance"] == "assumed" and s["value"] is not None
+    )
+
+
+def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -> str:
+    by_name = {r.name: r for r in rows}
+    what = "reward" if fit.signal == "reward" else "held-out reward"
+    level = f"{rows[0].posterior.level:.0%}"
+    start, end = by_name["initial_reward"].posterior, by_name["fixed_point"].posterior
+    failed = "" if fit.convergence.passed else "NOT CONVERGED, do not rely on this: "
+    p_growth = probabilities.get("growth")
+    if p_growth is None:
+        course = f"this law has no trend: the {what} stays at {_text(end)}"
+    elif max(p_growth, 1 - p_growth) < 0.95:
+        course = (
+            f"this log cannot tell whether the {what} is still moving (probability of growth "
+            f"{probability_text(p_growth)}); it would settle at {_text(end)}"
+        )
+    else:
+        verb = "grows" if p_growth > 0.5 else "falls"
+        half = by_name.get("half_gain_step")
+        when = f", half of the way after {_text(half.posterior)} steps" if half else ""
+        course = f"the {what} {verb} from {start.median:.3g} towards {_text(end)}{when}"
+    clause = ""
+    if "damping_ratio" in by_name:
+        clause = f"; {_damping_clause(by_name['damping_ratio'], probabilities)}"
+    elif "unstable" in probabilities:
+        unstable = probabilities["unstable"]
+        word, share = ("unstable", unstable) if unstable > 0.5 else ("stable", 1.0 - unstable)
+        clause = f"; {word} with probability {probability_text(share)}"
+    return f"{failed}{course} ({level} intervals){clause}."
+
+
+def _damping_clause(zeta: Row, probabilities: dict[str, float]) -> str:
+    names = ("overdamped", "oscillatory", "unstable")
+    best = max(names, key=lambda n: probabilities[n])
+    p = probabilities[best]
+    if best == "oscillatory" and probabilities["half_period_seen"] < 0.5:
+        return f"a slow start, but no oscillation seen (P(damping ratio < 1) = {probability_text(p)})"
+    if zeta.mostly_prior:
+        return f"{best} with probability {probability_text(p)}, mostly from the prior"
+    return f"{best} with probability {probability_text(p)}"
+
+
+def _text(i: Interval) -> str:
+    return f"{i.median:.3g} [{i.low:.3g}, {i.high:.3g}]"

@@ -1,0 +1,1 @@
+"""Where the reward goes from here, averaged over regimes."""

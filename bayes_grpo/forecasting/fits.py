@@ -1,0 +1,165 @@
+"""The laws behind a forecast: posterior draws of each on the same rows, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.progress import Progress
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.sampling.importance import importance_sample
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.posterior import prior_numbers
+from bayes_grpo.fitting.sampling.result import Posterior
+from bayes_grpo.fitting.sampling.sample import usable_posterior
+from bayes_grpo.forecasting.bounds import UNBOUNDED, Bounded, bounded
+from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
+from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.rows.table import RowTable
+
+FORECAST_REGIMES = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
+"""Regimes that a forecast averages over."""
+FORECAST_SAMPLER = SamplerSettings(chains=4, warmup=300, draws=500)
+"""Sampler settings of a forecast's fits: predictive paths need fewer draws than the tails of parameters."""
+
+
+@dataclass(frozen=True, eq=False)
+class LawDraws:
+    """Posterior draws of one law.
+
+    Attributes:
+        regime: The law.
+        priors: Priors that were used.
+        values: Draws of the sampled parameters in their units, shape (draws,) each.
+        initial: Draws of the initial reward, shape (draws,); NaN for a law without a start.
+        bounded: What the range of the reward does to the law.
+    """
+
+    regime: Regime
+    priors: Mapping[str, Prior]
+    values: Mapping[str, np.ndarray]
+    initial: np.ndarray
+    bounded: Bounded = UNBOUNDED
+
+    @property
+    def size(self) -> int:
+        """Number of draws."""
+        return len(self.initial)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLaws:
+    """Laws fitted on the same rows.
+
+    Attributes:
+        laws: Regime → draws.
+        weights: Regime → weight.
+        log_evidence: Regime → log marginal likelihood.
+        notes: Which laws were left out, and why.
+    """
+
+    laws: dict[str, LawDraws]
+    weights: dict[str, float]
+    log_evidence: dict[str, float]
+    notes: tuple[str, ...]
+
+
+def draws_of_fit(fit: Fit, reward: RewardRange) -> LawDraws:
+    """Draws of a fit."""
+    regime = fit.regime
+    values = {p.name: fit.draws(p.name).ravel() for p in regime.sampled}
+    total = len(next(iter(values.values())))
+    initial = fit.draws("initial_reward").ravel() if regime.has_trend else np.full(total, np.nan)
+    known = bounded(reward, fit.priors["fixed_point"], fit.draws("fixed_point"))
+    return LawDraws(regime, fit.priors, values, initial, known)
+
+
+def draws_of_posterior(regime: Regime, found: Posterior, reward: RewardRange) -> LawDraws:
+    """Draws of a posterior without a DataTree."""
+    values = {name: np.asarray(x).ravel() for name, x in found.draws.items()}
+    levels = [p.name for p in regime.linear]
+    total = len(next(iter(values.values())))
+    initial = np.full(total, np.nan)
+    if "initial_reward" in levels:
+        initial = np.asarray(found.summary.linear)[..., levels.index("initial_reward")].ravel()
+    fixed_point = np.asarray(found.summary.linear)[..., levels.index("fixed_point")]
+    return LawDraws(regime, found.priors, values, initial, bounded(reward, found.priors["fixed_point"], fixed_point))
+
+
+def fit_laws(
+    table: RowTable,
+    regimes: Sequence[str | Regime] = FORECAST_REGIMES,
+    *,
+    reward: RewardRange | None = None,
+    priors: PriorsFor = forecast_priors,
+    seed: int = 0,
+    sampler: SamplerSettings | None = None,
+    rows: Rows | None = None,
+    strict: bool = True,
+    progress: Progress | None = None,
+) -> FittedLaws:
+    """Fits laws to rows and weighs them.
+
+    Args:
+        table: Rows.
+        regimes: Regimes or their names.
+        reward: Range of the reward; unknown if None.
+        priors: Prior overrides of each law for these rows.
+        seed: Seed.
+        sampler: Length and care of the sampling.
+        rows: The same rows in another padding, so that many logs share their programs.
+        strict: Whether a law whose draws cannot be used is sampled again and, failing that, left out; without it
+            every law is kept as its first sampling left it, or as importance weights mended that.
+        progress: Called with a short phrase at every stage.
+
+    Returns:
+        Draws and weights.
+
+    Raises:
+        FitError: No law could be fitted.
+        SettingError: A regime that cannot forecast, or none.
+    """
+    laws = [get_regime(x) for x in regimes]
+    if not laws:
+        raise SettingError("regimes: expected at least one to forecast with, found none")
+    unable = [x.name for x in laws if not x.forecasts]
+    if unable:
+        raise SettingError(f"regimes: {unable[0]} cannot forecast from the steps alone; leave it out")
+    tell = progress or (lambda _: None)
+    settings, rows = sampler or FORECAST_SAMPLER, padded(table) if rows is None else rows
+    found: dict[str, LawDraws] = {}
+    evidence: dict[str, float] = {}
+    notes = []
+    for i, law in enumerate(laws):
+        tell(f"{law.name} ({i + 1} of {len(laws)})")
+        try:
+            given = priors(law, table)
+            posterior = usable_posterior(law, table, rows, priors=given, seed=seed + i, sampler=settings, retry=strict)
+        except FitError as error:
+            notes.append(f"{law.name} was left out: {error}")
+            continue
+        if strict and not posterior.usable:
+            notes.append(f"{law.name} was left out: {posterior.convergence.sentence}")
+            continue
+        if posterior.effective is not None:
+            notes.append(
+                f"{law.name}: the sampler mixed badly, so its draws were resampled by importance weights (effective "
+                f"size {posterior.effective:.0f})"
+            )
+        found[law.name] = draws_of_posterior(law, posterior, reward or RewardRange())
+        numbers = prior_numbers(law, posterior.priors)
+        points = importance_sample(law, np.asarray(posterior.chain.z), numbers, rows, seed + i)
+        evidence[law.name] = points.log_evidence + found[law.name].bounded.log_factor
+    if not found:
+        raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
+    trending = {name: x.regime.has_trend for name, x in found.items()}
+    weights = forecast_weights(evidence, prior_weights([x.regime for x in found.values()]), trending)
+    return FittedLaws(found, weights, evidence, tuple(notes))

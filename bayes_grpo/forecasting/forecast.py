@@ -1,0 +1,215 @@
+"""`forecast`: where the reward goes from here, averaged over laws, under the learning rate that is left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.progress import Progress
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.rows_of_fit import rows_of_fit
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, LawDraws, draws_of_fit, fit_laws
+from bayes_grpo.forecasting.paths import allot, law_paths
+from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
+from bayes_grpo.forecasting.result import Forecast
+from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.future import beyond_steps, future_rows, future_steps
+from bayes_grpo.rows.reward_range import RewardRange, reward_range
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.schedule import schedule_of
+from bayes_grpo.rows.table import RowTable
+
+MIN_FORECAST_ROWS = 8
+"""Fewer logged rows than this say nothing about the rows to come."""
+
+
+class Weighted(Protocol):
+    """Fits of several regimes on the same rows with their weights, such as a comparison of regimes."""
+
+    @property
+    def fits(self) -> Mapping[str, Fit]: ...  # noqa: D102
+    @property
+    def weights_lfo(self) -> Mapping[str, float]: ...  # noqa: D102
+
+
+def forecast(
+    source: Run | Fit | Weighted,
+    until: float,
+    *,
+    schedule: str | None = None,
+    total_steps: float | None = None,
+    signal: str = "auto",
+    regimes: Sequence[str | Regime] = FORECAST_REGIMES,
+    draws: int = 2000,
+    seed: int = 0,
+    weights: Mapping[str, float] | None = None,
+    priors: PriorsFor = forecast_priors,
+    sampler: SamplerSettings | None = None,
+    progress: Progress | None = None,
+) -> Forecast:
+    """Forecasts the reward of a run.
+
+    A run is fitted with every regime under priors for forecasting (`bayes_grpo.forecasting.priors`), and the
+    regimes are weighted by how well each predicted the rows before they were there (`bayes_grpo.forecasting.weights`).
+    Fits are taken as they are, with the priors and weights that they come with.
+
+    Args:
+        source: A run, one fit, or fits of several regimes with weights (a comparison of regimes).
+        until: Horizon, an optimizer step after the last logged one.
+        schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default what the log and its
+            settings say, or a continuation that is named in ``assumed``.
+        total_steps: Step at which a decaying learning rate reaches 0.
+        signal: "auto", "reward" (train) or "eval" (held-out); for a run.
+        regimes: Regimes to average over; for a run.
+        draws: Number of paths.
+        seed: Seed.
+        weights: Weights of the regimes in place of those of the source.
+        priors: Prior overrides of each law for the rows; for a run.
+        sampler: Length and care of the sampling; for a run.
+        progress: Called with a short phrase at every stage; for a run.
+
+    Returns:
+        The forecast.
+
+    Raises:
+        FitError: Too few rows, no such signal, or no regime could be fitted.
+        SettingError: A horizon in the past, an impossible schedule, or weights of unknown regimes.
+    """
+    if not (isinstance(draws, int) and draws >= 100):
+        raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
+    if isinstance(source, Run):
+        run, settings = source, dict(source.settings.items())
+        table = _rows(run, signal)
+        _check(table, settings, until, schedule, total_steps)
+        if schedule in ("linear", "cosine") and total_steps and "learning_rate" not in run.signals:
+            run = _with_schedule(run, schedule, total_steps)  # the past had the same schedule
+            table = rows_of(run, signal)
+        reward = reward_range(table, settings)
+        fitted = fit_laws(table, regimes, reward=reward, priors=priors, seed=seed, sampler=sampler, progress=progress)
+        laws, shares = fitted.laws, fitted.weights
+        if weights is not None:
+            asked = {x if isinstance(x, str) else x.name for x in regimes}
+            shares = {k: w for k, w in weights.items() if k in laws or k not in asked}  # less those left out
+        notes, name = [*run.notes, *table.notes, *fitted.notes], run.name
+    else:
+        fits = {source.regime.name: source} if isinstance(source, Fit) else dict(source.fits)
+        first = next(iter(fits.values()))
+        settings = {k: _setting(v) for k, v in first.settings.items()}
+        table = rows_of_fit(first)
+        reward = reward_range(table, settings)
+        laws = {k: draws_of_fit(v, reward) for k, v in fits.items()}
+        _check(table, settings, until, schedule, total_steps)
+        shares = weights if weights is not None else _weights_of(source)
+        notes, name = list(first.notes), str(first.data.attrs["run_name"])
+    return _forecast(
+        table, laws, _shares(laws, shares), reward, settings, until, schedule, total_steps, draws, seed, notes, name
+    )
+
+
+def _forecast(
+    table: RowTable,
+    laws: Mapping[str, LawDraws],
+    shares: dict[str, float],
+    reward: RewardRange,
+    settings: Mapping[str, Setting],
+    until: float,
+    schedule: str | None,
+    total_steps: float | None,
+    draws: int,
+    seed: int,
+    notes: list[str],
+    name: str,
+) -> Forecast:
+    ahead = schedule_of(table, settings, schedule, total_steps)
+    step, beyond = future_steps(table, until), beyond_steps(table, until)
+    future = future_rows(table, np.concatenate([step, beyond]), ahead)
+    counts = {k: n for k, n in allot(draws, shares).items() if n}
+    parts = [
+        law_paths(laws[k], table, future, count, seed + 7919 * i, reward) for i, (k, count) in enumerate(counts.items())
+    ]
+    if reward.known and not reward.assumed:
+        notes.append(f"the reward is {reward.sentence}: draws that settle outside were replaced, paths held inside")
+    latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
+    h = 1 + len(step)
+    return Forecast(
+        now=float(table.step[-1]),
+        step=step,
+        latent=latent[:, 1:h],
+        rows=rows[:, 1:h],
+        trend=trend[:, 1:h],
+        latent_now=latent[:, 0],
+        initial=initial,
+        at_infinity=fixed,
+        final=trend[:, -1] if math.isfinite(ahead.total_steps) or ahead.rate_now == 0 else fixed,
+        beyond_step=beyond,
+        beyond=trend[:, h:],
+        regime=np.repeat(list(counts), list(counts.values())),
+        weights=shares,
+        signal=table.signal,
+        logged_step=table.step,
+        logged=table.y,
+        low=reward.low,
+        high=reward.high,
+        schedule=ahead,
+        assumed=tuple(x for x in (ahead.assumed, reward.assumed) if x),
+        notes=tuple(notes),
+        name=name,
+    )
+
+
+def _rows(run: Run, signal: str) -> RowTable:
+    """Rows of the run, or a sentence about how many a forecast needs."""
+    table = rows_of(run, signal)
+    if len(table.y) < MIN_FORECAST_ROWS:
+        raise FitError(
+            f"{run.source}: a forecast needs at least {MIN_FORECAST_ROWS} rows of {table.signal}, found "
+            f"{len(table.y)}; wait for more steps or log more often"
+        )
+    return table
+
+
+def _check(
+    table: RowTable,
+    settings: Mapping[str, Setting],
+    until: float,
+    schedule: str | None,
+    total_steps: float | None,
+) -> None:
+    """Raises what is wrong with horizon and schedule before anything is fitted."""
+    future_steps(table, until)
+    schedule_of(table, settings, schedule, total_steps)
+
+
+def _with_schedule(run: Run, schedule: str, total_steps: float) -> Run:
+    stated = replace(
+        run.settings,
+        schedule=Setting(schedule, Provenance.USER),
+        total_steps=Setting(total_steps, Provenance.USER),
+    )
+    return replace(run, settings=stated)
+
+
+def _setting(stored: Mapping[str, Any]) -> Setting:
+    return Setting(stored["value"], Provenance(stored["provenance"]), stored.get("note", ""))
+
+
+def _weights_of(source: Any) -> Mapping[str, float]:
+    return {source.regime.name: 1.0} if isinstance(source, Fit) else source.weights_lfo
+
+
+def _shares(fits: Mapping[str, LawDraws], weights: Mapping[str, float]) -> dict[str, float]:
+    """Weights of the fitted regimes, summing to 1."""
+    unknown = [name for name in weights if name not in fits]
+    if unknown:
+        raise SettingError(f"weights: no fit of regime {unknown[0]!r}; there are {', '.join(fits)}")
+    total = sum(weights.values())
+    if not (total > 0 and all(w >= 0 and math.isfinite(w) for w in weights.values())):
+        raise SettingError(f"weights: expected numbers of at least 0 with a sum above 0, found {dict(weights)!r}")
+    return {name: float(w) / total for name, w in weights.items()}

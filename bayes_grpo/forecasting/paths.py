@@ -1,0 +1,66 @@
+"""Paths of one law over the rows to come: at which steps, under which learning rate, inside which range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bayes_grpo.fitting.paths import Paths, predict
+from bayes_grpo.forecasting.fits import LawDraws
+from bayes_grpo.rows.future import FutureRows
+from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.rows.table import RowTable
+
+RUNAWAY = 10.0
+"""Ranges of the rows by which the trend of a law that still describes a reward may leave them and its fixed point."""
+
+
+def law_paths(
+    law: LawDraws, table: RowTable, future: FutureRows, count: int, seed: int, reward: RewardRange
+) -> tuple[np.ndarray, ...]:
+    """Paths of one law, as many of them inside the range of the reward as it is probable.
+
+    Inside, draws whose fixed point lies outside are replaced by others: a prior cut off at the range. What noise
+    carries beyond it is held at its end. Draws whose trend runs away are replaced whatever the range: a linear law
+    that diverges describes the beginning of its divergence and no more.
+
+    Returns:
+        Latent reward, trend and rows, shape (count, h); fixed point and initial reward, shape (count,).
+    """
+    total = law.size
+    tries = max(count, min(4 * count, total))
+    picks = np.random.default_rng(seed).permutation(np.linspace(0, total - 1, tries).astype(int))
+    values = {k: v[picks] for k, v in law.values.items()}
+    found = predict(law.regime, table, law.priors, values, future, seed)
+    lasting = np.flatnonzero(~_runs_away(found, table))
+    if not len(lasting):
+        lasting = np.arange(tries)
+    fixed = found.fixed_point[lasting]
+    inside = lasting[(fixed >= reward.low) & (fixed <= reward.high)]
+    if not len(inside):
+        inside = lasting  # every draw settles outside: the range is kept by holding the paths inside alone
+    held = round(law.bounded.share * count)
+    chosen = np.concatenate([np.resize(inside, held), np.resize(lasting[::-1], count - held)])
+    paths = [x[chosen] for x in (found.latent, found.trend, found.rows, found.fixed_point)]
+    for x in paths:
+        np.clip(x[:held], reward.low, reward.high, out=x[:held])
+    return (*paths, law.initial[picks[chosen]])
+
+
+def _runs_away(found: Paths, table: RowTable) -> np.ndarray:
+    """Whether each draw's trend ends up far from the rows and from its own fixed point, shape (draws,)."""
+    far = RUNAWAY * float(np.ptp(table.y))
+    lowest, highest = np.minimum(table.y.min(), found.fixed_point), np.maximum(table.y.max(), found.fixed_point)
+    below, above = found.trend.min(axis=1) < lowest - far, found.trend.max(axis=1) > highest + far
+    return below | above | ~np.isfinite(found.trend).all(axis=1)
+
+
+def allot(draws: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """Number of draws of each regime: shares of ``draws``, rounded so that they sum to it."""
+    exact = {name: share * draws for name, share in shares.items()}
+    counts = {name: int(x) for name, x in exact.items()}
+    rest = sorted(exact, key=lambda name: counts[name] - exact[name])
+    for name in rest[: draws - sum(counts.values())]:
+        counts[name] += 1
+    return counts

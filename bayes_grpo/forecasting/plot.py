@@ -1,0 +1,104 @@
+"""Pictures of a forecast: the fan over the log, and the plateau's posterior beside it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.text import drawable, title_lines
+from bayes_grpo.forecasting.result import Forecast
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+LATENT, ROWS, PLATEAU, DATA = "#1d4ed8", "#9ca3af", "#c2410c", "#111827"
+
+
+def plot_forecast(forecast: Forecast, title: str = "", level: float = LEVEL) -> Figure:
+    """Draws a forecast.
+
+    Left: logged rows, the band in which rows to come should fall (grey) and the one for the underlying reward
+    (blue, with a darker half and the median). Right, on the same axis: where the reward settles in the end.
+
+    Args:
+        forecast: The forecast.
+        title: Line above the figure.
+        level: Probability inside the outer bands.
+
+    Returns:
+        A matplotlib figure, not registered with pyplot.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 5.2), layout="constrained")
+    grid = figure.add_gridspec(1, 2, width_ratios=(4, 1))
+    fan = figure.add_subplot(grid[0, 0])
+    _draw_fan(fan, forecast, level)
+    low, high = _view(forecast)
+    fan.set_ylim(low, high)
+    fan.legend(loc="best", fontsize=8, frameon=False)
+    _draw_plateau(figure.add_subplot(grid[0, 1], sharey=fan), forecast, low, high, level)
+    if title:
+        figure.suptitle(title_lines(title, 150), fontsize=10, x=0.01, ha="left")
+    return figure
+
+
+def _draw_fan(axes: Axes, f: Forecast, level: float) -> None:
+    step = np.concatenate([[f.now], f.step])
+    latent = np.concatenate([f.latent_now[:, None], f.latent], axis=1)
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    axes.fill_between(
+        f.step, *np.quantile(f.rows, tails, axis=0), color=ROWS, alpha=0.3, lw=0, label=f"logged rows, {level:.0%}"
+    )
+    axes.fill_between(
+        step,
+        *np.quantile(latent, tails, axis=0),
+        color=LATENT,
+        alpha=0.18,
+        lw=0,
+        label=f"underlying reward, {level:.0%}",
+    )
+    axes.fill_between(
+        step, *np.quantile(latent, [0.25, 0.75], axis=0), color=LATENT, alpha=0.25, lw=0, label="underlying reward, 50%"
+    )
+    axes.plot(step, np.median(latent, axis=0), color=LATENT, lw=1.6, label="its median")
+    axes.plot(f.logged_step, f.logged, ".", color=DATA, ms=3.5, alpha=0.7, label="logged")
+    axes.axvline(f.now, color=DATA, lw=0.8, ls=":")
+    if math.isfinite(f.schedule.total_steps) and f.schedule.total_steps <= f.until:
+        axes.axvline(f.schedule.total_steps, color=PLATEAU, lw=0.8, ls="--", label="learning rate reaches 0")
+    axes.set_xlabel("optimizer step")
+    axes.set_ylabel("reward" if f.signal == "reward" else "held-out reward")
+    axes.set_title(f"{drawable(f.name)}: forecast to step {f.until:g}", fontsize=9, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_plateau(axes: Axes, f: Forecast, low: float, high: float, level: float) -> None:
+    bins = np.linspace(low, high, 60)
+    decays = math.isfinite(f.schedule.total_steps)
+    axes.hist(np.clip(f.final, low, high), bins=bins.tolist(), orientation="horizontal", color=PLATEAU, alpha=0.45)
+    for edge in np.quantile(f.final, [(1 - level) / 2, 0.5, (1 + level) / 2]):
+        if low <= edge <= high:
+            axes.axhline(float(edge), color=PLATEAU, lw=0.8, ls=":")
+    outside = float(np.mean((f.final < low) | (f.final > high)))
+    title = "reward in the end" if decays else "plateau (fixed point)"
+    note = f"\n{outside:.0%} outside this axis, at its ends" if outside >= 0.005 else ""
+    axes.set_title(f"{title}, {level:.0%}{note}", fontsize=9, loc="left")
+    axes.set_xticks([])
+    axes.tick_params(labelleft=False)
+    axes.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def _view(f: Forecast) -> tuple[float, float]:
+    """Vertical range: the data and the rows to come; the plateau's far tails do not set the view."""
+    rows = np.quantile(f.rows, [0.03, 0.97], axis=0)
+    middle = np.quantile(f.final, [0.25, 0.75])
+    low = min(float(f.logged.min()), float(rows[0].min()))
+    high = max(float(f.logged.max()), float(rows[1].max()))
+    span = high - low
+    low, high = max(min(low, middle[0]), low - 0.5 * span), min(max(high, middle[1]), high + 0.5 * span)
+    return low - 0.05 * (high - low), high + 0.05 * (high - low)

@@ -1,0 +1,68 @@
+"""The result of a forecast: paths, and what they rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_grpo.rows.schedule import RemainingRate
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """Posterior-predictive paths, averaged over regimes.
+
+    Attributes:
+        now: Last logged step.
+        step: Future steps, shape (h,), increasing; the last is the horizon.
+        latent: Underlying (latent) reward of the rows that end at these steps, shape (draws, h).
+        rows: What logged rows would show: the same with measurement noise, shape (draws, h).
+        trend: What the law expects of the latent reward from the same present state, shape (draws, h).
+        latent_now: Latent reward at ``now``, shape (draws,).
+        initial: Latent reward at the start of the log, shape (draws,); NaN for a law without a start.
+        at_infinity: Fixed point: where the reward would settle at a constant learning rate, shape (draws,).
+        final: Where it ends up under the remaining schedule: the fixed point, or the trend's value when the
+            learning rate reaches 0, shape (draws,).
+        beyond_step: Steps after the horizon, shape (k,).
+        beyond: The trend there, shape (draws, k).
+        regime: Name of the regime of each draw, shape (draws,).
+        weights: Weight of each regime.
+        signal: "reward" or "eval_reward".
+        logged_step: Steps of the logged rows, shape (n,).
+        logged: Logged values, shape (n,).
+        low: Smallest possible reward, stated or assumed; minus infinity otherwise.
+        high: Largest possible reward, stated or assumed; infinity otherwise.
+        schedule: Learning rate from now on.
+        assumed: What nobody stated, as sentences.
+        notes: What was done that a user should know.
+        name: Name of the run.
+    """
+
+    now: float
+    step: np.ndarray
+    latent: np.ndarray
+    rows: np.ndarray
+    trend: np.ndarray
+    latent_now: np.ndarray
+    initial: np.ndarray
+    at_infinity: np.ndarray
+    final: np.ndarray
+    beyond_step: np.ndarray
+    beyond: np.ndarray
+    regime: np.ndarray
+    weights: dict[str, float]
+    signal: str
+    logged_step: np.ndarray
+    logged: np.ndarray
+    low: float
+    high: float
+    schedule: RemainingRate
+    assumed: tuple[str, ...]
+    notes: tuple[str, ...]
+    name: str
+
+    @property
+    def until(self) -> float:
+        """The horizon."""
+        return float(self.step[-1])

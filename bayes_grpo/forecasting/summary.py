@@ -1,0 +1,210 @@
+"""What a forecast says in numbers: reward at the horizon and in the end, gain still to come, and when it is reached."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.forecasting.result import Forecast
+
+SHARES = (0.5, 0.9, 0.95)
+"""Shares of the final gain whose steps are reported."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """When a share of the final gain is reached.
+
+    Attributes:
+        share: The share, such as 0.9.
+        step: Median and interval over draws; the last logged step stands for "by now", infinity for "never".
+        already: Probability that it is reached by now.
+        by_horizon: Probability that it is reached by the horizon.
+    """
+
+    share: float
+    step: Interval
+    already: float
+    by_horizon: float
+
+
+@dataclass(frozen=True)
+class ForecastSummary:
+    """Everything that is printed of a forecast.
+
+    Attributes:
+        sentence: The forecast in words.
+        now: Latent reward at the last logged step.
+        at_horizon: Latent reward at the horizon.
+        row_at_horizon: What a row logged there would show.
+        at_infinity: Fixed point, where the reward would settle at a constant learning rate.
+        final: Where it ends under the remaining schedule.
+        remaining_gain: Latent reward at the horizon minus now.
+        final_gain: Reward in the end minus now.
+        reached: Steps at which shares of the final gain, counted from the start of the log, are reached.
+        threshold: Gain that counts, reward.
+        p_gain: Probability that the remaining gain until the horizon exceeds the threshold.
+        p_peaked: Probability that the curve has peaked: the law expects it to fall by more than the threshold until
+            the horizon and never to rise above now by as much.
+        weights: Weight of each regime.
+        assumed: What nobody stated.
+        notes: What was done that a user should know.
+        meta: Run, signal, rows, last step, horizon, draws, interval level.
+    """
+
+    sentence: str
+    now: Interval
+    at_horizon: Interval
+    row_at_horizon: Interval
+    at_infinity: Interval
+    final: Interval
+    remaining_gain: Interval
+    final_gain: Interval
+    reached: tuple[Reached, ...]
+    threshold: float
+    p_gain: float
+    p_peaked: float
+    weights: dict[str, float]
+    assumed: tuple[str, ...]
+    notes: tuple[str, ...]
+    meta: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary; intervals by name, numbers that are not finite become None."""
+        return json_safe(_named(self))
+
+
+def summarize_forecast(forecast: Forecast, threshold: float | None = None, level: float = LEVEL) -> ForecastSummary:
+    """Summarises a forecast.
+
+    Args:
+        forecast: The forecast.
+        threshold: Gain that counts, reward; by default 1% of the reward's range where that is known, otherwise a
+            tenth of the standard deviation of the logged rows.
+        level: Probability inside the intervals.
+
+    Returns:
+        The numbers and the sentence.
+    """
+    f = forecast
+    size = default_threshold(f) if threshold is None else float(threshold)
+    gain = f.latent[:, -1] - f.latent_now
+    change = f.trend - f.latent_now[:, None]
+    peaked = (change[:, -1] < -size) & (change.max(axis=1) <= size)
+    summary = ForecastSummary(
+        sentence="",
+        now=interval(f.latent_now, level),
+        at_horizon=interval(f.latent[:, -1], level),
+        row_at_horizon=interval(f.rows[:, -1], level),
+        at_infinity=interval(f.at_infinity, level),
+        final=interval(f.final, level),
+        remaining_gain=interval(gain, level),
+        final_gain=interval(f.final - f.latent_now, level),
+        reached=tuple(_reached(f, share, level) for share in SHARES),
+        threshold=size,
+        p_gain=float(np.mean(gain > size)),
+        p_peaked=float(np.mean(peaked)),
+        weights=f.weights,
+        assumed=f.assumed,
+        notes=f.notes,
+        meta={
+            "run": f.name,
+            "signal": f.signal,
+            "rows": len(f.logged),
+            "last_step": f.now,
+            "until": f.until,
+            "draws": len(f.latent),
+            "interval_level": level,
+            "schedule": f.schedule.shape,
+            "schedule_ends": f.schedule.total_steps,
+        },
+    )
+    return replace(summary, sentence=_sentence(f, summary))
+
+
+def default_threshold(forecast: Forecast) -> float:
+    """Gain that counts where the user does not say, reward."""
+    span = forecast.high - forecast.low
+    return 0.01 * span if math.isfinite(span) else 0.1 * float(np.std(forecast.logged))
+
+
+def reached_steps(forecast: Forecast, share: float) -> np.ndarray:
+    """Step at which each draw's law reaches a share of its final gain.
+
+    The gain counts from the start of the log to where the reward ends. The last logged step stands for "by now",
+    infinity for "never"; draws of a law without a start (flat) are left out.
+
+    Args:
+        forecast: The forecast.
+        share: Share of the gain, in (0, 1).
+
+    Returns:
+        Steps, shape (draws that have a gain,).
+    """
+    f = forecast
+    kept = np.isfinite(f.initial) & (f.initial != f.final)
+    start, whole = f.initial[kept], (f.final - f.initial)[kept]
+    path = np.concatenate([f.latent_now[:, None], f.trend, f.beyond], axis=1)[kept]
+    step = np.concatenate([[f.now], f.step, f.beyond_step])
+    done = (path - start[:, None]) / whole[:, None] >= share
+    first = done.argmax(axis=1)
+    draws = np.arange(len(path))
+    before = np.maximum(first - 1, 0)
+    target = start + share * whole
+    rise = path[draws, first] - path[draws, before]
+    part = np.where(rise != 0, (target - path[draws, before]) / np.where(rise != 0, rise, 1.0), 1.0)
+    crossing = step[before] + np.clip(part, 0.0, 1.0) * (step[first] - step[before])
+    return np.where(done.any(axis=1), np.where(first == 0, f.now, crossing), np.inf)
+
+
+def _reached(f: Forecast, share: float, level: float) -> Reached:
+    steps = reached_steps(f, share)
+    if not len(steps):
+        nothing = Interval(math.nan, math.nan, math.nan, level)
+        return Reached(share, nothing, math.nan, math.nan)
+    # Between a finite step and "never" there is nothing to interpolate.
+    low, median, high = np.quantile(steps, [(1 - level) / 2, 0.5, (1 + level) / 2], method="inverted_cdf")
+    return Reached(
+        share,
+        Interval(float(median), float(low), float(high), level),
+        float(np.mean(steps <= f.now)),
+        float(np.mean(steps <= f.until)),
+    )
+
+
+def _sentence(f: Forecast, s: ForecastSummary) -> str:
+    what = "reward" if f.signal == "reward" else "held-out reward"
+    until = f"step {f.until:g}"
+    p_up, p_down = s.p_gain, float(np.mean(f.latent[:, -1] - f.latent_now < -s.threshold))
+    if max(p_up, p_down) < 0.5 and p_up + p_down < 0.5:
+        course = f"the {what} is expected to stay within {s.threshold:.2g} of where it is until {until}"
+    elif max(p_up, p_down) < 0.8:
+        course = f"this log cannot tell whether the {what} still rises or falls until {until}"
+    else:
+        course = f"the {what} is expected to {'rise' if p_up > p_down else 'fall'} until {until}"
+    return (
+        f"{course}: {_text(s.at_horizon)} after {_text(s.now)} now, a gain of {_text(s.remaining_gain)} "
+        f"({s.now.level:.0%} intervals)."
+    )
+
+
+def _text(i: Interval) -> str:
+    return f"{i.median:.3g} [{i.low:.3g}, {i.high:.3g}]"
+
+
+def _named(value: Any) -> Any:
+    """Dataclasses and intervals as dictionaries, so that nothing is told by its place alone."""
+    if isinstance(value, Interval):
+        return value._asdict()
+    if isinstance(value, tuple | list):
+        return [_named(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _named(v) for k, v in value.items()}
+    if hasattr(value, "__dataclass_fields__"):
+        return {k: _named(getattr(value, k)) for k in value.__dataclass_fields__}
+    return value

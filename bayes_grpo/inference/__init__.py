@@ -1,1 +1,0 @@
-"""Priors, the compiled sampler, convergence checks and the fit."""

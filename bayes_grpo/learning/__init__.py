@@ -1,0 +1,1 @@
+"""Priors learned from many logs."""

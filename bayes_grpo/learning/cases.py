@@ -1,0 +1,157 @@
+"""Fits of many logs under weak priors, as `bayes_grpo.learning.learn.learn` takes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import date
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.posterior import prior_numbers
+from bayes_grpo.fitting.sampling.sample import sample_posterior
+from bayes_grpo.learning.learn import LogCase, features_of, unit_of
+from bayes_grpo.logs.run import Run
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.padding import shared
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.table import RowTable
+
+CUTS = (0.3, 0.5, 0.7, 1.0)
+"""Shares of a log at which it could have been cut off: a user's log is unfinished."""
+DRAWS = 150
+LARGEST_RHAT = 1.1
+"""Fits worse than this are left out: a chain that never moved says nothing about its log."""
+SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250)
+
+
+def case_of(
+    run: Run,
+    regime: str | Regime,
+    repository: str,
+    *,
+    signal: str = "auto",
+    cuts: Sequence[float] = CUTS,
+    seed: int = 0,
+    sampler: SamplerSettings = SAMPLER,
+) -> LogCase:
+    """Fits a law to a whole log and expresses what it learned as seen from each cut.
+
+    The rows after a cut say how the curve went on; so the population learns how much curves still rise after the
+    part that a user has, which the part itself cannot tell.
+
+    Args:
+        run: The log.
+        regime: The law.
+        repository: Where the log comes from.
+        signal: "auto", "reward" or "eval".
+        cuts: Shares of the log's length.
+        seed: Seed.
+        sampler: Sampler settings.
+
+    Returns:
+        The case.
+
+    Raises:
+        FitError: The log cannot be fitted, or the sampler was far from convergence.
+    """
+    law = get_regime(regime)
+    table = rows_of(run, signal)
+    seen = [features_of(t) for t in (_until(run, signal, table, share) for share in cuts) if t is not None]
+    if not seen:
+        raise FitError(f"{run.source}: too few rows at any cut")
+    found = sample_posterior(law, table, seed=seed, sampler=sampler, retry=False, rows=shared(table))
+    if not found.convergence.worst.rhat <= LARGEST_RHAT:
+        raise FitError(f"{run.source}, law {law.name}: {found.convergence.sentence}")
+    prior = prior_numbers(law, found.priors)
+    free, levels = np.asarray(found.chain.z), np.asarray(found.summary.linear)
+    order = [p.name for p in law.parameters]
+    u = dict(
+        zip(
+            [p.name for p in law.sampled],
+            np.moveaxis(np.asarray(prior.location + prior.scale * free), -1, 0),
+            strict=True,
+        )
+    )
+    u |= dict(zip([p.name for p in law.linear], np.moveaxis(levels, -1, 0), strict=True))
+    total = free.shape[0] * free.shape[1]
+    picks = np.linspace(0, total - 1, min(DRAWS, total)).astype(int)
+    values = np.stack([u[name].ravel()[picks] for name in order], axis=-1)
+    centre = np.array([p.transform.inverse(found.priors[p.name].median) for p in law.parameters])
+    spread = np.array([found.priors[p.name].spread for p in law.parameters])
+    units = [np.array([unit_of(p, f) for p in law.parameters]) for f in seen]
+    return LogCase(
+        regime=law.name,
+        log=run.name,
+        repository=repository,
+        parameters=tuple(order),
+        draws=np.stack([(values - x[:, 0]) / x[:, 1] for x in units]),
+        weak=-0.5 * (((values - centre) / spread) ** 2).sum(axis=1),
+        covariates=np.stack([f.covariates for f in seen]),
+        hash=run.log_hash,
+    )
+
+
+def cases_of(
+    runs: Sequence[tuple[Run, str]],
+    regimes: Sequence[str],
+    *,
+    have: Sequence[LogCase] = (),
+    seed: int = 0,
+    tell: Callable[[str], None] = lambda _: None,
+) -> tuple[list[LogCase], list[str]]:
+    """Fits every law to every log.
+
+    Args:
+        runs: Logs with their repositories.
+        regimes: Names of laws.
+        have: Logs that were fitted before; they are not fitted again.
+        seed: Seed.
+        tell: Called with a short phrase before every log.
+
+    Returns:
+        All cases, those of before first, and a sentence for every fit that could not be used.
+    """
+    cases, refused, seen = list(have), [], set()
+    done = {(c.regime, c.hash) for c in have}
+    for i, (run, repository) in enumerate(runs):
+        if run.log_hash in seen:
+            refused.append(f"{run.source}: the same log as one before")
+            continue
+        seen.add(run.log_hash)
+        tell(f"log {i + 1} of {len(runs)}: {run.name}")
+        for name in (x for x in regimes if (x, run.log_hash) not in done):
+            try:
+                cases.append(case_of(run, name, repository, seed=seed))
+            except FitError as error:
+                refused.append(str(error))
+    return cases, refused
+
+
+def provenance(cuts: Sequence[float] = CUTS, seed: int = 0) -> dict[str, Any]:
+    """What a table says of its making, beside the counts of logs."""
+    return {
+        "date": date.today().isoformat(),
+        "version": version("bayes-grpo"),
+        "seed": seed,
+        "how": (
+            "every law fitted by NUTS under weak priors to every whole log, seen from cuts at "
+            f"{', '.join(f'{c:.0%}' for c in cuts)} of its length; population of the logs' draws by Gibbs sampling, "
+            "with repositories as groups"
+        ),
+    }
+
+
+def _until(run: Run, signal: str, table: RowTable, share: float) -> RowTable | None:
+    """The rows as they stood at a share of the log's length; None where they were too few or all the same."""
+    try:
+        cut = rows_of(run.until(table.start + share * table.length), signal)
+    except FitError:
+        return None
+    usable = cut.signal == table.signal and len(cut.y) >= 8 and math.isfinite(cut.scale) and cut.scale > 0
+    return cut if usable else None

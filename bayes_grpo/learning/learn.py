@@ -1,0 +1,229 @@
+"""Priors from experience: what runs have been like, for a run that has just begun.
+
+A population (see `bayes_grpo.learning.population`) lives in coordinates in which logs of any length, scale and unit
+can be compared:
+
+* a time is measured in lengths of the log, as log(time / length);
+* a noise in standard deviations of the rows, as log(sd / scale);
+* the fixed point by how far it lies above the last rows, (R* - level) / reach, where the reach is the scale, or a sixth
+  of the way up to 1 where that is more and all rows lie in [0, 1]: the spread of rows that have not moved yet says
+  nothing of what is to come;
+* the initial reward by how far it lies above the first rows, (R₀ - first) / scale;
+* pure numbers as they are, in the coordinate in which their prior is normal.
+
+Learned are means, spreads within and between repositories, and how times depend on the learning rate. A log of a
+new run gets priors with the same two numbers as any other prior, a median and a spread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import PriorError
+from bayes_grpo.learning.population import Member, learn_population
+from bayes_grpo.learning.table import COVARIATES, SHIPPED, PriorTable, load_prior_table
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.parameters import Parameter, Prior
+from bayes_grpo.rows.table import RowTable
+
+_LAST, _FIRST = 10, 5
+_LEAST_LOGS = 5
+
+
+class Features(NamedTuple):
+    """What the coordinates of a population know of the rows of a log.
+
+    Attributes:
+        length: Steps from the start of the first row to the end of the last.
+        scale: Standard deviation of the rows.
+        level: Mean of the last rows.
+        first: Mean of the first rows.
+        reach: Unit of the fixed point.
+        covariates: Values of `COVARIATES`; NaN where not logged.
+    """
+
+    length: float
+    scale: float
+    level: float
+    first: float
+    reach: float
+    covariates: np.ndarray
+
+
+def features_of(table: RowTable) -> Features:
+    """Features of the rows of a log."""
+    n = len(table.y)
+    last, first = min(_LAST, max(1, n // 5)), min(_FIRST, max(1, n // 10))
+    rate = table.reference_rate
+    known = math.isfinite(rate) and rate > 0
+    covariates = np.array([math.log(rate) if known else math.nan, math.log(table.length)])
+    level = float(table.y[-last:].mean())
+    return Features(
+        length=table.length,
+        scale=table.scale,
+        level=level,
+        first=float(table.y[:first].mean()),
+        reach=max(table.scale, (1.0 - level) / 6.0) if table.is_share else table.scale,
+        covariates=covariates,
+    )
+
+
+def unit_of(parameter: Parameter, features: Features) -> tuple[float, float]:
+    """Origin and unit of a parameter's scale-free coordinate phi = (u - origin) / unit.
+
+    u is the coordinate in which the parameter's prior is normal.
+    """
+    if parameter.unit == "reward" and parameter.transform.positive:
+        return math.log(features.scale), 1.0
+    if parameter.unit == "reward":
+        starts = parameter.name == "initial_reward"
+        return (features.first, features.scale) if starts else (features.level, features.reach)
+    if parameter.unit == "step" and parameter.transform.positive:
+        return math.log(features.length), 1.0
+    if parameter.unit == "1/step" and parameter.transform.positive:
+        return -math.log(features.length), 1.0
+    return 0.0, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class LogCase:
+    """What one law learned from one log, as seen from several lengths at which the log could have been cut off.
+
+    Attributes:
+        regime: Name of the law.
+        log: Name of the log.
+        repository: Where it comes from.
+        parameters: Names of the law's parameters.
+        draws: Posterior draws of the whole log in scale-free coordinates, shape (cuts, draws, p).
+        weak: Log density of the weak prior at each draw, up to a constant, shape (draws,).
+        covariates: Shape (cuts, len(COVARIATES)).
+        hash: Of the log's bytes, so that no copy counts twice.
+    """
+
+    regime: str
+    log: str
+    repository: str
+    parameters: tuple[str, ...]
+    draws: np.ndarray
+    weak: np.ndarray
+    covariates: np.ndarray
+    hash: str
+
+
+def learn(
+    cases: Iterable[LogCase],
+    exclude: Iterable[str] = (),
+    *,
+    seed: int = 0,
+    provenance: Mapping[str, Any] | None = None,
+    uses: Mapping[str, Sequence[str]] | None = None,
+) -> PriorTable:
+    """Learns populations of all laws from logs that were fitted before; about a second a law.
+
+    Args:
+        cases: Fitted logs, of any laws.
+        exclude: Repositories to leave out, so that no run judges the prior that it helped to build.
+        seed: Seed.
+        provenance: What to keep beside the counts.
+        uses: Kind of parameter ("time", "noise", "level", "number") → covariates it may depend on; `USES` where
+            not given.
+
+    Returns:
+        The table; laws with fewer than 5 logs are absent.
+
+    Raises:
+        PriorError: No law has enough logs.
+    """
+    from bayes_grpo.regimes import get_regime
+
+    left_out = set(exclude)
+    kept = [c for c in cases if c.repository not in left_out]
+    regimes, parameters = {}, {}
+    for law in sorted({c.regime for c in kept}):
+        mine = [c for c in kept if c.regime == law]
+        if len(mine) < _LEAST_LOGS:
+            continue
+        parameters[law] = mine[0].parameters
+        regimes[law] = learn_population([member(c) for c in mine], uses_of(get_regime(law), uses), seed)
+    if not regimes:
+        raise PriorError(
+            f"learning a prior: expected at least {_LEAST_LOGS} logs that can be fitted, found "
+            f"{len({c.log for c in kept})}; add logs"
+        )
+    logs = {(c.repository, c.log) for c in kept}
+    counts = {name: sum(r == name for r, _ in logs) for name in sorted({r for r, _ in logs})}
+    about = {"logs": len(logs), "repositories": counts} | dict(provenance or {})
+    return PriorTable(regimes, parameters, about)
+
+
+USES: dict[str, tuple[str, ...]] = {"time": ("rate",), "noise": (), "level": (), "number": ()}
+"""Which kind of parameter depends on which covariate, chosen by the score of repositories left out."""
+
+
+def uses_of(regime: Regime, uses: Mapping[str, Sequence[str]] | None = None) -> np.ndarray:
+    """Whether each parameter depends on each covariate, shape (covariates, p)."""
+    chosen = USES if uses is None else uses
+    return np.array([[c in chosen[_kind(p)] for p in regime.parameters] for c in COVARIATES])
+
+
+def member(case: LogCase) -> Member:
+    """A fitted log as the population takes it."""
+    return Member(case.repository, case.draws, case.weak, case.covariates)
+
+
+def corpus_priors(
+    regime: str | Regime, table: RowTable, prior_table: PriorTable | str | Path | None = None
+) -> dict[str, Prior]:
+    """Priors of a law for a log, from experience.
+
+    Args:
+        regime: The law, or its name.
+        table: Rows of the log so far.
+        prior_table: A table, or its file; the shipped one where not given.
+
+    Returns:
+        Parameter → prior, for all parameters of the law; empty where the table does not know the law, which
+        leaves the weak priors.
+
+    Raises:
+        PriorError: The file cannot be read, or belongs to other parameters.
+    """
+    from bayes_grpo.regimes import get_regime
+
+    law = get_regime(regime)
+    known = prior_table if isinstance(prior_table, PriorTable) else load_prior_table(prior_table or SHIPPED)
+    if law.name not in known.regimes:
+        return {}
+    names = tuple(p.name for p in law.parameters)
+    if known.parameters[law.name] != names:
+        raise PriorError(
+            f"prior table: law {law.name!r} has parameters {', '.join(names)}, the table knows "
+            f"{', '.join(known.parameters[law.name])}; learn it anew: bayes-grpo learn-prior"
+        )
+    features = features_of(table)
+    mean, sd = known.regimes[law.name].predictive(features.covariates)
+    out = {}
+    for p, centre, spread in zip(law.parameters, mean, sd, strict=True):
+        origin, unit = unit_of(p, features)
+        out[p.name] = Prior(_value(p, origin + unit * float(centre)), unit * float(spread))
+    return out
+
+
+def _kind(parameter: Parameter) -> str:
+    if parameter.unit == "reward":
+        return "noise" if parameter.transform.positive else "level"
+    return "time" if parameter.unit in ("step", "1/step") else "number"
+
+
+def _value(parameter: Parameter, u: float) -> float:
+    """A parameter's value at a point of the coordinate in which its prior is normal."""
+    import jax
+
+    with jax.enable_x64(True):
+        return float(parameter.transform.forward(u))

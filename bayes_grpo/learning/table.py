@@ -1,0 +1,113 @@
+"""The table of a corpus prior: populations by law as a small JSON file of numbers with their provenance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.common.errors import PriorError
+from bayes_grpo.learning.population import Population
+
+FORMAT = 2
+"""Version of the table's layout; a file of another one is refused."""
+SHIPPED = Path(__file__).with_name("corpus_prior.json")
+COVARIATES = ("rate", "length")
+"""What times may depend on: logarithms of the learning rate and of the length of the log. A time in units of 1/η, and
+not of the log's length, would have slopes of -1 on both."""
+
+
+@dataclass(frozen=True, eq=False)
+class PriorTable:
+    """Populations by law, with their provenance.
+
+    Attributes:
+        regimes: Law → its population.
+        parameters: Law → names of its parameters, in the population's order.
+        provenance: Logs, repositories, date, version and how it was made.
+    """
+
+    regimes: Mapping[str, Population]
+    parameters: Mapping[str, tuple[str, ...]]
+    provenance: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary, numbers to four digits."""
+        laws = {}
+        for law, population in self.regimes.items():
+            rows = {}
+            for i, name in enumerate(self.parameters[law]):
+                row = {k: getattr(population, k)[i] for k in ("mean", "spread", "between", "error")}
+                slopes = {c: population.slopes[j, i] for j, c in enumerate(COVARIATES) if population.slopes[j, i]}
+                rows[name] = {k: _short(v) for k, v in row.items()} | {
+                    "slopes": {k: _short(v) for k, v in slopes.items()}
+                }
+            centres = {c: _short(x) for c, x in zip(COVARIATES, population.centres, strict=True)}
+            laws[law] = {
+                "logs": population.logs,
+                "repositories": population.groups,
+                "centres": centres,
+                "parameters": rows,
+            }
+        return {"format": FORMAT, "provenance": dict(self.provenance), "laws": laws}
+
+
+def load_prior_table(path: str | Path) -> PriorTable:
+    """Reads a table of populations.
+
+    Raises:
+        PriorError: It cannot be read, is of another version, or holds impossible numbers.
+    """
+    return _load(str(path), Path(path).stat().st_mtime_ns if Path(path).is_file() else 0)
+
+
+@lru_cache(maxsize=8)
+def _load(path: str, _: int) -> PriorTable:
+    hint = "give a table written by bayes-grpo learn-prior"
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PriorError(f"{path}: cannot read this prior table ({error}); {hint}") from error
+    found = content.get("format") if isinstance(content, dict) else None
+    if found != FORMAT:
+        raise PriorError(f"{path}: expected a prior table of format {FORMAT}, found {found!r}; {hint}")
+    try:
+        regimes, parameters = {}, {}
+        for law, entry in content["laws"].items():
+            rows = entry["parameters"]
+            columns = {
+                k: np.array([float(r[k]) for r in rows.values()]) for k in ("mean", "spread", "between", "error")
+            }
+            slopes = np.array([[float(r["slopes"].get(c, 0.0)) for r in rows.values()] for c in COVARIATES])
+            centres = np.array([float(entry["centres"][c]) for c in COVARIATES])
+            whole = np.concatenate([*columns.values(), slopes.ravel(), centres])
+            if not np.isfinite(whole).all() or (columns["spread"] <= 0).any():
+                raise ValueError(f"law {law}: spreads must be above 0 and all numbers finite")
+            regimes[law] = Population(
+                **columns, slopes=slopes, centres=centres, logs=int(entry["logs"]), groups=int(entry["repositories"])
+            )
+            parameters[law] = tuple(rows)
+        return PriorTable(regimes, parameters, dict(content["provenance"]))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise PriorError(f"{path}: this prior table is damaged ({error}); {hint}") from error
+
+
+def save_prior_table(table: PriorTable, path: str | Path) -> None:
+    """Writes a table whole or not at all.
+
+    Raises:
+        OutputError: The place cannot be written to.
+    """
+    from bayes_grpo.common.files import written_whole
+
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps(table.to_dict(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _short(value: float) -> float:
+    return float(f"{float(value):.4g}")

@@ -1,0 +1,54 @@
+"""Picture of a log before anything is fitted: reward and signals over the steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayes_grpo.common.text import drawable
+from bayes_grpo.logs.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+_PANEL_WIDTH = 9.0
+
+
+_PANEL_HEIGHT = 2.2
+
+
+def plot_run(run: Run) -> Figure:
+    """Draws the reward, the held-out reward and every signal over the steps, one panel each.
+
+    Args:
+        run: The run.
+
+    Returns:
+        A matplotlib figure, not registered with pyplot.
+    """
+    from matplotlib.figure import Figure
+
+    names = [name for name, values in run.signals.items() if np.isfinite(values).any()]
+    panels = 1 + len(names)
+    figure = Figure(figsize=(_PANEL_WIDTH, _PANEL_HEIGHT * panels + 0.6), layout="constrained")
+    axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
+    _draw(axes[0], run.step, run.reward, "train")
+    if run.has_eval:
+        axes[0].plot(run.eval_step, run.eval_reward, "s", color="C1", markersize=4, label="held out")
+        axes[0].legend(loc="best", fontsize="small")
+    axes[0].set_ylabel("reward")
+    axes[0].set_title(drawable(run.name), fontsize="medium")
+    for axis, name in zip(axes[1:], names, strict=True):
+        _draw(axis, run.step, run.signals[name], name)
+        axis.set_ylabel(name, fontsize="small")
+    axes[-1].set_xlabel("step")
+    return figure
+
+
+def _draw(axis: Axes, step: np.ndarray, values: np.ndarray, label: str) -> None:
+    shown = np.isfinite(values)
+    axis.plot(step[shown], values[shown], ".-", color="C0", markersize=3, linewidth=0.8, label=label)
+    axis.grid(alpha=0.3)

@@ -1,0 +1,51 @@
+"""A log's summary on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bayes_grpo.logs.summary import RunSummary
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def render_run(summary: RunSummary, console: Console) -> None:
+    """Prints a summary: what was read, the columns, the settings, the notes.
+
+    Text from the log is printed as it is; nothing in it is read as markup.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    steps = f", steps {summary.first_step:g} to {summary.last_step:g}" if summary.rows else ""
+    head = f"{summary.name}: {summary.rows} rows{steps}, {summary.eval_rows} evaluations"
+    console.print(Text(head, style="bold"))
+    console.print(Text(f"read as {summary.format} from {summary.source}"))
+
+    columns = Table(title="Logged", title_justify="left")
+    for heading in ("column", "key in the log"):
+        columns.add_column(heading, overflow="fold")
+    for heading in ("values", "lowest", "highest", "first", "last"):
+        columns.add_column(heading, justify="right")
+    for name, series in {"reward": summary.reward, **summary.signals, "eval_reward": summary.evals}.items():
+        numbers = (series.low, series.high, series.first, series.last)
+        cells = [name, series.key, str(series.finite), *("" if x is None else f"{x:.4g}" for x in numbers)]
+        columns.add_row(*(Text(cell) for cell in cells))
+    console.print(columns)
+
+    settings = Table(title="Settings", title_justify="left")
+    for heading in ("setting", "value", "origin", "note"):
+        settings.add_column(heading, overflow="fold")
+    for name, setting in summary.settings.items():
+        unknown = setting.value is None
+        cells = (
+            name,
+            "not known" if unknown else f"{setting.value}",
+            "" if unknown else setting.provenance,
+            setting.note,
+        )
+        settings.add_row(*(Text(cell) for cell in cells))
+    console.print(settings)
+    for note in summary.notes:
+        console.print(Text(f"note: {note}"))

@@ -1,0 +1,132 @@
+"""What a log holds, before anything is fitted: a summary, its tables for a terminal, its plot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.wording import clean
+
+if TYPE_CHECKING:
+    pass
+
+_TEXT_LIMIT = 200
+
+
+@dataclass(frozen=True)
+class SeriesSummary:
+    """One logged column.
+
+    Attributes:
+        key: The trainer's key, empty where the log has none.
+        finite: Number of finite values.
+        low: Smallest value, None without any.
+        high: Largest value.
+        first: First finite value.
+        last: Last finite value.
+    """
+
+    key: str
+    finite: int
+    low: float | None
+    high: float | None
+    first: float | None
+    last: float | None
+
+
+@dataclass(frozen=True)
+class SettingSummary:
+    """One setting: its value, where it comes from ("logged", "config", "user", "assumed"), and why."""
+
+    value: Any
+    provenance: str
+    note: str
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a log holds. All text is on one line and free of control characters.
+
+    Attributes:
+        name: Name of the run.
+        source: Where it was read.
+        format: The reader that read it.
+        log_hash: SHA-256 of the bytes read.
+        rows: Number of train rows.
+        first_step: Step of the first train row, None without any.
+        last_step: Step of the last train row.
+        window: Smallest and largest number of steps averaged into a row.
+        reward: The train reward.
+        signals: Canonical name → the signal.
+        evals: The held-out reward.
+        eval_rows: Number of evaluations.
+        settings: Name → setting, in order of declaration.
+        notes: What the reader did that one should know.
+    """
+
+    name: str
+    source: str
+    format: str
+    log_hash: str
+    rows: int
+    first_step: float | None
+    last_step: float | None
+    window: tuple[float, float] | None
+    reward: SeriesSummary
+    signals: Mapping[str, SeriesSummary]
+    evals: SeriesSummary
+    eval_rows: int
+    settings: Mapping[str, SettingSummary]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary in JSON's types, None in place of every number that is not finite."""
+        return json_safe(asdict(self))
+
+
+def describe_run(run: Run) -> RunSummary:
+    """Counts and ranges of everything that a log holds."""
+    n = len(run.step)
+    return RunSummary(
+        name=_plain(run.name),
+        source=_plain(run.source),
+        format=_plain(run.format),
+        log_hash=run.log_hash,
+        rows=n,
+        first_step=float(run.step[0]) if n else None,
+        last_step=float(run.step[-1]) if n else None,
+        window=(float(run.window.min()), float(run.window.max())) if n else None,
+        reward=_series(run.reward, run.keys.get("reward", "")),
+        signals={name: _series(values, run.keys.get(name, "")) for name, values in run.signals.items()},
+        evals=_series(run.eval_reward, run.keys.get("eval_reward", "")),
+        eval_rows=len(run.eval_step),
+        settings={
+            name: SettingSummary(_plain_value(s.value), str(s.provenance), _plain(s.note))
+            for name, s in run.settings.items()
+        },
+        notes=tuple(_plain(note) for note in run.notes),
+    )
+
+
+def _series(values: np.ndarray, key: str) -> SeriesSummary:
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return SeriesSummary(_plain(key), 0, None, None, None, None)
+    low, high, first, last = (float(x) for x in (finite.min(), finite.max(), finite[0], finite[-1]))
+    return SeriesSummary(_plain(key), len(finite), low, high, first, last)
+
+
+def _plain(text: object) -> str:
+    return clean(text, _TEXT_LIMIT)
+
+
+def _plain_value(value: Any) -> Any:
+    """A setting's value as JSON can hold it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if value is None or isinstance(value, bool | int | float) else _plain(value)

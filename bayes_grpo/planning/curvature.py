@@ -1,0 +1,69 @@
+"""Curvature of the reward's drift from a fit, for the stability of another run's settings."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.dynamics.reduction import effective_learning_rate
+from bayes_grpo.fitting.result import Fit
+
+
+class FittedCurvature(NamedTuple):
+    """Posterior of the curvature with its origin.
+
+    Attributes:
+        draws: K per unit learning rate and step, shape (draws,); Adam: in preconditioned units.
+        source: "low_lag_run" where the fitted run refreshed its policy every step, else "same_run".
+        note: How it was found.
+    """
+
+    draws: np.ndarray
+    source: Literal["low_lag_run", "same_run"]
+    note: str
+
+
+def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvature:
+    """Curvature from the fitted learning time.
+
+    A reward curve knows the time in which it saturates far better than stiffness and damping apart. So the gain
+    is taken from that time, g = (1 − μ)/τ, or is a parameter of the law itself (`reduction`, `hold`).
+
+    Args:
+        fit: A fit of a run whose learning rate is known.
+        learning_rate: Peak learning rate of the fitted run, where its log does not hold it.
+
+    Returns:
+        Draws of the curvature.
+
+    Raises:
+        SettingError: The fitted run's learning rate is not known, or its law has no learning time.
+    """
+    attrs = fit.data.attrs
+    logged = float(attrs["reference_learning_rate"])
+    rate = learning_rate if learning_rate is not None else logged
+    if not (np.isfinite(rate) and rate > 0):
+        raise SettingError(
+            "curvature from a fit: the fitted log holds no learning rate; give the one of that run with "
+            "--fit-learning-rate"
+        )
+    momentum, convention = float(attrs["momentum"]), attrs["momentum_convention"]
+    posterior = fit.data["posterior"].dataset
+    if "gain" in posterior:
+        gain, how = fit.draws("gain").ravel(), f"gain of regime {fit.regime.name}"
+    elif "relaxation_time" in posterior:
+        tau = fit.draws("relaxation_time").ravel()
+        gain, how = (1.0 - momentum) / tau[np.isfinite(tau) & (tau > 0)], f"relaxation time of {fit.regime.name}"
+    else:
+        raise SettingError(f"curvature from a fit: regime {fit.regime.name} has no learning time; fit another")
+    if not gain.size:
+        raise SettingError("curvature from a fit: every draw is unstable, so there is no learning time")
+    known: Any = convention
+    refresh = float(attrs["refresh_interval"])
+    return FittedCurvature(
+        draws=gain / effective_learning_rate(rate, momentum, known),
+        source="low_lag_run" if refresh <= 1 else "same_run",
+        note=f"{how}, run {attrs['run_name']} with learning rate {rate:g} and refresh every {refresh:g} steps",
+    )

@@ -1,0 +1,147 @@
+"""The result of a stability check, and of a plan of group sizes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from bayes_grpo.common.intervals import Interval
+from bayes_grpo.dynamics.reduction import (
+    MomentumConvention,
+)
+
+CurvatureSource = Literal["low_lag_run", "independent", "prior", "same_run"]
+
+
+_SOURCES = {
+    "low_lag_run": "the curvature comes from a run with little lag",
+    "independent": "the curvature was measured independently of any reward curve",
+    "prior": "the curvature is a prior guess, not a measurement",
+    "same_run": "the curvature comes from the reward curve of this very run",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Stability under one lag model.
+
+    Attributes:
+        lag_model: "rule", "delay" or "hold".
+        threshold: Largest stable gain g = η K.
+        margin: Threshold over gain, above 1 is stable.
+        probability_stable: Share of the curvature's draws that are stable; 0 or 1 for a single curvature.
+    """
+
+    lag_model: Literal["rule", "delay", "hold"]
+    threshold: float
+    margin: Interval
+    probability_stable: float
+
+
+@dataclass(frozen=True)
+class StabilityReport:
+    """Stability of planned settings.
+
+    Attributes:
+        gain: g = η K with the momentum convention's factor.
+        momentum: μ or β.
+        convention: "heavy_ball" or "ema".
+        refresh_interval: K_ref in optimizer steps.
+        lag_exposure: Share of the gradient that is late.
+        onset: Gain above which a lag-free run oscillates.
+        rule: Verdict of the published rule.
+        delay: Exact verdict for gradients always K_ref steps old.
+        hold: Exact verdict for a sampling policy frozen for K_ref steps.
+        source: Where the curvature comes from.
+        circular: Whether the verdict holds by construction and so says nothing.
+        level: Probability of the intervals.
+        n_draws: Number of curvature draws; 1 for a single value.
+    """
+
+    gain: Interval
+    momentum: float
+    convention: MomentumConvention
+    refresh_interval: float
+    lag_exposure: float
+    onset: float
+    rule: Verdict
+    delay: Verdict
+    hold: Verdict
+    source: CurvatureSource
+    circular: bool
+    level: float
+    n_draws: int
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words, with its lag models, momentum convention and source of curvature."""
+        verdicts = "; ".join(
+            f"{words} {_judge(verdict)} (margin {_show(verdict.margin, self)})"
+            for words, verdict in (
+                ("by the published rule", self.rule),
+                ("with gradients always K_ref steps old", self.delay),
+                ("with a sampling policy held for K_ref steps", self.hold),
+            )
+        )
+        convention = "heavy-ball" if self.convention == "heavy_ball" else "EMA (Adam)"
+        text = (
+            f"{convention} momentum {self.momentum:g}, K_ref {self.refresh_interval:g}, "
+            f"lag exposure {self.lag_exposure:g}: {verdicts}. Here {_SOURCES[self.source]}."
+        )
+        if self.circular:
+            text += (
+                " This verdict is circular: a curvature fitted to a lagged curve meets the rule whatever it is."
+                " Use a low-lag run, an independent measurement or a prior."
+            )
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready content, the sentence included; None where the rule sets no limit (no lag exposure)."""
+        content = asdict(self)
+        content["gain"] = self.gain._asdict()
+        for name in ("rule", "delay", "hold"):
+            verdict: Verdict = getattr(self, name)
+            content[name]["threshold"] = _finite(verdict.threshold)
+            content[name]["margin"] = {key: _finite(x) for key, x in verdict.margin._asdict().items()}
+        return content | {"sentence": self.sentence}
+
+
+@dataclass(frozen=True)
+class GroupSizePlan:
+    """What one group size buys at a fixed number of prompts a step.
+
+    Attributes:
+        group_size: G.
+        fluctuation: Stationary standard deviation of the reward relative to the reference group size,
+            √(G_ref/G) to leading order.
+        row_sd: Sampling standard deviation of one step's logged reward within prompts, reward.
+        usable_share: Share of groups with any spread.
+        drift_factor: Speed of learning relative to G → ∞ under std-normalised advantages.
+    """
+
+    group_size: int
+    fluctuation: float
+    row_sd: float
+    usable_share: float
+    drift_factor: float
+
+    def to_dict(self) -> dict[str, float]:
+        """JSON-ready content."""
+        return asdict(self)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _judge(verdict: Verdict) -> str:
+    if verdict.probability_stable in (0.0, 1.0):
+        return "stable" if verdict.probability_stable else "unstable"
+    return f"stable with probability {verdict.probability_stable:.2f}"
+
+
+def _show(interval: Interval, report: StabilityReport) -> str:
+    if report.n_draws == 1:
+        return f"{interval.median:.3g}"
+    return f"{interval.median:.3g}, {report.level:.0%} interval {interval.low:.3g} to {interval.high:.3g}"

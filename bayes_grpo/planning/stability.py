@@ -1,0 +1,173 @@
+"""Tells before a run whether its settings are stable, and what group size buys.
+
+Three verdicts stand side by side, because "lag" means three things: the published rule (arXiv 2606.30789),
+and the exact thresholds of constant delay and of hold (see `bayes_grpo.dynamics.reduction`). A margin is the
+threshold over the run's gain g = η K; above 1 is stable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.dynamics.reduction import (
+    MomentumConvention,
+    critical_gain,
+    effective_learning_rate,
+    group_drift_factor,
+    onset_of_oscillation,
+    published_threshold,
+    usable_group_share,
+)
+from bayes_grpo.planning.result import CurvatureSource, GroupSizePlan, StabilityReport, Verdict
+
+GROUP_SIZES = (2, 4, 8, 16, 32, 64)
+
+
+def stability(
+    learning_rate: float,
+    momentum: float,
+    convention: MomentumConvention,
+    refresh_interval: float,
+    *,
+    curvature: ArrayLike | None = None,
+    learning_time: ArrayLike | None = None,
+    lag_exposure: float = 1.0,
+    source: CurvatureSource = "independent",
+    level: float = LEVEL,
+) -> StabilityReport:
+    """Margins of planned settings by the rule and by the exact maps.
+
+    Args:
+        learning_rate: Peak η of the planned run.
+        momentum: μ or Adam's β₁, in [0, 1).
+        convention: "heavy_ball" or "ema" (Adam).
+        refresh_interval: K_ref in optimizer steps, at least 1. The exact maps round a fraction up.
+        curvature: K per unit learning rate and step (Adam: in preconditioned units), a value or posterior
+            draws.
+        learning_time: Instead of a curvature, the e-fold learning time τ of a low-lag run at this learning
+            rate, in optimizer steps. Taken as g = (1 − μ)/τ, which overstates the gain of runs that learn
+            within a few 1/(1 − μ) steps, so that the margin errs on the careful side and the rule reads K_ref
+            < τ.
+        lag_exposure: Share of the gradient that is late, in [0, 1]; below 1 with importance ratios.
+        source: Where the curvature comes from; "same_run" with K_ref > 1 is circular.
+        level: Probability of the equal-tailed intervals.
+
+    Returns:
+        The report.
+
+    Raises:
+        SettingError: A setting is out of range, or not exactly one of curvature and learning time is given.
+    """
+    if source not in get_args(CurvatureSource):
+        raise SettingError(f"source: expected one of {', '.join(get_args(CurvatureSource))}, found {source!r}")
+    if not 0.0 < level < 1.0:
+        raise SettingError(f"level: expected a probability strictly between 0 and 1, found {level!r}")
+    if not (learning_rate > 0 and math.isfinite(learning_rate)):
+        raise SettingError(f"learning rate: expected a positive number, found {learning_rate!r}")
+    threshold = float(published_threshold(momentum, refresh_interval))
+    steps = math.ceil(refresh_interval)
+    gain = _gains(learning_rate, momentum, convention, curvature, learning_time)
+    # The rule's lag is the exposed share of K_ref; without exposure nothing is late and it sets no limit.
+    rule = threshold / lag_exposure if lag_exposure > 0 else math.inf
+    thresholds: tuple[tuple[Literal["rule", "delay", "hold"], float], ...] = (
+        ("rule", rule),
+        ("delay", critical_gain(float(momentum), steps, "delay", float(lag_exposure))),
+        ("hold", critical_gain(float(momentum), steps, "hold", float(lag_exposure))),
+    )
+    verdicts = {
+        name: Verdict(name, value, _interval(value / gain, level), float(np.mean(gain < value)))
+        for name, value in thresholds
+    }
+    return StabilityReport(
+        gain=_interval(gain, level),
+        momentum=float(momentum),
+        convention=convention,
+        refresh_interval=float(refresh_interval),
+        lag_exposure=float(lag_exposure),
+        onset=float(onset_of_oscillation(momentum)),
+        **verdicts,
+        source=source,
+        circular=source == "same_run" and refresh_interval > 1,
+        level=float(level),
+        n_draws=gain.size,
+    )
+
+
+def plan_group_sizes(
+    success_rate: ArrayLike,
+    prompts_per_step: int,
+    reference_group_size: int = 8,
+    group_sizes: Sequence[int] = GROUP_SIZES,
+    ddof: Literal[0, 1] = 1,
+) -> tuple[GroupSizePlan, ...]:
+    """Fluctuation, usable groups and slowed drift of each group size.
+
+    Args:
+        success_rate: Success rate of the prompts: one value, or draws from their difficulty distribution, in
+            [0, 1].
+        prompts_per_step: B.
+        reference_group_size: Group size whose fluctuation counts as 1.
+        group_sizes: Sizes to plan for.
+        ddof: Of the trainer's group standard deviation (1 in TRL and PyTorch).
+
+    Returns:
+        One plan a group size.
+
+    Raises:
+        SettingError: A group size below 2, a success rate outside [0, 1], no prompts, or no prompt that can
+            be learned from.
+    """
+    p = np.atleast_1d(np.asarray(success_rate, dtype=np.float64))
+    if prompts_per_step < 1 or reference_group_size < 2:
+        raise SettingError(
+            "plan_group_sizes: expected prompts_per_step >= 1 and reference_group_size >= 2, found "
+            f"{prompts_per_step!r} and {reference_group_size!r}"
+        )
+    usable = {size: usable_group_share(p, size) for size in group_sizes}
+    inner = p[(p > 0) & (p < 1)]
+    if inner.size == 0:
+        raise SettingError("plan_group_sizes: every success rate is 0 or 1, so no group has anything to learn from")
+    weight = np.sqrt(inner * (1.0 - inner))
+    variance = float(np.mean(p * (1.0 - p)))
+    return tuple(
+        GroupSizePlan(
+            group_size=int(size),
+            fluctuation=math.sqrt(reference_group_size / size),
+            row_sd=math.sqrt(variance / (prompts_per_step * size)),
+            usable_share=usable[size],
+            drift_factor=float(np.average(group_drift_factor(inner, size, ddof), weights=weight)),
+        )
+        for size in group_sizes
+    )
+
+
+def _gains(
+    learning_rate: float,
+    momentum: float,
+    convention: MomentumConvention,
+    curvature: ArrayLike | None,
+    learning_time: ArrayLike | None,
+) -> np.ndarray:
+    """Draws of g = η K, shape (draws,)."""
+    if (curvature is None) == (learning_time is None):
+        raise SettingError("stability: expected exactly one of curvature and learning_time")
+    name, given = ("curvature", curvature) if learning_time is None else ("learning time", learning_time)
+    values = np.atleast_1d(np.asarray(given, dtype=np.float64)).ravel()
+    if values.size == 0 or not (np.isfinite(values) & (values > 0)).all():
+        raise SettingError(f"{name}: expected positive numbers, found {given!r}")
+    rate = effective_learning_rate(learning_rate, momentum, convention)
+    return rate * values if learning_time is None else (1.0 - momentum) / values
+
+
+def _interval(values: np.ndarray, level: float) -> Interval:
+    if np.isinf(values).all():
+        return Interval(math.inf, math.inf, math.inf, level)
+    low, median, high = np.quantile(values, [0.5 - level / 2, 0.5, 0.5 + level / 2])
+    return Interval(float(median), float(low), float(high), level)

@@ -1,0 +1,137 @@
+"""Rows on their way into a compiled program: the one policy of lengths and columns.
+
+A program is compiled for the shapes of its arguments. One log gets the smallest shapes (`padded`), many logs get few
+shapes (`shared`); nothing else pads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jax import Array
+
+from bayes_grpo.rows.table import RowTable
+
+
+class Rows(NamedTuple):
+    """Rows on their way into the compiled sampler, padded to a bucket length T.
+
+    A field that is the same for every row is a scalar, and None where it plays no part: both make the compiled
+    program shorter.
+
+    Attributes:
+        y: Logged rewards, shape (T,), NaN where missing or padded.
+        window: Steps averaged into a row; None for instantaneous values.
+        gap: Steps between the end of the row before and the start of the row's window; None without gaps.
+        rate: Learning rate of the row over the reference learning rate; None where constant.
+        weight: Completions of the row over the typical number; None where all rows weigh the same.
+        start_speed: Prior sd of the latent reward's initial velocity, reward/step; None where the log starts
+            with the run, from rest.
+        length: Steps from the start of the first row to the end of the last, a scalar.
+        spacing: Mean steps from row to row, a scalar.
+        start: Step at which the first row's window starts, a scalar.
+        momentum: Momentum μ or Adam's β₁, a scalar.
+        refresh: Optimizer steps between refreshes of the sampling policy, a scalar.
+        entropy: Policy entropy of the row in nats, shape (T,), the last one repeated in padded rows; NaN where not
+            logged, rather than None, so that one compiled program serves logs with and without it.
+    """
+
+    y: Array | np.ndarray
+    window: Array | np.ndarray | None
+    gap: Array | np.ndarray | None
+    rate: Array | np.ndarray | None
+    weight: Array | np.ndarray | None
+    start_speed: Array | np.ndarray | None
+    length: Array | np.ndarray
+    spacing: Array | np.ndarray
+    start: Array | np.ndarray
+    momentum: Array | np.ndarray
+    refresh: Array | np.ndarray
+    entropy: Array | np.ndarray | None = None
+
+
+def padded(table: RowTable, length: int | None = None) -> Rows:
+    """Rows for the programs of one log: padded to a bucket length, columns no longer than they have to be.
+
+    Args:
+        table: The rows.
+        length: Length to pad to; a bucket length if None.
+
+    Returns:
+        The rows. Missing values stand for the padding.
+    """
+    n = len(table.y)
+    size = bucket(n) if length is None else length
+
+    def column(values: np.ndarray, fill: float, neutral: float) -> np.ndarray | None:
+        if np.all(values == neutral):
+            return None
+        if np.all(values == values[0]):
+            return np.asarray(values[0])
+        return np.concatenate([values, np.full(size - n, fill)])
+
+    entropy = np.full(size, np.nan)
+    if table.entropy is not None:
+        # Rows that a forecast has added know no entropy and repeat the last one, as padded ones do.
+        entropy = np.concatenate([table.entropy, np.full(size - len(table.entropy), table.entropy[-1])])
+    return Rows(
+        y=np.concatenate([table.y, np.full(size - n, np.nan)]),
+        window=column(table.window, 1.0, 0.0),
+        gap=column(table.gap(), 0.0, 0.0),
+        rate=column(table.rate, 1.0, 1.0),
+        weight=column(table.weight, 1.0, 1.0),
+        start_speed=None if table.from_rest else np.asarray(5.0 * table.scale / table.length),
+        length=np.asarray(table.length),
+        spacing=np.asarray(table.length / n),
+        start=np.asarray(table.start),
+        momentum=np.asarray(table.optimizer.momentum),
+        refresh=np.asarray(table.optimizer.refresh),
+        entropy=entropy,
+    )
+
+
+def shared(table: RowTable, length: int | None = None) -> Rows:
+    """Rows for programs that many logs share: one of few lengths, and columns of one of two kinds.
+
+    Columns are scalars where all of them are (a constant learning rate, rows that follow on each other), and arrays
+    otherwise; so a folder of logs compiles two programs a length and regime.
+
+    Args:
+        table: The rows.
+        length: Least length to pad to; that of the rows if None.
+
+    Returns:
+        The rows.
+    """
+    rows = padded(table, doubled(len(table.y) if length is None else length))
+    speed = np.zeros(()) if rows.start_speed is None else rows.start_speed
+    if all(x is None or np.ndim(x) == 0 for x in (rows.window, rows.gap, rows.rate, rows.weight)):
+        return rows._replace(start_speed=speed)
+
+    def column(values: Any, otherwise: float) -> np.ndarray:
+        return np.array(np.broadcast_to(otherwise if values is None else values, rows.y.shape), float)
+
+    return rows._replace(
+        window=column(rows.window, 0.0),
+        gap=column(rows.gap, 0.0),
+        rate=column(rows.rate, 1.0),
+        weight=column(rows.weight, 1.0),
+        start_speed=speed,
+    )
+
+
+def bucket(n: int) -> int:
+    """Smallest bucket length that holds ``n`` rows: 32, 48, 64, 96, 128 and so on."""
+    size = 32
+    while size < n:
+        size = size * 3 // 2 if size & (size - 1) == 0 else size * 4 // 3
+    return size
+
+
+def doubled(n: int) -> int:
+    """Smallest of 32, 64, 128 and so on that holds ``n`` rows; few lengths, few programs to compile."""
+    size = 32
+    while size < n:
+        size *= 2
+    return size

@@ -1,0 +1,143 @@
+"""Rows of one signal of a run: which signal, its windows, its learning rate, its weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.rows.blocks import blocks_of
+from bayes_grpo.rows.entropy import entropy_at
+from bayes_grpo.rows.schedule import logged_rate
+from bayes_grpo.rows.table import Optimizer, RowTable
+
+MAX_ROWS = 2048
+"""Longer logs are averaged in blocks down to this number of rows."""
+
+
+MIN_ROWS = 4
+"""Fewer logged rewards than this cannot tell a law from its noise at all."""
+
+
+def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
+    """The signal to fit and why.
+
+    Args:
+        run: The run.
+        signal: "auto", "reward" (train) or "eval" (held-out).
+
+    Returns:
+        "reward" or "eval_reward", and a sentence where the choice was not the user's ("" otherwise).
+
+    Raises:
+        FitError: The log has no such signal.
+    """
+    if signal not in ("auto", "reward", "eval"):
+        raise FitError(f"signal: expected auto, reward or eval, found {signal!r}")
+    if signal == "eval" and not run.has_eval:
+        raise FitError(f"{run.source}: no held-out reward in this log; fit its train reward: --signal reward")
+    if signal == "reward" and not run.has_reward:
+        hint = "fit its held-out reward: --signal eval" if run.has_eval else "name its column: --reward-column"
+        raise FitError(f"{run.source}: no train reward in this log; {hint}")
+    if signal != "auto":
+        return {"reward": "reward", "eval": "eval_reward"}[signal], ""
+    if run.has_reward:
+        return "reward", ""
+    if run.has_eval:
+        return "eval_reward", "no train reward in this log: its held-out reward was fitted instead"
+    raise FitError(f"{run.source}: no reward in this log; name its column: --reward-column or --eval-column")
+
+
+def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTable:
+    """Rows of a run's train or held-out reward.
+
+    Args:
+        run: The run.
+        signal: "auto", "reward" or "eval".
+        max_rows: Longer logs are averaged in blocks of neighbouring rows.
+
+    Returns:
+        The rows; rows without a value are left out (their steps become gaps).
+
+    Raises:
+        FitError: No such signal, fewer than `MIN_ROWS` rows, or a reward that never changes.
+    """
+    name, note = choose_signal(run, signal)
+    notes = [note] if note else []
+    if name == "reward":
+        step, y, window = run.step, run.reward, run.window
+    else:
+        step, y, window = run.eval_step, run.eval_reward, np.zeros_like(run.eval_step)
+    kept = np.isfinite(y)
+    if kept.sum() < MIN_ROWS:
+        raise FitError(
+            f"{run.source}: a fit needs at least {MIN_ROWS} rows with a value of {name}, "
+            f"found {int(kept.sum())}; log more often or wait for more steps"
+        )
+    rate, reference = logged_rate(run, step)
+    step, y, window, rate = step[kept], y[kept], window[kept], rate[kept]
+    window = np.minimum(window, np.diff(step, prepend=step[0] - window[0]))
+    start = float(step[0] - window[0])
+    if np.ptp(y) <= 1e-12 * max(1.0, float(np.max(np.abs(y)))):
+        raise FitError(
+            f"{run.source}: {name} is {y[0]:g} in all {len(y)} rows; a curve that never changes has no dynamics "
+            "to fit. Look at `inspect` for the share of groups without spread, or fit another signal"
+        )
+    table = RowTable(
+        signal=name,
+        step=step,
+        y=y,
+        window=window,
+        start=start,
+        rate=rate,
+        weight=_weight(window),
+        reference_rate=reference,
+        from_rest=start <= 2.0 * float(np.median(np.diff(step))),
+        optimizer=_optimizer(run),
+        notes=tuple(notes),
+        entropy=entropy_at(run, step),
+    )
+    if len(y) > max_rows:
+        table = _blocked(table, max_rows)
+    return table
+
+
+def _optimizer(run: Run) -> Optimizer:
+    """Momentum and refresh interval of a run, or the commonest values where nobody knows them."""
+    momentum, convention, refresh = (
+        run.settings.momentum,
+        run.settings.momentum_convention,
+        run.settings.refresh_interval,
+    )
+    unknown = [s for s in (momentum, refresh) if s.value is None or s.provenance is Provenance.ASSUMED]
+    return Optimizer(
+        momentum=0.9 if momentum.value is None else float(momentum.value),
+        convention=convention.value or "ema",
+        refresh=1.0 if refresh.value is None else float(refresh.value),
+        stated=not unknown,
+    )
+
+
+def _weight(window: np.ndarray) -> np.ndarray:
+    """Completions of each row over the typical number: as many as its window has steps."""
+    typical = float(np.median(window))
+    return window / typical if typical > 0 and np.all(window > 0) else np.ones(len(window))
+
+
+def _blocked(table: RowTable, limit: int) -> RowTable:
+    """Averages blocks of neighbouring rows; a mean of windows is the mean over a longer window."""
+    n = len(table.y)
+    blocks = blocks_of(n, limit)
+    ends, begins = table.step[blocks.last], table.step[blocks.start] - table.window[blocks.start]
+    return replace(
+        table,
+        step=ends,
+        y=blocks.mean(table.y),
+        window=ends - begins,
+        rate=blocks.mean(table.rate),
+        entropy=None if table.entropy is None else blocks.mean(table.entropy),
+        weight=blocks.mean(table.weight) * blocks.size * len(ends) / n,
+        notes=(*table.notes, f"{n} rows were averaged in blocks of about {n / len(ends):.3g} to {len(ends)} rows"),
+    )

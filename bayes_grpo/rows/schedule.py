@@ -1,0 +1,188 @@
+"""The learning rate on the rows of a log, and on those to come: logged, stated, or continued and named as assumed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.rows.table import RowTable
+
+SHAPES = ("constant", "linear", "cosine")
+FALLING = 0.02
+"""A rate that fell by less than this share of its peak is called constant."""
+
+
+@dataclass(frozen=True)
+class RemainingRate:
+    """Learning rate from the last logged row on, as a share of the run's reference rate.
+
+    Attributes:
+        shape: "constant", "linear" or "cosine".
+        now: Last logged step.
+        rate_now: Rate there, over the reference rate.
+        begin: Step at which the decay began (0 where nobody knows better).
+        total_steps: Step at which a decay reaches 0; infinite where the rate is constant.
+        assumed: What of this was assumed, for the reader ("" where all was stated).
+    """
+
+    shape: str
+    now: float
+    rate_now: float
+    begin: float
+    total_steps: float
+    assumed: str
+
+    def at(self, step: np.ndarray) -> np.ndarray:
+        """Rate over the reference one at steps from ``now`` on, continuous there; shape of ``step``."""
+        if self.shape == "constant":
+            return np.full(np.shape(step), self.rate_now)
+        start = decay(self.shape, np.asarray(self.now), self.begin, self.total_steps)
+        return self.rate_now * decay(self.shape, np.asarray(step, float), self.begin, self.total_steps) / start
+
+    def mean(self, step: np.ndarray, window: np.ndarray) -> np.ndarray:
+        """Mean rate over each window that ends at ``step``; shape of ``step``."""
+        return (self.at(step) + self.at(np.maximum(step - window, self.now))) / 2.0
+
+
+def remaining_rate(
+    step: np.ndarray,
+    rate: np.ndarray,
+    logged: str | None = None,
+    total_steps: float | None = None,
+    schedule: str | None = None,
+    stated: bool = True,
+) -> RemainingRate:
+    """The schedule from the last row on.
+
+    Args:
+        step: Steps of the rows, shape (n,).
+        rate: Learning rate over the reference one of each row, shape (n,).
+        logged: The run's schedule setting: "logged", "constant", "linear", "cosine" or None.
+        total_steps: Planned length of the run, where known.
+        schedule: The user's word on the remaining steps: "constant", "linear" or "cosine"; it comes first.
+        stated: Whether somebody stated the run's schedule setting, rather than its trainer's documentation.
+
+    Returns:
+        The rate from the last row on.
+
+    Raises:
+        SettingError: An unknown schedule, a decay without its length, or a length that the log has passed.
+    """
+    now, rate_now = float(step[-1]), float(rate[-1])
+    if schedule is not None and schedule not in SHAPES:
+        raise SettingError(f"schedule: expected one of {', '.join(SHAPES)}, found {schedule!r}")
+    if total_steps is not None:
+        if not (math.isfinite(total_steps) and total_steps > 0):
+            raise SettingError(f"total_steps: expected a number of steps above 0, found {total_steps!r}")
+        if total_steps < now:
+            raise SettingError(
+                f"total_steps: the log already reaches step {now:g}, found a schedule of {total_steps:g} steps; "
+                "give the planned length of the whole run"
+            )
+    if rate_now <= 0 or total_steps == now:
+        return RemainingRate("constant", now, 0.0, 0.0, math.inf, "the schedule has ended: no further learning")
+    if schedule is not None:
+        if schedule == "constant":
+            return RemainingRate("constant", now, rate_now, 0.0, math.inf, "")
+        if total_steps is None:
+            raise SettingError(f"schedule {schedule}: say when it reaches 0: --total-steps N")
+        return RemainingRate(schedule, now, rate_now, 0.0, float(total_steps), "")
+    if logged in ("linear", "cosine") and total_steps is not None:
+        note = "" if stated else f"learning rate: {logged} decay to 0 at step {total_steps:g}, the trainer's default"
+        return RemainingRate(logged, now, rate_now, 0.0, float(total_steps), note)
+    if logged == "logged":
+        return _continued(step, rate, total_steps)
+    if logged == "constant" and stated:
+        return RemainingRate("constant", now, rate_now, 0.0, math.inf, "")
+    return RemainingRate("constant", now, rate_now, 0.0, math.inf, "learning rate: constant from now on")
+
+
+def schedule_of(
+    table: RowTable,
+    settings: Mapping[str, Setting],
+    schedule: str | None = None,
+    total_steps: float | None = None,
+) -> RemainingRate:
+    """The schedule from the last row on by a run's settings; see `remaining_rate`.
+
+    Args:
+        table: Rows of the run.
+        settings: Its settings.
+        schedule: The user's word on the remaining steps.
+        total_steps: Planned length of the run by the user's word.
+
+    Returns:
+        The rate from the last row on.
+
+    Raises:
+        SettingError: As `remaining_rate`.
+    """
+    said, planned = settings["schedule"], settings["total_steps"]
+    total, plan = total_steps, planned.value
+    if total is None and plan is not None and float(plan) >= table.step[-1]:
+        total = float(plan)  # a plan that the log has passed was not the plan
+    return remaining_rate(
+        table.step,
+        table.rate,
+        logged=said.value,
+        total_steps=total,
+        schedule=schedule,
+        stated=said.provenance is not Provenance.ASSUMED,
+    )
+
+
+def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None) -> RemainingRate:
+    """The decay that fits the logged rates after their peak best."""
+    now, rate_now = float(step[-1]), float(rate[-1])
+    peak = int(len(rate) - 1 - np.argmax(rate[::-1]))
+    falling = rate[peak] - rate_now > FALLING * rate[peak]
+    if not falling or len(rate) - peak < 4:
+        return RemainingRate("constant", now, rate_now, 0.0, math.inf, "learning rate: stays at its last logged value")
+    begin, t, r = float(step[peak]), step[peak:], rate[peak:] / rate[peak]
+    ends = [float(total_steps)] if total_steps is not None else list(now + (now - begin) * np.geomspace(0.01, 20, 300))
+    fits = [
+        (float(np.sum((decay(shape, t, begin, end) - r) ** 2)), shape, end)
+        for shape in ("linear", "cosine")
+        for end in ends
+    ]
+    error, shape, end = min(fits)
+    if math.sqrt(error / len(r)) > 0.05:
+        return RemainingRate(
+            "constant", now, rate_now, 0.0, math.inf,
+            "learning rate: it falls neither linearly nor as a cosine; taken as constant from now on",
+        )  # fmt: skip
+    where = f"at step {end:.4g}" + ("" if total_steps is not None else ", read off the logged rates")
+    return RemainingRate(shape, now, rate_now, begin, end, f"learning rate: goes on as {shape} decay to 0 {where}")
+
+
+def decay(shape: str, step: np.ndarray, begin: float, end: float) -> np.ndarray:
+    """Share of its peak that a learning rate has left, linear or cosine from step ``begin`` to 0 at step ``end``."""
+    done = np.clip((step - begin) / (end - begin), 0.0, 1.0)
+    return 1.0 - done if shape == "linear" else 0.5 * (1.0 + np.cos(np.pi * done))
+
+
+def logged_rate(run: Run, step: np.ndarray) -> tuple[np.ndarray, float]:
+    """Learning rate on ``step`` over the run's highest one; ones where it was not logged."""
+    logged = run.signals.get("learning_rate")
+    known = np.zeros(0, bool) if logged is None else np.isfinite(logged) & (logged > 0)
+    reference = float(logged[known].max()) if logged is not None and known.any() else float("nan")
+    if run.settings.schedule.value != "logged" or logged is None or not known.any():
+        return _scheduled(run, step), reference
+    known = np.isfinite(logged) & (logged >= 0)
+    # A row's steps ran between the rate logged before it and its own: their mean.
+    at_end = np.interp(step, run.step[known], logged[known])
+    before = np.interp(np.concatenate([step[:1], step[:-1]]), run.step[known], logged[known])
+    return 0.5 * (at_end + before) / reference, reference
+
+
+def _scheduled(run: Run, step: np.ndarray) -> np.ndarray:
+    """Learning rate by a stated schedule, as a share of its peak."""
+    schedule, total = run.settings.schedule.value, run.settings.total_steps.value
+    if schedule not in ("linear", "cosine") or not total:
+        return np.ones(len(step))
+    return decay(schedule, step, 0.0, float(total))

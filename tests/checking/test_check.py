@@ -1,0 +1,144 @@
+"""The checks: silent on rows that the law made, loud on planted defects, and right about which."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+from bayes_grpo import check, fit, save_fit
+from bayes_grpo.checking.check import combined, findings_of
+from bayes_grpo.checking.plot import plot_check
+from bayes_grpo.checking.residuals import Residuals, loo_pit, residuals_of
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.regimes import get_regime
+from benchmarks.calibration import PRIORS, SHARED, empty_run, simulate, with_reward
+from tests.helpers.command import call
+from tests.helpers.runs import make_run
+
+NAMES = ("autocorrelation", "variance", "outliers", "break")
+
+
+def tails(e, step=None):
+    """Tail probabilities of a series of residuals that does not depend on the draw."""
+    both = np.repeat(e[None], 3, axis=0)
+    found = findings_of(Residuals(both, both, both), np.arange(1.0, len(e) + 1) if step is None else step)
+    assert tuple(f.name for f in found) == NAMES
+    return {f.name: f.tail for f in found}
+
+
+def test_white_residuals_alarm_as_often_as_they_say():
+    rng = np.random.default_rng(2)
+    n = 300
+    seen = [tails(rng.standard_normal(60)) for _ in range(n)]
+    for name in NAMES:
+        share = np.mean([s[name] < 0.05 for s in seen])
+        assert abs(share - 0.05) < 3.5 * np.sqrt(0.05 * 0.95 / n), (name, share)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_planted_defects_are_found_and_named(name):
+    rng = np.random.default_rng(4)
+    hits, n = 0, 120
+    for _ in range(40):
+        e = rng.standard_normal(n)
+        if name == "autocorrelation":
+            e[1:] += 0.5 * e[:-1]
+        elif name == "variance":
+            e[n // 2 :] *= 2.0
+        elif name == "outliers":
+            e[70] += 6.0
+        else:
+            e[50:] += 1.0
+        hits += tails(e)[name] < 0.05
+    assert hits >= 34
+
+
+def test_an_outlier_is_no_change_of_variance():
+    rng = np.random.default_rng(0)
+    e = rng.standard_normal(80)
+    e[75] = 9.0
+    found = tails(e)
+    assert found["outliers"] < 1e-6
+    assert found["variance"] > 0.05
+
+
+def test_tail_probabilities_of_many_draws_are_joined():
+    assert combined(np.full(50, 0.03)) == pytest.approx(0.03)
+    assert combined(np.array([1e-6, 0.5, 0.5, 0.5])) == pytest.approx(4e-6, rel=0.01)
+    rng = np.random.default_rng(0)
+    assert np.mean([combined(rng.uniform(size=20)) < 0.05 for _ in range(2000)]) == pytest.approx(0.05, abs=0.015)
+
+
+@pytest.fixture(scope="module")
+def made():
+    """A flat log of 80 rows whose noise is three times as large in its second half, with one broken row."""
+    rng = np.random.default_rng(1)
+    y = 0.5 + 0.02 * rng.standard_normal(80) * np.where(np.arange(80) < 40, 1.0, 3.0)
+    y[20] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(make_run(np.arange(1.0, 81), y), "flat", seed=0)
+
+
+def test_defects_of_a_log_are_told_in_words(made):
+    found = check(made)
+    assert set(found.misses) >= {"outliers"}
+    outlier = next(f for f in found.findings if f.name == "outliers")
+    assert outlier.step == 21.0
+    assert "step 21 is an outlier" in outlier.sentence
+    assert "above" in outlier.sentence
+    assert "outliers" in found.sentence
+    text = json.dumps(found.to_dict(), allow_nan=False)
+    assert json.loads(text)["misses"] == list(found.misses)
+
+
+def test_residuals_are_standardised_and_exact(made):
+    """Products of innovations' densities are the likelihood; leave-one-out densities are those of the fit."""
+    found = residuals_of(made, draws=50)
+    total = made.draws("observation_sd").size
+    picks = np.linspace(0, total - 1, 50).astype(int)
+    stored = made.data["log_likelihood"].dataset["y"].to_numpy().reshape(total, -1)[picks]
+    np.testing.assert_allclose(found.loo_log_density, stored, rtol=1e-8, atol=1e-8)
+    pit = loo_pit(found)
+    assert np.all((pit > 0) & (pit < 1) | (np.arange(80) == 20))
+
+
+def test_the_picture_has_six_panels_and_needs_no_convergence(made):
+    figure = plot_check(made, check(made))
+    assert len([a for a in figure.axes if a.get_title(loc="left")]) == 6
+
+
+def test_few_rows_are_refused():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        short = fit(make_run(np.arange(1.0, 9), np.sin(np.arange(8.0))), "flat")
+    with pytest.raises(FitError, match="at least 12 rows, found 8"):
+        check(short)
+
+
+def test_the_command_line_checks_a_saved_fit(made, tmp_path):
+    path = tmp_path / "flat.nc"
+    save_fit(made, path)
+    done = call("check", path, "--json", "--plot", tmp_path / "check.png")
+    assert done.code in (0, 4), done.err
+    assert json.loads(done.out)["sentence"] == check(made).sentence
+    assert (tmp_path / "check.png").stat().st_size > 10_000
+    assert call("check", path, "--regime", "flat").code == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["exponential", "oscillator"])
+def test_the_law_s_own_rows_alarm_one_time_in_twenty(name):
+    """Whole fits: parameters from the prior, rows from the law, posterior by NUTS, then the checks."""
+    law, seen, n = get_regime(name), [], 200
+    for i in range(n):
+        rng = np.random.default_rng([11, i])
+        empty = empty_run(schedule=bool(i % 2))
+        _, y = simulate(law, empty, rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = fit(with_reward(empty, y), law, priors=SHARED | PRIORS[name], seed=i)
+        seen.append([f.tail for f in check(result).findings])
+    shares = np.mean(np.array(seen) < 0.05, axis=0)
+    assert np.all(np.abs(shares - 0.05) < 3.5 * np.sqrt(0.05 * 0.95 / n)), dict(zip(NAMES, shares, strict=True))

@@ -1,0 +1,589 @@
+"""The command line as a user meets it: what it prints, what it writes, how it fails."""
+
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import chdir
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+import pytest
+
+from bayes_grpo import REGIMES, load_fit, summarize
+from bayes_grpo.common.errors import FitFileError
+from tests.helpers.command import Outcome, call
+
+OK, USAGE, BAD_INPUT, NOT_CONVERGED = 0, 2, 3, 4
+# Too short to converge, so that exit code 4 is certain; every test shares the program compiled for it.
+SHORT = ("--regime", "exponential", "--chains", "2", "--warmup", "50", "--draws", "100")
+# Long enough to converge on the synthetic curve, whose learning rate did not decay as TRL's would by default.
+LONG = ("--draws", "800", "--schedule", "constant")
+
+WriteLog = Callable[..., Path]
+
+
+def strict_json(text: str) -> Any:
+    """Parses JSON and refuses NaN and Infinity, which are not JSON."""
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} in JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def names_in(directory: Path) -> list[str]:
+    """Everything in a directory, hidden files too."""
+    return sorted(os.listdir(directory))
+
+
+def check_refusal(outcome: Outcome, *parts: str, code: int = BAD_INPUT) -> None:
+    """One line on standard error with all parts, nothing on standard output."""
+    assert outcome.code == code, outcome
+    assert outcome.out == ""
+    assert outcome.err.startswith("bayes-grpo: ")
+    assert outcome.err.endswith("\n")
+    assert outcome.err.count("\n") == 1, outcome.err
+    assert "Traceback" not in outcome.err
+    for part in parts:
+        assert part in outcome.err, f"{part!r} is not in {outcome.err!r}"
+
+
+class Session(NamedTuple):
+    """One converged fit of the synthetic curve with everything that it wrote."""
+
+    outcome: Outcome
+    log: Path
+    saved: Path
+    plot: Path
+
+    @property
+    def result(self) -> Any:
+        return strict_json(self.outcome.out)
+
+
+@pytest.fixture(scope="module")
+def converged(tmp_path_factory: pytest.TempPathFactory, curve: np.ndarray, write_trl_log: WriteLog) -> Session:
+    folder = tmp_path_factory.mktemp("converged")
+    log = write_trl_log(folder / "trainer_state.json", curve)
+    saved, plot = folder / "fit.nc", folder / "fit.png"
+    outcome = call("fit", log, *LONG, "--json", "--out", saved, "--plot", plot)
+    return Session(outcome, log, saved, plot)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory, curve: np.ndarray, write_trl_log: WriteLog) -> Path:
+    return write_trl_log(tmp_path_factory.mktemp("log") / "run.json", curve)
+
+
+def by_name(result: Any) -> dict[str, Any]:
+    return {row["name"]: row for row in result["rows"]}
+
+
+# ---- what a fit prints and writes
+
+
+def test_converged_fit_exits_with_0_and_recovers_the_curve(converged: Session):
+    assert converged.outcome.code == OK, converged.outcome
+    assert converged.outcome.err == ""
+    rows = by_name(converged.result)
+    truth = {"fixed_point": 0.8, "initial_reward": 0.2, "natural_frequency": 0.3, "damping_ratio": 1.5}
+    for name, true in truth.items():
+        posterior = rows[name]["posterior"]
+        assert posterior["low"] <= true <= posterior["high"], (name, posterior)
+    assert converged.result["r2"] > 0.95
+
+
+def test_json_is_complete(converged: Session):
+    result = converged.result
+    assert set(result) >= {
+        "verdict", "rows", "probabilities", "r2", "r2_latent", "bayes_r2", "convergence", "warnings", "assumed",
+        "notes", "meta",
+    }  # fmt: skip
+    assert set(by_name(result)) >= {"stiffness", "damping", "fixed_point", "damping_ratio", "half_gain_step"}
+    for row in result["rows"]:
+        assert set(row) >= {"name", "unit", "meaning", "posterior", "prior", "contraction", "mostly_prior"}
+        for kind in ("posterior", "prior"):
+            assert row[kind]["level"] == 0.9
+            assert row[kind]["low"] <= row[kind]["median"] <= row[kind]["high"], row
+    assert set(result["probabilities"]) >= {"growth", "overdamped", "oscillatory", "unstable"}
+    p = result["probabilities"]
+    assert p["overdamped"] + p["oscillatory"] + p["unstable"] == pytest.approx(1.0)
+    assert result["convergence"]["passed"] is True
+    assert result["convergence"]["divergences"] == 0
+    meta = result["meta"]
+    assert (meta["regime"], meta["signal"], meta["rows"]) == ("oscillator", "reward", 40)
+    assert (meta["first_step"], meta["last_step"], meta["interval_level"], meta["seed"]) == (1.0, 40.0, 0.9, 0)
+    assert meta["source"] == str(converged.log)
+
+
+def test_numbers_that_are_not_finite_become_null(converged: Session):
+    summary = replace(summarize(load_fit(converged.saved)), r2=math.nan, probabilities={"growth": math.inf})
+    shown = strict_json(json.dumps(summary.to_dict()))
+    assert (shown["r2"], shown["probabilities"]) == (None, {"growth": None})
+
+
+def test_files_are_whole_and_alone(converged: Session):
+    assert names_in(converged.saved.parent) == ["fit.nc", "fit.png", "trainer_state.json"]
+    assert converged.plot.read_bytes().startswith(b"\x89PNG")
+    assert converged.plot.read_bytes().rstrip().endswith(b"IEND\xaeB`\x82")
+
+
+def test_saved_fit_loads_with_the_same_numbers(converged: Session):
+    fit = load_fit(converged.saved)
+    rows = by_name(converged.result)
+    assert (fit.regime.name, fit.signal) == ("oscillator", "reward")
+    for name in ("stiffness", "damping", "fixed_point"):
+        draws = fit.draws(name)
+        assert draws.shape == (4, 800)
+        assert np.median(draws) == pytest.approx(rows[name]["posterior"]["median"], rel=1e-12)
+    assert fit.convergence.passed
+    assert fit.data["log_likelihood"]["y"].dims == ("chain", "draw", "step")
+    np.testing.assert_array_equal(fit.step(), np.arange(1.0, 41.0))
+
+
+def test_text_has_the_verdict_first_then_table_then_assumptions(log: Path):
+    outcome = call("fit", log, *SHORT, "--group-size", 4)
+    assert outcome.code == NOT_CONVERGED
+    assert outcome.err == ""
+    lines = outcome.out.splitlines()
+    assert lines[0].startswith(f"{log}: 40 rows of reward")
+    assert lines[1].startswith("NOT CONVERGED")
+    order = [outcome.out.index(part) for part in ("90% interval", "fixed_point", "R²", "assumed", "momentum = 0.9")]
+    assert order == sorted(order)
+    assert "group_size" not in outcome.out  # it was stated
+    assert "Do not use these numbers" in outcome.out
+    assert "\x1b" not in outcome.out
+
+
+def test_not_converged_is_exit_code_4_and_still_writes(log: Path, tmp_path: Path):
+    outcome = call("fit", log, *SHORT, "--json", "--out", tmp_path / "f.nc", "--plot", tmp_path / "f.pdf")
+    assert outcome.code == NOT_CONVERGED
+    result = strict_json(outcome.out)
+    assert result["convergence"]["passed"] is False
+    assert result["convergence"]["retried"] is True
+    assert result["convergence"]["reasons"]
+    assert result["verdict"].startswith("NOT CONVERGED")
+    assert names_in(tmp_path) == ["f.nc", "f.pdf"]
+    assert not load_fit(tmp_path / "f.nc").convergence.passed
+
+
+def test_the_seed_decides_the_numbers(log: Path):
+    first, again, other = (call("fit", log, *SHORT, "--json", "--seed", s).out for s in (3, 3, 4))
+    assert first == again
+    assert by_name(strict_json(first))["fixed_point"] != by_name(strict_json(other))["fixed_point"]
+
+
+def test_an_existing_output_is_replaced_whole(log: Path, tmp_path: Path):
+    target = tmp_path / "old.nc"
+    target.write_bytes(b"an older file")
+    assert call("fit", log, *SHORT, "--json", "--out", target).code == NOT_CONVERGED
+    assert load_fit(target).regime.name == "exponential"
+    assert names_in(tmp_path) == ["old.nc"]
+
+
+def test_a_full_disk_leaves_the_older_file_and_no_other(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import xarray as xr
+
+    def full(_tree: Any, path: Any, **_: Any) -> None:
+        Path(path).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", full)
+    target = tmp_path / "fit.nc"
+    target.write_bytes(b"an older file")
+    check_refusal(call("fit", log, *SHORT, "--out", target), "fit.nc", "No space left on device")
+    assert names_in(tmp_path) == ["fit.nc"]
+    assert target.read_bytes() == b"an older file"
+
+
+# ---- files of fits that are not ours
+
+
+def with_attributes(source: Path, target: Path, **changes: Any) -> Path:
+    """A copy of a saved fit with attributes changed, or left out where None."""
+    target.write_bytes(source.read_bytes())
+    with h5py.File(target, "r+") as file:
+        for name, value in changes.items():
+            del file.attrs[name]
+            if value is not None:
+                file.attrs[name] = value
+    return target
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"bayes_grpo_format": None}, "not a fit of bayes-grpo"),
+        ({"bayes_grpo_format": 99}, "layout is version 99"),
+        ({"regime": "pendulum"}, "'pendulum'"),
+        ({"model_hash": "0" * 16}, "other parameters"),
+    ],
+)
+def test_a_fit_of_another_version_or_model_is_refused(converged: Session, tmp_path: Path, changes: Any, found: str):
+    path = with_attributes(converged.saved, tmp_path / "other.nc", **changes)
+    with pytest.raises(FitFileError, match=re.escape(found)) as error:
+        load_fit(path)
+    assert "other.nc" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_foreign_and_broken_files_are_refused(converged: Session, tmp_path: Path):
+    with h5py.File(tmp_path / "foreign.nc", "w") as file:
+        file["temperature"] = np.arange(3.0)
+    (tmp_path / "text.nc").write_text("no NetCDF at all")
+    (tmp_path / "cut.nc").write_bytes(converged.saved.read_bytes()[:5000])
+    (tmp_path / "folder.nc").mkdir()
+    for name in ("foreign.nc", "text.nc", "cut.nc", "folder.nc", "missing.nc"):
+        with pytest.raises(FitFileError, match=name):
+            load_fit(tmp_path / name)
+
+
+# ---- priors, regimes, signals, settings
+
+
+def test_prior_by_flag_replaces_the_default(log: Path):
+    result = strict_json(call("fit", log, *SHORT, "--json", "--prior", "relaxation_time=30,0.01").out)
+    row = by_name(result)["relaxation_time"]
+    assert row["prior"]["median"] == pytest.approx(30, rel=0.01)
+    assert row["prior"]["high"] / row["prior"]["low"] == pytest.approx(math.exp(2 * 1.645 * 0.01), rel=0.01)
+    assert row["posterior"]["median"] == pytest.approx(30, rel=0.02)  # the data say 8
+    assert row["mostly_prior"] is True
+
+
+def test_prior_by_file_and_the_flag_wins(log: Path, tmp_path: Path):
+    file = tmp_path / "priors.toml"
+    file.write_text("[priors]\nrelaxation_time = [30.0, 0.01]\nfixed_point = { median = 0.5, spread = 0.001 }\n")
+    call = ("fit", log, *SHORT, "--json", "--prior-file", file, "--out", tmp_path / "fit.nc")
+    row = by_name(strict_json(call(*call).out))
+    assert row["relaxation_time"]["prior"]["median"] == pytest.approx(30, rel=0.01)
+    assert row["fixed_point"]["prior"]["median"] == pytest.approx(0.5, rel=0.01)
+    priors = load_fit(tmp_path / "fit.nc").priors
+    assert (priors["relaxation_time"].median, priors["relaxation_time"].spread) == (30.0, 0.01)
+    row = by_name(strict_json(call(*call, "--prior", "relaxation_time=12,0.01").out))
+    assert row["relaxation_time"]["prior"]["median"] == pytest.approx(12, rel=0.01)
+    assert row["fixed_point"]["prior"]["median"] == pytest.approx(0.5, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("prior", "parts"),
+    [
+        ("damping_ratio=3,0.5", ("damping_ratio", "exponential", "relaxation_time, observation_sd")),
+        ("relaxation_time=3", ("NAME=MEDIAN,SPREAD", "relaxation_time=3")),
+        ("relaxation_time", ("NAME=MEDIAN,SPREAD",)),
+        ("relaxation_time=a,b", ("relaxation_time", "two numbers")),
+        ("relaxation_time=-3,1", ("relaxation_time is positive",)),
+        ("relaxation_time=3,0", ("spread above 0",)),
+        ("relaxation_time=nan,1", ("finite median",)),
+    ],
+)
+def test_impossible_priors(log: Path, prior: str, parts: tuple[str, ...]):
+    check_refusal(call("fit", log, *SHORT, "--prior", prior), *parts)
+
+
+@pytest.mark.parametrize("text", ["", "priors = 3\n", "[priors\n", "[other]\nx = 1\n", None])
+def test_impossible_prior_files(log: Path, tmp_path: Path, text: str | None):
+    file = tmp_path / "priors.toml"
+    if text is not None:
+        file.write_text(text)
+    check_refusal(call("fit", log, *SHORT, "--prior-file", file), "priors.toml", "[priors] table")
+
+
+def test_unknown_regime_lists_the_regimes(log: Path):
+    check_refusal(call("fit", log, "--regime", "pendulum"), "'pendulum'", *REGIMES)
+
+
+def test_unknown_and_absent_signals(log: Path):
+    check_refusal(call("fit", log, *SHORT, "--signal", "loss"), "'loss'", "auto, reward or eval")
+    check_refusal(call("fit", log, *SHORT, "--signal", "eval"), log.name, "--signal reward")
+
+
+def test_held_out_reward_alone_is_fitted_and_said_so(tmp_path: Path, curve: np.ndarray):
+    rows = [{"step": s, "loss": 0.1, "eval_reward": r} for s, r in enumerate(curve.tolist(), 1)]
+    path = tmp_path / "evals.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    outcome = call("fit", path, *SHORT, "--json")
+    assert outcome.code == NOT_CONVERGED
+    result = strict_json(outcome.out)
+    assert result["meta"]["signal"] == "eval_reward"
+    assert "held-out reward" in result["verdict"]
+    assert any("held-out reward was fitted instead" in note for note in result["notes"])
+    check_refusal(call("fit", path, *SHORT, "--signal", "reward"), path.name, "--signal eval")
+
+
+def test_stated_settings_are_no_longer_assumed(log: Path, tmp_path: Path, curve: np.ndarray, write_trl_log: WriteLog):
+    def assumed(*arguments: Any) -> set[str]:
+        result = strict_json(call("fit", *arguments, *SHORT, "--json").out)
+        return {line.split(" = ")[0] for line in result["assumed"]}
+
+    assert assumed(log) >= {"group_size", "momentum", "refresh_interval"}
+    flags = ("--group-size", 16, "--momentum", 0.5, "--refresh", 2, "--set", "momentum_convention=heavy_ball")
+    assert not assumed(log, *flags) & {"group_size", "momentum", "refresh_interval", "momentum_convention"}
+    beside = write_trl_log(tmp_path / "trainer_state.json", curve)
+    (tmp_path / "bayes_grpo.toml").write_text("[settings]\ngroup_size = 16\nmomentum = 0.5\n")
+    assert not assumed(beside) & {"group_size", "momentum"}
+    assert "refresh_interval" in assumed(beside)
+
+
+def test_momentum_decides_the_mass(log: Path):
+    meta = strict_json(call("fit", log, *SHORT, "--json", "--momentum", 0.5).out)["meta"]
+    assert meta["mass"] == 0.75
+    assert "user" in meta["mass_note"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "parts"),
+    [
+        ("colour=3", ("'colour'", "group_size")),
+        ("momentum=1.5", ("momentum", "[0, 1)")),
+        ("group_size=0", ("group_size", "at least 1")),
+        ("schedule=square", ("schedule", "cosine")),
+    ],
+)
+def test_impossible_settings(log: Path, setting: str, parts: tuple[str, ...]):
+    check_refusal(call("fit", log, *SHORT, "--set", setting), *parts)
+    check_refusal(call("inspect", log, "--set", setting), *parts)
+
+
+@pytest.mark.parametrize("option", [("--chains", 1), ("--warmup", 3), ("--draws", 0), ("--seed", -1)])
+def test_impossible_sampler_settings(log: Path, option: tuple[str, int]):
+    check_refusal(call("fit", log, *option), option[0].lstrip("-"), "at least", str(option[1]))
+
+
+@pytest.mark.parametrize(
+    "arguments", [["fit"], ["fit", "x", "--colour"], ["fit", "x", "--seed", "a"], ["fit", "x", "--set", "y"], ["fly"]]
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str]):
+    outcome = call(*arguments)
+    assert outcome.code == USAGE
+    assert outcome.out == ""
+    assert "Usage: bayes-grpo" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_help_names_commands_and_exit_codes():
+    outcome = call("--help")
+    assert outcome.code == OK
+    for part in ("fit", "inspect", "4 the sampler did not converge"):
+        assert part in " ".join(outcome.out.split())
+
+
+# ---- bad input: one line, nothing written
+
+BAD_LOGS: dict[str, tuple[bytes, tuple[str, ...]]] = {
+    "empty.json": (b"", ("an empty file", "check the path")),
+    "cut.json": (b'{"log_history": [{"step": 1, "reward": 0.1}, {"st', ("cut off", "checkpoint")),
+    "binary.bin": (bytes(range(256)) * 20, ("binary data", "export")),
+    "no_reward.csv": (b"step,loss\n1,0.5\n2,0.4\n3,0.3\n", ("step, loss", "--reward-column")),
+    "one_row.csv": (b"step,reward\n1,0.5\n", ("at least two rows", "wait for more")),
+    "three_rows.csv": (b"step,reward\n1,0.5\n2,0.6\n3,0.7\n", ("at least", "found 3")),
+    "constant.csv": (b"step,reward\n" + b"".join(b"%d,0.5\n" % i for i in range(1, 31)), ("0.5 in all 30 rows",)),
+    "all_nan.csv": (b"step,reward\n" + b"".join(b"%d,nan\n" % i for i in range(1, 31)), ("without a finite number",)),
+    "prose.txt": (b"Dear diary,\ntoday the reward went up.\n", ("no reader knows", "--format")),
+    "zipped.jsonl.gz": (b"\x1f\x8b\x08" + bytes(60), ("gzip", "decompress")),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LOGS)
+def test_bad_logs_are_one_line_and_write_nothing(tmp_path: Path, name: str):
+    content, parts = BAD_LOGS[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    outcome = call("fit", path, "--out", tmp_path / "fit.nc", "--plot", tmp_path / "fit.png", "--json")
+    check_refusal(outcome, name, *parts)
+    assert names_in(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("kind", ["missing", "missing_folder", "loop", "device", "empty_folder"])
+def test_unreadable_paths(tmp_path: Path, kind: str):
+    paths: dict[str, Any] = {
+        "missing": tmp_path / "missing.json",
+        "missing_folder": tmp_path / "nowhere" / "log.csv",
+        "loop": tmp_path / "loop.csv",
+        "device": "/dev/zero",
+        "empty_folder": tmp_path / "folder",
+    }
+    if kind == "loop":
+        (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
+    if kind == "empty_folder":
+        (tmp_path / "folder").mkdir()
+    if kind == "device" and not Path("/dev/zero").exists():
+        pytest.skip("no such device here")
+    before = names_in(tmp_path)
+    name = Path(paths[kind]).name
+    for command in ("fit", "inspect"):
+        check_refusal(call(command, paths[kind]), name, "expected")
+    assert names_in(tmp_path) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
+def test_a_log_without_permission(tmp_path: Path):
+    path = tmp_path / "secret.csv"
+    path.write_text("step,reward\n1,0.1\n")
+    path.chmod(0)
+    check_refusal(call("fit", path), "secret.csv", "check path and permissions")
+
+
+@pytest.mark.parametrize("option", ["--out", "--plot"])
+def test_places_that_cannot_be_written(log: Path, tmp_path: Path, option: str):
+    """Refused before any sampling: the log is not even opened."""
+    (tmp_path / "folder.png").mkdir()
+    (tmp_path / "file").write_text("x")
+    targets: list[tuple[str, tuple[str, ...]]] = [
+        (f"{tmp_path}/folder.png", ("folder.png", "a directory", "give a file name")),
+        (f"{tmp_path}/nowhere/fit.png", ("nowhere", "does not exist")),
+        (f"{tmp_path}/file/fit.png", ("fit.png", "choose another place")),
+    ]
+    if Path("/proc/self").is_dir():
+        targets.append(("/proc/fit.png", ("/proc/fit.png", "choose another place")))
+    for target, parts in targets:
+        check_refusal(call("fit", log, option, target), *parts)
+        check_refusal(call("fit", tmp_path / "missing.csv", option, target), *parts)
+    assert names_in(tmp_path) == ["file", "folder.png"]
+
+
+@pytest.mark.parametrize("command", ["fit", "inspect"])
+def test_pictures_of_unknown_kind(log: Path, tmp_path: Path, command: str):
+    arguments = SHORT if command == "fit" else ()
+    outcome = call(command, log, *arguments, "--plot", tmp_path / "fit.xyz")
+    check_refusal(outcome, "fit.xyz", ".png")
+    assert names_in(tmp_path) == []
+
+
+def test_steps_going_backwards_give_the_same_fit(tmp_path: Path, curve: np.ndarray):
+    rows = [f"{step},{reward}" for step, reward in enumerate(curve.tolist(), 1)]
+    results = {}
+    for name, order in {"forwards": rows, "backwards": rows[::-1]}.items():
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join(["step,reward", *order]) + "\n")
+        outcome = call("fit", path, *SHORT, "--json")
+        assert outcome.code == NOT_CONVERGED
+        results[name] = strict_json(outcome.out)
+    assert results["forwards"]["rows"] == results["backwards"]["rows"]
+    assert results["forwards"]["r2"] == results["backwards"]["r2"]
+
+
+@pytest.mark.slow
+def test_a_million_rows(tmp_path: Path):
+    step = np.arange(1, 1_000_001)
+    reward = 0.8 - 0.6 * np.exp(-step / 1e5) + 0.05 * np.random.default_rng(0).standard_normal(len(step))
+    path = tmp_path / "long.csv"
+    path.write_text("step,reward\n" + "".join(f"{s},{r:.5f}\n" for s, r in zip(step, reward, strict=True)))
+    outcome = call("fit", path, "--regime", "exponential", "--json")
+    assert outcome.code == OK, outcome
+    result = strict_json(outcome.out)
+    rows = by_name(result)
+    assert rows["fixed_point"]["posterior"]["median"] == pytest.approx(0.8, abs=0.01)
+    assert rows["relaxation_time"]["posterior"]["median"] == pytest.approx(1e5, rel=0.05)
+    assert any("1000000 rows were averaged in blocks" in note for note in result["notes"])
+
+
+# ---- inspect
+
+
+def test_inspect_shows_rows_settings_and_origins(log: Path, tmp_path: Path):
+    outcome = call("inspect", log, "--plot", tmp_path / "log.png", "--set", "group_size=4")
+    assert (outcome.code, outcome.err) == (OK, "")
+    assert "40 rows, steps 1 to 40, 0 evaluations" in outcome.out
+    line = next(x for x in outcome.out.splitlines() if "group_size" in x)
+    assert "4" in line
+    assert "user" in line
+    assert (tmp_path / "log.png").read_bytes().startswith(b"\x89PNG")
+    assert names_in(tmp_path) == ["log.png"]
+
+
+def test_inspect_json_is_strict_and_complete(log: Path):
+    result = strict_json(call("inspect", log, "--json").out)
+    assert result["rows"] == 40
+    assert result["format"] == "trl_trainer_state"
+    assert len(result["log_hash"]) == 64
+    assert result["settings"]["momentum"]["provenance"] == "assumed"
+    assert result["reward"]["finite"] == 40
+
+
+# ---- hostile text
+
+HOSTILE = "[red]x[bold] $\\frac{$ <script>alert(1)<script> {0} %s"  # a file name: no slash
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_hostile_text_neither_breaks_nor_steers_the_output(
+    tmp_path: Path, curve: np.ndarray, write_trl_log: WriteLog, suffix: str
+):
+    path = write_trl_log(tmp_path / f"{HOSTILE}.json", curve)
+    name = f"\x1b[31m[/]{HOSTILE}</script>\x07\u202e"
+    plot = tmp_path / f"{HOSTILE}.{suffix}"
+    outcome = call("fit", path, *SHORT, "--run-name", name, "--plot", plot)
+    assert outcome.code == NOT_CONVERGED, outcome
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", outcome.out)
+    assert "[red]x[bold]" in outcome.out  # printed, not obeyed
+    assert plot.stat().st_size > 1000
+    if suffix == "svg":
+        assert "<script>" not in plot.read_text(encoding="utf-8")
+    shown = strict_json(call("inspect", path, "--run-name", name, "--json", "--plot", plot).out)
+    assert "\x1b" not in shown["name"]
+    if suffix == "svg":
+        assert "<script>" not in plot.read_text(encoding="utf-8")
+    assert names_in(tmp_path) == sorted([path.name, plot.name])
+
+
+def test_hostile_keys_and_values(tmp_path: Path, curve: np.ndarray):
+    evil = "\x1b[2J[bold]$x_{$"
+    rows = [
+        {"step": s, "reward": r, f"rewards/{evil}": r, evil: evil, "note": "a\nb"}
+        for s, r in enumerate(curve.tolist(), 1)
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for arguments in (("inspect", path), ("fit", path, *SHORT)):
+        outcome = call(*arguments, "--plot", tmp_path / "p.png")
+        assert outcome.code in (OK, NOT_CONVERGED), outcome
+        assert "\x1b" not in outcome.out + outcome.err
+    check_refusal(call("fit", path, "--reward-column", evil), "log.jsonl")
+
+
+def test_hostile_names_of_missing_files_stay_on_one_line(tmp_path: Path):
+    with chdir(tmp_path):
+        outcome = call("fit", "no\nsuch\x1b[31m[red]file.json")
+    check_refusal(outcome, "[red]file.json")
+    assert "\x1b" not in outcome.err
+
+
+# ---- as a process of its own
+
+
+def test_as_a_process(tmp_path: Path):
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        code = "from bayes_grpo.cli.app import main; main()"
+        return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+
+    (tmp_path / "empty.csv").touch()
+    done = call("fit", str(tmp_path / "empty.csv"))
+    assert (done.returncode, done.stdout) == (BAD_INPUT, "")
+    assert done.stderr.count("\n") == 1
+    (tmp_path / "two.csv").write_text("step,reward\n1,0.1\n2,0.2\n")
+    done = call("inspect", str(tmp_path / "two.csv"), "--json")
+    assert (done.returncode, done.stderr) == (OK, "")
+    assert strict_json(done.stdout)["rows"] == 2
+
+
+def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path):
+    """Ctrl-C while chains run in threads: no crash, no half-written file."""
+
+    log = Path(__file__).parent.parent / "notebooks" / "data" / "softmax_policy_grpo.json"
+    words = ["-m", "bayes_grpo", "fit", str(log), "--draws", "50000", "--out", str(tmp_path / "fit.nc")]
+    process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,95 @@
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from bayes_grpo.cli.app import app
+from bayes_grpo.common.errors import BayesGrpoError, MissingExtraError
+
+RUNNER = CliRunner()
+QUICK = ["--regimes", "flat,exponential"]
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("logs") / "run.csv"
+    step = np.arange(1, 41)
+    y = 0.8 - 0.6 * np.exp(-step / 12.0) + 0.05 * np.random.default_rng(0).standard_normal(40)
+    rows = "\n".join(f"{s},{v:.5f}" for s, v in zip(step, y, strict=True))
+    path.write_text(f"step,reward\n{rows}\n")
+    return path
+
+
+def test_forecast_prints_json_and_a_picture(log, tmp_path):
+    picture = tmp_path / "fan.png"
+    done = RUNNER.invoke(app, ["forecast", str(log), "--until", "80", *QUICK, "--json", "--plot", str(picture)])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["at_horizon"]["low"] < 0.85
+    assert found["at_horizon"]["level"] == 0.9
+    assert found["meta"]["until"] == 80
+    assert set(found["weights"]) == {"flat", "exponential"}
+    assert found["assumed"][0] == "learning rate: constant from now on"
+    assert "stays in [0, 1]" in found["assumed"][1]
+    assert picture.stat().st_size > 10_000
+
+
+def test_forecast_with_a_schedule_and_a_cost_prints_both_answers(log):
+    done = RUNNER.invoke(
+        app,
+        ["forecast", str(log), "--until", "80", *QUICK, "--schedule", "linear", "--total-steps", "80",
+         "--weights", "equal", "--cost-per-step", "1", "--value-per-reward", "1000"],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "90% interval" in done.output
+    assert "flat 0.50" in done.output
+    assert "reward in the end, remaining schedule" in done.output
+    assert "stop" in done.output.lower()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--until", "20"], "the horizon lies in the past"),
+        (["--until", "80", "--schedule", "linear", "--total-steps", "30"], "already reaches step 40"),
+        (["--until", "80", "--schedule", "linear"], "--total-steps N"),
+        (["--until", "80", "--weights", "best"], "expected sequential, stacking or equal"),
+        (["--until", "80", "--regimes", "spline"], "expected one of"),
+    ],
+)
+def test_bad_options_are_one_sentence(log, options, message):
+    done = RUNNER.invoke(app, ["forecast", str(log), *options])
+    assert isinstance(done.exception, BayesGrpoError)
+    assert message in str(done.exception)
+
+
+def test_backtest_prints_a_table_and_a_picture(log, tmp_path):
+    picture = tmp_path / "scores.png"
+    options = [*QUICK, "--rivals", "last,mean10", "--origins", "0.5", "--plot", str(picture)]
+    done = RUNNER.invoke(app, ["backtest", str(log), *options])
+    assert done.exit_code == 0, done.output
+    for word in ("forecast", "mean10", "exponential", "90% coverage", "times that of the best rival"):
+        assert word in done.output
+    assert picture.stat().st_size > 10_000
+
+
+def test_a_backtest_takes_a_learned_prior(log):
+    options = [*QUICK, "--rivals", "last", "--origins", "0.5", "--json"]
+    found = [RUNNER.invoke(app, ["backtest", str(log), *options, "--prior", word]) for word in ("weak", "corpus")]
+    assert [x.exit_code for x in found] == [0, 0]
+    weak, corpus = (
+        {x["name"]: x["crps"] for x in json.loads(done.stdout)["table"] if x["kind"] == "regime"} for done in found
+    )
+    assert weak["flat"] == corpus["flat"]  # not in the table
+    assert weak["exponential"] != corpus["exponential"]
+
+
+def test_a_rival_without_its_package_names_the_extra(log, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "statsmodels.tsa.exponential_smoothing.ets", None)
+    options = [*QUICK, "--rivals", "ets", "--origins", "0.5"]
+    done = RUNNER.invoke(app, ["backtest", str(log), *options])
+    assert isinstance(done.exception, MissingExtraError)
+    assert "bayes-grpo[rivals]" in str(done.exception)

@@ -1,0 +1,70 @@
+"""The commands for before a run: simulate and stability."""
+
+import json
+
+import pytest
+
+from tests.helpers.command import call
+
+
+def test_simulated_runs_are_read_like_any_log(tmp_path):
+    place = tmp_path / "runs"
+    code, out, _ = call("simulate", "oscillatory", "--out", place, "--n", 2, "--seed", 3, "--json")
+    assert code == 0
+    truths = json.loads(out)
+    assert len(truths) == 2
+    assert truths[0]["growth_per_step"] < 1
+    code, out, _ = call("inspect", place / "run-000", "--json")
+    assert code == 0
+    settings = json.loads(out)["settings"]
+    assert settings["refresh_interval"]["value"] == truths[0]["settings"]["refresh_interval"]
+    assert settings["refresh_interval"]["provenance"] == "config"
+
+
+def test_existing_directory_is_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("kept")
+    code, _, err = call("simulate", "plateau", "--out", tmp_path)
+    assert code == 3
+    assert "expected a new directory" in err
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--momentum", 1, "--curvature", 1], "momentum"),
+        (["--refresh", 0, "--curvature", 1], "at least 1"),
+        ([], "exactly one of"),
+        (["--curvature", 1, "--learning-time", 5], "exactly one of"),
+        (["--curvature", -1], "positive"),
+        (["--curvature", 1, "--lag-exposure", 2], "exposure"),
+        (["--curvature", 1, "--source", "rumour"], "source"),
+        (["--from-fit", "absent.nc"], "no such file"),
+        (["--learning-time", 50, "--group-size", "--success-rate", 2], "success rate"),
+    ],
+)
+def test_impossible_settings(words, message):
+    code, out, err = call("stability", "--learning-rate", "1e-6", *words)
+    assert code == 3
+    assert out == ""
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_stability_names_its_models_and_margins():
+    """(1 − μ)/K_ref over g = (1 − μ)/τ is τ/K_ref, whatever the momentum."""
+    words = ["stability", "--learning-rate", "1e-6", "--learning-time", 200, "--refresh", 8, "--group-size", "--json"]
+    code, out, _ = call(*words)
+    assert code == 0
+    report = json.loads(out)
+    assert report["rule"]["margin"]["median"] == pytest.approx(200 / 8)
+    assert report["hold"]["margin"]["median"] > report["delay"]["margin"]["median"] > 25
+    assert "EMA (Adam)" in report["sentence"]
+    assert [p["group_size"] for p in report["group_sizes"]] == [2, 4, 8, 16, 32, 64]
+
+
+def test_circular_verdicts_are_named():
+    words = ["stability", "--learning-rate", "1e-6", "--learning-time", 200, "--refresh", 8, "--source", "same_run"]
+    code, out, _ = call(*words)
+    assert code == 0
+    assert "circular" in out

@@ -1,0 +1,18 @@
+import subprocess
+import sys
+
+SCRIPT = """
+import sys
+from bayes_grpo.common.imports import nuts_kernels, preload
+thread = preload()
+hmc = nuts_kernels()  # at once: the thread is on its way through the same packages
+thread.join()
+assert callable(hmc)
+assert "arviz_stats.base" in sys.modules, "the thread failed"
+"""
+
+
+def test_two_threads_may_ask_for_slow_packages_at_once():
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr

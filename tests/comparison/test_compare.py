@@ -1,0 +1,258 @@
+"""Comparison of laws: the scores against dense normals and exact refits, what is left out, what is said."""
+
+import importlib
+import json
+import warnings
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bayes_grpo.comparison.compare as module
+from bayes_grpo import SamplerSettings, compare, fit
+from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
+from bayes_grpo.comparison.loo import exact_density, leave_one_out
+from bayes_grpo.comparison.plot import plot_comparison
+from bayes_grpo.comparison.render import render_comparison
+from bayes_grpo.comparison.result import FEW_ROWS, Line, verdict_sentence
+from bayes_grpo.comparison.stacking import shrunk, stacking_weights
+from bayes_grpo.dynamics import kalman
+from bayes_grpo.dynamics.state_space import dense
+from bayes_grpo.fitting.data import draw_prior
+from bayes_grpo.regimes import REGIMES
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.command import call
+from tests.helpers.runs import make_run
+
+
+@pytest.fixture(scope="module")
+def found(synthetic_run):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return compare(synthetic_run, ["exponential", "flat"], seed=1)
+
+
+@pytest.mark.parametrize("name", list(REGIMES))
+def test_leave_one_out_conditionals_are_those_of_a_dense_normal(name):
+    """Rows as linear maps of independent pieces, hence one covariance; its inverse gives every conditional."""
+    rng = np.random.default_rng(5)
+    n, step = 30, np.cumsum(rng.integers(1, 4, 30)).astype(float)
+    signals = {"entropy": 0.9 * np.exp(-step / 30) + 0.02, "learning_rate": 1e-5 * np.linspace(1.0, 0.2, n)}
+    y = 0.2 + 0.4 * (1 - np.exp(-step / 20)) + 0.05 * rng.standard_normal(n)
+    law, table = REGIMES[name], rows_of(make_run(step, y, signals=signals, schedule="logged"))
+    with jax.enable_x64(True):
+        priors = resolve_priors(law, table)
+        draw = {k: jnp.asarray(v[0]) for k, v in draw_prior(law, priors, table, rng, size=1).items()}
+        levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in law.linear}
+        space = law.state_space({p.name: draw[p.name] for p in law.sampled}, levels, padded(table, n))
+        smoothed = kalman.smooth(space, jnp.asarray(table.y))
+        full = jax.tree.map(np.asarray, dense(space, n))
+    mean, cov = dense_moments(full)
+    residual, inverse = table.y - mean, np.linalg.inv(cov)
+    error, var = inverse @ residual / np.diag(inverse), 1.0 / np.diag(inverse)
+    wanted = -0.5 * (np.log(2 * np.pi * var) + error**2 / var)
+    np.testing.assert_allclose(smoothed.loo_log_density, wanted, atol=1e-8, rtol=1e-8)
+
+
+def dense_moments(full):
+    """Mean and covariance of all rows, without any filter."""
+    n, size = len(full.offset), len(full.initial_mean)
+    values, vectors = np.linalg.eigh(full.initial_cov)
+    state = np.zeros((size, size + n * (size + 2)))
+    state[:, :size] = vectors * np.sqrt(np.maximum(values, 0.0))
+    mean, rows, means = full.initial_mean, np.zeros((n, state.shape[1])), np.zeros(n)
+    for i in range(n):
+        at = size + i * (size + 2)
+        rows[i], means[i] = full.observation[i] @ state, full.observation[i] @ mean + full.offset[i]
+        state, mean = full.transition[i] @ state, full.transition[i] @ mean
+        joint = np.block([[full.noise_cov[i], full.cross_cov[i][:, None]],
+                          [full.cross_cov[i][None], np.array([[full.observation_var[i]]])]])  # fmt: skip
+        values, vectors = np.linalg.eigh(joint)
+        noise = vectors * np.sqrt(np.maximum(values, 0.0))
+        state[:, at : at + size + 1], rows[i, at : at + size + 1] = noise[:size], noise[size]
+        rows[i, at + size + 1] = np.sqrt(full.measurement_var[i])
+    return means, rows @ rows.T
+
+
+def test_a_curve_with_a_clear_rise_speaks_against_the_constant(found):
+    assert found.best == "exponential"
+    flat = found.line("flat")
+    assert flat.verdict == "worse"
+    assert flat.difference < -4
+    assert flat.p_worse > 0.95
+    assert found.sentence.startswith("The data favour exponential over flat")
+    assert found.line("exponential").growth > 0.99
+    assert np.isnan(flat.growth)
+
+
+def test_weights_and_fits_feed_a_forecast(found):
+    for weights in (found.weights_loo, found.weights_lfo):
+        assert set(weights) == set(found.fits) == {"exponential", "flat"}
+        assert sum(weights.values()) == pytest.approx(1.0)
+        assert min(weights.values()) >= 0.0
+    assert found.weights_loo["exponential"] > 0.9
+    # Five origins and two laws: even a law that is never right keeps one part in seven.
+    assert min(found.weights_lfo.values()) >= 1 / 7 - 1e-9
+
+
+def test_what_is_doubtful_is_said(found):
+    assert any(f"fewer than {FEW_ROWS}" in x for x in found.cautions)
+    assert found.meta["horizon_rows"] == 4
+    text = json.dumps(found.to_dict(), allow_nan=False)
+    assert "NaN" not in text
+    assert json.loads(text)["table"][0]["p_worse"] is None
+
+
+def test_psis_agrees_with_exact_refits(found):
+    scores = found.loo["exponential"]
+    for row in (0, 17, 39):
+        # The mean of the densities of a refit has an error of its own, 0.05 on the first row: three make one reference.
+        refits = [exact_density(found.fits["exponential"], row, seed=seed) for seed in (3, 4, 5)]
+        exact = np.logaddexp.reduce(refits) - np.log(len(refits))
+        assert scores.pointwise[row] == pytest.approx(exact, abs=0.1)
+
+
+def test_rows_where_psis_fails_are_refitted_and_the_rest_is_said(found, monkeypatch):
+    loo_module = importlib.import_module("arviz_stats.loo.loo")  # the package shows its function by this name
+    honest = loo_module.loo
+    fit_ = found.fits["exponential"]
+
+    def failing(*args, **kwargs):
+        out = honest(*args, **kwargs)
+        out.pareto_k.values[[3, 20]] = [0.9, 0.8]
+        out.elpd_i.values[[3, 20]] = [-50.0, -60.0]
+        return out
+
+    monkeypatch.setattr(loo_module, "loo", failing)
+    with pytest.warns(ParetoKWarning, match="1 rows beyond the 1"):
+        scores = leave_one_out(fit_, refits=1)
+    assert scores.refitted == (3,)
+    assert scores.unreliable == (20,)
+    assert scores.pointwise[3] == pytest.approx(found.loo["exponential"].pointwise[3], abs=0.1)
+    assert scores.pointwise[20] == -60.0
+    assert scores.data.elpd == pytest.approx(scores.pointwise.sum())
+
+
+def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch):
+    rng = np.random.default_rng(0)
+    run = make_run(np.arange(1.0, 8), 0.5 + 0.1 * rng.standard_normal(7))
+    honest = module.sample_posterior
+
+    def failing(law, *args, **kwargs):
+        out = honest(law, *args, **kwargs)
+        bad = replace(out.convergence, passed=False, reasons=("R-hat of x is 2",))
+        return out._replace(convergence=bad if law.name == "exponential" else out.convergence)
+
+    monkeypatch.setattr(module, "sample_posterior", failing)
+    monkeypatch.setattr(
+        module, "REGIMES", {k: REGIMES[k] for k in ("flat", "exponential", "reduction", "sigmoid", "hold")}
+    )
+    found = compare(run)
+    assert set(found.fits) == {"flat"}
+    assert "did not converge; R-hat of x is 2" in found.left_out["exponential"]
+    assert "nobody stated" in found.left_out["reduction"]
+    assert "rows" in found.left_out["sigmoid"]
+    assert "hold" not in found.left_out
+    assert "nothing to compare" in found.sentence
+    assert found.weights_loo == {"flat": 1.0}
+    assert any("No forecast scores" in x for x in found.cautions)
+
+
+def test_nothing_converged_is_an_error_with_reasons(synthetic_run):
+    with pytest.raises(FitError, match=r"none of the laws .* did not converge"):
+        compare(synthetic_run, ["exponential"], sampler=SamplerSettings(chains=2, warmup=50, draws=100))
+
+
+@pytest.mark.parametrize("bad", [[], ["exponential", "exponential"], ["pendulum"]])
+def test_impossible_choices_of_laws(synthetic_run, bad):
+    with pytest.raises(SettingError, match="expected"):
+        compare(synthetic_run, bad)
+
+
+def line(name, difference, error, p_worse, verdict, ahead="", lfo_difference=0.0, lfo_error=0.0):
+    rest = dict.fromkeys(Line.__dataclass_fields__, 0.0) | {"verdict_ahead": ahead}
+    return Line(**rest | {
+        "regime": name, "difference": difference, "difference_se": error, "p_worse": p_worse, "verdict": verdict,
+        "lfo_difference": lfo_difference, "lfo_difference_se": lfo_error,
+    })  # fmt: skip
+
+
+def test_the_sentence_names_what_is_favoured_and_what_is_open():
+    a, b = line("a", 0.0, 0.0, np.nan, "best"), line("b", -1.0, 0.5, 0.97, "cannot tell")
+    c, d = line("c", -9.0, 3.0, 0.999, "worse"), line("d", -30.0, 5.0, 1.0, "worse")
+    assert verdict_sentence((a, b), "reward") == (
+        "This log cannot tell between a and b: none predicts the reward clearly better."
+    )
+    assert verdict_sentence((a, b, c, d), "reward") == (
+        "The data favour a over c (elpd -9.0 ± 3.0) and d (elpd -30.0 ± 5.0); between a and b they cannot tell."
+    )
+
+
+def test_the_sentence_counts_rows_ahead_as_much_as_holes():
+    e, f = line("e", 0.0, 0.0, np.nan, "best", "best"), line("f", -1.0, 2.0, 0.7, "cannot tell", "worse", -8.0, 1.0)
+    c, g = line("c", -9.0, 3.0, 0.999, "worse"), line("g", -1.0, 2.0, 0.7, "cannot tell", "cannot tell")
+    assert verdict_sentence((e, f), "eval_reward") == "The data favour e over f (elpd -8.0 ± 1.0 on rows ahead)."
+    assert verdict_sentence((e, f, c), "reward") == (
+        "The data favour e over f (elpd -8.0 ± 1.0 on rows ahead) and c (elpd -9.0 ± 3.0)."
+    )
+    assert verdict_sentence((e, g), "reward").endswith("clearly better, nor do the rows ahead.")
+    # The best at one is clearly worse at the other.
+    h = line("h", 0.0, 0.0, np.nan, "best", "worse", -8.0, 1.0)
+    i = line("i", -9.0, 3.0, 0.999, "worse", "best")
+    assert verdict_sentence((h, i), "reward").startswith("h fills holes in the reward best and i predicts the rows")
+
+
+def test_stacking_maximises_the_mixture_s_score():
+    rng = np.random.default_rng(0)
+    log_density = rng.normal(size=(300, 3)) + np.array([0.0, 0.2, -3.0])
+    best = stacking_weights(log_density)
+
+    def score(w):
+        return np.mean(np.log(np.exp(log_density) @ w))
+
+    for _ in range(200):
+        assert score(rng.dirichlet(np.ones(3))) <= score(best) + 1e-9
+    np.testing.assert_allclose(shrunk(np.array([1.0, 0.0]), 0), [0.5, 0.5])
+    np.testing.assert_allclose(shrunk(np.array([1.0, 0.0]), 8), [0.9, 0.1])
+
+
+def test_pictures_and_terminal_hold_every_law(found):
+    from rich.console import Console
+
+    figure = plot_comparison(found)
+    titles = [a.get_title(loc="left") for part in figure.subfigs for a in part.axes]
+    assert any(t.startswith("exponential") for t in titles)
+    assert any(t.startswith("flat") for t in titles)
+    console = Console(width=160, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    render_comparison(found, console)
+    text = console.export_text()
+    assert found.sentence in " ".join(text.split())
+    assert "cannot tell" in text or "worse" in text
+
+
+def test_the_command_line_compares_and_saves(tmp_path, write_trl_log, curve):
+    log = write_trl_log(tmp_path / "trainer_state.json", curve)
+    out = tmp_path / "fits"
+    done = call(
+        "compare", log, "--regimes", "exponential,flat", "--no-lfo", "--json", "--out", out,
+        "--plot", tmp_path / "picture.png", "--schedule", "constant",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert [x["regime"] for x in json.loads(done.out)["table"]] == ["exponential", "flat"]
+    assert sorted(p.name for p in out.iterdir()) == ["exponential.nc", "flat.nc"]
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+    assert call("compare", log, "--regimes", "pendulum").code == 3
+
+
+@pytest.mark.slow
+def test_every_row_by_exact_refits(synthetic_run):
+    """PSIS against leave-one-out by refitting every row, within two standard errors of the differences."""
+    result = fit(synthetic_run, "oscillator", seed=2)
+    scores = leave_one_out(result)
+    exact = np.array([exact_density(result, i, seed=i) for i in range(len(result.step()))])
+    difference = scores.pointwise - exact
+    assert abs(difference.sum()) < 2 * max(np.sqrt(len(exact)) * difference.std(), 0.1)

@@ -1,0 +1,105 @@
+"""Leave-future-out: against the filter's innovations, a dense forecast, exact refits, and blind to the future."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.comparison.lfo import MIN_TRAINING, forecast_origins, leave_future_out, rows_before, thinned
+from bayes_grpo.dynamics import kalman
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.posterior import prior_numbers, state_space
+from bayes_grpo.fitting.sampling.sample import sample_posterior
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.runs import make_run
+
+
+@pytest.fixture(scope="module")
+def table(synthetic_run):
+    return rows_of(synthetic_run)
+
+
+@pytest.mark.parametrize(("n", "first", "horizon", "count"), [(400, 200, 40, 5), (40, 20, 4, 5), (12, 8, 1, 4)])
+def test_origins_cover_the_second_half(n, first, horizon, count):
+    rng = np.random.default_rng(0)
+    origins, rows = forecast_origins(rows_of(make_run(np.arange(1.0, n + 1), rng.standard_normal(n))))
+    assert (origins[0], rows, len(origins)) == (first, horizon, count)
+    assert origins[-1] + rows == n
+    assert min(origins) >= MIN_TRAINING
+
+
+def test_too_few_rows_or_a_constant_start_are_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(FitError, match="needs 3 forecast origins"):
+        forecast_origins(rows_of(make_run(np.arange(1.0, 9), rng.standard_normal(8))))
+    late = np.where(np.arange(30) < 29, 0.0, 1.0)
+    with pytest.raises(FitError, match="changing rows"):
+        forecast_origins(rows_of(make_run(np.arange(1.0, 31), late)))
+
+
+def test_a_refit_knows_nothing_of_later_rows(table):
+    cut = 25
+    other = replace(table, y=np.where(np.arange(len(table.y)) < cut, table.y, 7.0))
+    law = get_regime("oscillator")
+    (one, rows_one), (two, rows_two) = (rows_before(t, cut, padded(t)) for t in (table, other))
+    assert resolve_priors(law, one) == resolve_priors(law, two)
+    for a, b in zip(jax.tree.leaves(rows_one), jax.tree.leaves(rows_two), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert jax.tree.structure(rows_one) == jax.tree.structure(padded(table))
+    assert [np.shape(x) for x in jax.tree.leaves(rows_one)] == [np.shape(x) for x in jax.tree.leaves(padded(table))]
+
+
+def test_scores_are_those_of_the_filter_and_of_exact_refits(table):
+    """Block terms by PSIS against refits at every origin; those against the filter's innovations."""
+    law = get_regime("exponential")
+    found = sample_posterior(law, table, seed=1)
+    approx, exact = (leave_future_out(law, table, found, seed=1, method=m) for m in ("approx", "exact"))
+    assert exact.refits == len(exact.origins) > approx.refits
+    np.testing.assert_allclose(approx.blocks, exact.blocks, atol=0.25)
+    assert approx.elpd == pytest.approx(exact.elpd, abs=2 * max(np.std(approx.blocks - exact.blocks) * 5**0.5, 0.1))
+    assert approx.forecast_score == pytest.approx(exact.forecast_score, abs=0.1)
+    cut, horizon = int(exact.origins[0]), exact.horizon
+    training, rows = rows_before(table, cut, padded(table))
+    again = sample_posterior(law, training, seed=1 + cut, rows=rows, sampler=SamplerSettings(chains=2), retry=False)
+    draws = thinned(np.asarray(again.chain.z))
+    prior = prior_numbers(law, again.priors)
+    with jax.enable_x64(True):
+        whole = rows._replace(y=padded(table).y)
+
+        def innovations(z):
+            f = kalman.filter_rows(state_space(law, z, prior, whole), jnp.asarray(whole.y))
+            term = -0.5 * (jnp.log(2 * jnp.pi * f.innovation_var) + f.innovation**2 / f.innovation_var)
+            return term[cut : cut + horizon].sum()
+
+        terms = np.asarray(jax.lax.map(innovations, draws.reshape(-1, draws.shape[-1]), batch_size=200))
+    assert exact.blocks[0] == pytest.approx(np.log(np.mean(np.exp(terms))), abs=1e-6)
+
+
+def test_forecast_score_is_the_density_given_the_rows_before_the_block(table):
+    """With all parameters pinned: a regression on the law's two shapes, extrapolated."""
+    law, tau, noise = get_regime("exponential"), 9.0, 0.03
+    pinned = {
+        "relaxation_time": (tau, 1e-5), "observation_sd": (noise, 1e-5), "fluctuation_sd": (1e-6, 1e-5),
+        "fixed_point": (0.5, 0.4), "initial_reward": (0.3, 0.3),
+    }  # fmt: skip
+    found = sample_posterior(law, table, priors=pinned, seed=0)
+    scores = leave_future_out(law, table, found, priors=pinned, seed=0)
+    end, begin = table.step, table.step - table.window
+    left = tau * (np.exp(-begin / tau) - np.exp(-end / tau)) / table.window
+    design = np.stack([1 - left, left], axis=1)
+    wanted = []
+    for cut in scores.origins:
+        known, ahead = design[:cut], design[cut : cut + scores.horizon]
+        precision = known.T @ known / noise**2 + np.diag([1 / 0.4**2, 1 / 0.3**2])
+        cov = np.linalg.inv(precision)
+        mean = cov @ (known.T @ table.y[:cut] / noise**2 + np.array([0.5 / 0.4**2, 0.3 / 0.3**2]))
+        var = np.einsum("ij,jk,ik->i", ahead, cov, ahead) + noise**2
+        residual = table.y[cut : cut + scores.horizon] - ahead @ mean
+        wanted.append(-0.5 * (np.log(2 * np.pi * var) + residual**2 / var))
+    np.testing.assert_allclose(scores.forecast, np.concatenate(wanted), atol=1e-3)

@@ -1,0 +1,261 @@
+"""The sampler's answers: against quadrature, against themselves, and on what they must report."""
+
+import json
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayes_grpo import SamplerSettings, fit, load_fit, save_fit, summarize
+from bayes_grpo.common import programs
+from bayes_grpo.common.errors import ConvergenceWarning, FitFileError, SettingError
+from bayes_grpo.fitting.sampling import nuts
+from bayes_grpo.fitting.sampling.convergence import check_convergence
+from bayes_grpo.fitting.sampling.posterior import log_likelihood, prior_numbers, values_of
+from bayes_grpo.fitting.summary import bayesian_r_squared, r_squared
+from bayes_grpo.regimes.exponential import Exponential
+from bayes_grpo.regimes.oscillator import Oscillator
+from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.runs import make_run
+
+
+@pytest.fixture(scope="module")
+def run():
+    rng = np.random.default_rng(3)
+    step = np.arange(1.0, 61)
+    return make_run(step, 0.2 + 0.5 * (1 - np.exp(-step / 12)) + 0.05 * rng.standard_normal(60), momentum=0.9)
+
+
+@pytest.fixture(scope="module")
+def fitted(run):
+    return fit(run, "oscillator", seed=1)
+
+
+def test_converges_and_covers_the_truth(fitted):
+    assert fitted.convergence.passed, fitted.convergence.sentence
+    rows = {r.name: r.posterior for r in summarize(fitted).rows}
+    assert rows["fixed_point"].low < 0.7 < rows["fixed_point"].high
+    assert rows["observation_sd"].low < 0.05 < rows["observation_sd"].high
+    assert rows["relaxation_time"].low < 12 < rows["relaxation_time"].high
+
+
+def test_posterior_equals_quadrature(run):
+    """Exponential law with one free parameter: moments by summing the density over a grid."""
+    regime = Exponential()
+    priors = {"observation_sd": Prior(0.05, 1e-4), "fluctuation_sd": Prior(0.02, 1e-4)}
+    result = fit(run, regime, priors=priors, seed=2)
+    assert result.convergence.passed
+    table = rows_of(run)
+    with jax.enable_x64(True):
+        rows, prior = padded(table), prior_numbers(regime, resolve_priors(regime, table, priors))
+        grid = np.linspace(-5, 5, 2001)
+        density = jax.jit(jax.vmap(lambda u: log_likelihood(regime, jnp.array([u, 0.0, 0.0]), prior, rows)))
+        log = np.asarray(density(grid)) - 0.5 * grid**2
+        weight = np.exp(log - log.max())
+        weight /= weight.sum()
+        tau = np.asarray(values_of(regime, np.stack([grid, 0 * grid, 0 * grid], -1), prior, rows)["relaxation_time"])
+    mean = weight @ np.log(tau)
+    sd = np.sqrt(weight @ (np.log(tau) - mean) ** 2)
+    draws = np.log(result.draws("relaxation_time"))
+    assert draws.mean() == pytest.approx(mean, abs=0.08 * sd)
+    assert draws.std() == pytest.approx(sd, rel=0.08)
+
+
+def test_levels_are_drawn_from_their_conditional(run):
+    """Integrated-out levels against the textbook posterior of a linear regression on the law's two shapes."""
+    regime = Exponential()
+    tau, noise = 12.0, 0.05
+    fixed = {
+        "relaxation_time": Prior(tau, 1e-5),
+        "observation_sd": Prior(noise, 1e-5),
+        "fluctuation_sd": Prior(1e-6, 1e-5),
+        "fixed_point": Prior(0.5, 0.4),
+        "initial_reward": Prior(0.3, 0.3),
+    }
+    result = fit(run, regime, priors=fixed, seed=5)
+    table = rows_of(run)
+    ends, starts = table.step, table.step - table.window
+    decay = tau * (np.exp(-starts / tau) - np.exp(-ends / tau)) / table.window
+    design = np.stack([1 - decay, decay], axis=1)
+    precision = design.T @ design / noise**2 + np.diag([1 / 0.4**2, 1 / 0.3**2])
+    cov = np.linalg.inv(precision)
+    mean = cov @ (design.T @ table.y / noise**2 + np.array([0.5 / 0.4**2, 0.3 / 0.3**2]))
+    draws = np.stack([result.draws("fixed_point").ravel(), result.draws("initial_reward").ravel()])
+    np.testing.assert_allclose(draws.mean(1), mean, atol=4 * np.sqrt(np.diag(cov) / 4000).max())
+    np.testing.assert_allclose(np.cov(draws), cov, rtol=0.1, atol=0.05 * cov.max())
+
+
+def test_same_seed_same_numbers(run):
+    short = SamplerSettings(chains=2, warmup=60, draws=120)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        one, two, other = (fit(run, "exponential", seed=s, sampler=short) for s in (4, 4, 5))
+    np.testing.assert_array_equal(one.draws("relaxation_time"), two.draws("relaxation_time"))
+    assert not np.array_equal(one.draws("relaxation_time"), other.draws("relaxation_time"))
+
+
+def test_programs_are_compiled_once_for_a_bucket(run):
+    short = SamplerSettings(chains=2, warmup=60, draws=120)
+    other = make_run(run.step[:55], run.reward[:55] * 3.0, momentum=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fit(run, "exponential", sampler=short)
+        before = programs._compiled.cache_info().misses
+        fit(other, "exponential", sampler=short, priors={"relaxation_time": (9.0, 0.3)})
+    assert programs._compiled.cache_info().misses == before
+
+
+def test_failure_to_converge_is_said(run):
+    """Two chains of a hundred draws cannot give an ESS of 400."""
+    with pytest.warns(ConvergenceWarning, match="ESS"):
+        result = fit(run, "oscillator", sampler=SamplerSettings(chains=2, warmup=50, draws=100))
+    summary = summarize(result)
+    assert not summary.convergence.passed
+    assert summary.convergence.retried
+    assert summary.verdict.startswith("NOT CONVERGED")
+
+
+def test_checks_find_what_is_wrong():
+    rng = np.random.default_rng(0)
+    good = rng.standard_normal((4, 1000))
+    energy, calm, steps = rng.standard_normal((4, 1000)), np.zeros((4, 1000), bool), np.full((4, 1000), 7)
+    assert check_convergence({"a": good}, energy, calm, steps, False).passed
+    apart = good + np.array([[0.0], [0.0], [0.0], [3.0]])
+    assert "R-hat of a" in check_convergence({"a": apart}, energy, calm, steps, False).reasons[0]
+    sticky = np.repeat(good[:, ::50], 50, axis=1)
+    assert any("ESS of a" in r for r in check_convergence({"a": sticky}, energy, calm, steps, False).reasons)
+    one = calm.copy()
+    one[0, 3] = True
+    assert "1 divergent" in check_convergence({"a": good}, energy, one, steps, False).reasons[0]
+    wandering = np.cumsum(energy, axis=1)
+    assert "E-BFMI" in check_convergence({"a": good}, wandering, calm, steps, False).reasons[0]
+
+
+def test_log_likelihood_has_a_step_dimension(fitted, run):
+    group = fitted.data["log_likelihood"].dataset["y"]
+    assert group.dims == ("chain", "draw", "step")
+    np.testing.assert_array_equal(group["step"], run.step)
+    assert np.isfinite(group).all()
+
+
+def test_r_squared():
+    y = np.array([1.0, 2.0, 3.0, 4.0])
+    assert r_squared(y, y) == 1.0
+    assert r_squared(y, np.full(4, 2.5)) == 0.0
+    np.testing.assert_allclose(bayesian_r_squared(y, np.stack([y, np.full(4, 2.5)])), [1.0, 0.0])
+
+
+def test_prior_dominated_parameters_are_named(fitted):
+    rng = np.random.default_rng(0)
+    flat = make_run(np.arange(1.0, 41), 0.5 + 0.1 * rng.standard_normal(40))
+    summary = summarize(fit(flat, "oscillator", seed=0))
+    rows = {r.name: r for r in summary.rows}
+    assert rows["damping_ratio"].mostly_prior
+    assert any("Mostly prior" in w and "damping_ratio" in w for w in summary.warnings)
+    assert not {r.name: r for r in summarize(fitted).rows}["response_time"].mostly_prior
+
+
+def test_round_trip_through_netcdf(fitted, tmp_path):
+    path = tmp_path / "fit.nc"
+    save_fit(fitted, path)
+    again = load_fit(path)
+    assert json.dumps(summarize(again).to_dict()) == json.dumps(summarize(fitted).to_dict())
+    np.testing.assert_array_equal(again.draws("stiffness"), fitted.draws("stiffness"))
+    assert again.priors == fitted.priors
+    assert again.convergence == fitted.convergence
+    assert [p.name for p in tmp_path.iterdir()] == ["fit.nc"]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "words"),
+    [
+        ("bayes_grpo_format", 99, "layout is version 99"),
+        ("regime", "pendulum", "'pendulum', which this bayes-grpo does not have"),
+        ("model_hash", "0", "other parameters"),
+    ],
+)
+def test_foreign_fits_are_refused(fitted, tmp_path, attribute, value, words):
+    tree = fitted.data.copy()
+    tree.attrs[attribute] = value
+    save_fit(type(fitted)(tree), tmp_path / "fit.nc")
+    with pytest.raises(FitFileError, match=words):
+        load_fit(tmp_path / "fit.nc")
+
+
+def test_files_that_are_no_fits_are_refused(tmp_path):
+    with pytest.raises(FitFileError, match="no such file"):
+        load_fit(tmp_path / "absent.nc")
+    (tmp_path / "text.nc").write_text("not a fit")
+    with pytest.raises(FitFileError, match="expected a NetCDF file"):
+        load_fit(tmp_path / "text.nc")
+
+
+@pytest.mark.parametrize(
+    "bad", [{"chains": 1}, {"warmup": 3}, {"draws": 2.5}, {"target_accept": 1.0}, {"retry_target_accept": 0.2}]
+)
+def test_impossible_sampler_settings(run, bad):
+    with pytest.raises(SettingError, match="expected"):
+        fit(run, sampler=SamplerSettings(**bad))
+
+
+def test_derived_quantities_follow_from_the_parameters(fitted):
+    mass = (1 + 0.9) / 2
+    k, c, zeta = fitted.draws("stiffness"), fitted.draws("damping"), fitted.draws("damping_ratio")
+    np.testing.assert_allclose(c / (2 * np.sqrt(mass * k)), zeta, rtol=1e-10)
+    response = np.sqrt(mass / k + (c / k) ** 2)
+    np.testing.assert_allclose(response, fitted.draws("response_time"), rtol=1e-10)
+
+
+def test_half_gain_step_solves_the_law():
+    from scipy.integrate import solve_ivp
+
+    from bayes_grpo.regimes.common import half_gain_time
+
+    for zeta in (-0.3, 0.0, 0.4, 1.0, 2.5, 30.0):
+        omega = 0.3
+        half = float(half_gain_time(np.array(zeta), np.array(omega)))
+        path = solve_ivp(
+            lambda t, s, z=zeta, w=omega: [s[1], -2 * z * w * s[1] - w**2 * s[0]],
+            (0, half),
+            [1.0, 0.0],
+            rtol=1e-10,
+            atol=1e-12,
+            method="LSODA",
+        )
+        assert path.y[0, -1] == pytest.approx(0.5, abs=1e-6)
+        assert (path.y[0, :-1] > 0.5).all()
+
+
+def test_unstable_damping_is_reachable_and_bounded():
+    """The prior's unstable side grows by a few e-folds over the log, whatever the response time."""
+    regime = Oscillator()
+    table = rows_of(make_run(np.arange(1.0, 101), np.sin(np.arange(100))))
+    with jax.enable_x64(True):
+        rows = padded(table)
+        for response in (2.0, 20.0, 2000.0):
+            raw = {"response_time": jnp.asarray(response), "damping_ratio": jnp.asarray(-1.0)}
+            zeta = float(regime.physical(raw, rows)["damping_ratio"])
+            growth = -zeta * np.sqrt(1 + 4 * zeta**2) / response * table.length
+            assert 0.5 < growth < 4.0
+
+
+@pytest.mark.slow
+def test_accelerator_path_gives_the_same_posterior(run, fitted, monkeypatch):
+    """Batched chains on the associative scan, run on whatever device there is, against threads on the sequential."""
+    from bayes_grpo.fitting.sampling import posterior
+
+    programs._compiled.cache_clear()
+    monkeypatch.setattr(posterior, "accelerated", lambda: True)
+    monkeypatch.setattr(nuts, "accelerated", lambda: True)
+    other = fit(run, "oscillator", seed=1)
+    programs._compiled.cache_clear()
+    assert other.convergence.passed
+    for name in ("response_time", "damping_ratio", "observation_sd", "fixed_point"):
+        one, two = np.arcsinh(fitted.draws(name)), np.arcsinh(other.draws(name))
+        # ESS is at least 400 in both: the means differ by a few standard errors at most.
+        assert abs(one.mean() - two.mean()) < 4 * np.hypot(one.std(), two.std()) / np.sqrt(400)

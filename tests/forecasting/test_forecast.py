@@ -1,0 +1,280 @@
+import json
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from bayes_grpo import SamplerSettings, fit
+from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.dynamics import kalman
+from bayes_grpo.fitting.paths import predict
+from bayes_grpo.fitting.rows_of_fit import rows_of_fit
+from bayes_grpo.fitting.sampling.posterior import prior_numbers, values_of
+from bayes_grpo.forecasting.bounds import Bounded, bounded
+from bayes_grpo.forecasting.fits import LawDraws, fit_laws
+from bayes_grpo.forecasting.forecast import forecast
+from bayes_grpo.forecasting.paths import allot, law_paths
+from bayes_grpo.forecasting.result import Forecast
+from bayes_grpo.forecasting.summary import reached_steps, summarize_forecast
+from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
+from bayes_grpo.logs.run import Provenance, Setting, Settings
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.rows.future import FutureRows, extended, future_rows, future_steps
+from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.reward_range import RewardRange, reward_range
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.schedule import RemainingRate, remaining_rate
+from tests.helpers.runs import rising_run
+
+CONSTANT = RemainingRate("constant", 40.0, 1.0, 0.0, np.inf, "")
+FAST = SamplerSettings(chains=2, warmup=300, draws=400)
+
+
+@pytest.fixture(scope="module")
+def exponential_fit():
+    return fit(rising_run(), "exponential", sampler=FAST)
+
+
+@pytest.mark.parametrize("name", ["exponential", "oscillator", "sigmoid", "flat"])
+def test_paths_have_the_moments_of_the_exact_predictive(name):
+    """Against the smoother, which gives exact means and variances of missing rows, for one parameter value."""
+    regime, table = get_regime(name), rows_of(rising_run())
+    future = FutureRows(
+        np.array([41.0, 43.0, 50.0, 70.0]), np.array([1.0, 1.0, 5.0, 0.0]), np.array([1.0, 0.8, 0.5, 0.2]), np.ones(4)
+    )
+    priors = resolve_priors(regime, table)
+    prior = prior_numbers(regime, priors)
+    with jax.enable_x64(True):
+        z = np.full(len(regime.sampled), 0.3)
+        values = {k: float(v) for k, v in values_of(regime, z, prior, padded(table)).items()}
+        size = len(table.y) + 4
+        rows = padded(extended(table, future), size)
+        past = padded(table)
+        rows = rows._replace(length=past.length, spacing=past.spacing)
+        levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.linear}
+        space = regime.state_space(values, levels, rows)
+        exact = kalman.smooth(space, rows.y)
+    mean, latent_var = np.asarray(exact.latent_mean)[-4:], np.asarray(exact.latent_var)[-4:]
+    row_var = np.asarray(exact.loo_var)[-4:]
+    count = 8000
+    found = predict(regime, table, priors, {k: np.full(count, v) for k, v in values.items()}, future, seed=3)
+    error = np.sqrt(row_var / count)
+    assert np.all(np.abs(found.latent.mean(0) - mean) < 5 * error)
+    assert np.all(np.abs(found.rows.mean(0) - mean) < 5 * error)
+    np.testing.assert_allclose(found.latent.var(0), latent_var, rtol=0.1)
+    np.testing.assert_allclose(found.rows.var(0), row_var, rtol=0.1)
+
+
+def test_rows_of_a_fit_are_those_that_were_fitted(exponential_fit):
+    ours, table = rows_of_fit(exponential_fit), rows_of(rising_run())
+    for name in ("step", "y", "window", "rate", "weight"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(table, name))
+    assert (ours.start, ours.from_rest, ours.signal) == (table.start, table.from_rest, table.signal)
+    assert ours.optimizer == table.optimizer
+
+
+def test_forecast_of_a_fit(exponential_fit):
+    found = forecast(exponential_fit, until=100)
+    assert found.latent.shape == found.rows.shape == (2000, len(found.step))
+    assert found.step[-1] == 100
+    assert np.all(np.diff(found.step) > 0)
+    assert found.weights == {"exponential": 1.0}
+    # The truth is 0.8 with noise of 0.05 a row.
+    low, high = np.quantile(found.rows[:, -1], [0.05, 0.95])
+    assert low < 0.8 < high
+    assert found.rows[:, -1].std() > found.latent[:, -1].std()
+    np.testing.assert_array_equal(found.rows, forecast(exponential_fit, until=100).rows)
+    summary = summarize_forecast(found)
+    assert summary.at_horizon.low < 0.8 < summary.at_horizon.high
+    assert "90%" in summary.sentence
+    text = json.dumps(summary.to_dict(), allow_nan=False)
+    assert "at_horizon" in text
+
+
+def test_a_learning_rate_that_falls_to_zero_freezes_the_reward(exponential_fit):
+    decays = forecast(exponential_fit, until=120, schedule="linear", total_steps=60)
+    after = decays.trend[:, decays.step > 60]
+    np.testing.assert_allclose(after, after[:, :1] * np.ones_like(after), rtol=1e-6)
+    constant = forecast(exponential_fit, until=120, schedule="constant")
+    gap_decays = np.abs(decays.trend[:, -1] - decays.at_infinity)
+    gap_constant = np.abs(constant.trend[:, -1] - constant.at_infinity)
+    assert np.median(gap_decays) > 2 * np.median(gap_constant)
+
+
+def test_a_known_range_holds(exponential_fit):
+    run = rising_run(reward_low=0.0, reward_high=0.85)
+    found = forecast(fit(run, "exponential", sampler=FAST), until=80)
+    assert found.rows.max() <= 0.85
+    assert found.at_infinity.max() <= 0.85
+    assert any("0.85" in note for note in found.notes)
+    assert forecast(exponential_fit, until=80).rows.max() > 0.85
+
+
+def test_a_run_is_averaged_over_laws():
+    found = forecast(rising_run(), until=60, regimes=("flat", "exponential"), sampler=FAST)
+    assert set(found.weights) == {"flat", "exponential"}
+    assert abs(sum(found.weights.values()) - 1) < 1e-12
+    assert found.weights["exponential"] > 0.5  # the curve has a trend
+    counts = {k: int(np.sum(found.regime == k)) for k in found.weights}
+    assert counts == allot(2000, found.weights)
+
+
+def test_bad_input_is_said_in_a_sentence(exponential_fit):
+    with pytest.raises(SettingError, match=r"after the last logged one \(40\), found 30; the horizon lies in the past"):
+        forecast(exponential_fit, until=30)
+    with pytest.raises(SettingError, match="already reaches step 40, found a schedule of 20 steps"):
+        forecast(exponential_fit, until=60, schedule="linear", total_steps=20)
+    with pytest.raises(SettingError, match="say when it reaches 0"):
+        forecast(exponential_fit, until=60, schedule="cosine")
+    with pytest.raises(SettingError, match="one of constant, linear, cosine"):
+        forecast(exponential_fit, until=60, schedule="warmup")
+    with pytest.raises(SettingError, match="no fit of regime 'flat'"):
+        forecast(exponential_fit, until=60, weights={"flat": 1.0})
+    with pytest.raises(FitError, match="at least 8 rows of reward, found 6"):
+        forecast(rising_run(6), until=60)
+    with pytest.raises(SettingError, match="entropy cannot forecast"):
+        fit_laws(rows_of(rising_run()), ("entropy",))
+
+
+def test_future_rows_keep_the_logs_spacing_and_window():
+    table = rows_of(rising_run())
+    step = future_steps(table, 60.0)
+    np.testing.assert_array_equal(step, np.arange(41.0, 61.0))
+    ahead = future_rows(table, step, CONSTANT)
+    assert ahead.step[0] == 40.0
+    assert ahead.window[0] == 0.0
+    np.testing.assert_array_equal(ahead.window[1:], 1.0)
+    assert len(future_steps(table, 10000.0)) == 96
+
+
+@pytest.mark.parametrize("shape", ["linear", "cosine"])
+def test_a_logged_decay_is_continued(shape):
+    step = np.arange(1.0, 61.0)
+    done = step / 100.0
+    rate = 1.0 - done if shape == "linear" else 0.5 * (1.0 + np.cos(np.pi * done))
+    known = remaining_rate(step, rate, "logged", total_steps=100.0)
+    assert known.shape == shape
+    at = np.array([70.0, 80.0, 100.0, 120.0])
+    truth = np.clip(1 - at / 100, 0, 1) if shape == "linear" else 0.5 * (1 + np.cos(np.pi * np.clip(at / 100, 0, 1)))
+    np.testing.assert_allclose(known.at(at), truth, atol=0.02)
+    guessed = remaining_rate(step, rate, "logged")
+    assert guessed.shape == shape
+    np.testing.assert_allclose(guessed.at(at), truth, atol=0.05)
+    assert "read off" in guessed.assumed
+
+
+def test_what_is_assumed_of_the_learning_rate_is_said():
+    step = np.arange(1.0, 31.0)
+    assert remaining_rate(step, np.ones(30), "logged").shape == "constant"
+    assert "last logged value" in remaining_rate(step, np.ones(30), "logged").assumed
+    assert remaining_rate(step, np.ones(30), None).assumed
+    assert remaining_rate(step, np.ones(30), None, schedule="constant").assumed == ""
+    default = remaining_rate(step, 1 - step / 60, "linear", total_steps=60.0, stated=False)
+    assert "trainer's default" in default.assumed
+    assert remaining_rate(step, 1 - step / 60, "linear", 60.0).at(np.array([60.0])) == 0.0
+
+
+def test_steps_of_a_share_of_the_gain():
+    path = np.array([[0.6, 0.7, 0.8], [0.0, 0.1, 0.2], [0.9, 0.95, 0.97]])
+    f = Forecast(
+        now=10.0, step=np.array([20.0, 30.0, 40.0]), latent=path, rows=path, trend=path,
+        latent_now=np.array([0.4, 0.0, 0.8]), initial=np.zeros(3), at_infinity=np.ones(3), final=np.ones(3),
+        beyond_step=np.array([80.0]), beyond=np.array([[0.9], [0.3], [0.99]]), regime=np.array(["a"] * 3),
+        weights={"a": 1.0}, signal="reward", logged_step=np.array([10.0]), logged=np.array([0.4]), low=-np.inf,
+        high=np.inf, schedule=CONSTANT, assumed=(), notes=(), name="x",
+    )  # fmt: skip
+    np.testing.assert_allclose(reached_steps(f, 0.5), [15.0, np.inf, 10.0])
+    np.testing.assert_allclose(reached_steps(f, 0.9)[:2], [80.0, np.inf])
+    assert len(reached_steps(replace(f, initial=np.full(3, np.nan)), 0.5)) == 0
+    summary = summarize_forecast(f, threshold=0.1)
+    assert summary.p_gain == 1.0
+    assert summary.p_peaked == 0.0
+    falling = replace(f, trend=path[:, ::-1] - 0.7, latent_now=np.array([0.2, 0.0, 0.4]))
+    assert summarize_forecast(falling, threshold=0.1).p_peaked == 1.0
+
+
+def test_weights_lean_to_the_better_law_and_keep_a_share_for_a_trend():
+    laws = [get_regime(x) for x in ("flat", "exponential", "sigmoid")]
+    prior, trending = prior_weights(laws), {"flat": False, "exponential": True, "sigmoid": True}
+    assert prior == pytest.approx({"flat": 0.3, "exponential": 0.35, "sigmoid": 0.35})
+    weights = forecast_weights({"flat": 0.0, "exponential": 50.0, "sigmoid": 0.0}, prior, trending, shrinkage=0.3)
+    assert weights["exponential"] == pytest.approx(0.7 + 0.3 * 0.5)
+    assert weights["flat"] == pytest.approx(0.0, abs=1e-12)  # rows can refute it for good
+    still = forecast_weights({"flat": 50.0, "exponential": 0.0, "sigmoid": 0.0}, prior, trending, shrinkage=0.3)
+    assert still == pytest.approx({"flat": 0.7, "exponential": 0.15, "sigmoid": 0.15})
+    same = forecast_weights(dict.fromkeys(prior, -3.0), prior, trending, shrinkage=0.0)
+    assert same == pytest.approx(prior)
+    assert prior_weights(laws[1:]) == pytest.approx({"exponential": 0.5, "sigmoid": 0.5})
+
+
+def test_a_law_that_settles_outside_the_range_is_still_held_inside():
+    regime, table = get_regime("exponential"), rows_of(rising_run())
+    priors = resolve_priors(regime, table, {"fixed_point": (5.0, 0.01)})
+    values = {p.name: np.full(200, priors[p.name].median) for p in regime.sampled}
+    law = LawDraws(regime, priors, values, np.zeros(200), Bounded(1.0))
+    future = future_rows(table, np.array([50.0]), CONSTANT)
+    latent, _, rows, fixed, _ = law_paths(law, table, future, 100, 0, RewardRange(0.0, 1.0))
+    assert latent.max() <= 1.0
+    assert rows.max() <= 1.0
+    assert np.all(fixed == 1.0)
+    free = law_paths(replace(law, bounded=Bounded()), table, future, 100, 0, RewardRange())[3]
+    assert free.min() > 4.0
+    mostly = law_paths(replace(law, bounded=Bounded(0.9)), table, future, 100, 0, RewardRange(0.0, 1.0))[3]
+    assert np.sum(mostly > 4.0) == 10
+    assert np.sum(mostly == 1.0) == 90
+
+
+def test_a_law_that_runs_away_is_not_followed():
+    regime, table = get_regime("oscillator"), rows_of(rising_run())
+    priors = resolve_priors(regime, table)
+    values = {p.name: np.full(200, priors[p.name].median) for p in regime.sampled}
+    values["response_time"] = np.full(200, 5.0)
+    values["damping_ratio"] = np.where(np.arange(200) % 2, -0.8, 2.0)  # every second draw diverges
+    law = LawDraws(regime, priors, values, np.arange(200.0))
+    future = future_rows(table, np.array([60.0, 200.0]), CONSTANT)
+    _, trend, _, _, initial = law_paths(law, table, future, 50, 0, RewardRange())
+    assert np.all(initial % 2 == 0)
+    assert np.abs(trend).max() < 20.0
+    runaway = LawDraws(regime, priors, {k: v[1::2] for k, v in values.items()}, np.arange(100.0))
+    assert len(law_paths(runaway, table, future, 50, 0, RewardRange())[0]) == 50  # there is nothing else to follow
+
+
+def test_a_range_weighs_a_law_by_how_much_of_it_lies_inside():
+    prior, draws = Prior(0.5, 0.5), np.array([0.2, 0.6, 0.9, 1.4])
+    stated = bounded(RewardRange(0.0, 1.0), prior, draws)
+    before = 0.682689  # of a normal within one sd
+    assert stated.share == pytest.approx(1.0)
+    assert stated.log_factor == pytest.approx(np.log(3.5 / 5.0 / before), abs=1e-4)
+    assumed = bounded(RewardRange(0.0, 1.0, share=0.9), prior, np.full(1000, 1.4))
+    assert assumed.share < 0.01  # the rows deny it
+    assert assumed.log_factor == pytest.approx(np.log(0.1), abs=0.02)
+    half = bounded(RewardRange(high=0.5), prior, np.full(10_000, 0.1))
+    assert half.log_factor == pytest.approx(np.log(2.0), abs=1e-3)
+    assert bounded(RewardRange(), prior, draws) == (0.0, 0.0)
+
+
+def test_a_stated_range_counts_in_the_weights():
+    table, laws = rows_of(rising_run()), ("flat", "exponential")
+    free = fit_laws(table, laws, sampler=FAST, strict=False)
+    held = fit_laws(table, laws, reward=RewardRange(0.0, 0.85), sampler=FAST, strict=False)
+    for name in laws:
+        factor = held.laws[name].bounded.log_factor
+        assert held.log_evidence[name] - free.log_evidence[name] == pytest.approx(factor, abs=1e-6)
+        assert abs(factor) > 0.01
+
+
+def test_rows_in_the_unit_interval_suggest_their_range(exponential_fit):
+    table, unknown = rows_of(rising_run()), dict(Settings().items())
+    found = reward_range(table, unknown)
+    assert (found.low, found.high, found.share) == (0.0, 1.0, 0.9)
+    assert "reward_high" in found.assumed
+    assert not reward_range(replace(table, y=table.y + 0.5), unknown).known
+    stated = unknown | {"reward_high": Setting(3.0, Provenance.USER)}
+    assert reward_range(table, stated) == RewardRange(high=3.0)
+    assert reward_range(table, stated).sentence == "at most 3"
+    ahead = forecast(exponential_fit, until=60)
+    assert any("[0, 1]" in x for x in ahead.assumed)
+    assert ahead.high == 1.0

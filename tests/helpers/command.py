@@ -1,0 +1,39 @@
+"""The command line, called in this process: the one way of every test."""
+
+from __future__ import annotations
+
+import io
+import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from typing import NamedTuple
+
+import pytest
+
+from bayes_grpo.cli.app import main
+
+
+class Outcome(NamedTuple):
+    """What a call left behind: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+
+def call(*words: object) -> Outcome:
+    """Runs the command line with these words, as `bayes-grpo` would."""
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        warnings.catch_warnings(),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        patch.setattr(sys, "argv", ["bayes-grpo", *map(str, words)])
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(bool(stop.code))
+    return Outcome(code, out.getvalue(), err.getvalue())

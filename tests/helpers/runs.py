@@ -1,0 +1,64 @@
+"""Runs made from numbers: the one builder of every test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+
+
+def make_run(
+    step: Any,
+    reward: Any,
+    *,
+    window: Any = 1.0,
+    signals: Mapping[str, Any] | None = None,
+    evals: Mapping[float, float] | None = None,
+    name: str = "made",
+    **settings: Any,
+) -> Run:
+    """A run whose settings were stated by the user.
+
+    Args:
+        step: Steps of the rows, shape (n,).
+        reward: Train reward, shape (n,).
+        window: Steps averaged into a row, a number or shape (n,).
+        signals: Canonical name → values, numbers or shape (n,).
+        evals: Step → held-out reward.
+        name: Name of the run.
+        **settings: Settings by name.
+    """
+    step = np.asarray(step, float)
+    evals = evals or {}
+    return Run(
+        name=name,
+        source=f"{name}.json",
+        format="made",
+        log_hash="0" * 64,
+        step=step,
+        reward=np.asarray(reward, float),
+        window=np.array(np.broadcast_to(np.asarray(window, float), step.shape)),
+        signals={k: np.array(np.broadcast_to(np.asarray(v, float), step.shape)) for k, v in (signals or {}).items()},
+        eval_step=np.array(sorted(evals), float),
+        eval_reward=np.array([evals[s] for s in sorted(evals)], float),
+        settings=Settings(**{k: Setting(v, Provenance.USER) for k, v in settings.items()}),
+    )
+
+
+def steps(n: int) -> np.ndarray:
+    """Steps 1 to n."""
+    return np.arange(1.0, n + 1.0)
+
+
+def rising_run(n: int = 40, seed: int = 0, **settings: Any) -> Run:
+    """A reward that relaxes from 0.2 to 0.8 within 15 steps, with noise of 0.05."""
+    noise = np.random.default_rng(seed).standard_normal(n)
+    return make_run(steps(n), 0.8 - 0.6 * np.exp(-steps(n) / 15.0) + 0.05 * noise, **settings)
+
+
+def evaluated(at: Sequence[float], values: Any) -> dict[float, float]:
+    """Held-out rewards as `make_run` takes them."""
+    return dict(zip(np.asarray(at, float).tolist(), np.asarray(values, float).tolist(), strict=True))

@@ -1,0 +1,336 @@
+"""Priors from experience: what is learned from many logs, and how a new log gets its priors from it."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bayes_grpo.cli.priors import base_priors, split_priors
+from bayes_grpo.common.errors import BayesGrpoError, PriorError
+from bayes_grpo.forecasting.priors import LearnedPriors, priors_named
+from bayes_grpo.learning.cases import CUTS, SAMPLER, case_of
+from bayes_grpo.learning.folder import load_cases, read_folder, save_cases
+from bayes_grpo.learning.learn import USES, LogCase, corpus_priors, features_of, learn
+from bayes_grpo.learning.population import Member, learn_population, log_score
+from bayes_grpo.learning.table import COVARIATES, SHIPPED, load_prior_table, save_prior_table
+from bayes_grpo.regimes import REGIMES, get_regime
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.rows.rows_of import rows_of
+
+LAW = "exponential"
+NAMES = tuple(p.name for p in get_regime(LAW).parameters)
+
+
+def members(rng, groups=12, logs=8, mean=1.5, spread=0.6, between=0.8, slope=-0.7, error=0.8, weak=(-1.0, 1.5)):
+    """Logs of a known population, each by draws of its posterior under a weak prior that is off the mark."""
+    out = []
+    for g in range(groups):
+        centre = mean + between * rng.standard_normal()
+        for _ in range(logs):
+            x = rng.standard_normal()
+            theta = centre + slope * x + spread * rng.standard_normal()
+            seen = theta + error * rng.standard_normal()
+            precision = 1 / error**2 + 1 / weak[1] ** 2
+            located = (seen / error**2 + weak[0] / weak[1] ** 2) / precision
+            draws = located + rng.standard_normal(200) / math.sqrt(precision)
+            out.append(
+                Member(
+                    group=f"g{g}",
+                    draws=np.tile(draws[None, :, None], (2, 1, 1)),
+                    weak=-0.5 * ((draws - weak[0]) / weak[1]) ** 2,
+                    covariates=np.array([[x], [x]]),
+                )
+            )
+    return out
+
+
+def test_a_known_population_is_found_again():
+    rng = np.random.default_rng(0)
+    found = learn_population(members(rng, groups=25), np.array([[True]]), seed=1)
+    # Errors are those of 25 groups and 200 logs: 0.8/5 for the mean.
+    assert found.mean[0] == pytest.approx(1.5, abs=0.5)
+    assert found.slopes[0, 0] == pytest.approx(-0.7, abs=0.2)
+    assert found.spread[0] == pytest.approx(0.6, abs=0.25)
+    assert found.between[0] == pytest.approx(0.8, abs=0.35)
+    assert found.logs == 200
+    assert found.groups == 25
+    # Under its weak prior the logs' own means lie far off: it was divided out.
+    naive = np.mean([m.draws.mean() for m in members(np.random.default_rng(0), groups=25)])
+    assert naive < 1.1 < found.mean[0] + 0.3
+
+
+def test_predictions_cover_logs_of_unseen_repositories():
+    rng = np.random.default_rng(2)
+    found = learn_population(members(rng, error=0.05, weak=(1.5, 30.0)), np.array([[True]]), seed=1)
+    fresh = members(rng, groups=300, logs=1, error=0.05, weak=(1.5, 30.0))
+    inside = []
+    for m in fresh:
+        mean, sd = found.predictive(m.covariates[0])
+        inside.append(abs(m.draws.mean() - mean[0]) < 1.645 * sd[0])
+    assert 0.8 <= np.mean(inside) <= 0.98
+
+
+def test_the_right_population_scores_best():
+    rng = np.random.default_rng(3)
+    logs = members(rng, groups=20)
+    right = learn_population(logs[80:], np.array([[True]]))
+    wrong = replace(right, mean=right.mean + 3.0)
+    blind = learn_population(logs[80:], np.array([[False]]))
+    score = {name: np.mean([log_score(p, m) for m in logs[:80]]) for name, p in
+             (("right", right), ("wrong", wrong), ("blind", blind))}  # fmt: skip
+    assert score["right"] > score["blind"] > score["wrong"]
+    assert np.all(blind.slopes == 0)
+
+
+def test_one_repository_alone_has_no_spread_between():
+    rng = np.random.default_rng(4)
+    found = learn_population(members(rng, groups=1, logs=20), np.array([[True]]))
+    assert found.between[0] == 0.0
+    assert found.groups == 1
+
+
+def test_unknown_covariates_count_as_typical():
+    rng = np.random.default_rng(5)
+    logs = members(rng)
+    some = [replace(m, covariates=m.covariates + 7.0 if i % 2 else np.full((2, 1), np.nan)) for i, m in enumerate(logs)]
+    found = learn_population(some, np.array([[True]]))
+    assert found.centres[0] == pytest.approx(7.0, abs=0.5)
+    assert found.predictive(np.array([np.nan]))[0] == pytest.approx(found.mean)
+
+
+def cases(rng, repositories=5, logs=4, shift=0.0):
+    out = []
+    for r in range(repositories):
+        for i in range(logs):
+            draws = shift * r + rng.standard_normal((len(CUTS), 50, len(NAMES)))
+            out.append(
+                LogCase(
+                    regime=LAW,
+                    log=f"log{i}",
+                    repository=f"owner/r{r}",
+                    parameters=NAMES,
+                    draws=draws,
+                    weak=np.zeros(50),
+                    covariates=np.full((len(CUTS), len(COVARIATES)), np.nan),
+                    hash=f"{r}-{i}",
+                )
+            )
+    return out
+
+
+def test_a_repository_left_out_has_no_say():
+    found = cases(np.random.default_rng(6), shift=1.0)
+    without = learn(found, exclude=["owner/r4"])
+    same = learn([c for c in found if c.repository != "owner/r4"])
+    assert np.array_equal(without.regimes[LAW].mean, same.regimes[LAW].mean)
+    assert not np.array_equal(without.regimes[LAW].mean, learn(found).regimes[LAW].mean)
+    assert set(without.provenance["repositories"]) == {f"owner/r{r}" for r in range(4)}
+    assert without.provenance["logs"] == 16
+
+
+def test_too_few_logs_are_refused():
+    with pytest.raises(PriorError, match="at least 5 logs"):
+        learn(cases(np.random.default_rng(7), repositories=2, logs=2))
+
+
+def test_priors_follow_scale_shift_and_length_of_the_log(synthetic_run):
+    table = learn(cases(np.random.default_rng(8)))
+    plain = corpus_priors(LAW, rows_of(synthetic_run), table)
+    other = replace(
+        synthetic_run,
+        reward=10.0 + 3.0 * synthetic_run.reward,
+        step=7.0 * synthetic_run.step,
+        window=7.0 * synthetic_run.window,
+    )
+    changed = corpus_priors(LAW, rows_of(other), table)
+    assert tuple(plain) == NAMES
+    assert changed["relaxation_time"].median == pytest.approx(7.0 * plain["relaxation_time"].median)
+    assert changed["relaxation_time"].spread == pytest.approx(plain["relaxation_time"].spread)
+    for name in ("observation_sd", "fluctuation_sd"):
+        assert changed[name].median == pytest.approx(3.0 * plain[name].median)
+        assert changed[name].spread == pytest.approx(plain[name].spread)
+    for name in ("fixed_point", "initial_reward"):
+        assert changed[name].median == pytest.approx(10.0 + 3.0 * plain[name].median)
+        assert changed[name].spread == pytest.approx(3.0 * plain[name].spread)
+
+
+def test_the_fixed_point_is_measured_from_the_last_rows(synthetic_run):
+    table = learn(cases(np.random.default_rng(9)))
+    rows = rows_of(synthetic_run)
+    seen, mean = features_of(rows), table.regimes[LAW].predictive(np.full(len(COVARIATES), np.nan))[0]
+    found = corpus_priors(LAW, rows, table)
+    assert found["fixed_point"].median == pytest.approx(
+        rows.y[-8:].mean() + rows.scale * mean[NAMES.index("fixed_point")]
+    )
+    assert found["initial_reward"].median == pytest.approx(
+        seen.first + rows.scale * mean[NAMES.index("initial_reward")]
+    )
+
+
+def test_a_table_survives_its_file(tmp_path, synthetic_run):
+    table = learn(cases(np.random.default_rng(10)), provenance={"date": "2026-01-01"})
+    path = tmp_path / "prior.json"
+    save_prior_table(table, path)
+    again = load_prior_table(path)
+    before, after = (corpus_priors(LAW, rows_of(synthetic_run), t) for t in (table, again))
+    for name in NAMES:
+        assert after[name].median == pytest.approx(before[name].median, rel=2e-3, abs=1e-3)
+        assert after[name].spread == pytest.approx(before[name].spread, rel=2e-3)
+    assert again.provenance["date"] == "2026-01-01"
+    assert corpus_priors("hold", rows_of(synthetic_run), again) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "cannot read this prior table"),
+        ("[]", "format 2"),
+        ('{"format": 99}', "found 99"),
+        ('{"format": 2, "laws": {"exponential": {}}, "provenance": {}}', "damaged"),
+    ],
+)
+def test_bad_tables_say_so(tmp_path: Path, synthetic_run, content: str, said: str):
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    with pytest.raises(PriorError, match=said):
+        corpus_priors(LAW, rows_of(synthetic_run), path)
+
+
+def test_impossible_numbers_and_foreign_parameters_are_refused(tmp_path, synthetic_run):
+    content = learn(cases(np.random.default_rng(11))).to_dict()
+    path = tmp_path / "prior.json"
+    entry = content["laws"][LAW]["parameters"]
+    entry["relaxation_time"]["spread"] = 0.0
+    path.write_text(json.dumps(content))
+    with pytest.raises(PriorError, match="spreads must be above 0"):
+        load_prior_table(path)
+    entry["relaxation_time"]["spread"] = 1.0
+    content["laws"][LAW]["parameters"] = {"other": entry["relaxation_time"]}
+    path.write_text(json.dumps(content))
+    with pytest.raises(PriorError, match="learn it anew"):
+        corpus_priors(LAW, rows_of(synthetic_run), path)
+    with pytest.raises(PriorError, match=r"missing\.json"):
+        load_prior_table(tmp_path / "missing.json")
+
+
+def test_the_shipped_table_gives_every_law_usable_priors(synthetic_run):
+    table, rows = load_prior_table(SHIPPED), rows_of(synthetic_run)
+    assert table.provenance["logs"] >= 50
+    assert len(table.provenance["repositories"]) >= 5
+    assert {"date", "version", "how"} <= set(table.provenance)
+    assert table.regimes
+    for law in table.regimes:
+        assert REGIMES[law].forecasts
+        resolve_priors(REGIMES[law], rows, corpus_priors(law, rows))
+
+
+def test_a_log_becomes_a_case_seen_from_its_cuts(synthetic_run):
+    found = case_of(synthetic_run, LAW, "owner/r", sampler=replace(SAMPLER, draws=250))
+    assert found.parameters == NAMES
+    assert found.draws.shape[0] == len(CUTS)
+    assert found.draws.shape[2] == len(NAMES)
+    assert found.weak.shape == found.draws.shape[1:2]
+    time, fixed = NAMES.index("relaxation_time"), NAMES.index("fixed_point")
+    # One time in lengths of 12 to 40 steps; the curve rises from 0.2 to 0.8, so early cuts have most before them.
+    medians = np.median(found.draws, axis=1)
+    assert medians[0, time] - medians[-1, time] == pytest.approx(math.log(40 / 12))
+    assert np.all(np.diff(medians[:, fixed]) < 0)
+    rows = rows_of(synthetic_run)
+    assert rows.y[-8:].mean() + rows.scale * medians[-1, fixed] == pytest.approx(0.8, abs=0.05)
+
+
+def test_cases_survive_their_file(tmp_path):
+    before = cases(np.random.default_rng(12), repositories=2)
+    save_cases(before, tmp_path / "cases.npz")
+    after = load_cases(tmp_path / "cases.npz")
+    assert [(c.regime, c.log, c.repository, c.parameters, c.hash) for c in after] == [
+        (c.regime, c.log, c.repository, c.parameters, c.hash) for c in before
+    ]
+    assert np.allclose(after[3].draws, before[3].draws, atol=1e-6)
+    (tmp_path / "bad.npz").write_bytes(b"no archive")
+    with pytest.raises(PriorError, match="fit them again"):
+        load_cases(tmp_path / "bad.npz")
+
+
+def test_folders_and_indexes_name_repositories(tmp_path, write_trl_log, curve):
+    for place in ("one/run-a", "one/run-b", "two/run-c"):
+        (tmp_path / "logs" / place).mkdir(parents=True)
+        write_trl_log(tmp_path / "logs" / place / "trainer_state.json", curve)
+    (tmp_path / "logs" / "notes.txt").write_text("no log")
+    runs, refused = read_folder(tmp_path / "logs")
+    assert [(run.name, where) for run, where in runs] == [("run-a", "one"), ("run-b", "one"), ("run-c", "two")]
+    assert len(refused) == 1
+    index = tmp_path / "index.csv"
+    index.write_text("run_id,repo,licence\nrun-a,x/y,MIT\nrun-c,z/z,MIT\n")
+    assert [where for _, where in read_folder(tmp_path / "logs", index)[0]] == ["x/y", "one", "z/z"]
+    index.write_text("file,licence\nrun-a,MIT\n")
+    with pytest.raises(PriorError, match="columns run_id and repo"):
+        read_folder(tmp_path / "logs", index)
+    with pytest.raises(BayesGrpoError, match="expected a folder of logs"):
+        read_folder(tmp_path / "nowhere")
+
+
+def test_words_and_overrides_share_an_option(tmp_path, synthetic_run):
+    assert split_priors(None) == ("", [])
+    assert split_priors(["corpus", "fixed_point=0.7,0.1"]) == ("corpus", ["fixed_point=0.7,0.1"])
+    with pytest.raises(PriorError, match="both weak and corpus"):
+        split_priors(["weak", "corpus"])
+    assert base_priors("weak", None, LAW, synthetic_run, "auto") == {}
+    path = tmp_path / "prior.json"
+    save_prior_table(learn(cases(np.random.default_rng(13))), path)
+    assert tuple(base_priors("corpus", path, LAW, synthetic_run, "auto")) == NAMES
+    assert base_priors("", path, LAW, synthetic_run, "auto") == base_priors("corpus", path, LAW, synthetic_run, "auto")
+    assert base_priors("", None, LAW, synthetic_run, "auto") == {}
+    with pytest.raises(PriorError, match="leave one of them out"):
+        base_priors("weak", path, LAW, synthetic_run, "auto")
+
+
+def test_a_team_learns_from_its_own_logs_and_fits_with_it(call, tmp_path, write_trl_log, curve):
+    logs, table, rng = tmp_path / "logs", tmp_path / "prior.json", np.random.default_rng(14)
+    logs.mkdir()
+    for i in range(6):
+        rewards = 0.2 + (0.5 + 0.05 * i) * (curve - 0.2) + 0.01 * rng.standard_normal(len(curve))
+        write_trl_log(logs / f"run{i}.json", rewards)
+    learning = ("learn-prior", logs, "--out", table, "--regimes", LAW, "--cases", tmp_path / "cases.npz")
+    code, out, err = call(*learning)
+    assert code == 0, err
+    assert "Learned from 6 logs of 1 repository" in out
+    first = table.read_text()
+    write_trl_log(logs / "run6.json", curve)
+    code, out, _ = call(*learning, "--json")
+    assert code == 0
+    assert json.loads(out)["provenance"]["logs"] == 7
+    assert table.read_text() != first
+    small = ("--regime", LAW, "--chains", 2, "--warmup", 100, "--draws", 200, "--json")
+    fits = {}
+    for name, words in (("weak", ()), ("corpus", ("--prior-table", table, "--prior", "observation_sd=0.02,0.3"))):
+        code, out, err = call("fit", logs / "run6.json", *small, *words)
+        assert code in (0, 4), err
+        fits[name] = {row["name"]: row["prior"] for row in json.loads(out)["rows"]}
+    # These runs are alike, so their own prior of the time is narrower than the weak one; the override stands.
+    width = {k: math.log(v["relaxation_time"]["high"] / v["relaxation_time"]["low"]) for k, v in fits.items()}
+    assert width["corpus"] < width["weak"]
+    assert fits["corpus"]["observation_sd"]["median"] == pytest.approx(0.02, rel=0.1)
+    code, _, err = call("fit", logs / "run6.json", "--prior", "weak", "--prior", "corpus")
+    assert code == 3
+    assert "both weak and corpus" in err
+    code, _, err = call("learn-prior", tmp_path / "nowhere", "--out", table)
+    assert code == 3
+    assert "expected a folder of logs" in err
+
+
+def test_only_times_depend_on_the_learning_rate():
+    assert USES["time"] == ("rate",)
+    assert not any(USES[kind] for kind in ("noise", "level", "number"))
+
+
+def test_laws_that_the_table_does_not_know_are_named():
+    learned = priors_named("corpus")
+    assert isinstance(learned, LearnedPriors)
+    known = [get_regime(x) for x in learned.table.regimes]
+    assert learned.note([get_regime("flat"), *known]) == ""
+    note = learned.note([get_regime("hold"), *known])
+    assert "does not know hold" in note

@@ -1,0 +1,119 @@
+import io
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from bayes_grpo.common.errors import OutputError
+from bayes_grpo.logs.plot import plot_run
+from bayes_grpo.logs.render import render_run
+from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.summary import describe_run
+
+
+def make_run(**more) -> Run:
+    step = np.arange(1.0, 7.0)
+    fields = {
+        "name": "run",
+        "source": "a.jsonl",
+        "format": "jsonl",
+        "log_hash": "00",
+        "step": step,
+        "reward": np.array([np.nan, 0.2, 0.3, 0.25, 0.5, 0.4]),
+        "window": np.full(6, 2.0),
+        "signals": {"kl": 0.1 * step, "entropy": np.full(6, np.nan)},
+        "eval_step": np.array([2.0, 6.0]),
+        "eval_reward": np.array([0.1, 0.3]),
+        "settings": Settings(group_size=Setting(8, Provenance.USER), momentum=Setting(0.9, note="a default")),
+        "keys": {"reward": "train/reward", "kl": "kl"},
+        "notes": ("one", "two"),
+    }
+    return Run(**fields | more)
+
+
+def text_of(run: Run) -> str:
+    out = io.StringIO()
+    render_run(describe_run(run), Console(file=out, width=120, force_terminal=False))
+    return out.getvalue()
+
+
+def test_counts_and_ranges():
+    s = describe_run(make_run())
+    assert (s.rows, s.first_step, s.last_step, s.window, s.eval_rows) == (6, 1.0, 6.0, (2.0, 2.0), 2)
+    assert (s.reward.key, s.reward.finite, s.reward.low, s.reward.high) == ("train/reward", 5, 0.2, 0.5)
+    assert (s.reward.first, s.reward.last) == (0.2, 0.4)
+    assert (s.signals["entropy"].finite, s.signals["entropy"].low) == (0, None)
+    assert (s.settings["group_size"].value, s.settings["group_size"].provenance) == (8, "user")
+
+
+def test_dictionary_is_strict_json():
+    d = describe_run(
+        make_run(settings=Settings(momentum=Setting(float("nan")), group_size=Setting(np.int64(8))))
+    ).to_dict()
+    again = json.loads(json.dumps(d, allow_nan=False))
+    assert again == d
+    assert d["settings"]["momentum"]["value"] is None
+    assert d["settings"]["group_size"]["value"] == 8
+    assert d["notes"] == ["one", "two"]
+
+
+def test_run_without_train_rows():
+    empty = np.empty(0)
+    s = describe_run(make_run(step=empty, reward=empty, window=empty, signals={}))
+    assert (s.rows, s.first_step, s.window) == (0, None, None)
+    json.dumps(s.to_dict(), allow_nan=False)
+
+
+def test_tables_show_values_and_origins():
+    text = text_of(make_run())
+    for part in (
+        "run: 6 rows, steps 1 to 6, 2 evaluations",
+        "train/reward",
+        "user",
+        "a default",
+        "note: two",
+        "not known",
+    ):
+        assert part in text
+    line = next(x for x in text.splitlines() if "group_size" in x)
+    assert "8" in line
+    assert "user" in line
+
+
+def test_text_of_a_log_is_neither_markup_nor_control():
+    evil = "[red]x[/red] [/] \x1b[31mz\x07\n\u202ename"
+    text = text_of(make_run(name=evil, source=evil, keys={"reward": evil}, notes=(evil,)))
+    assert "[red]x[/red] [/]" in text
+    assert not any(c in text for c in "\x1b\x07\u202e")
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
+def test_plot_is_written_in_the_format_of_its_suffix(tmp_path, suffix, magic):
+    path = tmp_path / f"plot{suffix}"
+    assert plot_run(make_run(name="cost $5_{x} $"), path) == path
+    assert path.read_bytes().startswith(magic)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_plot_does_not_touch_the_state_of_pyplot(tmp_path):
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    plot_run(make_run(), tmp_path / "plot.png")
+    assert plt.get_fignums() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing/plot.png", "cannot write there"),
+        ("plot.xyz", "expected a picture file name"),
+        ("taken.png", "expected a file to write, found a directory"),
+    ],
+)
+def test_a_plot_that_cannot_be_written(tmp_path, name, words):
+    (tmp_path / "taken.png").mkdir()
+    with pytest.raises(OutputError, match=words):
+        plot_run(make_run(), tmp_path / name)
+    assert [p.name for p in tmp_path.iterdir()] == ["taken.png"]

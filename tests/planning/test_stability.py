@@ -1,0 +1,125 @@
+"""The stability calculator: verdicts, uncertainty, circularity, group sizes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.dynamics.reduction import critical_gain
+from bayes_grpo.planning.stability import plan_group_sizes, stability
+
+
+def test_margins_of_a_single_curvature():
+    report = stability(0.01, 0.9, "heavy_ball", 4, curvature=2.0)
+    assert report.gain[:3] == pytest.approx((0.02, 0.02, 0.02))
+    assert report.rule.margin.median == pytest.approx(0.1 / (0.02 * 4))
+    assert report.delay.margin.median == pytest.approx(critical_gain(0.9, 4, "delay") / 0.02)
+    assert report.hold.margin.median == pytest.approx(critical_gain(0.9, 4, "hold") / 0.02)
+    assert "heavy-ball" in report.sentence
+    assert report.sentence.count("stable (margin") == 3
+
+
+def test_models_can_disagree():
+    gain = 1.5 * critical_gain(0.9, 8, "delay")
+    report = stability(1.0, 0.9, "heavy_ball", 8, curvature=gain)
+    found = [v.probability_stable for v in (report.rule, report.delay, report.hold)]
+    assert found == [0.0, 0.0, 1.0]
+    assert "unstable" in report.sentence
+
+
+def test_ema_rule_does_not_depend_on_beta():
+    margins = [stability(0.05, beta, "ema", 4, curvature=1.0).rule.margin.median for beta in (0.0, 0.5, 0.95)]
+    assert margins == pytest.approx([5.0, 5.0, 5.0])
+
+
+def test_draws_give_an_interval_and_a_probability():
+    draws = np.random.default_rng(0).lognormal(0.0, 0.5, 4000)
+    report = stability(0.02, 0.9, "heavy_ball", 5, curvature=draws)
+    margin = 0.1 / (0.02 * 5 * draws)
+    assert report.rule.margin[:3] == pytest.approx(tuple(np.quantile(margin, [0.5, 0.05, 0.95])))
+    assert report.rule.margin.level == 0.9
+    assert report.rule.probability_stable == pytest.approx(np.mean(draws < 1.0))
+    assert 0.0 < report.rule.probability_stable < 1.0
+    assert "90% interval" in report.sentence
+    assert report.n_draws == 4000
+
+
+def test_learning_time_makes_the_rule_free_of_conventions():
+    for convention in ("heavy_ball", "ema"):
+        report = stability(0.3, 0.9, convention, 16, learning_time=80.0)
+        assert report.rule.margin.median == pytest.approx(80 / 16)
+
+
+@pytest.mark.parametrize(("source", "interval", "circular"), [("same_run", 4, True), ("same_run", 1, False)])
+def test_circular_only_with_the_same_lagged_curve(source, interval, circular):
+    report = stability(0.01, 0.9, "ema", interval, curvature=1.0, source=source)
+    assert report.circular is circular
+    assert ("circular" in report.sentence) is circular
+    assert not stability(0.01, 0.9, "ema", interval, curvature=1.0, source="low_lag_run").circular
+
+
+def test_report_is_strict_json_even_without_a_limit():
+    report = stability(0.01, 0.9, "ema", 4, curvature=1.0, lag_exposure=0.0)
+    content = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert content["rule"]["threshold"] is None
+    assert content["rule"]["probability_stable"] == 1.0
+    assert content["sentence"] == report.sentence
+
+
+def test_fractional_intervals_are_rounded_up_for_the_exact_maps():
+    report = stability(0.01, 0.5, "heavy_ball", 2.5, curvature=1.0)
+    assert report.hold.threshold == critical_gain(0.5, 3, "hold")
+    assert report.rule.threshold == pytest.approx(0.5 / 2.5)
+
+
+def test_larger_groups_fluctuate_less_and_learn_faster():
+    plans = plan_group_sizes(np.random.default_rng(0).beta(0.5, 0.5, 500), prompts_per_step=16)
+    assert [plan.group_size for plan in plans] == [2, 4, 8, 16, 32, 64]
+    assert plans[2].fluctuation == 1.0
+    assert plans[0].fluctuation == pytest.approx(2.0)
+    for name, sign in (("fluctuation", -1), ("row_sd", -1), ("usable_share", 1), ("drift_factor", 1)):
+        values = [getattr(plan, name) for plan in plans]
+        assert (np.diff(values) * sign > 0).all(), name
+
+
+def test_plan_at_one_difficulty_in_closed_form():
+    (plan,) = plan_group_sizes(0.5, prompts_per_step=4, group_sizes=(2,), ddof=0)
+    # Two completions differ half of the time, and then σ̂ = ½.
+    assert plan.usable_share == pytest.approx(0.5)
+    assert plan.drift_factor == pytest.approx(0.5)
+    assert plan.row_sd == pytest.approx(np.sqrt(0.25 / 8))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"momentum": 1.0}, "momentum"),
+        ({"refresh_interval": 0}, "refresh interval"),
+        ({"learning_rate": 0.0}, "learning rate"),
+        ({"curvature": -1.0}, "curvature"),
+        ({"curvature": None}, "exactly one"),
+        ({"learning_time": 3.0}, "exactly one"),
+        ({"source": "guess"}, "source"),
+        ({"convention": "adam"}, "convention"),
+        ({"lag_exposure": -0.1}, "lag exposure"),
+        ({"level": 1.0}, "level"),
+    ],
+)
+def test_bad_settings_are_named(change, words):
+    good = {
+        "learning_rate": 0.01,
+        "momentum": 0.9,
+        "convention": "ema",
+        "refresh_interval": 4,
+        "curvature": 1.0,
+    }
+    with pytest.raises(SettingError, match=words):
+        stability(**(good | change))
+
+
+def test_bad_plans_are_named():
+    with pytest.raises(SettingError, match="group size"):
+        plan_group_sizes(0.5, 4, group_sizes=(1,))
+    with pytest.raises(SettingError, match="0 or 1"):
+        plan_group_sizes([0.0, 1.0], 4)

@@ -1,0 +1,133 @@
+"""Rows of a run as the laws see them."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from bayes_grpo.common.errors import FitError, PriorError
+from bayes_grpo.regimes.oscillator import Oscillator
+from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.rows.padding import bucket
+from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.runs import make_run
+
+
+def test_rows_without_a_value_become_gaps():
+    table = rows_of(make_run([1, 2, 3, 4, 5, 6], [0.1, np.nan, 0.2, 0.3, np.nan, 0.4]))
+    np.testing.assert_array_equal(table.step, [1, 3, 4, 6])
+    np.testing.assert_array_equal(table.gap(), [0, 1, 0, 1])
+    assert table.start == 0.0
+    assert table.length == 6.0
+
+
+def test_windows_never_overlap_and_weigh_by_their_steps():
+    table = rows_of(make_run([10, 20, 30, 33], [0.1, 0.2, 0.3, 0.4], window=[10, 10, 10, 10]))
+    np.testing.assert_array_equal(table.window, [10, 10, 10, 3])
+    np.testing.assert_allclose(table.weight, [1, 1, 1, 0.3])
+
+
+def test_constant_fields_become_scalars_or_vanish():
+    rows = rows_of(make_run([1, 2, 3, 4, 5], [0.1, 0.2, 0.3, 0.2, 0.4])).padded()
+    assert rows.y.shape == (32,)
+    assert np.isnan(rows.y[5:]).all()
+    assert rows.window.shape == ()
+    assert rows.gap is None
+    assert rows.rate is None
+    assert rows.weight is None
+
+
+def test_held_out_rows_are_instantaneous():
+    run = make_run([1], [np.nan], evals={0: 0.1, 10: 0.2, 25: 0.3, 30: 0.4})
+    table = rows_of(run)
+    assert table.signal == "eval_reward"
+    assert "held-out reward was fitted instead" in table.notes[0]
+    np.testing.assert_array_equal(table.window, 0)
+    np.testing.assert_array_equal(table.gap(), [0, 10, 15, 5])
+
+
+def test_logged_learning_rate_is_the_mean_over_the_rows_way():
+    rates = np.array([4e-6, 3e-6, 2e-6, 1e-6])
+    table = rows_of(make_run([1, 2, 3, 4], [0.1, 0.2, 0.3, 0.4], signals={"learning_rate": rates}, schedule="logged"))
+    np.testing.assert_allclose(table.rate, [1.0, 0.875, 0.625, 0.375])
+    assert table.reference_rate == 4e-6
+
+
+@pytest.mark.parametrize(("schedule", "last"), [("linear", 0.5), ("cosine", 0.5), ("constant", 1.0)])
+def test_stated_schedule(schedule, last):
+    table = rows_of(make_run([1, 2, 3, 4], [0.1, 0.2, 0.3, 0.4], schedule=schedule, total_steps=8))
+    assert table.rate[-1] == pytest.approx(last)
+
+
+def test_long_logs_are_averaged_in_blocks():
+    n = 5000
+    table = rows_of(make_run(np.arange(1, n + 1), np.sin(np.arange(n))), max_rows=1000)
+    assert len(table.y) == 1000
+    np.testing.assert_allclose(table.y[1], np.sin(np.arange(5, 10)).mean())
+    assert table.window[1] == 5
+    assert table.step[1] == 10
+    np.testing.assert_array_equal(table.gap(), 0)
+    assert "averaged in blocks of 5" in table.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("run", "signal", "words"),
+    [
+        (make_run([1, 2, 3], [1, 2, 3]), "auto", "at least 4 rows"),
+        (make_run(range(9), [0.5] * 9), "auto", "never changes"),
+        (make_run(range(9), range(9)), "eval", "no held-out reward"),
+        (make_run(range(9), [np.nan] * 9, evals={1: 1}), "reward", "--signal eval"),
+        (make_run(range(9), [np.nan] * 9), "auto", "--reward-column"),
+        (make_run(range(9), range(9)), "loss", "expected auto, reward or eval"),
+    ],
+)
+def test_what_cannot_be_fitted_is_said(run, signal, words):
+    with pytest.raises(FitError, match=words):
+        rows_of(run, signal)
+
+
+def test_buckets_grow_by_at_most_a_half():
+    sizes = sorted({bucket(n) for n in range(1, 3000)})
+    assert sizes[:6] == [32, 48, 64, 96, 128, 192]
+    assert all(bucket(n) >= n for n in range(1, 3000))
+    assert max(b / a for a, b in pairwise(sizes)) <= 1.5
+
+
+@pytest.mark.parametrize("given", [Prior(7.0, 0.2), (7, 0.2), {"median": 7, "spread": 0.2}, ("7", "0.2")])
+def test_prior_overrides(given):
+    table = rows_of(make_run(range(9), range(9)))
+    priors = resolve_priors(Oscillator(), table, {"response_time": given})
+    assert priors["response_time"] == Prior(7.0, 0.2)
+    assert priors["damping_ratio"] == resolve_priors(Oscillator(), table)["damping_ratio"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"curvature": (1, 1)}, "has no such parameter; it has response_time"),
+        ({"response_time": (1, 0)}, "spread above 0"),
+        ({"response_time": (-1, 1)}, "is positive"),
+        ({"response_time": (float("nan"), 1)}, "finite median"),
+        ({"response_time": 3}, "two numbers"),
+        ({"response_time": {"mean": 3}}, "two numbers"),
+    ],
+)
+def test_impossible_priors(overrides, words):
+    table = rows_of(make_run(range(9), range(9)))
+    with pytest.raises(PriorError, match=words):
+        resolve_priors(Oscillator(), table, overrides)
+
+
+def test_default_priors_know_scale_and_length_alone():
+    """Shuffled rows have the same scale and length, so they must get the same priors."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=50)
+    shuffled = rng.permutation(y)
+    step = np.arange(1.0, 51)
+    for regime in (Oscillator(),):
+        one = resolve_priors(regime, rows_of(make_run(step, y)))
+        other = resolve_priors(regime, rows_of(make_run(step, shuffled)))
+        for name, prior in one.items():
+            assert prior.median == pytest.approx(other[name].median, abs=1e-12)
+            assert prior.spread == pytest.approx(other[name].spread)
