@@ -77,7 +77,7 @@ def simulated_run(name: str, index: int, rows: int = ROWS) -> Run:
         The run, whose settings nobody stated.
     """
     rng = np.random.default_rng([17, zlib.crc32(name.encode()), index])
-    law, nothing = get_regime(name), np.array([])
+    regime, nothing = get_regime(name), np.array([])
     step = np.arange(1.0, rows + 1)
 
     def run(y: np.ndarray) -> Run:
@@ -89,25 +89,25 @@ def simulated_run(name: str, index: int, rows: int = ROWS) -> Run:
     levels = {"initial_reward": start, "fixed_point": start + 0.4 * np.exp(0.3 * rng.standard_normal())}
     with jax.enable_x64(True):
         table = rows_of(run(np.linspace(0.0, 1.0, rows)))
-        given = {p.name: (levels[p.name], 0.0) for p in law.linear}
-        space = law.state_space({p.name: drawn[p.name] for p in law.sampled}, given, padded(table, rows))
+        given = {p.name: (levels[p.name], 0.0) for p in regime.linear}
+        space = regime.state_space({p.name: drawn[p.name] for p in regime.sampled}, given, padded(table, rows))
         space = jax.tree.map(np.asarray, dense(space, rows))
     return run(draw_rows(space, rng)[1])
 
 
-def compared(run: Run, laws: Sequence[str] | None, lfo: bool) -> dict[str, Any]:
+def compared(run: Run, regimes: Sequence[str] | None, lfo: bool) -> dict[str, Any]:
     """What a comparison says of a run, as a line of the results."""
     warnings.simplefilter("ignore", BayesGrpoWarning)
     try:
-        found = compare(run, laws, lfo=lfo)
+        found = compare(run, regimes, lfo=lfo)
     except BayesGrpoError as error:
         return {"error": str(error)}
     return found.to_dict()
 
 
 def one_simulated(task: tuple[str, int, Sequence[str]]) -> dict[str, Any]:
-    name, index, laws = task
-    return {"key": f"{name}-{index}", "law": name, **compared(simulated_run(name, index), laws, lfo=True)}
+    name, index, regimes = task
+    return {"key": f"{name}-{index}", "law": name, **compared(simulated_run(name, index), regimes, lfo=True)}
 
 
 def one_log(path: str) -> dict[str, Any]:
@@ -154,14 +154,14 @@ def run_all(work: Any, tasks: dict[str, Any], out: Path | None, jobs: int) -> li
     return [done[k] for k in tasks if k in done]
 
 
-def confusion(lines: list[dict[str, Any]], laws: Sequence[str]) -> dict[str, Any]:
+def confusion(lines: list[dict[str, Any]], regimes: Sequence[str]) -> dict[str, Any]:
     """Totals over simulated logs."""
     # An earlier run may have compared more laws than are asked for now.
-    lines = [x | {"table": [r for r in x["table"] if r["regime"] in laws]} if "table" in x else x for x in lines]
+    lines = [x | {"table": [r for r in x["table"] if r["regime"] in regimes]} if "table" in x else x for x in lines]
     usable = [x for x in lines if x.get("table")]
-    first = {a: dict.fromkeys(laws, 0) for a in laws}
+    first = {a: dict.fromkeys(regimes, 0) for a in regimes}
     apart, right, against, against_ahead, left_out, growth = 0, 0, 0, 0, 0, 0
-    pairs = {a: {b: [0, 0] for b in laws if b != a} for a in laws}
+    pairs = {a: {b: [0, 0] for b in regimes if b != a} for a in regimes}
     for x in usable:
         truth, table = x["law"], {r["regime"]: r for r in x["table"]}
         first[truth][x["table"][0]["regime"]] += 1
@@ -193,11 +193,11 @@ def confusion(lines: list[dict[str, Any]], laws: Sequence[str]) -> dict[str, Any
     }  # fmt: skip
 
 
-def print_confusion(total: dict[str, Any], laws: Sequence[str]) -> None:
+def print_confusion(total: dict[str, Any], regimes: Sequence[str]) -> None:
     print("rows: law that made the log; columns: law that ranks first by leave-one-out")
-    print(" " * 13 + "".join(f"{b:>12s}" for b in laws))
-    for a in laws:
-        print(f"{a:13s}" + "".join(f"{total['first'][a][b]:12d}" for b in laws))
+    print(" " * 13 + "".join(f"{b:>12s}" for b in regimes))
+    for a in regimes:
+        print(f"{a:13s}" + "".join(f"{total['first'][a][b]:12d}" for b in regimes))
 
     def share(part: int, whole: int, aim: str) -> str:
         return f"{part} of {whole}" + (f" ({part / whole:.0%}; aim {aim})" if whole else "")
@@ -278,8 +278,8 @@ def seconds(rows: int) -> dict[str, float]:
         for name in ("cold", "warm"):
             done = run_process(command, {"BAYES_GRPO_CACHE": str(Path(folder, "cache"))})
             out |= {name: done.wall, f"{name}_cpu": done.cpu}
-            laws = [x["regime"] for x in json.loads(done.output)["table"]]
-            print(f"{name}: {done.wall:.1f} s wall, {done.cpu:.1f} s CPU, {rows} rows, {len(laws)} laws", flush=True)
+            regimes = [x["regime"] for x in json.loads(done.output)["table"]]
+            print(f"{name}: {done.wall:.1f} s wall, {done.cpu:.1f} s CPU, {rows} rows, {len(regimes)} laws", flush=True)
     return out
 
 
@@ -298,10 +298,10 @@ def main() -> None:
     if options.what == "time":
         total: dict[str, Any] = seconds(options.rows)
     elif options.what == "confusion":
-        tasks = {f"{a}-{i}": (a, i, tuple(options.laws)) for i in range(options.runs) for a in options.laws}
+        tasks = {f"{a}-{i}": (a, i, tuple(options.draws)) for i in range(options.runs) for a in options.draws}
         lines = run_all(one_simulated, tasks, options.out, options.jobs)
-        total = confusion(lines, options.laws)
-        print_confusion(total, options.laws)
+        total = confusion(lines, options.draws)
+        print_confusion(total, options.draws)
     else:
         if options.folder is None:
             parser.error("logs: expected a folder of logs")

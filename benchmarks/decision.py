@@ -114,23 +114,23 @@ def _problem(simulated: SimulatedRun, run: Run, seed: int) -> Problem:
     return Problem(simulated.scenario, run, true, now, share * value / total, value)
 
 
-def forecast_of(run: Run, until: float, laws: Sequence[str], prior: str, seed: int) -> Forecast:
+def forecast_of(run: Run, until: float, regimes: Sequence[str], prior: str, seed: int) -> Forecast:
     """The forecast that a user gets, by cheap fits of a few laws.
 
     Raises:
         BayesGrpoError: Too few rows, or no law can be fitted.
     """
     priors = priors_named(prior)
-    return forecast(run, until, regimes=laws, draws=1000, seed=seed, sampler=SAMPLER, priors=priors)
+    return forecast(run, until, regimes=regimes, draws=1000, seed=seed, sampler=SAMPLER, priors=priors)
 
 
 Decider = Callable[[Run, Problem], Stopping | None]
 
 
-def decider(laws: Sequence[str], prior: str, seed: int) -> Decider:
+def decider(regimes: Sequence[str], prior: str, seed: int) -> Decider:
     def judge(seen: Run, problem: Problem) -> Stopping | None:
         try:
-            ahead = forecast_of(seen, float(problem.end), laws, prior, seed)
+            ahead = forecast_of(seen, float(problem.end), regimes, prior, seed)
         except BayesGrpoError:
             return None  # too few rows, or a reward that never changes: nothing is expected to come
         return decide(ahead, cost_per_step=problem.cost, value_per_reward=problem.value).stopping
@@ -220,10 +220,10 @@ def evaluate(problem: Problem, judge: Decider, again: bool = True) -> dict[str, 
     return record
 
 
-def one(i: int, count: int, seed: int, laws: Sequence[str], prior: str, again: bool) -> dict[str, Any]:
+def one(i: int, count: int, seed: int, regimes: Sequence[str], prior: str, again: bool) -> dict[str, Any]:
     """`evaluate` of one run in a process of its own, which simulates all of them once: that is quick."""
     warnings.simplefilter("ignore", BayesGrpoWarning)
-    return evaluate(problems(count, seed)[i], decider(laws, prior, seed), again)
+    return evaluate(problems(count, seed)[i], decider(regimes, prior, seed), again)
 
 
 def report(records: Sequence[dict[str, Any]], seed: int = 0) -> dict[str, float]:
@@ -288,7 +288,7 @@ def main() -> None:
     found = problems(options.runs, options.seed)
     print(f"simulated in {time.perf_counter() - begun:.0f} s", flush=True)
     chosen = [i for i, p in enumerate(found) if p.scenario in options.scenarios]
-    same = (options.runs, options.seed, options.laws, options.prior, not options.once)
+    same = (options.runs, options.seed, options.draws, options.prior, not options.once)
     records: list[dict[str, Any]] = []
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         for record in pool.map(one, chosen, *([x] * len(chosen) for x in same)):

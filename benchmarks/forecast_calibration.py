@@ -102,10 +102,10 @@ def one(i: int, seed: int) -> list[dict[str, Any]]:
 
     rng = np.random.default_rng([seed, i])
     prior = prior_weights([get_regime(x) for x in LAWS])
-    law = get_regime(str(rng.choice(list(prior), p=list(prior.values()))))
+    regime = get_regime(str(rng.choice(list(prior), p=list(prior.values()))))
     schedule = SCHEDULES[i % len(SCHEDULES)]
     run = empty_run(schedule)
-    latent, y = simulate(law, run, rng)
+    latent, y = simulate(regime, run, rng)
     run = replace(run, reward=y)
     out = []
     for origin in ORIGINS:
@@ -116,13 +116,13 @@ def one(i: int, seed: int) -> list[dict[str, Any]]:
         tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
         out.append(
             {
-                "law": law.name,
+                "law": regime.name,
                 "schedule": schedule,
                 "origin": origin,
                 "inside": bool(np.quantile(final, tails[0]) <= latent[-1] <= np.quantile(final, tails[1])),
                 "row_inside": bool(np.quantile(row, tails[0]) <= y[-1] <= np.quantile(row, tails[1])),
                 "pit": float(np.mean(final < latent[-1])),
-                "weight_of_truth": found.weights.get(law.name, 0.0),
+                "weight_of_truth": found.weights.get(regime.name, 0.0),
                 "seconds": time.perf_counter() - begun,
             }
         )

@@ -18,9 +18,9 @@ from bayes_grpo.backtesting.scores import covered, crps, log_score, pit
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, LawDraws, fit_laws
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, RegimeDraws, fit_regimes
 from bayes_grpo.forecasting.forecast import MIN_FORECAST_ROWS
-from bayes_grpo.forecasting.paths import allot, law_paths
+from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.regimes.base import Regime
@@ -133,7 +133,7 @@ def _predicted(
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """Predictive draws of every row after the origin, by forecaster, and the weights of the regimes."""
     reward = reward_range(past, settings)
-    fitted = fit_laws(
+    fitted = fit_regimes(
         past,
         regimes,
         reward=reward,
@@ -149,10 +149,10 @@ def _predicted(
     before = np.concatenate([past.step[-1:], step[:-1]])
     future = FutureRows(step, whole.window[n:], ahead.mean(step, step - before), whole.weight[n:])
 
-    def rows(law: LawDraws, count: int, offset: int) -> np.ndarray:
-        return law_paths(law, past, future, count, seed + offset, reward)[2]
+    def rows(regime: RegimeDraws, count: int, offset: int) -> np.ndarray:
+        return regime_paths(regime, past, future, count, seed + offset, reward)[2]
 
-    draws = {name: rows(law, _DRAWS, 31 * i) for i, (name, law) in enumerate(fitted.laws.items())}
+    draws = {name: rows(regime, _DRAWS, 31 * i) for i, (name, regime) in enumerate(fitted.draws.items())}
     for name in (x if isinstance(x, str) else x.name for x in regimes):
         if name not in draws and "flat" in draws:
             draws[name] = draws["flat"]  # too few rows for this law: without a trend is what remains of it

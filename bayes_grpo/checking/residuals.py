@@ -37,14 +37,14 @@ class Residuals(NamedTuple):
 
 def residuals_of(fit: Fit, draws: int = DRAWS) -> Residuals:
     """Standardised residuals of the rows at evenly spread posterior draws."""
-    law, table = fit.regime, rows_of_fit(fit)
-    names = [p.name for p in law.sampled]
+    regime, table = fit.regime, rows_of_fit(fit)
+    names = [p.name for p in regime.sampled]
     total = fit.draws(names[0]).size
     picks = np.linspace(0, total - 1, min(draws, total)).astype(int)
     values = np.stack([fit.draws(k).ravel()[picks] for k in names], axis=-1)
-    levels = np.array([[fit.priors[p.name].median, fit.priors[p.name].spread] for p in law.linear])
+    levels = np.array([[fit.priors[p.name].median, fit.priors[p.name].spread] for p in regime.linear])
     with jax.enable_x64(True):
-        found = over_draws(_residual_program, (law,), _CHUNK, values, levels, padded(table))
+        found = over_draws(_residual_program, (regime,), _CHUNK, values, levels, padded(table))
     return Residuals(*(x[:, : len(table.y)] for x in found))
 
 

@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def save_plot(figure: Figure, path: str | Path) -> None:
+def save_plot(figure: Figure, path: str | Path) -> Path:
     """Writes a figure whole or not at all; the suffix names the format (png, pdf, svg).
+
+    Returns:
+        The path written.
 
     Raises:
         OutputError: The place cannot be written to, or the suffix is no picture format.
@@ -20,3 +23,4 @@ def save_plot(figure: Figure, path: str | Path) -> None:
     check_picture(path)
     with written_whole(path) as temporary:
         figure.savefig(temporary, dpi=130, format=Path(path).suffix.lstrip(".").lower())
+    return Path(path)

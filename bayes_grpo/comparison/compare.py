@@ -72,50 +72,50 @@ def compare(
     settings, tell = sampler or SamplerSettings(), progress or (lambda *_: None)
     check_settings(settings, seed)
     table = rows_of(run, signal)
-    laws, left_out = _chosen(regimes, table)
+    regimes, left_out = _chosen(regimes, table)
     fits: dict[str, Fit] = {}
     loo: dict[str, LeaveOneOut] = {}
     future: dict[str, LeaveFutureOut] = {}
     cautions = _cautions(table, lfo)
     if lfo and not _has_origins(table):
         lfo = False
-    compiling = _compile_side_by_side(laws, table, priors or {}, settings)
-    for i, law in enumerate(laws):
-        where = f"{law.name} ({i + 1} of {len(laws)})"
+    compiling = _compile_side_by_side(regimes, table, priors or {}, settings)
+    for i, regime in enumerate(regimes):
+        where = f"{regime.name} ({i + 1} of {len(regimes)})"
 
-        def stage(phrase: str, where: str = where, share: float = i / len(laws)) -> None:
+        def stage(phrase: str, where: str = where, share: float = i / len(regimes)) -> None:
             tell(f"{where}: {phrase}", share)
 
         stage("compiling")
         compiling[i].result()
         try:
-            given = (priors or {}).get(law.name)
-            found = sample_posterior(law, table, priors=given, seed=seed, sampler=settings, progress=stage)
+            given = (priors or {}).get(regime.name)
+            found = sample_posterior(regime, table, priors=given, seed=seed, sampler=settings, progress=stage)
         except FitError as error:
-            left_out[law.name] = str(error)
+            left_out[regime.name] = str(error)
             continue
         if not found.convergence.passed:
-            left_out[law.name] = "; ".join(["did not converge", *found.convergence.reasons])
+            left_out[regime.name] = "; ".join(["did not converge", *found.convergence.reasons])
             continue
         stage("leave-one-out")
-        fits[law.name] = build_fit(run, law, table, found, settings, seed)
+        fits[regime.name] = build_fit(run, regime, table, found, settings, seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BayesGrpoWarning)  # said in the table
-            loo[law.name] = leave_one_out(fits[law.name], refits=refits, seed=seed)
+            loo[regime.name] = leave_one_out(fits[regime.name], refits=refits, seed=seed)
         if not lfo:
             continue
-        if not law.forecasts:
-            cautions.append(f"{law.name} cannot forecast from the steps alone: it has no forecast score.")
+        if not regime.forecasts:
+            cautions.append(f"{regime.name} cannot forecast from the steps alone: it has no forecast score.")
             continue
         try:
-            scores = leave_future_out(law, table, found, priors=given, seed=seed, sampler=settings, progress=stage)
+            scores = leave_future_out(regime, table, found, priors=given, seed=seed, sampler=settings, progress=stage)
         except FitError as error:
-            cautions.append(f"{law.name} has no forecast score: {error}.")
+            cautions.append(f"{regime.name} has no forecast score: {error}.")
             continue
         if scores.doubtful:
-            cautions.append(f"{law.name} has no forecast score: {scores.doubtful}")
+            cautions.append(f"{regime.name} has no forecast score: {scores.doubtful}")
         else:
-            future[law.name] = scores
+            future[regime.name] = scores
     if not fits:
         reasons = "; ".join(f"{k}: {v}" for k, v in left_out.items())
         raise FitError(f"{run.source}: none of the laws could be fitted to {table.signal}; {reasons}")
@@ -126,37 +126,37 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[li
     """Laws to fit, and why the others are not."""
     left_out: dict[str, str] = {}
     if regimes is not None:
-        laws = [get_regime(x) for x in regimes]
-        if not laws or len({x.name for x in laws}) < len(laws):
-            raise SettingError(f"regimes: expected one or more different laws, found {[x.name for x in laws]}")
+        regimes = [get_regime(x) for x in regimes]
+        if not regimes or len({x.name for x in regimes}) < len(regimes):
+            raise SettingError(f"regimes: expected one or more different laws, found {[x.name for x in regimes]}")
     else:
-        laws = [x for x in REGIMES.values() if not x.on_request]
+        regimes = [x for x in REGIMES.values() if not x.on_request]
         if not table.optimizer.stated:
             why = "rests on momentum and refresh interval, which nobody stated (flags or a sidecar do)"
-            left_out = {x.name: why for x in laws if x.rests_on_settings}
-            laws = [x for x in laws if not x.rests_on_settings]
-    for law in tuple(laws):
+            left_out = {x.name: why for x in regimes if x.rests_on_settings}
+            regimes = [x for x in regimes if not x.rests_on_settings]
+    for regime in tuple(regimes):
         try:
-            law.check(table)
+            regime.check(table)
         except FitError as error:
-            left_out[law.name] = str(error)
-            laws.remove(law)
-    return laws, left_out
+            left_out[regime.name] = str(error)
+            regimes.remove(regime)
+    return regimes, left_out
 
 
 def _compile_side_by_side(
-    laws: Sequence[Regime], table: RowTable, priors: Mapping[str, Mapping[str, Any]], settings: SamplerSettings
+    regimes: Sequence[Regime], table: RowTable, priors: Mapping[str, Mapping[str, Any]], settings: SamplerSettings
 ) -> list[Future[None]]:
     """Starts to compile every law's programs, two at a time: the next laws compile while one is sampled."""
     enable_compilation_cache()
     pool = ThreadPoolExecutor(max_workers=2)
 
-    def work(law: Regime) -> None:
+    def work(regime: Regime) -> None:
         with jax.enable_x64(True):  # a thread does not inherit the caller's setting
-            prior = prior_numbers(law, resolve_priors(law, table, priors.get(law.name)))
-            compile_programs(law, prior, padded(table), settings)
+            prior = prior_numbers(regime, resolve_priors(regime, table, priors.get(regime.name)))
+            compile_programs(regime, prior, padded(table), settings)
 
-    futures = [pool.submit(work, law) for law in laws]
+    futures = [pool.submit(work, regime) for regime in regimes]
     pool.shutdown(wait=False)
     return futures
 

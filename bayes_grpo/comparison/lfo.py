@@ -107,7 +107,7 @@ def forecast_origins(table: RowTable) -> tuple[np.ndarray, int]:
 
 
 def leave_future_out(
-    law: Regime,
+    regime: Regime,
     table: RowTable,
     found: Posterior,
     *,
@@ -120,7 +120,7 @@ def leave_future_out(
     """Leave-future-out scores of a law.
 
     Args:
-        law: The law.
+        regime: The regime.
         table: Rows of the whole log.
         found: Posterior on the whole log.
         priors: Overrides, parameter → (median, spread).
@@ -140,10 +140,10 @@ def leave_future_out(
 
     origins, horizon = forecast_origins(table)
     wrapper = _wrapper(
-        law, table, origins, horizon, priors, seed, sampler or SamplerSettings(), progress or (lambda _: None)
+        regime, table, origins, horizon, priors, seed, sampler or SamplerSettings(), progress or (lambda _: None)
     )
     z = thinned(np.asarray(found.chain.z))
-    everything = wrapper.block_likelihoods(z, prior_numbers(law, found.priors), padded(table))
+    everything = wrapper.block_likelihoods(z, prior_numbers(regime, found.priors), padded(table))
     posterior = {name: thinned(x) for name, x in found.draws.items()}
     data = from_dict(
         {"posterior": posterior, "log_likelihood": {"y": everything}},
@@ -174,7 +174,7 @@ class _Refit(NamedTuple):
 
 
 def _wrapper(
-    law: Regime,
+    regime: Regime,
     table: RowTable,
     origins: np.ndarray,
     horizon: int,
@@ -190,8 +190,8 @@ def _wrapper(
 
     class Wrapper(SamplingWrapper):
         def __init__(self) -> None:
-            super().__init__(model=law)
-            self.law, self.origins, self.horizon, self.whole = law, origins, horizon, padded(table)
+            super().__init__(model=regime)
+            self.regime, self.origins, self.horizon, self.whole = regime, origins, horizon, padded(table)
             self.refits: dict[int, _Refit] = {}  # by the first block that was left out
 
         def sel_observations(self, idx: np.ndarray) -> tuple[int, np.ndarray]:
@@ -202,8 +202,8 @@ def _wrapper(
             cut = int(origins[first - 1])
             tell(f"forecast origin {first} of {len(origins)}")
             training, rows = rows_before(table, cut, self.whole)
-            found = usable_posterior(law, training, rows, priors=priors, seed=seed + cut, sampler=settings, chains=2)
-            z, prior = thinned(np.asarray(found.chain.z)), prior_numbers(law, found.priors)
+            found = usable_posterior(regime, training, rows, priors=priors, seed=seed + cut, sampler=settings, chains=2)
+            z, prior = thinned(np.asarray(found.chain.z)), prior_numbers(regime, found.priors)
             doubtful = "" if found.usable else f"refit on {cut} rows: {found.convergence.sentence}"
             blocks = self.block_likelihoods(z, prior, rows)[..., first:]
             self.refits[first] = _Refit(z, prior, rows, blocks, doubtful)
@@ -222,7 +222,7 @@ def _wrapper(
             """Log density of every block given the rows before it, by differences, shape (chains, draws, b + 1)."""
             ends = [*origins, len(table.y)]
             with jax.enable_x64(True):
-                upto = [log_likelihoods(law, z, prior, rows._replace(y=_hidden(self.whole.y, c))) for c in ends]
+                upto = [log_likelihoods(regime, z, prior, rows._replace(y=_hidden(self.whole.y, c))) for c in ends]
             return np.diff(np.stack(upto, axis=-1), axis=-1, prepend=0.0)
 
     return Wrapper()
@@ -245,7 +245,7 @@ def _forecast_densities(wrapper: Any) -> np.ndarray:
             log_weight, _ = stats.psislw(-refit.blocks[..., : block - first].sum(-1), axis=(0, 1))
         with jax.enable_x64(True):
             rows = refit.rows._replace(y=_hidden(wrapper.whole.y, cut))
-            ahead = summarise(wrapper.law, jax.random.key(0), refit.z, refit.prior, rows)
+            ahead = summarise(wrapper.regime, jax.random.key(0), refit.z, refit.prior, rows)
         future = slice(cut, cut + wrapper.horizon)
         mean, var = np.asarray(ahead.loo_mean)[..., future], np.asarray(ahead.loo_var)[..., future]
         density = -0.5 * (LOG_2PI + np.log(var) + (wrapper.whole.y[future] - mean) ** 2 / var)

@@ -115,15 +115,15 @@ def exact_density(fit: Fit, row: int, *, seed: int = 0, table: RowTable | None =
         log p(y_row | all other rows).
     """
     table = rows_of_fit(fit) if table is None else table
-    law, whole = fit.regime, padded(table)
+    regime, whole = fit.regime, padded(table)
     y = np.array(whole.y)
     y[row] = np.nan
     # Leaving the row out of the table instead would give its steps the learning rate of the row after it.
-    holed = replace(law, missing_anywhere=True)
+    holed = replace(regime, missing_anywhere=True)
     found = usable_posterior(holed, table, whole._replace(y=y), priors=fit.priors, seed=seed)
     with jax.enable_x64(True):
-        key, prior = jax.random.key(seed), prior_numbers(law, found.priors)
-        density = summarise(law, key, np.asarray(found.chain.z), prior, whole).loo_log_density[..., row]
+        key, prior = jax.random.key(seed), prior_numbers(regime, found.priors)
+        density = summarise(regime, key, np.asarray(found.chain.z), prior, whole).loo_log_density[..., row]
     density = np.asarray(density)
     top = density.max()
     return float(top + np.log(np.mean(np.exp(density - top))))

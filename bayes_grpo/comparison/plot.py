@@ -45,7 +45,7 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL) -> Figure:
     panels = np.atleast_1d(left.subplots(rows, columns, sharex=True, sharey=True)).ravel()
     for i, axes in enumerate(panels):
         if i < len(lines):
-            _plot_law(axes, comparison, lines[i].regime, COLOURS[i % len(COLOURS)], level, legend=i == 0)
+            _plot_regime(axes, comparison, lines[i].regime, COLOURS[i % len(COLOURS)], level, legend=i == 0)
         else:
             axes.set_visible(False)
     for axes in panels[max(0, len(lines) - columns) : len(lines)]:
@@ -60,7 +60,7 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL) -> Figure:
     return figure
 
 
-def _plot_law(axes: Axes, comparison: Comparison, name: str, colour: str, level: float, legend: bool) -> None:
+def _plot_regime(axes: Axes, comparison: Comparison, name: str, colour: str, level: float, legend: bool) -> None:
     fit, line = comparison.fits[name], comparison.line(name)
     step, y = fit.step(), fit.observed()
     tails = [(1 - level) / 2, (1 + level) / 2]

@@ -93,13 +93,13 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
             return entry
         return jnp.concatenate([entry, jnp.broadcast_to(entry[-1], (missing,))]).reshape(blocks, length).T
 
-    law = jax.tree.map(columns, _without_constant(space))
+    regime = jax.tree.map(columns, _without_constant(space))
     values = jnp.concatenate([y, jnp.full(missing, jnp.nan)]).reshape(blocks, length).T
     level = jnp.asarray(space.initial_mean[-1], float)
     first = jnp.where(jnp.isfinite(values[0]), values[0], level)
     # Near the state where the block begins: from 0, small noise would leave little of a difference of large squares.
     reference = jnp.stack([first - level, *[jnp.zeros(blocks)] * (space.size - 2), jnp.full(blocks, level)], axis=-1)
-    return _combine(space, _blocks(law, values, reference), reference)
+    return _combine(space, _blocks(regime, values, reference), reference)
 
 
 def _without_constant(space: StateSpace) -> _Law:
@@ -116,44 +116,45 @@ def _without_constant(space: StateSpace) -> _Law:
     )
 
 
-def _advance_cov(law: _Law, cov: Matrix, ways: Matrix) -> tuple[Matrix, Matrix, tuple[Entry, Vector, Vector]]:
+def _advance_cov(regime: _Law, cov: Matrix, ways: Matrix) -> tuple[Matrix, Matrix, tuple[Entry, Vector, Vector]]:
     """One row: covariance, and the state's ways from the state before the block (d rows, n columns)."""
     d = len(ways)
-    ph = matvec(cov, law.observation)
-    var = plus(dot(law.observation, ph), law.variance)
-    cross = tuple(plus(c, s) for c, s in zip(matvec(law.transition, ph), law.cross_cov, strict=True))
+    ph = matvec(cov, regime.observation)
+    var = plus(dot(regime.observation, ph), regime.variance)
+    cross = tuple(plus(c, s) for c, s in zip(matvec(regime.transition, ph), regime.cross_cov, strict=True))
     gain = tuple(times(c, 1.0 / var) for c in cross)
     columns = tuple(tuple(row[j] for row in ways) for j in range(d + 1))
-    seen = [dot(law.observation, column) for column in columns]
-    seen[d] = plus(seen[d], law.constant_seen)
-    moved = [list(matvec(law.transition, column)) for column in columns]
-    moved[d] = [plus(m, f) for m, f in zip(moved[d], law.from_constant, strict=True)]
+    seen = [dot(regime.observation, column) for column in columns]
+    seen[d] = plus(seen[d], regime.constant_seen)
+    moved = [list(matvec(regime.transition, column)) for column in columns]
+    moved[d] = [plus(m, f) for m, f in zip(moved[d], regime.from_constant, strict=True)]
     ways = tuple(tuple(plus(moved[j][i], -times(gain[i], seen[j])) for j in range(d + 1)) for i in range(d))
-    spread = symmetric_product(law.transition, cov)
+    spread = symmetric_product(regime.transition, cov)
     cov = tuple(
         tuple(
-            plus(plus(spread[i][j], law.noise_cov[i][j]), -times(cross[min(i, j)], gain[max(i, j)])) for j in range(d)
+            plus(plus(spread[i][j], regime.noise_cov[i][j]), -times(cross[min(i, j)], gain[max(i, j)]))
+            for j in range(d)
         )
         for i in range(d)
     )
     return cov, ways, (var, gain, tuple(seen))
 
 
-def _advance_mean(law: _Law, mean: Vector, level: Array, gain: Vector, value: Array) -> tuple[Vector, Array]:
+def _advance_mean(regime: _Law, mean: Vector, level: Array, gain: Vector, value: Array) -> tuple[Vector, Array]:
     """One row: the state's mean if the block began at its reference, and the row's innovation."""
-    error = value - plus(plus(dot(law.observation, mean), times(law.constant_seen, level)), law.offset)
-    moved = matvec(law.transition, mean)
-    moved = tuple(plus(m, times(f, level)) for m, f in zip(moved, law.from_constant, strict=True))
+    error = value - plus(plus(dot(regime.observation, mean), times(regime.constant_seen, level)), regime.offset)
+    moved = matvec(regime.transition, mean)
+    moved = tuple(plus(m, times(f, level)) for m, f in zip(moved, regime.from_constant, strict=True))
     return tuple(plus(m, times(k, error)) for m, k in zip(moved, gain, strict=True)), error
 
 
-def _blocks(law: _Law, values: Array, reference: Array) -> _Block:
+def _blocks(regime: _Law, values: Array, reference: Array) -> _Block:
     """Runs all blocks side by side; ``values`` has shape (length, blocks), ``reference`` (blocks, n)."""
     length, blocks = values.shape
-    d = len(law.transition)
+    d = len(regime.transition)
     present = jnp.isfinite(values)
     y = jnp.where(present, values, 0.0)
-    leaves, treedef = jax.tree.flatten(law)
+    leaves, treedef = jax.tree.flatten(regime)
     varying = [leaf for leaf in leaves if getattr(leaf, "ndim", 0) == 2]
 
     def at(row: list[Array]) -> _Law:
@@ -184,12 +185,12 @@ def _blocks(law: _Law, values: Array, reference: Array) -> _Block:
     else:
 
         def shared(carry: Any, _: None) -> tuple[Any, Any]:
-            cov, ways, out = _advance_cov(law, *carry)
+            cov, ways, out = _advance_cov(regime, *carry)
             return full((cov, ways), zero), full(out, zero)
 
         def own_mean(mean: Vector, row: Any) -> tuple[Any, Array]:
             value, gain = row
-            mean, error = _advance_mean(law, mean, level, gain, value)
+            mean, error = _advance_mean(regime, mean, level, gain, value)
             return full(mean, value), error
 
         (cov, ways), (var, gain, seen) = lax.scan(shared, (cov, ways), None, length=length)

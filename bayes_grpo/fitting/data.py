@@ -93,7 +93,7 @@ def build_fit(
         sample_dims=["chain", "draw"],
     )
     tree.attrs.update(_attributes(run, regime, table, priors, convergence, sampler, seed, mass_note))
-    return Fit(tree)
+    return Fit(tree, regime)
 
 
 def _mass_note(run: Run, table: RowTable) -> str:

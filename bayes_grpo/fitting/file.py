@@ -9,6 +9,7 @@ from bayes_grpo.common.errors import FitFileError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.regimes import REGIMES
+from bayes_grpo.regimes.base import Regime
 
 
 def save_fit(fit: Fit, path: str | Path) -> None:
@@ -37,11 +38,12 @@ def _compressed(tree: object) -> dict[str, dict[str, dict[str, object]]]:
     }
 
 
-def load_fit(path: str | Path) -> Fit:
+def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
     """Reads a fit that `save_fit` wrote.
 
     Args:
         path: The NetCDF file.
+        regime: The law of the fit, for one that neither this package nor an installed one has under its name.
 
     Returns:
         The fit, fully in memory.
@@ -70,15 +72,18 @@ def load_fit(path: str | Path) -> Fit:
             f"{where}: its layout is version {int(found)} (bayes-grpo {attrs.get('bayes_grpo_version')}), this "
             f"bayes-grpo reads version {FORMAT}; fit the log again"
         )
-    regime = REGIMES.get(attrs.get("regime", ""))
-    if regime is None:
+    name = attrs.get("regime", "")
+    found_regime = REGIMES.get(name) if regime is None else regime
+    if found_regime is None:
         raise FitFileError(
-            f"{where}: a fit of regime {attrs.get('regime')!r}, which this bayes-grpo does not have; "
-            f"it has {', '.join(REGIMES)}"
+            f"{where}: a fit of regime {name!r}, which neither this bayes-grpo nor an installed package has (there are "
+            f"{', '.join(REGIMES)}); install the package that brings it, or hand the regime to load_fit"
         )
-    if attrs.get("model_hash") != model_hash(regime):
+    if found_regime.name != name:
+        raise FitFileError(f"{where}: expected a fit of regime {found_regime.name!r}, found one of {name!r}")
+    if attrs.get("model_hash") != model_hash(found_regime):
         raise FitFileError(
-            f"{where}: its {regime.name} has other parameters than this bayes-grpo's (written by version "
-            f"{attrs.get('bayes_grpo_version')}); fit the log again"
+            f"{where}: its {name} has other parameters than the regime of that name here (written by version "
+            f"{attrs.get('bayes_grpo_version')}); fit the log again, or hand the regime to load_fit"
         )
-    return Fit(tree)
+    return Fit(tree, found_regime)

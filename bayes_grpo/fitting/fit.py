@@ -53,15 +53,15 @@ def fit(
         PriorError: An override is impossible.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
     """
-    law = get_regime(regime)
+    regime = get_regime(regime)
     settings = sampler or SamplerSettings()
     check_settings(settings, seed)
     table = rows_of(run, signal)
     tell = progress or (lambda _: None)
-    found = sample_posterior(law, table, priors=priors, seed=seed, sampler=settings, progress=tell)
+    found = sample_posterior(regime, table, priors=priors, seed=seed, sampler=settings, progress=tell)
     tell("summarising")
-    result = build_fit(run, law, table, found, settings, seed)
+    result = build_fit(run, regime, table, found, settings, seed)
     if not found.convergence.passed:
         sentence = found.convergence.sentence
-        warnings.warn(f"{run.source}, regime {law.name}: {sentence}", ConvergenceWarning, stacklevel=2)
+        warnings.warn(f"{run.source}, regime {regime.name}: {sentence}", ConvergenceWarning, stacklevel=2)
     return result

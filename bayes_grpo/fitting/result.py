@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
-from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 
@@ -34,14 +33,12 @@ class Fit:
             integrated out), posterior_predictive, trajectories (unforced law and latent reward),
             observed_data and constant_data. Attributes hold regime, priors, settings, versions, seed, the
             log's hash and the convergence checks.
+        regime: The law that was fitted. A fit carries it, so that one that no registry knows can do all that others
+            can.
     """
 
     data: DataTree
-
-    @property
-    def regime(self) -> Regime:
-        """The law that was fitted."""
-        return get_regime(self.data.attrs["regime"])
+    regime: Regime
 
     @property
     def priors(self) -> dict[str, Prior]:

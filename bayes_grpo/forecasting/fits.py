@@ -32,7 +32,7 @@ FORECAST_SAMPLER = SamplerSettings(chains=4, warmup=300, draws=500)
 
 
 @dataclass(frozen=True, eq=False)
-class LawDraws:
+class RegimeDraws:
     """Posterior draws of one law.
 
     Attributes:
@@ -56,33 +56,33 @@ class LawDraws:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLaws:
+class FittedRegimes:
     """Laws fitted on the same rows.
 
     Attributes:
-        laws: Regime → draws.
+        draws: Regime → draws.
         weights: Regime → weight.
         log_evidence: Regime → log marginal likelihood.
         notes: Which laws were left out, and why.
     """
 
-    laws: dict[str, LawDraws]
+    draws: dict[str, RegimeDraws]
     weights: dict[str, float]
     log_evidence: dict[str, float]
     notes: tuple[str, ...]
 
 
-def draws_of_fit(fit: Fit, reward: RewardRange) -> LawDraws:
+def draws_of_fit(fit: Fit, reward: RewardRange) -> RegimeDraws:
     """Draws of a fit."""
     regime = fit.regime
     values = {p.name: fit.draws(p.name).ravel() for p in regime.sampled}
     total = len(next(iter(values.values())))
     initial = fit.draws("initial_reward").ravel() if regime.has_trend else np.full(total, np.nan)
     known = bounded(reward, fit.priors["fixed_point"], fit.draws("fixed_point"))
-    return LawDraws(regime, fit.priors, values, initial, known)
+    return RegimeDraws(regime, fit.priors, values, initial, known)
 
 
-def draws_of_posterior(regime: Regime, found: Posterior, reward: RewardRange) -> LawDraws:
+def draws_of_posterior(regime: Regime, found: Posterior, reward: RewardRange) -> RegimeDraws:
     """Draws of a posterior without a DataTree."""
     values = {name: np.asarray(x).ravel() for name, x in found.draws.items()}
     levels = [p.name for p in regime.linear]
@@ -91,10 +91,10 @@ def draws_of_posterior(regime: Regime, found: Posterior, reward: RewardRange) ->
     if "initial_reward" in levels:
         initial = np.asarray(found.summary.linear)[..., levels.index("initial_reward")].ravel()
     fixed_point = np.asarray(found.summary.linear)[..., levels.index("fixed_point")]
-    return LawDraws(regime, found.priors, values, initial, bounded(reward, found.priors["fixed_point"], fixed_point))
+    return RegimeDraws(regime, found.priors, values, initial, bounded(reward, found.priors["fixed_point"], fixed_point))
 
 
-def fit_laws(
+def fit_regimes(
     table: RowTable,
     regimes: Sequence[str | Regime] = FORECAST_REGIMES,
     *,
@@ -105,7 +105,7 @@ def fit_laws(
     rows: Rows | None = None,
     strict: bool = True,
     progress: Progress | None = None,
-) -> FittedLaws:
+) -> FittedRegimes:
     """Fits laws to rows and weighs them.
 
     Args:
@@ -127,39 +127,41 @@ def fit_laws(
         FitError: No law could be fitted.
         SettingError: A regime that cannot forecast, or none.
     """
-    laws = [get_regime(x) for x in regimes]
-    if not laws:
+    regimes = [get_regime(x) for x in regimes]
+    if not regimes:
         raise SettingError("regimes: expected at least one to forecast with, found none")
-    unable = [x.name for x in laws if not x.forecasts]
+    unable = [x.name for x in regimes if not x.forecasts]
     if unable:
         raise SettingError(f"regimes: {unable[0]} cannot forecast from the steps alone; leave it out")
     tell = progress or (lambda _: None)
     settings, rows = sampler or FORECAST_SAMPLER, padded(table) if rows is None else rows
-    found: dict[str, LawDraws] = {}
+    found: dict[str, RegimeDraws] = {}
     evidence: dict[str, float] = {}
     notes = []
-    for i, law in enumerate(laws):
-        tell(f"{law.name} ({i + 1} of {len(laws)})")
+    for i, regime in enumerate(regimes):
+        tell(f"{regime.name} ({i + 1} of {len(regimes)})")
         try:
-            given = priors(law, table)
-            posterior = usable_posterior(law, table, rows, priors=given, seed=seed + i, sampler=settings, retry=strict)
+            given = priors(regime, table)
+            posterior = usable_posterior(
+                regime, table, rows, priors=given, seed=seed + i, sampler=settings, retry=strict
+            )
         except FitError as error:
-            notes.append(f"{law.name} was left out: {error}")
+            notes.append(f"{regime.name} was left out: {error}")
             continue
         if strict and not posterior.usable:
-            notes.append(f"{law.name} was left out: {posterior.convergence.sentence}")
+            notes.append(f"{regime.name} was left out: {posterior.convergence.sentence}")
             continue
         if posterior.effective is not None:
             notes.append(
-                f"{law.name}: the sampler mixed badly, so its draws were resampled by importance weights (effective "
+                f"{regime.name}: the sampler mixed badly, so its draws were resampled by importance weights (effective "
                 f"size {posterior.effective:.0f})"
             )
-        found[law.name] = draws_of_posterior(law, posterior, reward or RewardRange())
-        numbers = prior_numbers(law, posterior.priors)
-        points = importance_sample(law, np.asarray(posterior.chain.z), numbers, rows, seed + i)
-        evidence[law.name] = points.log_evidence + found[law.name].bounded.log_factor
+        found[regime.name] = draws_of_posterior(regime, posterior, reward or RewardRange())
+        numbers = prior_numbers(regime, posterior.priors)
+        points = importance_sample(regime, np.asarray(posterior.chain.z), numbers, rows, seed + i)
+        evidence[regime.name] = points.log_evidence + found[regime.name].bounded.log_factor
     if not found:
         raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
     trending = {name: x.regime.has_trend for name, x in found.items()}
     weights = forecast_weights(evidence, prior_weights([x.regime for x in found.values()]), trending)
-    return FittedLaws(found, weights, evidence, tuple(notes))
+    return FittedRegimes(found, weights, evidence, tuple(notes))

@@ -14,8 +14,8 @@ from bayes_grpo.common.progress import Progress
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.rows_of_fit import rows_of_fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, LawDraws, draws_of_fit, fit_laws
-from bayes_grpo.forecasting.paths import allot, law_paths
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, RegimeDraws, draws_of_fit, fit_regimes
+from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Provenance, Run, Setting
@@ -92,11 +92,13 @@ def forecast(
             run = _with_schedule(run, schedule, total_steps)  # the past had the same schedule
             table = rows_of(run, signal)
         reward = reward_range(table, settings)
-        fitted = fit_laws(table, regimes, reward=reward, priors=priors, seed=seed, sampler=sampler, progress=progress)
-        laws, shares = fitted.laws, fitted.weights
+        fitted = fit_regimes(
+            table, regimes, reward=reward, priors=priors, seed=seed, sampler=sampler, progress=progress
+        )
+        drawn, shares = fitted.draws, fitted.weights
         if weights is not None:
             asked = {x if isinstance(x, str) else x.name for x in regimes}
-            shares = {k: w for k, w in weights.items() if k in laws or k not in asked}  # less those left out
+            shares = {k: w for k, w in weights.items() if k in drawn or k not in asked}  # less those left out
         notes, name = [*run.notes, *table.notes, *fitted.notes], run.name
     else:
         fits = {source.regime.name: source} if isinstance(source, Fit) else dict(source.fits)
@@ -104,18 +106,18 @@ def forecast(
         settings = {k: _setting(v) for k, v in first.settings.items()}
         table = rows_of_fit(first)
         reward = reward_range(table, settings)
-        laws = {k: draws_of_fit(v, reward) for k, v in fits.items()}
+        drawn = {k: draws_of_fit(v, reward) for k, v in fits.items()}
         _check(table, settings, until, schedule, total_steps)
         shares = weights if weights is not None else _weights_of(source)
         notes, name = list(first.notes), str(first.data.attrs["run_name"])
     return _forecast(
-        table, laws, _shares(laws, shares), reward, settings, until, schedule, total_steps, draws, seed, notes, name
+        table, drawn, _shares(drawn, shares), reward, settings, until, schedule, total_steps, draws, seed, notes, name
     )
 
 
 def _forecast(
     table: RowTable,
-    laws: Mapping[str, LawDraws],
+    drawn: Mapping[str, RegimeDraws],
     shares: dict[str, float],
     reward: RewardRange,
     settings: Mapping[str, Setting],
@@ -132,7 +134,8 @@ def _forecast(
     future = future_rows(table, np.concatenate([step, beyond]), ahead)
     counts = {k: n for k, n in allot(draws, shares).items() if n}
     parts = [
-        law_paths(laws[k], table, future, count, seed + 7919 * i, reward) for i, (k, count) in enumerate(counts.items())
+        regime_paths(drawn[k], table, future, count, seed + 7919 * i, reward)
+        for i, (k, count) in enumerate(counts.items())
     ]
     if reward.known and not reward.assumed:
         notes.append(f"the reward is {reward.sentence}: draws that settle outside were replaced, paths held inside")
@@ -204,7 +207,7 @@ def _weights_of(source: Any) -> Mapping[str, float]:
     return {source.regime.name: 1.0} if isinstance(source, Fit) else source.weights_lfo
 
 
-def _shares(fits: Mapping[str, LawDraws], weights: Mapping[str, float]) -> dict[str, float]:
+def _shares(fits: Mapping[str, RegimeDraws], weights: Mapping[str, float]) -> dict[str, float]:
     """Weights of the fitted regimes, summing to 1."""
     unknown = [name for name in weights if name not in fits]
     if unknown:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayes_grpo.fitting.paths import Paths, predict
-from bayes_grpo.forecasting.fits import LawDraws
+from bayes_grpo.forecasting.fits import RegimeDraws
 from bayes_grpo.rows.future import FutureRows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
@@ -16,8 +16,8 @@ RUNAWAY = 10.0
 """Ranges of the rows by which the trend of a law that still describes a reward may leave them and its fixed point."""
 
 
-def law_paths(
-    law: LawDraws, table: RowTable, future: FutureRows, count: int, seed: int, reward: RewardRange
+def regime_paths(
+    regime: RegimeDraws, table: RowTable, future: FutureRows, count: int, seed: int, reward: RewardRange
 ) -> tuple[np.ndarray, ...]:
     """Paths of one law, as many of them inside the range of the reward as it is probable.
 
@@ -28,11 +28,11 @@ def law_paths(
     Returns:
         Latent reward, trend and rows, shape (count, h); fixed point and initial reward, shape (count,).
     """
-    total = law.size
+    total = regime.size
     tries = max(count, min(4 * count, total))
     picks = np.random.default_rng(seed).permutation(np.linspace(0, total - 1, tries).astype(int))
-    values = {k: v[picks] for k, v in law.values.items()}
-    found = predict(law.regime, table, law.priors, values, future, seed)
+    values = {k: v[picks] for k, v in regime.values.items()}
+    found = predict(regime.regime, table, regime.priors, values, future, seed)
     lasting = np.flatnonzero(~_runs_away(found, table))
     if not len(lasting):
         lasting = np.arange(tries)
@@ -40,12 +40,12 @@ def law_paths(
     inside = lasting[(fixed >= reward.low) & (fixed <= reward.high)]
     if not len(inside):
         inside = lasting  # every draw settles outside: the range is kept by holding the paths inside alone
-    held = round(law.bounded.share * count)
+    held = round(regime.bounded.share * count)
     chosen = np.concatenate([np.resize(inside, held), np.resize(lasting[::-1], count - held)])
     paths = [x[chosen] for x in (found.latent, found.trend, found.rows, found.fixed_point)]
     for x in paths:
         np.clip(x[:held], reward.low, reward.high, out=x[:held])
-    return (*paths, law.initial[picks[chosen]])
+    return (*paths, regime.initial[picks[chosen]])
 
 
 def _runs_away(found: Paths, table: RowTable) -> np.ndarray:

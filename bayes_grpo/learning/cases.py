@@ -60,33 +60,33 @@ def case_of(
     Raises:
         FitError: The log cannot be fitted, or the sampler was far from convergence.
     """
-    law = get_regime(regime)
+    regime = get_regime(regime)
     table = rows_of(run, signal)
     seen = [features_of(t) for t in (_until(run, signal, table, share) for share in cuts) if t is not None]
     if not seen:
         raise FitError(f"{run.source}: too few rows at any cut")
-    found = sample_posterior(law, table, seed=seed, sampler=sampler, retry=False, rows=shared(table))
+    found = sample_posterior(regime, table, seed=seed, sampler=sampler, retry=False, rows=shared(table))
     if not found.convergence.worst.rhat <= LARGEST_RHAT:
-        raise FitError(f"{run.source}, law {law.name}: {found.convergence.sentence}")
-    prior = prior_numbers(law, found.priors)
+        raise FitError(f"{run.source}, law {regime.name}: {found.convergence.sentence}")
+    prior = prior_numbers(regime, found.priors)
     free, levels = np.asarray(found.chain.z), np.asarray(found.summary.linear)
-    order = [p.name for p in law.parameters]
+    order = [p.name for p in regime.parameters]
     u = dict(
         zip(
-            [p.name for p in law.sampled],
+            [p.name for p in regime.sampled],
             np.moveaxis(np.asarray(prior.location + prior.scale * free), -1, 0),
             strict=True,
         )
     )
-    u |= dict(zip([p.name for p in law.linear], np.moveaxis(levels, -1, 0), strict=True))
+    u |= dict(zip([p.name for p in regime.linear], np.moveaxis(levels, -1, 0), strict=True))
     total = free.shape[0] * free.shape[1]
     picks = np.linspace(0, total - 1, min(DRAWS, total)).astype(int)
     values = np.stack([u[name].ravel()[picks] for name in order], axis=-1)
-    centre = np.array([p.transform.inverse(found.priors[p.name].median) for p in law.parameters])
-    spread = np.array([found.priors[p.name].spread for p in law.parameters])
-    units = [np.array([unit_of(p, f) for p in law.parameters]) for f in seen]
+    centre = np.array([p.transform.inverse(found.priors[p.name].median) for p in regime.parameters])
+    spread = np.array([found.priors[p.name].spread for p in regime.parameters])
+    units = [np.array([unit_of(p, f) for p in regime.parameters]) for f in seen]
     return LogCase(
-        regime=law.name,
+        regime=regime.name,
         log=run.name,
         repository=repository,
         parameters=tuple(order),

@@ -145,12 +145,12 @@ def learn(
     left_out = set(exclude)
     kept = [c for c in cases if c.repository not in left_out]
     regimes, parameters = {}, {}
-    for law in sorted({c.regime for c in kept}):
-        mine = [c for c in kept if c.regime == law]
+    for regime in sorted({c.regime for c in kept}):
+        mine = [c for c in kept if c.regime == regime]
         if len(mine) < _LEAST_LOGS:
             continue
-        parameters[law] = mine[0].parameters
-        regimes[law] = learn_population([member(c) for c in mine], uses_of(get_regime(law), uses), seed)
+        parameters[regime] = mine[0].parameters
+        regimes[regime] = learn_population([member(c) for c in mine], uses_of(get_regime(regime), uses), seed)
     if not regimes:
         raise PriorError(
             f"learning a prior: expected at least {_LEAST_LOGS} logs that can be fitted, found "
@@ -196,20 +196,20 @@ def corpus_priors(
     """
     from bayes_grpo.regimes import get_regime
 
-    law = get_regime(regime)
+    regime = get_regime(regime)
     known = prior_table if isinstance(prior_table, PriorTable) else load_prior_table(prior_table or SHIPPED)
-    if law.name not in known.regimes:
+    if regime.name not in known.regimes:
         return {}
-    names = tuple(p.name for p in law.parameters)
-    if known.parameters[law.name] != names:
+    names = tuple(p.name for p in regime.parameters)
+    if known.parameters[regime.name] != names:
         raise PriorError(
-            f"prior table: law {law.name!r} has parameters {', '.join(names)}, the table knows "
-            f"{', '.join(known.parameters[law.name])}; learn it anew: bayes-grpo learn-prior"
+            f"prior table: law {regime.name!r} has parameters {', '.join(names)}, the table knows "
+            f"{', '.join(known.parameters[regime.name])}; learn it anew: bayes-grpo learn-prior"
         )
     features = features_of(table)
-    mean, sd = known.regimes[law.name].predictive(features.covariates)
+    mean, sd = known.regimes[regime.name].predictive(features.covariates)
     out = {}
-    for p, centre, spread in zip(law.parameters, mean, sd, strict=True):
+    for p, centre, spread in zip(regime.parameters, mean, sd, strict=True):
         origin, unit = unit_of(p, features)
         out[p.name] = Prior(_value(p, origin + unit * float(centre)), unit * float(spread))
     return out

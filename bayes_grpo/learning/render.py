@@ -33,11 +33,11 @@ def render_prior_table(table: PriorTable, refused: list[str], out: Path, console
         shown.add_column(column)
     for column in ("mean", "sd, new log", "between repositories", "within"):
         shown.add_column(column, justify="right")
-    for law, population in table.regimes.items():
+    for regime, population in table.regimes.items():
         mean, sd = population.predictive(population.centres)
-        for i, name in enumerate(table.parameters[law]):
+        for i, name in enumerate(table.parameters[regime]):
             shown.add_row(
-                law if i == 0 else "",
+                regime if i == 0 else "",
                 name,
                 f"{mean[i]:+.2f}",
                 f"{sd[i]:.2f}",

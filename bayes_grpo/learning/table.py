@@ -38,23 +38,23 @@ class PriorTable:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dictionary, numbers to four digits."""
-        laws = {}
-        for law, population in self.regimes.items():
+        regimes = {}
+        for regime, population in self.regimes.items():
             rows = {}
-            for i, name in enumerate(self.parameters[law]):
+            for i, name in enumerate(self.parameters[regime]):
                 row = {k: getattr(population, k)[i] for k in ("mean", "spread", "between", "error")}
                 slopes = {c: population.slopes[j, i] for j, c in enumerate(COVARIATES) if population.slopes[j, i]}
                 rows[name] = {k: _short(v) for k, v in row.items()} | {
                     "slopes": {k: _short(v) for k, v in slopes.items()}
                 }
             centres = {c: _short(x) for c, x in zip(COVARIATES, population.centres, strict=True)}
-            laws[law] = {
+            regimes[regime] = {
                 "logs": population.logs,
                 "repositories": population.groups,
                 "centres": centres,
                 "parameters": rows,
             }
-        return {"format": FORMAT, "provenance": dict(self.provenance), "laws": laws}
+        return {"format": FORMAT, "provenance": dict(self.provenance), "laws": regimes}
 
 
 def load_prior_table(path: str | Path) -> PriorTable:
@@ -78,7 +78,7 @@ def _load(path: str, _: int) -> PriorTable:
         raise PriorError(f"{path}: expected a prior table of format {FORMAT}, found {found!r}; {hint}")
     try:
         regimes, parameters = {}, {}
-        for law, entry in content["laws"].items():
+        for regime, entry in content["laws"].items():
             rows = entry["parameters"]
             columns = {
                 k: np.array([float(r[k]) for r in rows.values()]) for k in ("mean", "spread", "between", "error")
@@ -87,11 +87,11 @@ def _load(path: str, _: int) -> PriorTable:
             centres = np.array([float(entry["centres"][c]) for c in COVARIATES])
             whole = np.concatenate([*columns.values(), slopes.ravel(), centres])
             if not np.isfinite(whole).all() or (columns["spread"] <= 0).any():
-                raise ValueError(f"law {law}: spreads must be above 0 and all numbers finite")
-            regimes[law] = Population(
+                raise ValueError(f"law {regime}: spreads must be above 0 and all numbers finite")
+            regimes[regime] = Population(
                 **columns, slopes=slopes, centres=centres, logs=int(entry["logs"]), groups=int(entry["repositories"])
             )
-            parameters[law] = tuple(rows)
+            parameters[regime] = tuple(rows)
         return PriorTable(regimes, parameters, dict(content["provenance"]))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise PriorError(f"{path}: this prior table is damaged ({error}); {hint}") from error

@@ -131,6 +131,8 @@ def _blocked(table: RowTable, limit: int) -> RowTable:
     n = len(table.y)
     blocks = blocks_of(n, limit)
     ends, begins = table.step[blocks.last], table.step[blocks.start] - table.window[blocks.start]
+    least, most = int(blocks.size.min()), int(blocks.size.max())
+    size = f"{most}" if least == most else f"{least} or {most}"
     return replace(
         table,
         step=ends,
@@ -139,5 +141,5 @@ def _blocked(table: RowTable, limit: int) -> RowTable:
         rate=blocks.mean(table.rate),
         entropy=None if table.entropy is None else blocks.mean(table.entropy),
         weight=blocks.mean(table.weight) * blocks.size * len(ends) / n,
-        notes=(*table.notes, f"{n} rows were averaged in blocks of about {n / len(ends):.3g} to {len(ends)} rows"),
+        notes=(*table.notes, f"{n} rows were averaged in blocks of {size} to {len(ends)} rows"),
     )

@@ -131,14 +131,14 @@ def test_the_command_line_checks_a_saved_fit(made, tmp_path):
 @pytest.mark.parametrize("name", ["exponential", "oscillator"])
 def test_the_law_s_own_rows_alarm_one_time_in_twenty(name):
     """Whole fits: parameters from the prior, rows from the law, posterior by NUTS, then the checks."""
-    law, seen, n = get_regime(name), [], 200
+    regime, seen, n = get_regime(name), [], 200
     for i in range(n):
         rng = np.random.default_rng([11, i])
         empty = empty_run(schedule=bool(i % 2))
-        _, y = simulate(law, empty, rng)
+        _, y = simulate(regime, empty, rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = fit(with_reward(empty, y), law, priors=SHARED | PRIORS[name], seed=i)
+            result = fit(with_reward(empty, y), regime, priors=SHARED | PRIORS[name], seed=i)
         seen.append([f.tail for f in check(result).findings])
     shares = np.mean(np.array(seen) < 0.05, axis=0)
     assert np.all(np.abs(shares - 0.05) < 3.5 * np.sqrt(0.05 * 0.95 / n)), dict(zip(NAMES, shares, strict=True))

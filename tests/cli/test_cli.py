@@ -262,13 +262,13 @@ def test_prior_by_flag_replaces_the_default(log: Path):
 def test_prior_by_file_and_the_flag_wins(log: Path, tmp_path: Path):
     file = tmp_path / "priors.toml"
     file.write_text("[priors]\nrelaxation_time = [30.0, 0.01]\nfixed_point = { median = 0.5, spread = 0.001 }\n")
-    call = ("fit", log, *SHORT, "--json", "--prior-file", file, "--out", tmp_path / "fit.nc")
-    row = by_name(strict_json(call(*call).out))
+    words = ("fit", log, *SHORT, "--json", "--prior-file", file, "--out", tmp_path / "fit.nc")
+    row = by_name(strict_json(call(*words).out))
     assert row["relaxation_time"]["prior"]["median"] == pytest.approx(30, rel=0.01)
     assert row["fixed_point"]["prior"]["median"] == pytest.approx(0.5, rel=0.01)
     priors = load_fit(tmp_path / "fit.nc").priors
     assert (priors["relaxation_time"].median, priors["relaxation_time"].spread) == (30.0, 0.01)
-    row = by_name(strict_json(call(*call, "--prior", "relaxation_time=12,0.01").out))
+    row = by_name(strict_json(call(*words, "--prior", "relaxation_time=12,0.01").out))
     assert row["relaxation_time"]["prior"]["median"] == pytest.approx(12, rel=0.01)
     assert row["fixed_point"]["prior"]["median"] == pytest.approx(0.5, rel=0.01)
 
@@ -578,7 +578,7 @@ def test_as_a_process(tmp_path: Path):
 def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path):
     """Ctrl-C while chains run in threads: no crash, no half-written file."""
 
-    log = Path(__file__).parent.parent / "notebooks" / "data" / "softmax_policy_grpo.json"
+    log = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"
     words = ["-m", "bayes_grpo", "fit", str(log), "--draws", "50000", "--out", str(tmp_path / "fit.nc")]
     process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     time.sleep(8)

@@ -43,12 +43,12 @@ def test_leave_one_out_conditionals_are_those_of_a_dense_normal(name):
     n, step = 30, np.cumsum(rng.integers(1, 4, 30)).astype(float)
     signals = {"entropy": 0.9 * np.exp(-step / 30) + 0.02, "learning_rate": 1e-5 * np.linspace(1.0, 0.2, n)}
     y = 0.2 + 0.4 * (1 - np.exp(-step / 20)) + 0.05 * rng.standard_normal(n)
-    law, table = REGIMES[name], rows_of(make_run(step, y, signals=signals, schedule="logged"))
+    regime, table = REGIMES[name], rows_of(make_run(step, y, signals=signals, schedule="logged"))
     with jax.enable_x64(True):
-        priors = resolve_priors(law, table)
-        draw = {k: jnp.asarray(v[0]) for k, v in draw_prior(law, priors, table, rng, size=1).items()}
-        levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in law.linear}
-        space = law.state_space({p.name: draw[p.name] for p in law.sampled}, levels, padded(table, n))
+        priors = resolve_priors(regime, table)
+        draw = {k: jnp.asarray(v[0]) for k, v in draw_prior(regime, priors, table, rng, size=1).items()}
+        levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.linear}
+        space = regime.state_space({p.name: draw[p.name] for p in regime.sampled}, levels, padded(table, n))
         smoothed = kalman.smooth(space, jnp.asarray(table.y))
         full = jax.tree.map(np.asarray, dense(space, n))
     mean, cov = dense_moments(full)
@@ -142,10 +142,10 @@ def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch)
     run = make_run(np.arange(1.0, 8), 0.5 + 0.1 * rng.standard_normal(7))
     honest = module.sample_posterior
 
-    def failing(law, *args, **kwargs):
-        out = honest(law, *args, **kwargs)
+    def failing(regime, *args, **kwargs):
+        out = honest(regime, *args, **kwargs)
         bad = replace(out.convergence, passed=False, reasons=("R-hat of x is 2",))
-        return out._replace(convergence=bad if law.name == "exponential" else out.convergence)
+        return out._replace(convergence=bad if regime.name == "exponential" else out.convergence)
 
     monkeypatch.setattr(module, "sample_posterior", failing)
     monkeypatch.setattr(

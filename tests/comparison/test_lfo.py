@@ -46,9 +46,9 @@ def test_too_few_rows_or_a_constant_start_are_refused():
 def test_a_refit_knows_nothing_of_later_rows(table):
     cut = 25
     other = replace(table, y=np.where(np.arange(len(table.y)) < cut, table.y, 7.0))
-    law = get_regime("oscillator")
+    regime = get_regime("oscillator")
     (one, rows_one), (two, rows_two) = (rows_before(t, cut, padded(t)) for t in (table, other))
-    assert resolve_priors(law, one) == resolve_priors(law, two)
+    assert resolve_priors(regime, one) == resolve_priors(regime, two)
     for a, b in zip(jax.tree.leaves(rows_one), jax.tree.leaves(rows_two), strict=True):
         np.testing.assert_array_equal(a, b)
     assert jax.tree.structure(rows_one) == jax.tree.structure(padded(table))
@@ -57,23 +57,23 @@ def test_a_refit_knows_nothing_of_later_rows(table):
 
 def test_scores_are_those_of_the_filter_and_of_exact_refits(table):
     """Block terms by PSIS against refits at every origin; those against the filter's innovations."""
-    law = get_regime("exponential")
-    found = sample_posterior(law, table, seed=1)
-    approx, exact = (leave_future_out(law, table, found, seed=1, method=m) for m in ("approx", "exact"))
+    regime = get_regime("exponential")
+    found = sample_posterior(regime, table, seed=1)
+    approx, exact = (leave_future_out(regime, table, found, seed=1, method=m) for m in ("approx", "exact"))
     assert exact.refits == len(exact.origins) > approx.refits
     np.testing.assert_allclose(approx.blocks, exact.blocks, atol=0.25)
     assert approx.elpd == pytest.approx(exact.elpd, abs=2 * max(np.std(approx.blocks - exact.blocks) * 5**0.5, 0.1))
     assert approx.forecast_score == pytest.approx(exact.forecast_score, abs=0.1)
     cut, horizon = int(exact.origins[0]), exact.horizon
     training, rows = rows_before(table, cut, padded(table))
-    again = sample_posterior(law, training, seed=1 + cut, rows=rows, sampler=SamplerSettings(chains=2), retry=False)
+    again = sample_posterior(regime, training, seed=1 + cut, rows=rows, sampler=SamplerSettings(chains=2), retry=False)
     draws = thinned(np.asarray(again.chain.z))
-    prior = prior_numbers(law, again.priors)
+    prior = prior_numbers(regime, again.priors)
     with jax.enable_x64(True):
         whole = rows._replace(y=padded(table).y)
 
         def innovations(z):
-            f = kalman.filter_rows(state_space(law, z, prior, whole), jnp.asarray(whole.y))
+            f = kalman.filter_rows(state_space(regime, z, prior, whole), jnp.asarray(whole.y))
             term = -0.5 * (jnp.log(2 * jnp.pi * f.innovation_var) + f.innovation**2 / f.innovation_var)
             return term[cut : cut + horizon].sum()
 
@@ -83,13 +83,13 @@ def test_scores_are_those_of_the_filter_and_of_exact_refits(table):
 
 def test_forecast_score_is_the_density_given_the_rows_before_the_block(table):
     """With all parameters pinned: a regression on the law's two shapes, extrapolated."""
-    law, tau, noise = get_regime("exponential"), 9.0, 0.03
+    regime, tau, noise = get_regime("exponential"), 9.0, 0.03
     pinned = {
         "relaxation_time": (tau, 1e-5), "observation_sd": (noise, 1e-5), "fluctuation_sd": (1e-6, 1e-5),
         "fixed_point": (0.5, 0.4), "initial_reward": (0.3, 0.3),
     }  # fmt: skip
-    found = sample_posterior(law, table, priors=pinned, seed=0)
-    scores = leave_future_out(law, table, found, priors=pinned, seed=0)
+    found = sample_posterior(regime, table, priors=pinned, seed=0)
+    scores = leave_future_out(regime, table, found, priors=pinned, seed=0)
     end, begin = table.step, table.step - table.window
     left = tau * (np.exp(-begin / tau) - np.exp(-end / tau)) / table.window
     design = np.stack([1 - left, left], axis=1)

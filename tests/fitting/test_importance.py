@@ -51,8 +51,8 @@ def test_marginal_likelihood_against_prior_draws(flat_rows):
 
 
 @pytest.mark.parametrize("law", ["flat", "oscillator"])
-def test_resampled_draws_have_the_moments_of_prior_draws_weighted_by_the_likelihood(zigzag, law):
-    regime, rows = get_regime(law), padded(zigzag)
+def test_resampled_draws_have_the_moments_of_prior_draws_weighted_by_the_likelihood(zigzag, regime):
+    regime, rows = get_regime(regime), padded(zigzag)
     found = sample_posterior(regime, zigzag, sampler=SamplerSettings(chains=2, warmup=50, draws=500), retry=False)
     better = resampled(regime, found, rows, seed=0)
     assert better.usable
@@ -70,7 +70,7 @@ def test_resampled_draws_have_the_moments_of_prior_draws_weighted_by_the_likelih
     error = sd * np.sqrt(1.0 / exact.effective + 1.0 / LEAST_EFFECTIVE)
     assert np.all(np.abs(draws.mean(axis=0) - mean) < 4.0 * error)
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.25)
-    fixed_point = np.asarray(better.summary.linear)[..., -1 if law == "flat" else 0]
+    fixed_point = np.asarray(better.summary.linear)[..., -1 if regime == "flat" else 0]
     assert np.all(np.isfinite(fixed_point))
 
 

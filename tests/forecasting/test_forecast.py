@@ -12,9 +12,9 @@ from bayes_grpo.fitting.paths import predict
 from bayes_grpo.fitting.rows_of_fit import rows_of_fit
 from bayes_grpo.fitting.sampling.posterior import prior_numbers, values_of
 from bayes_grpo.forecasting.bounds import Bounded, bounded
-from bayes_grpo.forecasting.fits import LawDraws, fit_laws
+from bayes_grpo.forecasting.fits import RegimeDraws, fit_regimes
 from bayes_grpo.forecasting.forecast import forecast
-from bayes_grpo.forecasting.paths import allot, law_paths
+from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.summary import reached_steps, summarize_forecast
 from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
@@ -136,7 +136,7 @@ def test_bad_input_is_said_in_a_sentence(exponential_fit):
     with pytest.raises(FitError, match="at least 8 rows of reward, found 6"):
         forecast(rising_run(6), until=60)
     with pytest.raises(SettingError, match="entropy cannot forecast"):
-        fit_laws(rows_of(rising_run()), ("entropy",))
+        fit_regimes(rows_of(rising_run()), ("entropy",))
 
 
 def test_future_rows_keep_the_logs_spacing_and_window():
@@ -197,8 +197,8 @@ def test_steps_of_a_share_of_the_gain():
 
 
 def test_weights_lean_to_the_better_law_and_keep_a_share_for_a_trend():
-    laws = [get_regime(x) for x in ("flat", "exponential", "sigmoid")]
-    prior, trending = prior_weights(laws), {"flat": False, "exponential": True, "sigmoid": True}
+    regimes = [get_regime(x) for x in ("flat", "exponential", "sigmoid")]
+    prior, trending = prior_weights(regimes), {"flat": False, "exponential": True, "sigmoid": True}
     assert prior == pytest.approx({"flat": 0.3, "exponential": 0.35, "sigmoid": 0.35})
     weights = forecast_weights({"flat": 0.0, "exponential": 50.0, "sigmoid": 0.0}, prior, trending, shrinkage=0.3)
     assert weights["exponential"] == pytest.approx(0.7 + 0.3 * 0.5)
@@ -207,22 +207,22 @@ def test_weights_lean_to_the_better_law_and_keep_a_share_for_a_trend():
     assert still == pytest.approx({"flat": 0.7, "exponential": 0.15, "sigmoid": 0.15})
     same = forecast_weights(dict.fromkeys(prior, -3.0), prior, trending, shrinkage=0.0)
     assert same == pytest.approx(prior)
-    assert prior_weights(laws[1:]) == pytest.approx({"exponential": 0.5, "sigmoid": 0.5})
+    assert prior_weights(regimes[1:]) == pytest.approx({"exponential": 0.5, "sigmoid": 0.5})
 
 
 def test_a_law_that_settles_outside_the_range_is_still_held_inside():
     regime, table = get_regime("exponential"), rows_of(rising_run())
     priors = resolve_priors(regime, table, {"fixed_point": (5.0, 0.01)})
     values = {p.name: np.full(200, priors[p.name].median) for p in regime.sampled}
-    law = LawDraws(regime, priors, values, np.zeros(200), Bounded(1.0))
+    regime = RegimeDraws(regime, priors, values, np.zeros(200), Bounded(1.0))
     future = future_rows(table, np.array([50.0]), CONSTANT)
-    latent, _, rows, fixed, _ = law_paths(law, table, future, 100, 0, RewardRange(0.0, 1.0))
+    latent, _, rows, fixed, _ = regime_paths(regime, table, future, 100, 0, RewardRange(0.0, 1.0))
     assert latent.max() <= 1.0
     assert rows.max() <= 1.0
     assert np.all(fixed == 1.0)
-    free = law_paths(replace(law, bounded=Bounded()), table, future, 100, 0, RewardRange())[3]
+    free = regime_paths(replace(regime, bounded=Bounded()), table, future, 100, 0, RewardRange())[3]
     assert free.min() > 4.0
-    mostly = law_paths(replace(law, bounded=Bounded(0.9)), table, future, 100, 0, RewardRange(0.0, 1.0))[3]
+    mostly = regime_paths(replace(regime, bounded=Bounded(0.9)), table, future, 100, 0, RewardRange(0.0, 1.0))[3]
     assert np.sum(mostly > 4.0) == 10
     assert np.sum(mostly == 1.0) == 90
 
@@ -233,13 +233,13 @@ def test_a_law_that_runs_away_is_not_followed():
     values = {p.name: np.full(200, priors[p.name].median) for p in regime.sampled}
     values["response_time"] = np.full(200, 5.0)
     values["damping_ratio"] = np.where(np.arange(200) % 2, -0.8, 2.0)  # every second draw diverges
-    law = LawDraws(regime, priors, values, np.arange(200.0))
+    regime = RegimeDraws(regime, priors, values, np.arange(200.0))
     future = future_rows(table, np.array([60.0, 200.0]), CONSTANT)
-    _, trend, _, _, initial = law_paths(law, table, future, 50, 0, RewardRange())
+    _, trend, _, _, initial = regime_paths(regime, table, future, 50, 0, RewardRange())
     assert np.all(initial % 2 == 0)
     assert np.abs(trend).max() < 20.0
-    runaway = LawDraws(regime, priors, {k: v[1::2] for k, v in values.items()}, np.arange(100.0))
-    assert len(law_paths(runaway, table, future, 50, 0, RewardRange())[0]) == 50  # there is nothing else to follow
+    runaway = RegimeDraws(regime, priors, {k: v[1::2] for k, v in values.items()}, np.arange(100.0))
+    assert len(regime_paths(runaway, table, future, 50, 0, RewardRange())[0]) == 50  # there is nothing else to follow
 
 
 def test_a_range_weighs_a_law_by_how_much_of_it_lies_inside():
@@ -257,11 +257,11 @@ def test_a_range_weighs_a_law_by_how_much_of_it_lies_inside():
 
 
 def test_a_stated_range_counts_in_the_weights():
-    table, laws = rows_of(rising_run()), ("flat", "exponential")
-    free = fit_laws(table, laws, sampler=FAST, strict=False)
-    held = fit_laws(table, laws, reward=RewardRange(0.0, 0.85), sampler=FAST, strict=False)
-    for name in laws:
-        factor = held.laws[name].bounded.log_factor
+    table, regimes = rows_of(rising_run()), ("flat", "exponential")
+    free = fit_regimes(table, regimes, sampler=FAST, strict=False)
+    held = fit_regimes(table, regimes, reward=RewardRange(0.0, 0.85), sampler=FAST, strict=False)
+    for name in regimes:
+        factor = held.draws[name].bounded.log_factor
         assert held.log_evidence[name] - free.log_evidence[name] == pytest.approx(factor, abs=1e-6)
         assert abs(factor) > 0.01
 

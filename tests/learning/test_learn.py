@@ -19,6 +19,7 @@ from bayes_grpo.learning.table import COVARIATES, SHIPPED, load_prior_table, sav
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.command import call
 
 LAW = "exponential"
 NAMES = tuple(p.name for p in get_regime(LAW).parameters)
@@ -222,9 +223,9 @@ def test_the_shipped_table_gives_every_law_usable_priors(synthetic_run):
     assert len(table.provenance["repositories"]) >= 5
     assert {"date", "version", "how"} <= set(table.provenance)
     assert table.regimes
-    for law in table.regimes:
-        assert REGIMES[law].forecasts
-        resolve_priors(REGIMES[law], rows, corpus_priors(law, rows))
+    for regime in table.regimes:
+        assert REGIMES[regime].forecasts
+        resolve_priors(REGIMES[regime], rows, corpus_priors(regime, rows))
 
 
 def test_a_log_becomes_a_case_seen_from_its_cuts(synthetic_run):
@@ -288,7 +289,7 @@ def test_words_and_overrides_share_an_option(tmp_path, synthetic_run):
         base_priors("weak", path, LAW, synthetic_run, "auto")
 
 
-def test_a_team_learns_from_its_own_logs_and_fits_with_it(call, tmp_path, write_trl_log, curve):
+def test_a_team_learns_from_its_own_logs_and_fits_with_it(tmp_path, write_trl_log, curve):
     logs, table, rng = tmp_path / "logs", tmp_path / "prior.json", np.random.default_rng(14)
     logs.mkdir()
     for i in range(6):

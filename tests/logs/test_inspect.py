@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from bayes_grpo.common.errors import OutputError
+from bayes_grpo.common.picture import save_plot
 from bayes_grpo.logs.plot import plot_run
 from bayes_grpo.logs.render import render_run
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
@@ -91,7 +92,7 @@ def test_text_of_a_log_is_neither_markup_nor_control():
 @pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
 def test_plot_is_written_in_the_format_of_its_suffix(tmp_path, suffix, magic):
     path = tmp_path / f"plot{suffix}"
-    assert plot_run(make_run(name="cost $5_{x} $"), path) == path
+    assert save_plot(plot_run(make_run(name="cost $5_{x} $")), path) == path
     assert path.read_bytes().startswith(magic)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
@@ -100,7 +101,7 @@ def test_plot_does_not_touch_the_state_of_pyplot(tmp_path):
     import matplotlib.pyplot as plt
 
     before = plt.get_fignums()
-    plot_run(make_run(), tmp_path / "plot.png")
+    save_plot(plot_run(make_run()), tmp_path / "plot.png")
     assert plt.get_fignums() == before
 
 
@@ -115,5 +116,5 @@ def test_plot_does_not_touch_the_state_of_pyplot(tmp_path):
 def test_a_plot_that_cannot_be_written(tmp_path, name, words):
     (tmp_path / "taken.png").mkdir()
     with pytest.raises(OutputError, match=words):
-        plot_run(make_run(), tmp_path / name)
+        save_plot(plot_run(make_run()), tmp_path / name)
     assert [p.name for p in tmp_path.iterdir()] == ["taken.png"]

@@ -67,9 +67,9 @@ def table_of(kind: str, n: int = 40):
 def space_of(name, table, values=None, levels=None, size=None):
     """State space of a law on unpadded rows."""
     values = {k: jnp.asarray(v) for k, v in (values or VALUES[name]).items()}
-    law = get_regime(name)
-    levels = {p.name: (levels or LEVELS)[p.name] for p in law.linear}
-    return law.state_space(values, levels, padded(table, size or len(table.y)))
+    regime = get_regime(name)
+    levels = {p.name: (levels or LEVELS)[p.name] for p in regime.linear}
+    return regime.state_space(values, levels, padded(table, size or len(table.y)))
 
 
 def unforced(name, table):
@@ -155,18 +155,18 @@ def test_rows_that_follow_continue_the_same_law(name):
 
 
 def test_only_the_entropy_law_cannot_forecast():
-    assert [name for name, law in REGIMES.items() if not law.forecasts] == ["entropy"]
+    assert [name for name, regime in REGIMES.items() if not regime.forecasts] == ["entropy"]
 
 
 @pytest.mark.parametrize("name", NEW)
 def test_gradient_is_finite_far_out_and_right_in_the_middle(name):
-    law, table = get_regime(name), table_of("everything")
-    p = len(law.sampled)
+    regime, table = get_regime(name), table_of("everything")
+    p = len(regime.sampled)
     corners = [s * np.eye(p)[i] for i in range(p) for s in (-3.0, 3.0)]
     corners += list(3.0 * np.random.default_rng(0).choice([-1.0, 1.0], (8, p)))
     with jax.enable_x64(True):
-        prior, rows = prior_numbers(law, resolve_priors(law, table)), padded(table)
-        both = jax.jit(jax.value_and_grad(lambda z: potential(law, z, prior, rows)))
+        prior, rows = prior_numbers(regime, resolve_priors(regime, table)), padded(table)
+        both = jax.jit(jax.value_and_grad(lambda z: potential(regime, z, prior, rows)))
         for z in corners:
             value, slope = both(jnp.asarray(z))
             assert np.isfinite(float(value)), z
@@ -224,11 +224,11 @@ def test_linearised_filter_against_a_particle_filter(name, noise, tolerance):
 
 @pytest.mark.parametrize("name", [name for name in REGIMES if name != "flat"])
 def test_too_few_rows_are_refused_with_the_number_needed(name):
-    law = get_regime(name)
-    needed = len(law.parameters) + 2
-    law.check(table_of("plain", needed))
+    regime = get_regime(name)
+    needed = len(regime.parameters) + 2
+    regime.check(table_of("plain", needed))
     with pytest.raises(FitError, match=f"regime {name}: needs at least {needed} rows.* found {needed - 1};.*flat"):
-        law.check(table_of("plain", needed - 1))
+        regime.check(table_of("plain", needed - 1))
     get_regime("flat").check(table_of("plain", 4))
 
 
@@ -263,19 +263,19 @@ def test_entropy_between_logged_values_is_interpolated():
     np.testing.assert_allclose(rows_of(run, "reward").entropy[:10], 1.0 - 0.05 * step[:10])
     np.testing.assert_allclose(rows_of(run, "eval").entropy, [0.9, 0.75, 0.65, 0.55])
     assert rows_of(make_run(step, np.sin(step))).entropy is None
-    assert np.isnan(rows_of(make_run(step, np.sin(step))).padded().entropy).all()
+    assert np.isnan(padded(rows_of(make_run(step, np.sin(step)))).entropy).all()
     table = rows_of(make_run(step, np.sin(step), signals={"entropy": 1.0 - 0.05 * step}), max_rows=6)
     np.testing.assert_allclose(table.entropy, 1.0 - 0.05 * (np.arange(1.0, 12, 2) + 0.5))
 
 
 @pytest.mark.parametrize("name", NEW)
 def test_derived_quantities_are_the_law_s(name):
-    table, law = table_of("plain"), get_regime(name)
+    table, regime = table_of("plain"), get_regime(name)
     values = {k: np.full((2, 3), v) for k, v in VALUES[name].items()} | {
         "fixed_point": np.full((2, 3), 0.7),
         "initial_reward": np.full((2, 3), 0.2),
     }
-    found = {k: float(np.unique(v)[0]) for k, v in law.derived(values, table).items()}
+    found = {k: float(np.unique(v)[0]) for k, v in regime.derived(values, table).items()}
     if name == "flat":
         assert found == {"initial_reward": 0.7}
     if name in nonlinear.POWERS:
@@ -284,7 +284,7 @@ def test_derived_quantities_are_the_law_s(name):
         assert found["floor"] + (0.7 - found["floor"]) * p0 == pytest.approx(0.2)
     if name == "sigmoid":
         assert found["half_gain_step"] == pytest.approx(40.0)
-        late = law.derived(values, replace(table, start=25.0))["half_gain_step"][0, 0] + 25.0
+        late = regime.derived(values, replace(table, start=25.0))["half_gain_step"][0, 0] + 25.0
         left = [1 / (1 + (c / 40.0) ** 1.7) for c in (25.0, late)]
         assert left[1] == pytest.approx(left[0] / 2)
     if name == "entropy":

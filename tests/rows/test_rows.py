@@ -9,7 +9,7 @@ from bayes_grpo.common.errors import FitError, PriorError
 from bayes_grpo.regimes.oscillator import Oscillator
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import bucket
+from bayes_grpo.rows.padding import bucket, padded
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run
 
@@ -29,7 +29,7 @@ def test_windows_never_overlap_and_weigh_by_their_steps():
 
 
 def test_constant_fields_become_scalars_or_vanish():
-    rows = rows_of(make_run([1, 2, 3, 4, 5], [0.1, 0.2, 0.3, 0.2, 0.4])).padded()
+    rows = padded(rows_of(make_run([1, 2, 3, 4, 5], [0.1, 0.2, 0.3, 0.2, 0.4])))
     assert rows.y.shape == (32,)
     assert np.isnan(rows.y[5:]).all()
     assert rows.window.shape == ()

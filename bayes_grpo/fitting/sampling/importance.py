@@ -99,11 +99,11 @@ def importance_sample(
     return WeightedDraws(points, np.where(np.isfinite(likelihood), likelihood + normal - proposal, -np.inf))
 
 
-def resampled(law: Regime, found: Posterior, rows: Rows, seed: int) -> Posterior:
+def resampled(regime: Regime, found: Posterior, rows: Rows, seed: int) -> Posterior:
     """The posterior with draws resampled by importance about its own.
 
     Args:
-        law: The regime.
+        regime: The regime.
         found: A posterior whose sampler mixed badly.
         rows: Its rows.
         seed: Seed.
@@ -112,11 +112,11 @@ def resampled(law: Regime, found: Posterior, rows: Rows, seed: int) -> Posterior
         The same number of draws with `Posterior.effective`; the posterior as it was where the effective size stayed
         below `LEAST_EFFECTIVE`.
     """
-    prior, z = prior_numbers(law, found.priors), np.asarray(found.chain.z)
+    prior, z = prior_numbers(regime, found.priors), np.asarray(found.chain.z)
     rng, shape = np.random.default_rng([seed, 1]), (-1, *z.shape[1:])
     size = z.size // z.shape[-1]
     for i in range(_ROUNDS):
-        weighted = importance_sample(law, z, prior, rows, seed + i, times=8)
+        weighted = importance_sample(regime, z, prior, rows, seed + i, times=8)
         if weighted.effective >= LEAST_EFFECTIVE:
             break
         z = weighted.resampled(size, rng).reshape(shape)  # where the next round looks
@@ -124,8 +124,8 @@ def resampled(law: Regime, found: Posterior, rows: Rows, seed: int) -> Posterior
         return found
     z = weighted.resampled(size, rng).reshape(shape)
     with jax.enable_x64(True):
-        summary = summarise(law, jax.random.key(seed), z, prior, rows)
-        draws = {name: np.asarray(x) for name, x in values_of(law, z, prior, rows).items()}
+        summary = summarise(regime, jax.random.key(seed), z, prior, rows)
+        draws = {name: np.asarray(x) for name, x in values_of(regime, z, prior, rows).items()}
     return found._replace(draws=draws, chain=found.chain._replace(z=z), summary=summary, effective=weighted.effective)
 
 

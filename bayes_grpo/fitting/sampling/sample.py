@@ -33,7 +33,7 @@ from bayes_grpo.rows.table import RowTable
 
 
 def sample_posterior(
-    law: Regime,
+    regime: Regime,
     table: RowTable,
     *,
     priors: Mapping[str, Any] | None = None,
@@ -46,7 +46,7 @@ def sample_posterior(
     """Samples a regime's posterior on rows; `fit` without the DataTree, for the many refits of a validation.
 
     Args:
-        law: The regime.
+        regime: The regime.
         table: Rows of the log.
         priors: Overrides, parameter → (median, spread).
         seed: Seed of all randomness.
@@ -63,37 +63,37 @@ def sample_posterior(
         PriorError: An override is impossible.
     """
     settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
-    law.check(table)
-    resolved = resolve_priors(law, table, priors)
+    regime.check(table)
+    resolved = resolve_priors(regime, table, priors)
     enable_compilation_cache()
     imports = preload()
     with jax.enable_x64(True):
-        rows, prior = padded(table) if rows is None else rows, prior_numbers(law, resolved)
+        rows, prior = padded(table) if rows is None else rows, prior_numbers(regime, resolved)
         keys = jax.random.split(jax.random.key(seed), 6)
-        ahead = compile_ahead(law, keys[2], prior, rows)
+        ahead = compile_ahead(regime, keys[2], prior, rows)
         tell("finding starting points")
-        start = scout(law, keys[0], prior, rows, settings.chains)
+        start = scout(regime, keys[0], prior, rows, settings.chains)
         tell("sampling")
-        chain = sample(law, keys[1], prior, rows, start, settings, settings.target_accept)
+        chain = sample(regime, keys[1], prior, rows, start, settings, settings.target_accept)
         if ahead is not None:
             ahead.join()
         imports.join()
-        summary, convergence = _summarise(law, keys[2], chain, prior, rows, retried=False)
+        summary, convergence = _summarise(regime, keys[2], chain, prior, rows, retried=False)
         if retry and not convergence.passed:
             tell("sampling again, more carefully")
             # Twice: the first run only lengthens the warm-up, without compiling another program for it.
             start = _restart(chain, start)
-            chain = sample(law, keys[5], prior, rows, start, settings, settings.retry_target_accept)
+            chain = sample(regime, keys[5], prior, rows, start, settings, settings.retry_target_accept)
             start = _restart(chain, start)
-            chain = sample(law, keys[3], prior, rows, start, settings, settings.retry_target_accept)
-            summary, convergence = _summarise(law, keys[4], chain, prior, rows, retried=True)
-        draws = values_of(law, np.asarray(chain.z), prior, rows)
+            chain = sample(regime, keys[3], prior, rows, start, settings, settings.retry_target_accept)
+            summary, convergence = _summarise(regime, keys[4], chain, prior, rows, retried=True)
+        draws = values_of(regime, np.asarray(chain.z), prior, rows)
         draws = {name: np.asarray(x) for name, x in draws.items()}
     return Posterior(resolved, draws, chain, summary, convergence)
 
 
 def usable_posterior(
-    law: Regime,
+    regime: Regime,
     table: RowTable,
     rows: Rows,
     *,
@@ -110,7 +110,7 @@ def usable_posterior(
     once more if need be.
 
     Args:
-        law: The regime.
+        regime: The regime.
         table: Rows of the log.
         rows: The same rows in the padding of the whole log.
         priors: Overrides, parameter → (median, spread).
@@ -124,14 +124,14 @@ def usable_posterior(
     """
     settings = sampler or SamplerSettings()
     first = settings if chains is None else replace(settings, chains=chains)
-    found = sample_posterior(law, table, priors=priors, seed=seed, sampler=first, rows=rows, retry=False)
+    found = sample_posterior(regime, table, priors=priors, seed=seed, sampler=first, rows=rows, retry=False)
     if found.usable:
         return found
-    better = resampled(law, found, rows, seed)
+    better = resampled(regime, found, rows, seed)
     if better.usable or not retry:
         return better
-    found = sample_posterior(law, table, priors=priors, seed=seed, sampler=settings, rows=rows)
-    return found if found.usable else resampled(law, found, rows, seed)
+    found = sample_posterior(regime, table, priors=priors, seed=seed, sampler=settings, rows=rows)
+    return found if found.usable else resampled(regime, found, rows, seed)
 
 
 def _summarise(
