@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bayes_grpo.regimes.base import Regime
 
 
-class _RealOrMissing(type(constraints.real)):
+class _RealOrMissing(constraints.ParameterFreeConstraint):
     """Any vector; NaN is a missing value."""
 
     event_dim = 1
@@ -53,7 +53,6 @@ class RowsDistribution(dist.Distribution):
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012  (NumPyro's own convention)
-    support = _RealOrMissing()
     pytree_data_fields = ("values", "levels", "rows")
     pytree_aux_fields = ("regime",)
 
@@ -72,12 +71,18 @@ class RowsDistribution(dist.Distribution):
         self.rows = jax.tree.map(jnp.asarray, rows)
         super().__init__(self._batch(), self.rows.y.shape[-1:], validate_args=validate_args)
 
-    def log_prob(self, value: Any) -> Array:
+    @property
+    def support(self) -> constraints.Constraint:
+        """Real vectors; NaN is a missing value."""
+        return _RealOrMissing()
+
+    def log_prob(self, value: Any, intermediates: list[Any] | None = None) -> Array:
         """Log density of logged values.
 
         Args:
             value: Shape (..., T); NaN = missing, at the end of the rows only unless `Regime.missing_anywhere`. A hole
                 elsewhere gives NaN, never a wrong number.
+            intermediates: Not used; part of NumPyro's signature.
 
         Returns:
             Batch shape.
