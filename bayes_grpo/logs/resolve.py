@@ -14,7 +14,7 @@ from bayes_grpo.logs.options import settings_in_config
 from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.reward_spread import spread_kind
 from bayes_grpo.logs.run import Provenance, Setting, Settings
-from bayes_grpo.logs.trainers import GENERIC, TRL
+from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
 
 
 def resolve_settings(
@@ -81,9 +81,9 @@ def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
 
 
 def _reward_spacing(columns: Columns, rows: Tidy) -> int | None:
-    """Steps between rollouts, where TRL logs every step but a reward only with a rollout."""
+    """Steps between rollouts, where a trainer logs every step but a reward only with a rollout."""
     rewarded = np.isfinite(rows.train["reward"])
-    if columns.trainer is not TRL or usual_spacing(rows.step) != 1 or not rewarded.any():
+    if not columns.trainer.rows_without_rollout or usual_spacing(rows.step) != 1 or not rewarded.any():
         return None
     gap = usual_spacing(rows.step[rewarded])
     return gap if gap is not None and gap > 1 else None

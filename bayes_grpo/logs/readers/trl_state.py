@@ -9,7 +9,8 @@ from bayes_grpo.logs.jsontext import load_json, mapping_rows
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.trainers import TRL, TRL_PPO
+from bayes_grpo.logs.trainers.trl import TRAINER as TRL
+from bayes_grpo.logs.trainers.trl_ppo import TRAINER as TRL_PPO
 
 NAME = "trl_trainer_state"
 
