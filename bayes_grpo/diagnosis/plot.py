@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 COURSE, HELD, DATA = "#1d4ed8", "#c2410c", "#111827"
 GOOD, BAD, DOUBT = "#15803d", "#b91c1c", "#9ca3af"
+_MANY_DECADES = 2.7
+"""From here on a logarithmic axis is labelled at its decades alone."""
 _NAMES = {
     "frac_reward_zero_std": "share of groups without spread",
     "reward_std": "reward std",
@@ -83,12 +85,22 @@ def _plot_course(axes: Axes, course: Trend, label: str, colour: str, exponential
     axes.fill_between(course.step, shown(low), shown(high), color=colour, alpha=0.25, lw=0)
     axes.plot(course.step, shown(middle), color=colour, lw=1.5, label=f"{label}, course with {LEVEL:.0%} band")
     if exponential and values.min() > 0 and values.max() / values.min() > 20:
-        axes.set_yscale("log")
+        _logarithmic(axes, float(np.log10(values.max() / values.min())))
     elif not exponential or axes.get_yscale() == "linear":
         axes.ticklabel_format(axis="y", useOffset=False)
     axes.tick_params(labelsize=7)
     axes.set_xlabel("optimizer step", fontsize=7)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _logarithmic(axes: Axes, decades: float) -> None:
+    """A logarithmic axis whose labels are few and short enough for a small panel: 1, 2, 5 or the decades alone."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if decades < _MANY_DECADES else (1.0,)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:

@@ -10,7 +10,7 @@ from bayes_grpo.logs.wording import counted
 
 _MIN_BLOCKS = 5
 _BLOCK_SHARE = 0.8
-_LARGEST_STEP = 2.0**53
+LARGEST_STEP = 2.0**53
 """Beyond it steps are not told apart as floats."""
 
 
@@ -56,7 +56,7 @@ def tidy(
     if step is None:
         step = np.cumsum(used) * float(row_steps)
         notes.append("no step column; rows are counted from 1" + ("" if row_steps == 1 else f" by {row_steps:g}"))
-    step = np.where(np.abs(step) <= _LARGEST_STEP, step, np.nan)
+    step = np.where(np.abs(step) <= LARGEST_STEP, step, np.nan)
     used = used & ~_repeats_the_last_row(step, train["reward"], summary)
     placed = np.isfinite(step)
     lost = int(np.sum((used | np.isfinite(evals)) & ~placed))
