@@ -105,7 +105,9 @@ def test_what_was_stated_stays_and_says_what_is_used(write, stated, why):
 
 
 def test_a_logged_rate_is_followed_whatever_the_default(write):
-    run = read_log(write("trainer_state.json", trl_state([trl_row(s, 0.01 * s) for s in range(10, 60, 10)], max_steps=0)))
+    run = read_log(
+        write("trainer_state.json", trl_state([trl_row(s, 0.01 * s) for s in range(10, 60, 10)], max_steps=0))
+    )
     assert (run.settings.schedule.value, run.settings.schedule.provenance) == ("logged", Provenance.LOGGED)
     assert ahead(run)[1].shape == "linear"
 
