@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from bayes_grpo.common.draws import spread
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings, log_likelihoods, summarise
@@ -271,7 +272,7 @@ def rows_before(table: RowTable, cut: int, whole: Rows) -> tuple[RowTable, Rows]
 def thinned(draws: np.ndarray) -> np.ndarray:
     """At most `DRAWS` evenly spread draws of all, from shape (chains, draws, ...)."""
     chains, n = draws.shape[:2]
-    return draws[:, np.linspace(0, n - 1, min(n, max(1, DRAWS // chains))).astype(int)]
+    return draws[:, spread(n, max(1, DRAWS // chains))]
 
 
 def _hidden(y: Any, cut: int) -> np.ndarray:
