@@ -50,7 +50,7 @@ def plot_check(fit: Fit, check: Check, level: float = LEVEL) -> Figure:
     for a in axes.ravel():
         a.tick_params(labelsize=8)
         a.spines[["top", "right"]].set_visible(False)
-    title = f"{check.meta['run']}: {check.sentence} ({level:.0%} bands of replicates)"
+    title = f"{check.about.run}: {check.sentence} ({level:.0%} bands of replicates)"
     figure.suptitle(title_lines(title, 150), fontsize=10, x=0.01, ha="left")
     return figure
 

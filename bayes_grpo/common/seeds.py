@@ -21,7 +21,7 @@ def seed_of(seed: int, *name: str | float) -> int:
     Returns:
         An integer in [0, 2³²).
     """
-    key = [crc32(repr(word).encode()) for word in name]
+    key = [crc32((word if isinstance(word, str) else f"number {float(word)!r}").encode()) for word in name]
     return int(SeedSequence(seed, spawn_key=key).generate_state(1)[0])
 
 

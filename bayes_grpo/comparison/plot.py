@@ -51,11 +51,11 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL) -> Figure:
     for axes in panels[max(0, len(lines) - columns) : len(lines)]:
         axes.tick_params(labelbottom=True)
     left.supxlabel("optimizer step", fontsize=9)
-    left.supylabel("reward" if comparison.meta["signal"] == "reward" else "held-out reward", fontsize=9)
+    left.supylabel(comparison.about.reward, fontsize=9)
     difference, weights = right.subplots(2, 1, sharey=True)
     _plot_differences(difference, comparison)
     _plot_weights(weights, comparison)
-    title = f"{comparison.meta['run']}: {comparison.sentence}"
+    title = f"{comparison.about.run}: {comparison.sentence}"
     figure.suptitle(title_lines(title, 165), fontsize=10, x=0.01, ha="left")
     return figure
 

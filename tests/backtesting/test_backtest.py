@@ -50,13 +50,9 @@ def test_nothing_before_the_origin_knows_what_comes_after():
     run = rising_run(40)
     changed = replace(run, reward=np.concatenate([run.reward[:20], run.reward[20:] + 3.0]))
     seen = []
+    laws = module._Laws(("flat",), forecast_priors, FAST)
     for r in (run, changed):
-        whole = rows_of(r)
-        past = module._past(r, whole, 20)
-        settings = dict(r.settings.items())
-        draws, weights = module._predicted(
-            past, whole, 20, ("flat",), forecast_priors, settings, 0, FAST, lambda _: None
-        )
+        draws, weights = module._predicted(module._origin_of(r, rows_of(r), 0.5), laws, 0, lambda _: None)
         seen.append((draws[AVERAGED], weights))
     np.testing.assert_array_equal(seen[0][0], seen[1][0])
     assert seen[0][1] == seen[1][1]

@@ -101,7 +101,7 @@ def test_weights_and_fits_feed_a_forecast(found):
 
 def test_what_is_doubtful_is_said(found):
     assert any(f"fewer than {FEW_ROWS}" in x for x in found.cautions)
-    assert found.meta["horizon_rows"] == 4
+    assert found.horizon_rows == 4
     text = json.dumps(found.to_dict(), allow_nan=False)
     assert "NaN" not in text
     assert json.loads(text)["table"][0]["p_worse"] is None
