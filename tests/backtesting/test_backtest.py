@@ -3,10 +3,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from bayes_grpo import SamplerSettings
 from bayes_grpo.backtesting import backtest as module
 from bayes_grpo.backtesting.backtest import backtest
+from bayes_grpo.backtesting.plot import plot_backtest
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, merge_backtests
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.forecasting.priors import forecast_priors
@@ -44,6 +46,21 @@ def test_the_scores_are_those_of_a_sensible_forecast(result):
     perfect = 0.05 * 0.5642 / rows_of(rising_run(40)).scale
     assert result.lines[0].crps < 2.5 * perfect
     assert result.lines[0].coverage > 0.6
+
+
+def test_the_picture_fits_into_a_part_of_a_figure(result):
+    left, right = Figure(figsize=(20, 5), layout="constrained").subfigures(1, 2)
+    assert plot_backtest(result, figure=right) is right
+    assert (len(left.axes), len(right.axes)) == (0, 3)
+    assert len(plot_backtest(result).axes) == 3
+
+
+def test_a_rival_more_changes_no_other_score(result):
+    more = backtest(rising_run(40), origins=(0.7,), **(OPTIONS | {"rivals": ("last",)}))
+    before = {s.name: s for s in result.scores if s.origin == 0.7}
+    assert [s.name for s in more.scores] == ["forecast", "flat", "exponential", "last"]
+    for s in more.scores:
+        assert (s.crps, s.pit) == (before[s.name].crps, before[s.name].pit)
 
 
 def test_nothing_before_the_origin_knows_what_comes_after():

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from bayes_grpo import check, fit, save_fit
 from bayes_grpo.checking.check import combined, findings_of
@@ -107,6 +108,14 @@ def test_residuals_are_standardised_and_exact(made):
 def test_the_picture_has_six_panels_and_needs_no_convergence(made):
     figure = plot_check(made, check(made))
     assert len([a for a in figure.axes if a.get_title(loc="left")]) == 6
+
+
+def test_the_picture_fits_into_a_part_of_a_figure(made):
+    left, right = Figure(figsize=(20, 7), layout="constrained").subfigures(1, 2)
+    found = check(made)
+    assert plot_check(made, found, figure=left) is left
+    assert (len(left.axes), len(right.axes)) == (6, 0)
+    assert found.sentence in " ".join(left.get_suptitle().split())
 
 
 def test_few_rows_are_refused():

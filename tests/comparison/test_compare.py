@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import bayes_grpo.comparison.compare as module
 from bayes_grpo import SamplerSettings, compare, fit
@@ -195,7 +196,7 @@ def test_the_sentence_names_what_is_favoured_and_what_is_open():
 def test_the_sentence_counts_rows_ahead_as_much_as_holes():
     e, f = line("e", 0.0, 0.0, np.nan, "best", "best"), line("f", -1.0, 2.0, 0.7, "cannot tell", "worse", -8.0, 1.0)
     c, g = line("c", -9.0, 3.0, 0.999, "worse"), line("g", -1.0, 2.0, 0.7, "cannot tell", "cannot tell")
-    assert verdict_sentence((e, f), "eval_reward") == "The data favour e over f (elpd -8.0 ± 1.0 on rows ahead)."
+    assert verdict_sentence((e, f), "held-out reward") == "The data favour e over f (elpd -8.0 ± 1.0 on rows ahead)."
     assert verdict_sentence((e, f, c), "reward") == (
         "The data favour e over f (elpd -8.0 ± 1.0 on rows ahead) and c (elpd -9.0 ± 3.0)."
     )
@@ -227,6 +228,10 @@ def test_pictures_and_terminal_hold_every_law(found):
     titles = [a.get_title(loc="left") for part in figure.subfigs for a in part.axes]
     assert any(t.startswith("exponential") for t in titles)
     assert any(t.startswith("flat") for t in titles)
+    left, right = Figure(figsize=(24, 8), layout="constrained").subfigures(1, 2)
+    assert plot_comparison(found, figure=left) is left
+    assert (len(left.subfigs), len(right.axes), len(right.subfigs)) == (2, 0, 0)
+    assert found.sentence in " ".join(left.get_suptitle().split())
     console = Console(width=160, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     render_comparison(found, console)
     text = console.export_text()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.budget import amount, steps_for_gain
@@ -247,6 +248,10 @@ def test_terminal_and_picture_show_the_recommendation(tmp_path):
     figure = plot_decision(found.stopping, "run $x$")
     figure.savefig(tmp_path / "decision.png")
     assert (tmp_path / "decision.png").stat().st_size > 10_000
+    upper, lower = Figure(figsize=(9, 12), layout="constrained").subfigures(2, 1)
+    assert plot_decision(found.stopping, figure=lower) is lower
+    assert (len(upper.axes), len(lower.axes)) == (0, 2)
+    assert found.stopping.sentence in " ".join(lower.get_suptitle().split())
 
 
 @pytest.mark.parametrize(
