@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from bayes_grpo import SamplerSettings
 from bayes_grpo.backtesting import backtest as module
@@ -14,6 +13,7 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run
 
 FAST = SamplerSettings(chains=2, warmup=100, draws=150)
@@ -49,7 +49,7 @@ def test_the_scores_are_those_of_a_sensible_forecast(result):
 
 
 def test_the_picture_fits_into_a_part_of_a_figure(result):
-    left, right = Figure(figsize=(20, 5), layout="constrained").subfigures(1, 2)
+    left, right = halves()
     assert plot_backtest(result, figure=right) is right
     assert (len(left.axes), len(right.axes)) == (0, 3)
     assert len(plot_backtest(result).axes) == 3

@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from bayes_grpo import check, fit, save_fit
 from bayes_grpo.checking.check import combined, findings_of
@@ -15,6 +14,7 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.regimes import get_regime
 from benchmarks.calibration import PRIORS, SHARED, empty_run, simulate, with_reward
 from tests.helpers.command import call
+from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run
 
 NAMES = ("autocorrelation", "variance", "outliers", "break")
@@ -111,7 +111,7 @@ def test_the_picture_has_six_panels_and_needs_no_convergence(made):
 
 
 def test_the_picture_fits_into_a_part_of_a_figure(made):
-    left, right = Figure(figsize=(20, 7), layout="constrained").subfigures(1, 2)
+    left, right = halves()
     found = check(made)
     assert plot_check(made, found, figure=left) is left
     assert (len(left.axes), len(right.axes)) == (6, 0)

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 import bayes_grpo.comparison.compare as module
 from bayes_grpo import SamplerSettings, compare, fit
@@ -27,6 +26,7 @@ from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.command import call
+from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run
 
 
@@ -228,7 +228,7 @@ def test_pictures_and_terminal_hold_every_law(found):
     titles = [a.get_title(loc="left") for part in figure.subfigs for a in part.axes]
     assert any(t.startswith("exponential") for t in titles)
     assert any(t.startswith("flat") for t in titles)
-    left, right = Figure(figsize=(24, 8), layout="constrained").subfigures(1, 2)
+    left, right = halves()
     assert plot_comparison(found, figure=left) is left
     assert (len(left.subfigs), len(right.axes), len(right.subfigs)) == (2, 0, 0)
     assert found.sentence in " ".join(left.get_suptitle().split())

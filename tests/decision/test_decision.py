@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.budget import amount, steps_for_gain
@@ -14,6 +13,7 @@ from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.plot import plot_decision
 from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.render import render_decision
+from tests.helpers.pictures import halves
 
 
 def made(
@@ -248,10 +248,10 @@ def test_terminal_and_picture_show_the_recommendation(tmp_path):
     figure = plot_decision(found.stopping, "run $x$")
     figure.savefig(tmp_path / "decision.png")
     assert (tmp_path / "decision.png").stat().st_size > 10_000
-    upper, lower = Figure(figsize=(9, 12), layout="constrained").subfigures(2, 1)
-    assert plot_decision(found.stopping, figure=lower) is lower
-    assert (len(upper.axes), len(lower.axes)) == (0, 2)
-    assert found.stopping.sentence in " ".join(lower.get_suptitle().split())
+    left, right = halves()
+    assert plot_decision(found.stopping, figure=right) is right
+    assert (len(left.axes), len(right.axes)) == (0, 2)
+    assert found.stopping.sentence in " ".join(right.get_suptitle().split())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from bayes_grpo import SamplerSettings, fit
 from bayes_grpo.common.errors import FitError, SettingError
@@ -29,6 +28,7 @@ from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, remaining_rate
+from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run
 
 CONSTANT = RemainingRate("constant", 40.0, 1.0, 0.0, np.inf, "")
@@ -271,7 +271,7 @@ def test_a_law_draws_the_same_whichever_others_there_are():
 
 def test_the_picture_fits_into_a_part_of_a_figure(exponential_fit):
     found = forecast(exponential_fit, 60, draws=200)
-    left, right = Figure(figsize=(20, 5), layout="constrained").subfigures(1, 2)
+    left, right = halves()
     assert plot_forecast(found, summarize_forecast(found).sentence, figure=left) is left
     assert (len(left.axes), len(right.axes)) == (2, 0)
     assert left.get_suptitle().startswith(summarize_forecast(found).sentence[:40])
