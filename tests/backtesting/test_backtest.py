@@ -56,7 +56,7 @@ def test_the_picture_fits_into_a_part_of_a_figure(result):
 
 
 def test_a_rival_more_changes_no_other_score(result):
-    more = backtest(rising_run(40), origins=(0.7,), **(OPTIONS | {"rivals": ("last",)}))
+    more = backtest(rising_run(40), origins=(0.7,), regimes=("flat", "exponential"), rivals=("last",), sampler=FAST)
     before = {s.name: s for s in result.scores if s.origin == 0.7}
     assert [s.name for s in more.scores] == ["forecast", "flat", "exponential", "last"]
     for s in more.scores:
