@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, interval, probability_text
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PRIOR
@@ -53,12 +53,14 @@ def diagnose(
     if not len(shown.step) and not len(shown.eval_step):
         raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")
     found = gather(shown)
-    meta = _meta(shown, at)
+    about = _about(shown, at)
     if found is None:
         certain = {name: float(name == CANNOT_TELL) for name in ANSWERS}
         sentence = "Cannot tell: the log has fewer than three rewards."
         own = {mode: weights[mode] for mode in MODES}
-        return Diagnosis(sentence, CANNOT_TELL, certain, own, {}, {}, {}, ("reward",), weights, meta, shown.notes, None)
+        return Diagnosis(
+            sentence, CANNOT_TELL, certain, own, {}, {}, {}, ("reward",), weights, about, shown.notes, None
+        )
     result = posterior(found.features, weights, likelihoods)
     suspects = [mode for mode in MODES if result.own[mode] > SUSPECT]
     onsets = {mode: o for mode in suspects if (o := _onset(mode, found.courses)) is not None}
@@ -87,7 +89,7 @@ def diagnose(
         remedies,
         missing,
         weights,
-        meta,
+        about,
         tuple(notes),
         found.courses,
     )
@@ -119,17 +121,17 @@ def _sentence(
     return text
 
 
-def _meta(run: Run, at: float | None) -> dict[str, Any]:
+def _about(run: Run, at: float | None) -> AboutLog:
     steps = np.concatenate([run.step, run.eval_step])
-    return {
-        "name": run.name,
-        "source": run.source,
-        "format": run.format,
-        "log_hash": run.log_hash,
-        "rows": len(run.step),
-        "evaluations": len(run.eval_step),
-        "first_step": float(steps.min()),
-        "last_step": float(steps.max()),
-        "at": at,
-        "interval_level": LEVEL,
-    }
+    return AboutLog(
+        name=run.name,
+        source=run.source,
+        format=run.format,
+        log_hash=run.log_hash,
+        rows=len(run.step),
+        evaluations=len(run.eval_step),
+        first_step=float(steps.min()),
+        last_step=float(steps.max()),
+        at=at,
+        interval_level=LEVEL,
+    )
