@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.checking.residuals import Residuals
+from bayes_grpo.common.about import About
 from bayes_grpo.common.strict_json import json_safe
 
 ALERT = 0.05
@@ -46,19 +47,18 @@ class Check:
         findings: The four checks.
         residuals: Standardised residuals at posterior draws, for pictures.
         pit: Leave-one-out probability integral transform of every row, shape (n,); uniform if the law is right.
-        meta: Run, regime, signal, rows.
+        about: Which rows were fitted.
+        regime: Name of the law.
+        converged: Whether the sampler of the checked fit passed its own checks.
     """
 
     sentence: str
     findings: tuple[Finding, ...]
     residuals: Residuals
     pit: np.ndarray
-    meta: dict[str, Any]
-
-    @property
-    def converged(self) -> bool:
-        """Whether the sampler of the checked fit passed its own checks."""
-        return bool(self.meta["converged"])
+    about: About
+    regime: str
+    converged: bool
 
     @property
     def misses(self) -> tuple[str, ...]:
@@ -72,7 +72,12 @@ class Check:
                 "sentence": self.sentence,
                 "misses": list(self.misses),
                 "findings": [asdict(f) for f in self.findings],
-                **self.meta,
+                "run": self.about.run,
+                "source": self.about.source,
+                "regime": self.regime,
+                "signal": self.about.signal,
+                "rows": self.about.rows,
+                "converged": self.converged,
             }
         )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.diagnosis.courses import Courses
@@ -40,7 +41,7 @@ class Diagnosis:
         remedies: Mode → what to do, likewise.
         missing: Signals the log lacks, and what they would tell.
         prior: The prior used.
-        meta: Run, source, rows, steps, interval level.
+        about: Which log was looked at.
         notes: What a reader should know: assumptions and the reader's notes.
         courses: Courses of the signals, for pictures; None without enough rows.
     """
@@ -54,7 +55,7 @@ class Diagnosis:
     remedies: Mapping[str, tuple[str, ...]]
     missing: tuple[str, ...]
     prior: Mapping[str, float]
-    meta: Mapping[str, Any]
+    about: AboutLog
     notes: tuple[str, ...]
     courses: Courses | None
 
@@ -71,7 +72,7 @@ class Diagnosis:
                 "remedies": dict(self.remedies),
                 "missing": self.missing,
                 "prior": dict(self.prior),
-                "meta": dict(self.meta),
+                "meta": asdict(self.about),
                 "notes": self.notes,
             }
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.common.draws import spread
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -132,7 +133,7 @@ def _trajectories(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Evenly spread draws of the unforced law, the latent reward and replicated rows, shape (trajectories, n)."""
     total = values["observation_sd"].size
-    picks = np.linspace(0, total - 1, min(TRAJECTORIES, total)).astype(int)
+    picks = spread(total, TRAJECTORIES)
 
     def flat(x: Any) -> np.ndarray:
         return x.reshape(total, -1)[picks][:, :n]

@@ -20,10 +20,10 @@ def render_fit(summary: Summary, console: Console) -> None:
         summary: The summary.
         console: Where to.
     """
-    meta = summary.meta
+    about = summary.about
     console.print(
-        f"[dim]{safe(meta['source'])}: {meta['rows']} rows of {safe(meta['signal'])}, steps "
-        f"{meta['first_step']:g} to {meta['last_step']:g}, read as {safe(meta['log_format'])}[/dim]"
+        f"[dim]{safe(about.source)}: {about.rows} rows of {safe(about.signal)}, steps "
+        f"{about.first_step:g} to {about.last_step:g}, read as {safe(summary.log_format)}[/dim]"
     )
     style = "bold" if summary.convergence.passed else "bold red"
     console.print(f"[{style}]{safe(summary.verdict, 600)}[/{style}]")
@@ -53,7 +53,7 @@ def render_fit(summary: Summary, console: Console) -> None:
 
 
 def _table(summary: Summary) -> Table:
-    level = summary.meta["interval_level"]
+    level = summary.interval_level
     table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
     table.add_column("quantity")
     table.add_column("median", justify="right")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.common.about import About
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
@@ -56,6 +57,19 @@ class Fit:
     def signal(self) -> str:
         """What was fitted: "reward" or "eval_reward"."""
         return self.data.attrs["signal"]
+
+    @property
+    def about(self) -> About:
+        """Which rows of which run it is a fit of."""
+        attrs, step = self.data.attrs, self.step()
+        return About(
+            run=attrs["run_name"],
+            signal=attrs["signal"],
+            rows=len(step),
+            first_step=float(step[0]),
+            last_step=float(step[-1]),
+            source=attrs["source"],
+        )
 
     @property
     def settings(self) -> dict[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bayes_grpo.common.about import About
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.fitting.result import Fit
@@ -56,7 +57,13 @@ class Summary:
         warnings: Plain sentences about what not to believe.
         assumed: Settings that nobody stated, as "name = value (why)".
         notes: What reader and rows did.
-        meta: Run, regime, signal, rows, interval level, seed.
+        about: Which rows were fitted.
+        regime: Name of the law.
+        log_format: What the log was read as.
+        interval_level: Probability inside the intervals.
+        mass: Mass of the optimizer's momentum, in optimizer steps.
+        mass_note: Where it comes from.
+        seed: Seed that was used.
     """
 
     verdict: str
@@ -69,7 +76,13 @@ class Summary:
     warnings: tuple[str, ...]
     assumed: tuple[str, ...]
     notes: tuple[str, ...]
-    meta: dict[str, Any]
+    about: About
+    regime: str
+    log_format: str
+    interval_level: float
+    mass: float
+    mass_note: str
+    seed: int
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dictionary; numbers that are not finite become None."""
@@ -77,6 +90,10 @@ class Summary:
         out["rows"] = [asdict(r) | {"posterior": r.posterior._asdict(), "prior": r.prior._asdict()} for r in self.rows]
         out["bayes_r2"] = self.bayes_r2._asdict()
         out["convergence"] = self.convergence.to_dict()
+        known = out.pop("about")
+        known |= {k: out.pop(k) for k in ("regime", "log_format", "interval_level", "mass", "mass_note", "seed")}
+        order = ("run", "source", "log_format", "regime", "signal", "rows", "first_step", "last_step", "interval_level")
+        out["meta"] = {k: known[k] for k in (*order, "mass", "mass_note", "seed")}
         return json_safe(out)
 
 
@@ -108,20 +125,13 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         warnings=warnings,
         assumed=_assumed(fit),
         notes=fit.notes,
-        meta={
-            "run": attrs["run_name"],
-            "source": attrs["source"],
-            "log_format": attrs["log_format"],
-            "regime": attrs["regime"],
-            "signal": attrs["signal"],
-            "rows": len(y),
-            "first_step": float(fit.step()[0]),
-            "last_step": float(fit.step()[-1]),
-            "interval_level": level,
-            "mass": float(attrs["mass"]),
-            "mass_note": attrs["mass_note"],
-            "seed": int(attrs["seed"]),
-        },
+        about=fit.about,
+        regime=fit.regime.name,
+        log_format=attrs["log_format"],
+        interval_level=level,
+        mass=float(attrs["mass"]),
+        mass_note=attrs["mass_note"],
+        seed=int(attrs["seed"]),
     )
 
 
@@ -241,7 +251,7 @@ def _assumed(fit: Fit) -> tuple[str, ...]:
 
 def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -> str:
     by_name = {r.name: r for r in rows}
-    what = "reward" if fit.signal == "reward" else "held-out reward"
+    what = fit.about.reward
     level = f"{rows[0].posterior.level:.0%}"
     start, end = by_name["initial_reward"].posterior, by_name["fixed_point"].posterior
     failed = "" if fit.convergence.passed else "NOT CONVERGED, do not rely on this: "

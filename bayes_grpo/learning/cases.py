@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bayes_grpo.common.draws import spread
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.posterior import prior_numbers
@@ -80,10 +81,10 @@ def case_of(
     )
     u |= dict(zip([p.name for p in regime.linear], np.moveaxis(levels, -1, 0), strict=True))
     total = free.shape[0] * free.shape[1]
-    picks = np.linspace(0, total - 1, min(DRAWS, total)).astype(int)
+    picks = spread(total, DRAWS)
     values = np.stack([u[name].ravel()[picks] for name in order], axis=-1)
     centre = np.array([p.transform.inverse(found.priors[p.name].median) for p in regime.parameters])
-    spread = np.array([found.priors[p.name].spread for p in regime.parameters])
+    width = np.array([found.priors[p.name].spread for p in regime.parameters])
     units = [np.array([unit_of(p, f) for p in regime.parameters]) for f in seen]
     return LogCase(
         regime=regime.name,
@@ -91,7 +92,7 @@ def case_of(
         repository=repository,
         parameters=tuple(order),
         draws=np.stack([(values - x[:, 0]) / x[:, 1] for x in units]),
-        weak=-0.5 * (((values - centre) / spread) ** 2).sum(axis=1),
+        weak=-0.5 * (((values - centre) / width) ** 2).sum(axis=1),
         covariates=np.stack([f.covariates for f in seen]),
         hash=run.log_hash,
     )

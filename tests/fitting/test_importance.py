@@ -50,7 +50,7 @@ def test_marginal_likelihood_against_prior_draws(flat_rows):
     assert abs(np.logaddexp.reduce(off) - np.log(len(off)) - direct) < 0.2
 
 
-@pytest.mark.parametrize("law", ["flat", "oscillator"])
+@pytest.mark.parametrize("regime", ["flat", "oscillator"])
 def test_resampled_draws_have_the_moments_of_prior_draws_weighted_by_the_likelihood(zigzag, regime):
     regime, rows = get_regime(regime), padded(zigzag)
     found = sample_posterior(regime, zigzag, sampler=SamplerSettings(chains=2, warmup=50, draws=500), retry=False)
