@@ -33,6 +33,7 @@ from .diagnosis.result import Diagnosis as Diagnosis
 from .fitting.file import load_fit as load_fit
 from .fitting.file import save_fit as save_fit
 from .fitting.fit import fit as fit
+from .fitting.loo_view import loo_view as loo_view
 from .fitting.plot import plot_fit as plot_fit
 from .fitting.render import render_fit as render_fit
 from .fitting.result import Fit as Fit

@@ -55,7 +55,7 @@ def _plot_curve(axes: Axes, fit: Fit, level: float) -> None:
     def band(draws: np.ndarray) -> Any:
         return np.quantile(draws.reshape(-1, len(step)), tails, axis=0)
 
-    predicted = fit.data["posterior_predictive"].dataset["y"].to_numpy()
+    predicted = fit.trajectories("rows")
     constant = fit.data["constant_data"].dataset
     axes.fill_between(step, *band(predicted), color=PRIOR, alpha=0.25, lw=0, label=f"logged rows, {level:.0%}")
     axes.fill_between(step, *band(fit.trajectories("latent")), color=LATENT, alpha=0.2, lw=0)
