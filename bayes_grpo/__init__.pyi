@@ -76,6 +76,7 @@ from .planning.render import render_group_sizes as render_group_sizes
 from .planning.render import render_stability as render_stability
 from .planning.result import GroupSizePlan as GroupSizePlan
 from .planning.result import StabilityReport as StabilityReport
+from .planning.result import group_sizes_frame as group_sizes_frame
 from .planning.stability import plan_group_sizes as plan_group_sizes
 from .planning.stability import stability as stability
 from .regimes.base import Regime as Regime

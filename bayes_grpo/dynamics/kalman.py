@@ -179,7 +179,9 @@ def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array, 
         mean, cov, (innovation, var, present, gain) = _advance(here, mean, cov, value)
         surprise = jnp.sqrt(var) * z
         drawn = plus(dot(here.observation, drawn_mean), here.offset) + surprise
-        drawn_mean = tuple(plus(m, k * surprise) for m, k in zip(matvec(here.transition, drawn_mean), gain, strict=True))
+        drawn_mean = tuple(
+            plus(m, k * surprise) for m, k in zip(matvec(here.transition, drawn_mean), gain, strict=True)
+        )
         volume = volume - jnp.where(present, 0.5 * (jnp.log(var) + LOG_2PI), 0.0)
         misfit = misfit - jnp.where(present, 0.5 * innovation**2 / var, 0.0)
         return (mean, drawn_mean, cov, volume, misfit), jnp.where(present, drawn, jnp.nan)

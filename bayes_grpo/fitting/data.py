@@ -2,9 +2,9 @@
 
 One likelihood belongs to posterior and prior, that of the logged rows given *all* parameters, the levels included:
 
-- `log_likelihood` holds its logarithm in the two parts of a normal density (``normalisation`` + ``misfit``), a number a
-  draw. ``arviz.psense`` sums them, which is right; ``arviz.loo`` refuses, because it finds several variables and none of
-  them a row's.
+- `log_likelihood` holds its logarithm in the two parts of a normal density, ``normalisation`` and ``misfit``, each one
+  number a draw. ``arviz.psense`` sums them, which is right; ``arviz.loo`` refuses, because it finds several variables
+  and none of them a row's.
 - `log_prior` holds the prior's log density of each parameter in the coordinate in which it is normal. There a prior
   raised to the power α is the same prior with its spread over √α.
 - `prior_predictive` and `posterior_predictive` are runs drawn from that likelihood, one at each draw of `prior` and of
@@ -107,9 +107,9 @@ def build_fit(
     priors, draws, chain, summary, convergence, _ = found
     n = len(table.y)
     mass_note = _mass_note(run, table)
-    values = dict(draws) | {p.name: summary.linear[..., i] for i, p in enumerate(regime.linear)}
+    values = dict(draws) | {p.name: np.asarray(summary.linear)[..., i] for i, p in enumerate(regime.linear)}
     prior = prior_side(regime, priors, table, seed) if prior is None else prior
-    curve, latent, logged = _trajectories(summary, values, table, n, prior.rng)
+    drawn = _trajectories(summary, values, table, n, prior.rng)
     ours = replicate(regime, table, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))
     held_out = _held_out(summary, table, np.random.default_rng([seed, _HELD_OUT]))
     constant = _constant_data(table, summary, n)
@@ -131,9 +131,9 @@ def build_fit(
             "leave_one_out": held_out,
             "observed_data": {"y": table.y},
             "constant_data": constant,
-            "trajectories": {"curve": curve[None], "latent": latent[None], "rows": logged[None]},
+            "trajectories": drawn,
         },
-        dims=dict.fromkeys(("y", *held_out, *constant, "curve", "latent", "rows"), ["step"]),
+        dims={name: ["step"] for name in ("y", *held_out, *constant, *drawn)},
         coords={"step": table.step},
         sample_dims=["chain", "draw"],
     )
@@ -147,9 +147,7 @@ def _log_prior(
     """Log density of each parameter in the coordinate in which its prior is normal, shape (chains, draws)."""
     standard = {p.name: z[..., i] for i, p in enumerate(regime.sampled)}
     standard |= {p.name: (values[p.name] - priors[p.name].median) / priors[p.name].spread for p in regime.linear}
-    return {
-        p.name: -0.5 * (standard[p.name] ** 2 + LOG_2PI) - np.log(priors[p.name].spread) for p in regime.parameters
-    }
+    return {p.name: -0.5 * (standard[p.name] ** 2 + LOG_2PI) - np.log(priors[p.name].spread) for p in regime.parameters}
 
 
 def _held_out(summary: DrawSummary, table: RowTable, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -206,8 +204,8 @@ def draw_prior(
 
 def _trajectories(
     summary: DrawSummary, values: Mapping[str, Any], table: RowTable, n: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Evenly spread draws of the unforced law, the latent reward and rows about it, shape (trajectories, n).
+) -> dict[str, np.ndarray]:
+    """Evenly spread draws of the unforced law, the latent reward and rows about it, shape (1, trajectories, n).
 
     These rows have the logged run's own latent reward: what the same run would show if it were measured again.
     """
@@ -220,7 +218,8 @@ def _trajectories(
     curve, mean, var = flat(summary.curve), flat(summary.latent), flat(summary.latent_var)
     latent = mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal(mean.shape)
     noise = values["observation_sd"].reshape(total, 1)[picks] / np.sqrt(table.weight)
-    return curve, latent, latent + noise * rng.standard_normal(mean.shape)
+    rows = latent + noise * rng.standard_normal(mean.shape)
+    return {"curve": curve[None], "latent": latent[None], "rows": rows[None]}
 
 
 def _attributes(

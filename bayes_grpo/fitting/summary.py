@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.convergence import Convergence
+from bayes_grpo.fitting.sensitivity import sensitivities
 from bayes_grpo.regimes.parameters import Parameter
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CONTRACTION_LIMIT = 0.5
 """Below this share of prior variance removed, a posterior is called mostly prior."""
@@ -30,6 +35,10 @@ class Row:
         contraction: Share of the prior variance that the data removed, 1 = all, on the scale on which the prior is
             normal (for derived quantities: of their ranks under the prior); can be slightly negative.
         mostly_prior: Whether the log says little about it.
+        prior_sensitivity: How much it moves where all priors are power-scaled; above 0.05 it depends on them. NaN
+            where it has draws that are not finite.
+        likelihood_sensitivity: The same for the likelihood; below 0.05 the log says little.
+        diagnosis: What ``arviz.psense_summary`` says of the two.
     """
 
     name: str
@@ -39,6 +48,9 @@ class Row:
     prior: Interval
     contraction: float
     mostly_prior: bool
+    prior_sensitivity: float
+    likelihood_sensitivity: float
+    diagnosis: str
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,10 @@ class Summary:
         out["bayes_r2"] = self.bayes_r2._asdict()
         out["convergence"] = self.convergence.to_dict()
         return json_safe(out)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table, one row a parameter or derived quantity: the fields of `Row`."""
+        return frame_of((fields_of(r) for r in self.rows), "name")
 
 
 def summarize(fit: Fit, level: float = LEVEL) -> Summary:
@@ -172,7 +188,7 @@ def contraction(fit: Fit, name: str) -> float:
 
 def _rows(fit: Fit, level: float) -> list[Row]:
     posterior, prior = fit.data["posterior"].dataset, fit.data["prior"].dataset
-    out = []
+    out, sensitivity = [], sensitivities(fit)
     for name in posterior.data_vars:
         unit, meaning = fit.regime.described(str(name))
         share = contraction(fit, str(name))
@@ -185,6 +201,9 @@ def _rows(fit: Fit, level: float) -> list[Row]:
                 prior=interval(prior[name].to_numpy(), level),
                 contraction=share,
                 mostly_prior=share < CONTRACTION_LIMIT,
+                prior_sensitivity=sensitivity[str(name)].prior,
+                likelihood_sensitivity=sensitivity[str(name)].likelihood,
+                diagnosis=sensitivity[str(name)].diagnosis,
             )
         )
     return out

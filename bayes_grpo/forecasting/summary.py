@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.forecasting.result import Forecast
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHARES = (0.5, 0.9, 0.95)
 """Shares of the final gain whose steps are reported."""
@@ -77,6 +81,19 @@ class ForecastSummary:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dictionary; intervals by name, numbers that are not finite become None."""
         return json_safe(_named(self))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a quantity with its unit: rewards, gains, steps at which shares of the final gain are reached.
+
+        A probability is a row too, without an interval.
+        """
+        names = ("now", "at_horizon", "row_at_horizon", "at_infinity", "final", "remaining_gain", "final_gain")
+        rows = [{"quantity": name, "unit": "reward", "value": getattr(self, name)} for name in names]
+        rows += [{"quantity": f"step_of_{x.share:.0%}_of_gain", "unit": "step", "value": x.step} for x in self.reached]
+        rows += [
+            {"quantity": name, "unit": "probability", "value": getattr(self, name)} for name in ("p_gain", "p_peaked")
+        ]
+        return frame_of(rows, "quantity")
 
 
 def summarize_forecast(forecast: Forecast, threshold: float | None = None, level: float = LEVEL) -> ForecastSummary:
