@@ -34,7 +34,9 @@ from .fitting.file import load_fit as load_fit
 from .fitting.file import save_fit as save_fit
 from .fitting.fit import fit as fit
 from .fitting.loo_view import loo_view as loo_view
+from .fitting.plot import plot_curve as plot_curve
 from .fitting.plot import plot_fit as plot_fit
+from .fitting.plot import plot_quantity as plot_quantity
 from .fitting.render import render_fit as render_fit
 from .fitting.result import Fit as Fit
 from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
