@@ -12,7 +12,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_t
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.fitting.sensitivity import sensitivities
+from bayes_grpo.fitting.sensitivity import THRESHOLD, sensitivities
 from bayes_grpo.regimes.parameters import Parameter
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CONTRACTION_LIMIT = 0.5
 """Below this share of prior variance removed, a posterior is called mostly prior."""
+# Power scaling says more than contraction: a fixed point whose prior variance is gone by 97% can have an interval that
+# grows fourfold with a prior twice as wide. Both are said, because what is mostly prior has not been learned at all.
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Row:
         prior_sensitivity: How much it moves where all priors are power-scaled; above 0.05 it depends on them. NaN
             where it has draws that are not finite.
         likelihood_sensitivity: The same for the likelihood; below 0.05 the log says little.
-        diagnosis: What ``arviz.psense_summary`` says of the two.
+        diagnosis: What ``arviz.psense_summary`` says of the two. Its "conflict" means no more than that both move the
+            quantity, as they do wherever the log is short.
     """
 
     name: str
@@ -51,6 +54,11 @@ class Row:
     prior_sensitivity: float
     likelihood_sensitivity: float
     diagnosis: str
+
+    @property
+    def moves_with_prior(self) -> bool:
+        """Whether the log has taught something about it, and yet another prior would give another interval."""
+        return not self.mostly_prior and self.prior_sensitivity >= THRESHOLD
 
 
 @dataclass(frozen=True)
@@ -240,6 +248,13 @@ def _warnings(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) 
         out.append(
             f"Mostly prior, the log says little about: {', '.join(prior)} (less than "
             f"{CONTRACTION_LIMIT:.0%} of the prior variance was removed)."
+        )
+    parameters = {p.name for p in fit.regime.parameters}
+    moved = [r.name for r in rows if r.moves_with_prior and r.name in parameters]
+    if moved:
+        out.append(
+            f"Learned from the log, and yet another prior would move: {', '.join(moved)} (power-scaling sensitivity of "
+            f"{THRESHOLD:g} or more)."
         )
     if probabilities.get("oscillatory", 0.0) > 0.5 and probabilities["half_period_seen"] < 0.5:
         out.append(

@@ -347,3 +347,24 @@ def test_pictures_can_be_drawn_where_the_user_wants(fitted):
     assert bg.plot_quantity(fitted, "fixed_point").figure is not right.figure
     with pytest.raises(bg.BayesGrpoError, match=r"'warp'.*relaxation_time"):
         bg.plot_quantity(fitted, "warp")
+
+
+def test_what_moves_with_the_prior_is_said(run, fitted):
+    """A log of 14 rows: the sensitivity says which intervals follow a prior twice as wide."""
+    summary = bg.summarize(fitted)
+    priors = resolve_priors(fitted.regime, bg.rows_of(run))
+    wide = bg.fit(run, "exponential", priors={k: (p.median, 2 * p.spread) for k, p in priors.items()}, seed=5)
+    parameters = [r for r in summary.rows if r.name in fitted.priors]
+    moved = [r.name for r in parameters if r.moves_with_prior]
+    [line] = [w for w in summary.warnings if "another prior would move" in w]
+    assert line.split(": ")[1].split(" (")[0].split(", ") == moved
+    still = [r.name for r in parameters if not r.moves_with_prior and not r.mostly_prior]
+
+    def growth(name: str) -> float:
+        one, other = (np.ptp(np.quantile(transformed(x.data, name), [0.05, 0.95])) for x in (fitted, wide))
+        return other / one
+
+    assert moved == ["fixed_point"]
+    assert growth("fixed_point") > 1.25
+    assert still == ["observation_sd", "initial_reward"]
+    assert max(growth(name) for name in still) < 1.2
