@@ -191,9 +191,9 @@ def test_power_scaled_prior_is_the_posterior_of_a_refit(run, saved, fitted):
 
 
 def transformed(tree, name: str) -> np.ndarray:
-    """Draws of a quantity, logarithms of a positive one."""
+    """Draws of a parameter, logarithms of a positive one."""
     draws = tree["posterior"].dataset[name].to_numpy().ravel()
-    return draws if name == "fixed_point" else np.log(draws)
+    return draws if name in ("fixed_point", "initial_reward") else np.log(draws)
 
 
 def cumulative_distance(one: np.ndarray, other: np.ndarray) -> float:
