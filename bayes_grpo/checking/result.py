@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.checking.residuals import Residuals
 from bayes_grpo.common.about import About
+from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.strict_json import json_safe
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALERT = 0.05
 """Tail probability below which a single check speaks; all checks together are held to it by Holm's rule."""
@@ -80,6 +84,10 @@ class Check:
                 "converged": self.converged,
             }
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a check: the fields of `Finding`, and whether the law misses something there."""
+        return frame_of((fields_of(f) | {"missed": f.name in self.misses} for f in self.findings), "name")
 
 
 def _rejected(findings: tuple[Finding, ...]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import ParetoKWarning
 from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.fitting.loo_view import loo_view
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.rows_of_fit import rows_of_fit
 from bayes_grpo.fitting.sampling.nuts import summarise
@@ -70,7 +71,7 @@ def leave_one_out(fit: Fit, *, refits: int = REFITS, seed: int = 0) -> LeaveOneO
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k, which is dealt with here
-        found: Any = loo(fit.data, pointwise=True, reff=relative_efficiency(fit))
+        found: Any = loo(loo_view(fit), pointwise=True, reff=relative_efficiency(fit))
     k = np.asarray(found.pareto_k)
     bad = [int(i) for i in np.flatnonzero(~(k <= found.good_k))]
     again = sorted(bad, key=lambda i: -k[i])[:refits]

@@ -65,7 +65,7 @@ def _plot_regime(axes: Axes, comparison: Comparison, name: str, colour: str, lev
     fit, line = comparison.fits[name], comparison.line(name)
     step, y = fit.step(), fit.observed()
     tails = [(1 - level) / 2, (1 + level) / 2]
-    predicted = fit.data["posterior_predictive"].dataset["y"].to_numpy().reshape(-1, len(y))
+    predicted = fit.trajectories("rows").reshape(-1, len(y))
     curve = fit.trajectories("curve").reshape(-1, len(y))
     axes.fill_between(step, *np.quantile(predicted, tails, axis=0), color=GRID, alpha=0.25, lw=0, label="logged rows")
     axes.fill_between(step, *np.quantile(curve, tails, axis=0), color=colour, alpha=0.25, lw=0)

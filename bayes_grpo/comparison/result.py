@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.about import About
+from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.fitting.result import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CLEAR = 4.0
 """Smaller differences in elpd are no difference (Sivula et al. 2025, https://doi.org/10.48550/arXiv.2008.10296)."""
@@ -139,6 +143,10 @@ class Comparison:
                 "seed": self.seed,
             }
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table, one row a law: the fields of `Line`."""
+        return frame_of((fields_of(x) for x in self.lines), "regime")
 
 
 def verdict_sentence(lines: tuple[Line, ...], what: str) -> str:

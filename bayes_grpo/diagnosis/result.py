@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.about import AboutLog
-from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.frames import frame_of
+from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.evidence import Evidence
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -75,4 +80,22 @@ class Diagnosis:
                 "meta": asdict(self.about),
                 "notes": self.notes,
             }
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row an answer: its probability, that the mode is under way at all, when it began, and what to do."""
+        unknown = Interval(math.nan, math.nan, math.nan, LEVEL)
+        return frame_of(
+            (
+                {
+                    "answer": answer,
+                    "probability": p,
+                    "prior": self.prior.get(answer, math.nan),
+                    "own": self.own.get(answer, math.nan),
+                    "onset": self.onsets[answer].step if answer in self.onsets else unknown,
+                    "remedies": "; ".join(self.remedies.get(answer, ())),
+                }
+                for answer, p in self.probability.items()
+            ),
+            "answer",
         )

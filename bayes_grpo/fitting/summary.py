@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.common.about import About
+from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.convergence import Convergence
+from bayes_grpo.fitting.sensitivity import THRESHOLD, sensitivities
 from bayes_grpo.regimes.parameters import Parameter
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CONTRACTION_LIMIT = 0.5
 """Below this share of prior variance removed, a posterior is called mostly prior."""
+# Power scaling says more than contraction: a fixed point whose prior variance is gone by 97% can have an interval that
+# grows fourfold with a prior twice as wide. Both are said, because what is mostly prior has not been learned at all.
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,11 @@ class Row:
         contraction: Share of the prior variance that the data removed, 1 = all, on the scale on which the prior is
             normal (for derived quantities: of their ranks under the prior); can be slightly negative.
         mostly_prior: Whether the log says little about it.
+        prior_sensitivity: How much it moves where all priors are power-scaled; above 0.05 it depends on them. NaN
+            where it has draws that are not finite.
+        likelihood_sensitivity: The same for the likelihood; below 0.05 the log says little.
+        diagnosis: What ``arviz.psense_summary`` says of the two. Its "conflict" means no more than that both move the
+            quantity, as they do wherever the log is short.
     """
 
     name: str
@@ -40,6 +52,14 @@ class Row:
     prior: Interval
     contraction: float
     mostly_prior: bool
+    prior_sensitivity: float
+    likelihood_sensitivity: float
+    diagnosis: str
+
+    @property
+    def moves_with_prior(self) -> bool:
+        """Whether the log has taught something about it, and yet another prior would give another interval."""
+        return not self.mostly_prior and self.prior_sensitivity >= THRESHOLD
 
 
 @dataclass(frozen=True)
@@ -95,6 +115,10 @@ class Summary:
         order = ("run", "source", "log_format", "regime", "signal", "rows", "first_step", "last_step", "interval_level")
         out["meta"] = {k: known[k] for k in (*order, "mass", "mass_note", "seed")}
         return json_safe(out)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table, one row a parameter or derived quantity: the fields of `Row`."""
+        return frame_of((fields_of(r) for r in self.rows), "name")
 
 
 def summarize(fit: Fit, level: float = LEVEL) -> Summary:
@@ -183,7 +207,7 @@ def contraction(fit: Fit, name: str) -> float:
 
 def _rows(fit: Fit, level: float) -> list[Row]:
     posterior, prior = fit.data["posterior"].dataset, fit.data["prior"].dataset
-    out = []
+    out, sensitivity = [], sensitivities(fit)
     for name in posterior.data_vars:
         unit, meaning = fit.regime.described(str(name))
         share = contraction(fit, str(name))
@@ -196,6 +220,9 @@ def _rows(fit: Fit, level: float) -> list[Row]:
                 prior=interval(prior[name].to_numpy(), level),
                 contraction=share,
                 mostly_prior=share < CONTRACTION_LIMIT,
+                prior_sensitivity=sensitivity[str(name)].prior,
+                likelihood_sensitivity=sensitivity[str(name)].likelihood,
+                diagnosis=sensitivity[str(name)].diagnosis,
             )
         )
     return out
@@ -232,6 +259,13 @@ def _warnings(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) 
         out.append(
             f"Mostly prior, the log says little about: {', '.join(prior)} (less than "
             f"{CONTRACTION_LIMIT:.0%} of the prior variance was removed)."
+        )
+    parameters = {p.name for p in fit.regime.parameters}
+    moved = [r.name for r in rows if r.moves_with_prior and r.name in parameters]
+    if moved:
+        out.append(
+            f"Learned from the log, and yet another prior would move: {', '.join(moved)} (power-scaling sensitivity of "
+            f"{THRESHOLD:g} or more)."
         )
     if probabilities.get("oscillatory", 0.0) > 0.5 and probabilities["half_period_seen"] < 0.5:
         out.append(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.common.about import About
+from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.forecasting.result import Forecast
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHARES = (0.5, 0.9, 0.95)
 """Shares of the final gain whose steps are reported."""
@@ -92,6 +96,19 @@ class ForecastSummary:
         meta = {k: about[k] for k in ("run", "signal", "rows", "last_step")}
         meta |= {k: out.pop(k) for k in ("until", "draws", "interval_level", "schedule", "schedule_ends")}
         return json_safe(out | {"meta": meta})
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a quantity with its unit: rewards, gains, steps at which shares of the final gain are reached.
+
+        A probability is a row too, without an interval.
+        """
+        names = ("now", "at_horizon", "row_at_horizon", "at_infinity", "final", "remaining_gain", "final_gain")
+        rows = [{"quantity": name, "unit": "reward", "value": getattr(self, name)} for name in names]
+        rows += [{"quantity": f"step_of_{x.share:.0%}_of_gain", "unit": "step", "value": x.step} for x in self.reached]
+        rows += [
+            {"quantity": name, "unit": "probability", "value": getattr(self, name)} for name in ("p_gain", "p_peaked")
+        ]
+        return frame_of(rows, "quantity")
 
 
 def summarize_forecast(forecast: Forecast, threshold: float | None = None, level: float = LEVEL) -> ForecastSummary:

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import PriorError
+from bayes_grpo.common.frames import frame_of
 from bayes_grpo.learning.population import Population
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = 2
 """Version of the table's layout; a file of another one is refused."""
@@ -55,6 +59,20 @@ class PriorTable:
                 "parameters": rows,
             }
         return {"format": FORMAT, "provenance": dict(self.provenance), "laws": regimes}
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a regime and parameter: mean, spread, spread between repositories, error of the mean, slopes."""
+        return frame_of(
+            (
+                {"regime": regime, "parameter": name}
+                | {k: float(getattr(population, k)[i]) for k in ("mean", "spread", "between", "error")}
+                | {f"slope_{c}": float(population.slopes[j, i]) for j, c in enumerate(COVARIATES)}
+                | {"logs": population.logs, "repositories": population.groups}
+                for regime, population in self.regimes.items()
+                for i, name in enumerate(self.parameters[regime])
+            ),
+            ["regime", "parameter"],
+        )
 
 
 def load_prior_table(path: str | Path) -> PriorTable:
