@@ -107,7 +107,6 @@ def build_fit(
 
     priors, draws, chain, summary, convergence, _ = found
     n = len(table.y)
-    mass_note = _mass_note(run, table)
     values = dict(draws) | {p.name: np.asarray(summary.linear)[..., i] for i, p in enumerate(regime.linear)}
     prior = prior_side(regime, priors, table, seed) if prior is None else prior
     drawn = _trajectories(summary, values, table, n, prior.rng)
@@ -138,7 +137,7 @@ def build_fit(
         coords={"step": table.step},
         sample_dims=["chain", "draw"],
     )
-    tree.attrs.update(_attributes(run, regime, table, priors, convergence, sampler, seed, mass_note))
+    tree.attrs.update(_attributes(run, regime, table, priors, convergence, sampler, seed))
     return Fit(tree, regime)
 
 
@@ -240,7 +239,6 @@ def _attributes(
     convergence: Convergence,
     sampler: SamplerSettings,
     seed: int,
-    mass_note: str,
 ) -> dict[str, Any]:
     settings = {
         name: {"value": s.value, "provenance": s.provenance.value, "note": s.note} for name, s in run.settings.items()
@@ -263,7 +261,7 @@ def _attributes(
         "momentum": table.optimizer.momentum,
         "momentum_convention": table.optimizer.convention,
         "refresh_interval": table.optimizer.refresh,
-        "mass_note": mass_note,
+        "mass_note": _mass_note(run, table),
         "reference_learning_rate": table.reference_rate,
         "start": table.start,
         "from_rest": int(table.from_rest),

@@ -11,9 +11,7 @@ from bayes_grpo.common.errors import ConvergenceWarning
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.fitting.data import build_fit, prior_side
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.sampling.nuts import (
-    SamplerSettings,
-)
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings, sample_posterior
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime

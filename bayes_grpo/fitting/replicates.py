@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.programs import over_draws, program
+from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows, padded
@@ -64,14 +64,6 @@ def replicate(
         each = (draws.reshape(-1, len(names)), noise)
         shown, normalisation, misfit = over_draws(_replicate_program, (regime,), CHUNK, each, rows)
     return Replicates(shown[:, :n].reshape(*shape, n), normalisation.reshape(shape), misfit.reshape(shape))
-
-
-def compile_replicates(regime: Regime, table: RowTable) -> None:
-    """Compiles what `replicate` runs, so that it is there when the sampler is done."""
-    with jax.enable_x64(True):
-        rows = padded(table)
-        each = (np.zeros((CHUNK, len(regime.parameters))), np.zeros((CHUNK, len(rows.y))))
-        program(_replicate_program, (regime,), each, rows)
 
 
 def _replicate_program(regime: Regime) -> Any:
