@@ -27,7 +27,7 @@ MEAN_SD, SLOPE_SD, SPREAD_SCALE = 5.0, 0.5, 0.5
 """Weak priors of the population: sd of means and of slopes, scale of the half-Cauchy of the spreads."""
 SPREAD_FLOOR = 0.05
 """Least spread within repositories: below it a log would be known by a single one of its draws."""
-CHAINS, WARMUP, DRAWS = 4, 300, 800
+CHAINS, WARMUP, DRAWS = 4, 300, 600
 TARGET_ACCEPT, RETRY_TARGET_ACCEPT = 0.8, 0.95
 BUCKET = 16
 """Logs are padded to a multiple of this, so that one log more or less compiles nothing."""
@@ -115,8 +115,10 @@ def population_model(logs: Logs, uses: Any, groups: int) -> None:
     import numpyro.distributions as dist
 
     k, p = uses.shape
-    mean = numpyro.sample("mean", dist.Normal(0.0, MEAN_SD).expand([p]).to_event(1))
-    spread = numpyro.sample("spread", dist.TruncatedCauchy(0.0, SPREAD_SCALE, low=SPREAD_FLOOR).expand([p]).to_event(1))
+    mean: Any = numpyro.sample("mean", dist.Normal(0.0, MEAN_SD).expand([p]).to_event(1))
+    spread: Any = numpyro.sample(
+        "spread", dist.TruncatedCauchy(0.0, SPREAD_SCALE, low=SPREAD_FLOOR).expand([p]).to_event(1)
+    )
     slopes = uses * numpyro.sample("slopes", dist.Normal(0.0, SLOPE_SD).expand([k, p]).to_event(2))
     centre = mean[None]
     if groups > 1:
