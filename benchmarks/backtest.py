@@ -89,12 +89,13 @@ def falls(y: np.ndarray) -> dict[str, float]:
 def scores_of(found: list[dict[str, Any]]) -> Backtest:
     """All scores, each log by the name of its file: two logs may state the same run."""
     missing = {"weight": math.nan, "log_score": -math.inf}  # numbers that JSON cannot hold
-    scores = (
-        Score(**({k: missing.get(k) if v is None else v for k, v in s.items()} | {"log": f["log"]}))
-        for f in found
-        for s in f["scores"]
-    )
-    return Backtest(tuple(scores))
+
+    def score(log: str, stored: dict[str, Any]) -> Score:
+        known: dict[str, Any] = {k: missing.get(k) if v is None else v for k, v in stored.items()}
+        known["log"] = log
+        return Score(**known)
+
+    return Backtest(tuple(score(f["log"], s) for f in found for s in f["scores"]))
 
 
 def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]:

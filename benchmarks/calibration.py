@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayes_grpo import fit, summarize
@@ -105,7 +106,8 @@ def simulate(regime: Regime, run: Run, rng: np.random.Generator) -> tuple[dict[s
         draws = {k: float(v[0]) for k, v in draw_prior(regime, priors, table, rng, size=1).items()}
         levels = {p.name: (draws[p.name], 0.0) for p in regime.linear}
         rows = padded(table, len(table.y))
-        space = dense(regime.state_space({p.name: draws[p.name] for p in regime.sampled}, levels, rows), len(table.y))
+        sampled = {p.name: jnp.asarray(draws[p.name]) for p in regime.sampled}
+        space = dense(regime.state_space(sampled, levels, rows), len(table.y))
         space = jax.tree.map(np.asarray, space)
     return draws, draw_rows(space, rng)[1]
 

@@ -143,9 +143,10 @@ def alternate(
 
 def smallest_ess(draws: Mapping[str, np.ndarray]) -> float:
     """Smallest bulk ESS over parameters, each of shape (chains, draws)."""
-    from arviz_stats.base import array_stats
+    from arviz_stats.base.array import array_stats
 
-    return min(float(array_stats.ess(np.asarray(x), method="bulk")) for x in draws.values())
+    found: list[Any] = [array_stats.ess(np.asarray(x), method="bulk") for x in draws.values()]
+    return min(float(x) for x in found)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ Prints four tables: onset of oscillation, refresh thresholds, stationary fluctua
 the residual dependence of the drift on group size. Takes about two minutes on two cores.
 """
 
+from typing import Any
+
 import numpy as np
 
 from bayes_grpo.dynamics.reduction import (
@@ -48,7 +50,7 @@ def thresholds() -> None:
 
 
 def fluctuation() -> None:
-    cases = (
+    cases: tuple[tuple[str, dict[str, Any]], ...] = (
         ("mean-only advantage, verifier .85/.15, p = .5", {}),
         ("mean-only advantage, verifier .85/.15, p = .7", {"correct_rate": 0.7}),
         ("std-normalised advantage (ddof 1), same verifier, p = .5", {"advantage": "std", "ddof": 1}),

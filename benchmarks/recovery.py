@@ -117,7 +117,7 @@ def true_values(run: SimulatedRun) -> dict[str, float]:
         ValueError: The run has no fixed point.
     """
     numbers, truth = run.numbers, run.truth
-    if not has_truth(run) or truth.gain is None:
+    if truth.gain is None or truth.curvature is None or truth.fixed_point is None:
         raise ValueError(f"run {run.index}: expected a fixed point, found none")
     lag = mean_lag(float(numbers.refresh_interval), "hold") * float(numbers.lag_exposure)
     damping = 1.0 - float(numbers.momentum) - truth.gain * lag

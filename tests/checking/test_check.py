@@ -87,8 +87,10 @@ def test_defects_of_a_log_are_told_in_words(made):
     finding = {f.name: f for f in found.findings}
     assert found.misses == ("variance", "outliers")
     assert min(finding["autocorrelation"].tail, finding["break"].tail) > 0.1
-    # The noise is told by ranks and medians, so the broken row of the quiet half does not make that half the loud one.
-    noise = re.search(r"([\d.]+) times as large at steps (\d+) to \d+ as at steps (\d+) to", finding["variance"].sentence)
+    # The noise is told by ranks and medians: one broken row does not make its half the loud one.
+    noise = re.search(
+        r"([\d.]+) times as large at steps (\d+) to \d+ as at steps (\d+) to", finding["variance"].sentence
+    )
     assert noise is not None, finding["variance"].sentence
     assert 2.0 < float(noise[1]) < 6.0
     assert float(noise[2]) >= 41
