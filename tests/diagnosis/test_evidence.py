@@ -5,12 +5,13 @@ import pytest
 
 from bayes_grpo.diagnosis.advantage_degeneracy import advantage_degeneracy_evidence, dead_rows, implied_share
 from bayes_grpo.diagnosis.damping import damping_of
+from bayes_grpo.diagnosis.evidence import courses_of
 from bayes_grpo.diagnosis.instability import instability_evidence
 from bayes_grpo.diagnosis.onset import onset_of
 from bayes_grpo.diagnosis.policy_concentration import policy_concentration_evidence
 from bayes_grpo.diagnosis.reward_hacking import reward_hacking_evidence
+from bayes_grpo.diagnosis.trend import trend
 from tests.diagnosis.conftest import ROWS
-from tests.helpers.courses import courses_of, trend
 
 
 def named(evidence, name):
@@ -46,9 +47,7 @@ def test_without_a_held_out_signal_hacking_is_not_judged(make_run, rising):
 
 
 def test_onset_of_hacking_is_where_the_curves_part(hacked):
-    onset = onset_of("reward_hacking", courses_of(hacked))
-    assert onset is not None
-    draws, _ = onset
+    draws, _ = onset_of("reward_hacking", courses_of(hacked))
     assert 5 < np.median(draws) < 35
 
 
@@ -82,16 +81,12 @@ def test_a_solved_task_has_many_such_groups_but_no_excess(make_run):
 def test_rows_without_spread_where_the_share_is_not_logged(make_run):
     reward = np.where(np.arange(ROWS) % 4 == 0, 0.5, 0.0)
     courses = courses_of(make_run(reward))
-    dead = dead_rows(courses)
-    assert dead is not None
-    assert dead.mean() == pytest.approx(0.75)
+    assert dead_rows(courses).mean() == pytest.approx(0.75)
     found = advantage_degeneracy_evidence(courses)
     assert found.probability > 0.9
     assert "frac_reward_zero_std" in found.missing
     # A loss that is always 0 is that of a surrogate without penalty, not a sign of anything.
-    alive = dead_rows(courses_of(make_run(0.3 + 0.1 * noise(0) ** 2, loss=0.0)))
-    assert alive is not None
-    assert not alive.any()
+    assert not dead_rows(courses_of(make_run(0.3 + 0.1 * noise(0) ** 2, loss=0.0))).any()
 
 
 def test_low_entropy_at_high_reward_is_health(make_run):
@@ -129,9 +124,7 @@ def test_fall_after_a_rise(make_run, rising):
     found = instability_evidence(courses, None)
     assert found.probability > 0.9
     assert named(found, "fall").low > 0.3
-    onset = onset_of("dynamical_instability", courses)
-    assert onset is not None
-    draws, _ = onset
+    draws, _ = onset_of("dynamical_instability", courses)
     assert 30 < np.median(draws) < 62
     assert instability_evidence(courses_of(make_run(rising)), None).probability < 0.1
 
