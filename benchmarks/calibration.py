@@ -36,7 +36,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
-from benchmarks.common import draw_rows
+from benchmarks.common import draw_rows, keep
 
 ROWS = 60
 THINNED = 100
@@ -215,6 +215,10 @@ def main() -> None:
             fine = COVERED[0] <= covered <= COVERED[1] and beyond == 0
             print(f"{regime:12s} {name:16s} {covered:12.3f}      {beyond:10.4f}   {'' if fine else 'OUTSIDE'}")
         print(f"{regime:12s} {result['failed']} of {options.runs} fits not converged, {result['seconds']:.0f} s")
+    keep(
+        "calibration",
+        {k: {"coverage": v["coverage"], "failed": v["failed"], "runs": options.runs} for k, v in results.items()},
+    )
     if options.plot:
         plot(results, options.plot)
     if options.json:

@@ -33,6 +33,7 @@ from bayes_grpo import fit, read_log, summarize
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.dynamics.reduction import critical_gain, mean_lag, onset_of_oscillation
 from bayes_grpo.simulate import Numbers, SimulatedRun, Structure, bernoulli_bandit, simulate, truth_of, write_runs
+from benchmarks.common import keep
 
 QUANTITIES = ("curvature", "damping", "fixed_point")
 DISTANCES = {"near": (0.1, 0.3), "far": (1.0, 1.5)}
@@ -202,6 +203,14 @@ def main() -> None:
             if some:
                 show(f"    gain at {low:g} to {high:g} times the onset", some)
         print(f"    {time.perf_counter() - begun:.0f} s", flush=True)
+    keep(
+        "recovery",
+        {
+            title: {"runs": len(found), "coverage": {name: coverage(found, name) for name in QUANTITIES}}
+            for title, found in results.items()
+            if found
+        },
+    )
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 
