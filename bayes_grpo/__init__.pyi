@@ -85,6 +85,7 @@ from .regimes.registry import REGIMES as REGIMES
 from .regimes.registry import get_regime as get_regime
 from .rows.padding import Rows as Rows
 from .rows.padding import padded as padded
+from .rows.padding import stacked as stacked
 from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
 from .simulate.dataset import write_runs as write_runs

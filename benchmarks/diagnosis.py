@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo import diagnose, read_log
-from bayes_grpo.common.cache import enable_compilation_cache
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES
@@ -346,7 +345,6 @@ def main() -> None:
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    enable_compilation_cache()
     sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
     out: dict[str, Any] = {}
     practice = rows_of(max(options.runs // 3, 50), options.seed + 1, False, options.jobs)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.cache import enable_compilation_cache
+from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES, MODES
 from bayes_grpo.diagnosis.classify import Likelihoods, effective, posterior
@@ -123,8 +123,9 @@ def rows_of(n: int, seed: int, complete: bool, jobs: int = 1) -> list[Row]:
 
 
 def _part(n: int, seed: int, complete: bool) -> list[Row]:
-    enable_compilation_cache()
     runs = labelled_runs(n, seed, complete=complete)
+    with compilation_cache():
+        gathered = gather_all([r.run for r in runs])
     return [
         Row(
             r.label,
@@ -132,7 +133,7 @@ def _part(n: int, seed: int, complete: bool) -> list[Row]:
             {} if g is None else g.all_features if complete else g.features,
             {} if complete else {name: rival(r.run) for name, rival in RIVALS.items()},
         )
-        for r, g in zip(runs, gather_all([r.run for r in runs]), strict=True)
+        for r, g in zip(runs, gathered, strict=True)
     ]
 
 

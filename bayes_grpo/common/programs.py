@@ -10,6 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayes_grpo.common.cache import compilation_cache
+
 PROGRAMS = 128
 """Compiled programs kept in a process. Each holds about 280 memory mappings, and Linux allows a process 65,530."""
 
@@ -18,7 +20,8 @@ PROGRAMS = 128
 def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[Any, ...]) -> Any:
     """A program compiled for arguments of given shapes; the same shapes never compile twice in a process."""
     arguments = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
-    return jax.jit(make(*options)).lower(*arguments).compile()
+    with compilation_cache():
+        return jax.jit(make(*options)).lower(*arguments).compile()
 
 
 def program(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:

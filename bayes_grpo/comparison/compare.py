@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayes_grpo.common.cache import enable_compilation_cache
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
 from bayes_grpo.comparison.lfo import LeaveFutureOut, forecast_origins, leave_future_out
 from bayes_grpo.comparison.loo import REFITS, LeaveOneOut, leave_one_out
@@ -148,7 +147,6 @@ def _compile_side_by_side(
     regimes: Sequence[Regime], table: RowTable, priors: Mapping[str, Mapping[str, Any]], settings: SamplerSettings
 ) -> list[Future[None]]:
     """Starts to compile every law's programs, two at a time: the next laws compile while one is sampled."""
-    enable_compilation_cache()
     pool = ThreadPoolExecutor(max_workers=2)
 
     def work(regime: Regime) -> None:

@@ -45,14 +45,14 @@ def diagnose(
         FitError: No row is left at the step asked for.
         PriorError: A prior with unknown names or impossible numbers.
     """
-    from bayes_grpo.common.cache import enable_compilation_cache
+    from bayes_grpo.common.cache import compilation_cache
 
     weights = dict(PRIOR) if prior is None else checked_prior(prior)
-    enable_compilation_cache()
     shown = run if at is None else run.until(at)
     if not len(shown.step) and not len(shown.eval_step):
         raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")
-    found = gather(shown)
+    with compilation_cache():
+        found = gather(shown)
     meta = _meta(shown, at)
     if found is None:
         certain = {name: float(name == CANNOT_TELL) for name in ANSWERS}

@@ -106,13 +106,22 @@ def draw_prior(
 ) -> dict[str, np.ndarray]:
     """Draws of every parameter from its prior, shape (size,) each."""
     import jax
+    import jax.numpy as jnp
+
+    from bayes_grpo.regimes.quantiles import interpolated, slopes_of
 
     with jax.enable_x64(True):
         free = {}
         levels = {}
         for p in regime.parameters:
             prior = priors[p.name]
-            u = p.transform.inverse(prior.median) + prior.spread * rng.standard_normal(size)
+            z = rng.standard_normal(size)
+            u = p.transform.inverse(prior.median) + prior.spread * z
+            if prior.quantiles is not None:
+                quantiles = np.array([prior.quantiles])
+                u = interpolated(jnp.asarray(quantiles), jnp.asarray(slopes_of(quantiles)), jnp.asarray(z)[:, None])[
+                    :, 0
+                ]
             (levels if p.linear else free)[p.name] = p.transform.forward(u)
         free = regime.physical(free, padded(table))
         return {k: np.asarray(v) for k, v in (free | levels).items()}

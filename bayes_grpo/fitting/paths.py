@@ -16,8 +16,8 @@ from jax import Array, lax
 
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics.kalman import filter_rows
-from bayes_grpo.dynamics.state_space import dense
-from bayes_grpo.fitting.sampling.posterior import square_root
+from bayes_grpo.dynamics.paths import carried, square_root
+from bayes_grpo.dynamics.state_space import DenseStateSpace, dense
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.future import FutureRows, extended
@@ -94,32 +94,15 @@ def _paths_program(regime: Regime, horizon: int) -> Any:
         values = {name: draw[i] for i, name in enumerate(names)}
         given = {name: (prior[i, 0], prior[i, 1]) for i, name in enumerate(levels)}
         space = regime.state_space(values, given, rows)
-        n, length = space.size, rows.y.shape[0]
         filtered = filter_rows(space, jnp.asarray(rows.y))
         mean = jnp.stack([jnp.asarray(m)[first] for m in filtered.mean])
         cov = jnp.stack([jnp.stack([jnp.asarray(c)[first] for c in row]) for row in filtered.cov])
-        full = dense(space, length)
-        ahead = jax.tree.map(
-            lambda x: lax.dynamic_slice_in_dim(x, first, horizon),
-            (full.transition, full.noise_cov, full.observation, full.cross_cov, full.observation_var, full.offset,
-             full.measurement_var),
-        )  # fmt: skip
-        state_key, noise_key, row_key = jax.random.split(key, 3)
-        start = mean + square_root(cov) @ jax.random.normal(state_key, (n,))
-        noise = jax.random.normal(noise_key, (horizon, n + 1))
-        error = jax.random.normal(row_key, (horizon,))
-
-        def step(carry: tuple[Array, Array], row: Any) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
-            state, expected = carry
-            (F, Q, H, S, R, d, measurement), z, e = row
-            joint = jnp.block([[Q, S[:, None]], [S[None, :], R[None, None]]])
-            kick = square_root(joint) @ z
-            latent = H @ state + d + kick[n]
-            out = (latent, H @ expected + d, latent + jnp.sqrt(measurement) * e)
-            return (F @ state + kick[:n], F @ expected), out
-
-        _, (latent, trend, shown) = lax.scan(step, (start, start), (ahead, noise, error))
-        return latent, trend, shown, start[-1]
+        full = dense(space, rows.y.shape[0])
+        ahead = [lax.dynamic_slice_in_dim(x, first, horizon) for x in full[2:]]
+        state_key, noise_key, error_key = jax.random.split(key, 3)
+        start = mean + square_root(cov) @ jax.random.normal(state_key, (space.size,))
+        path = carried(DenseStateSpace(mean, cov, *ahead), start, noise_key, error_key)
+        return path.latent, path.trend, path.shown, start[-1]
 
     def run(draws: tuple[Array, Array], prior: Array, rows: Rows, first: Array) -> Any:
         keys = jax.random.wrap_key_data(draws[0])

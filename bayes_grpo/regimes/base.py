@@ -144,11 +144,11 @@ class Regime(ABC):
 
         return rows_distribution(self, values, rows)
 
-    def model(self, rows: Rows, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def model(self, rows: RowTable, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The law as a NumPyro model that `numpyro.infer.MCMC` takes; see `bayes_grpo.regimes.model`.
 
         Args:
-            rows: Rows of a log, or `bayes_grpo.rows.table.RowTable`.
+            rows: Rows of a log, from `bayes_grpo.rows_of`.
             priors: Overrides, parameter → NumPyro distribution, or (median, spread).
 
         Returns:

@@ -18,7 +18,8 @@ def resolve_priors(regime: Regime, table: RowTable, overrides: Mapping[str, Any]
     Args:
         regime: The law.
         table: Rows of the log, for their scale and length.
-        overrides: Parameter name → `Prior`, or a pair (median, spread), or a mapping with these keys.
+        overrides: Parameter name → `Prior`, or a pair (median, spread), or a mapping with these keys, or a NumPyro
+            distribution over the parameter's values.
 
     Returns:
         Parameter name → prior, in the order of the regime's parameters.
@@ -37,8 +38,19 @@ def resolve_priors(regime: Regime, table: RowTable, overrides: Mapping[str, Any]
     return priors
 
 
+def is_distribution(given: Any) -> bool:
+    """Whether it is a NumPyro distribution; without importing NumPyro."""
+    return all(hasattr(given, name) for name in ("log_prob", "sample", "support", "batch_shape"))
+
+
 def _checked(parameter: Parameter, given: Any) -> Prior:
     where = f"prior for {parameter.name!r}"
+    if is_distribution(given):
+        from bayes_grpo.regimes.quantiles import tabulated
+
+        return tabulated(parameter, given)
+    if isinstance(given, Prior) and given.quantiles is not None:
+        return given
     try:
         if isinstance(given, Prior):
             median, spread = given.median, given.spread

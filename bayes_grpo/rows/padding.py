@@ -6,8 +6,10 @@ shapes (`shared`); nothing else pads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jax import Array
 
@@ -105,9 +107,26 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
         The rows.
     """
     rows = padded(table, doubled(len(table.y) if length is None else length))
-    speed = np.zeros(()) if rows.start_speed is None else rows.start_speed
     if all(x is None or np.ndim(x) == 0 for x in (rows.window, rows.gap, rows.rate, rows.weight)):
-        return rows._replace(start_speed=speed)
+        return rows._replace(start_speed=np.zeros(()) if rows.start_speed is None else rows.start_speed)
+    return _whole(rows)
+
+
+def stacked(tables: Sequence[RowTable]) -> Rows:
+    """Rows of several logs in one, for a model of all of them: a leading axis of logs on every field.
+
+    Args:
+        tables: The rows of each log, n of them.
+
+    Returns:
+        The rows, padded to the longest: ``y`` has the shape (n, T).
+    """
+    length = max(len(t.y) for t in tables)
+    return jax.tree.map(lambda *x: np.stack(x), *(_whole(padded(t, length)) for t in tables))
+
+
+def _whole(rows: Rows) -> Rows:
+    """The same rows with every column as an array."""
 
     def column(values: Any, otherwise: float) -> np.ndarray:
         return np.array(np.broadcast_to(otherwise if values is None else values, rows.y.shape), float)
@@ -117,7 +136,7 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
         gap=column(rows.gap, 0.0),
         rate=column(rows.rate, 1.0),
         weight=column(rows.weight, 1.0),
-        start_speed=speed,
+        start_speed=np.zeros(()) if rows.start_speed is None else rows.start_speed,
     )
 
 

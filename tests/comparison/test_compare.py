@@ -27,6 +27,7 @@ from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.command import call
+from tests.helpers.reference import dense_moments
 from tests.helpers.runs import make_run
 
 
@@ -57,26 +58,6 @@ def test_leave_one_out_conditionals_are_those_of_a_dense_normal(name):
     error, var = inverse @ residual / np.diag(inverse), 1.0 / np.diag(inverse)
     wanted = -0.5 * (np.log(2 * np.pi * var) + error**2 / var)
     np.testing.assert_allclose(smoothed.loo_log_density, wanted, atol=1e-8, rtol=1e-8)
-
-
-def dense_moments(full):
-    """Mean and covariance of all rows, without any filter."""
-    n, size = len(full.offset), len(full.initial_mean)
-    values, vectors = np.linalg.eigh(full.initial_cov)
-    state = np.zeros((size, size + n * (size + 2)))
-    state[:, :size] = vectors * np.sqrt(np.maximum(values, 0.0))
-    mean, rows, means = full.initial_mean, np.zeros((n, state.shape[1])), np.zeros(n)
-    for i in range(n):
-        at = size + i * (size + 2)
-        rows[i], means[i] = full.observation[i] @ state, full.observation[i] @ mean + full.offset[i]
-        state, mean = full.transition[i] @ state, full.transition[i] @ mean
-        joint = np.block([[full.noise_cov[i], full.cross_cov[i][:, None]],
-                          [full.cross_cov[i][None], np.array([[full.observation_var[i]]])]])  # fmt: skip
-        values, vectors = np.linalg.eigh(joint)
-        noise = vectors * np.sqrt(np.maximum(values, 0.0))
-        state[:, at : at + size + 1], rows[i, at : at + size + 1] = noise[:size], noise[size]
-        rows[i, at + size + 1] = np.sqrt(full.measurement_var[i])
-    return means, rows @ rows.T
 
 
 def test_a_curve_with_a_clear_rise_speaks_against_the_constant(found):

@@ -68,3 +68,23 @@ def dense_log_density(y: np.ndarray, mean: np.ndarray, cov: np.ndarray) -> float
     present = np.isfinite(y)
     # SciPy's inline default of 1 makes a type checker take the covariance for a number.
     return float(multivariate_normal.logpdf(y[present], mean[present], cov[np.ix_(present, present)]))  # pyright: ignore[reportArgumentType]
+
+
+def dense_moments(full):
+    """Mean and covariance of all rows, without any filter."""
+    n, size = len(full.offset), len(full.initial_mean)
+    values, vectors = np.linalg.eigh(full.initial_cov)
+    state = np.zeros((size, size + n * (size + 2)))
+    state[:, :size] = vectors * np.sqrt(np.maximum(values, 0.0))
+    mean, rows, means = full.initial_mean, np.zeros((n, state.shape[1])), np.zeros(n)
+    for i in range(n):
+        at = size + i * (size + 2)
+        rows[i], means[i] = full.observation[i] @ state, full.observation[i] @ mean + full.offset[i]
+        state, mean = full.transition[i] @ state, full.transition[i] @ mean
+        joint = np.block([[full.noise_cov[i], full.cross_cov[i][:, None]],
+                          [full.cross_cov[i][None], np.array([[full.observation_var[i]]])]])  # fmt: skip
+        values, vectors = np.linalg.eigh(joint)
+        noise = vectors * np.sqrt(np.maximum(values, 0.0))
+        state[:, at : at + size + 1], rows[i, at : at + size + 1] = noise[:size], noise[size]
+        rows[i, at + size + 1] = np.sqrt(full.measurement_var[i])
+    return means, rows @ rows.T

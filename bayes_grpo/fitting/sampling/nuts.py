@@ -19,10 +19,10 @@ from jax import Array
 
 from bayes_grpo.common.imports import nuts_kernels
 from bayes_grpo.common.programs import over_draws, program
+from bayes_grpo.dynamics.likelihood import accelerated
 from bayes_grpo.fitting.sampling.posterior import (
     DrawSummary,
     PriorNumbers,
-    accelerated,
     log_likelihood,
     potential,
     summarise_draw,

@@ -6,17 +6,19 @@ Every sampled parameter is ``transform(location + scale * z)`` with z standard n
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.dynamics import associative, blocks, kalman
+from bayes_grpo.dynamics import kalman, likelihood
+from bayes_grpo.dynamics.paths import square_root
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.quantiles import GRID, interpolated, slopes_of
 from bayes_grpo.rows.padding import Rows
 
 
@@ -28,33 +30,49 @@ class PriorNumbers(NamedTuple):
         scale: Likewise, shape (p,).
         linear_mean: Of the linear parameters, shape (l,).
         linear_sd: Likewise, shape (l,).
+        quantiles: Coordinates at `bayes_grpo.regimes.quantiles.GRID`, shape (p, 97), where a prior is not normal in its
+            coordinate; else None, which keeps the program as it is.
+        slopes: Their derivatives, shape (p, 97), likewise.
     """
 
     location: Array | np.ndarray
     scale: Array | np.ndarray
     linear_mean: Array | np.ndarray
     linear_sd: Array | np.ndarray
-
-
-def accelerated() -> bool:
-    """Whether JAX computes on an accelerator, where wide programs beat long ones."""
-    return jax.default_backend() != "cpu"
+    quantiles: Array | np.ndarray | None = None
+    slopes: Array | np.ndarray | None = None
 
 
 def prior_numbers(regime: Regime, priors: dict[str, Prior]) -> PriorNumbers:
     """Numbers of resolved priors, in the order of the regime's parameters."""
     free, levels = regime.sampled, regime.linear
-    return PriorNumbers(
-        location=np.array([p.transform.inverse(priors[p.name].median) for p in free]),
-        scale=np.array([priors[p.name].spread for p in free]),
+    location = np.array([p.transform.inverse(priors[p.name].median) for p in free])
+    scale = np.array([priors[p.name].spread for p in free])
+    numbers = PriorNumbers(
+        location=location,
+        scale=scale,
         linear_mean=np.array([priors[p.name].median for p in levels]),
         linear_sd=np.array([priors[p.name].spread for p in levels]),
     )
+    known = [priors[p.name].quantiles for p in free]
+    if all(q is None for q in known):
+        return numbers
+    quantiles = np.stack(
+        [m + s * GRID if q is None else np.array(q) for q, m, s in zip(known, location, scale, strict=True)]
+    )
+    return numbers._replace(quantiles=quantiles, slopes=slopes_of(quantiles))
+
+
+def coordinates(z: Array | np.ndarray, prior: PriorNumbers) -> Array | np.ndarray:
+    """Coordinates u of the parameters from standardised ones, shape (..., p)."""
+    if prior.quantiles is None or prior.slopes is None:
+        return prior.location + prior.scale * z
+    return interpolated(jnp.asarray(prior.quantiles), jnp.asarray(prior.slopes), jnp.asarray(z))
 
 
 def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: Rows) -> dict[str, Array]:
     """Sampled parameters in their units from standardised coordinates of shape (..., p)."""
-    u = prior.location + prior.scale * z
+    u = coordinates(z, prior)
     raw = {p.name: p.transform.forward(u[..., i]) for i, p in enumerate(regime.sampled)}
     return regime.physical(raw, rows)
 
@@ -72,11 +90,8 @@ so small that the filters lose all digits and report any density at all. The pri
 
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
     """Log density of the logged rows with the linear parameters integrated out, a scalar."""
-    filter_ = associative if accelerated() else blocks
-    if regime.missing_anywhere:
-        filter_ = kalman  # the blocks take missing rows at the end only
     space = state_space(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
-    return filter_.log_likelihood(space, jnp.asarray(rows.y))
+    return likelihood.log_likelihood(space, jnp.asarray(rows.y), regime.missing_anywhere)
 
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
@@ -122,18 +137,3 @@ def summarise_draw(regime: Regime, key: Array, z: Array, prior: PriorNumbers, ro
         loo_mean=smoothed.loo_mean,
         loo_var=smoothed.loo_var,
     )
-
-
-def square_root(cov: Array) -> Array:
-    """A square root of a covariance that may be singular (a state that starts at rest has no variance)."""
-    n = cov.shape[-1]
-    root: list[list[Any]] = [[jnp.zeros(()) for _ in range(n)] for _ in range(n)]
-    for j in range(n):
-        rest = cov[j, j] - sum((root[j][k] ** 2 for k in range(j)), jnp.zeros(()))
-        positive = rest > 1e-14 * jnp.max(jnp.abs(cov))
-        diagonal = jnp.sqrt(jnp.where(positive, rest, 1.0))
-        root[j][j] = jnp.where(positive, diagonal, 0.0)
-        for i in range(j + 1, n):
-            left = cov[i, j] - sum((root[i][k] * root[j][k] for k in range(j)), jnp.zeros(()))
-            root[i][j] = jnp.where(positive, left / diagonal, 0.0)
-    return jnp.stack([jnp.stack(row) for row in root])

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayes_grpo.common.cache import enable_compilation_cache
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.imports import preload
 from bayes_grpo.common.progress import Progress
@@ -65,7 +64,6 @@ def sample_posterior(
     settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
     regime.check(table)
     resolved = resolve_priors(regime, table, priors)
-    enable_compilation_cache()
     imports = preload()
     with jax.enable_x64(True):
         rows, prior = padded(table) if rows is None else rows, prior_numbers(regime, resolved)

@@ -1,0 +1,62 @@
+"""A regime as a NumPyro model of one log, to run with any of NumPyro's samplers or to read before writing one's own.
+
+    mcmc = MCMC(NUTS(regime.model, dense_mass=True), num_warmup=1000, num_samples=1000)
+    mcmc.run(jax.random.key(0), rows_of(run))
+
+It has the priors of `bayes_grpo.fit` and the same posterior. `fit` is faster, because it integrates the linear
+parameters out and keeps its compiled programs; here they are sites of their own, so that they can have any prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpyro
+import numpyro.distributions as dist
+
+from bayes_grpo.regimes.priors import is_distribution, resolve_priors
+from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.table import RowTable
+
+if TYPE_CHECKING:
+    from bayes_grpo.regimes.base import Regime
+
+
+def model(regime: Regime, table: RowTable, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The model.
+
+    Sites: every linear parameter under its name; ``<name>_free`` for every other one, where the prior speaks, and
+    ``<name>`` as a deterministic site, after `Regime.physical` has bound it to the rows (no response faster than they
+    are, say); ``y``, the logged values.
+
+    Args:
+        regime: The law.
+        table: Rows of the log.
+        priors: Overrides, parameter → NumPyro distribution over its values, or (median, spread).
+
+    Returns:
+        Every parameter by name.
+
+    Raises:
+        FitError: The law cannot be put on these rows.
+        PriorError: An override is impossible.
+    """
+    regime.check(table)
+    own = {k: v for k, v in (priors or {}).items() if is_distribution(v)}
+    known = resolve_priors(regime, table, {k: v for k, v in (priors or {}).items() if k not in own})
+    rows = padded(table, len(table.y))
+    free = {}
+    for p in regime.sampled:
+        prior = known[p.name]
+        if p.name in own:
+            free[p.name] = numpyro.sample(f"{p.name}_free", own[p.name])
+        else:
+            u = numpyro.sample(f"{p.name}_free", dist.Normal(p.transform.inverse(prior.median), prior.spread))
+            free[p.name] = p.transform.forward(u)
+    values = {k: numpyro.deterministic(k, v) for k, v in regime.physical(free, rows).items()}
+    for p in regime.linear:
+        prior = known[p.name]
+        values[p.name] = numpyro.sample(p.name, own.get(p.name, dist.Normal(prior.median, prior.spread)))
+    numpyro.sample("y", regime.distribution(values, rows), obs=rows.y)
+    return values

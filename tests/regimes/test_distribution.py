@@ -1,0 +1,230 @@
+"""Regimes as NumPyro distributions and models: densities, batches, any priors, and the posterior of `fit`."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from numpyro.infer import MCMC, NUTS, Predictive
+from numpyro.infer.util import log_density
+
+from bayes_grpo import REGIMES, SamplerSettings, fit, get_regime, padded, rows_of, stacked
+from bayes_grpo.common.errors import PriorError, SettingError
+from bayes_grpo.dynamics.state_space import dense
+from bayes_grpo.fitting.data import draw_prior
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.regimes.quantiles import GRID, tabulated
+from tests.helpers.reference import dense_log_density, dense_moments
+from tests.helpers.runs import make_run, rising_run, steps
+
+EXPONENTIAL = get_regime("exponential")
+VALUES = {
+    "relaxation_time": 15.0,
+    "observation_sd": 0.05,
+    "fluctuation_sd": 0.03,
+    "fixed_point": 0.8,
+    "initial_reward": 0.2,
+}
+
+
+@pytest.fixture(autouse=True)
+def x64():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture(scope="module")
+def run():
+    signals = {"entropy": np.linspace(2.0, 1.0, 40)}
+    return replace(rising_run(), signals=signals)
+
+
+@pytest.fixture(scope="module")
+def table(run):
+    return rows_of(run)
+
+
+@pytest.mark.parametrize("name", list(REGIMES))
+def test_log_density_is_that_of_a_dense_normal(name, table):
+    """Every regime at a draw of its prior; linear parameters known, and integrated out under a normal prior."""
+    regime = get_regime(name)
+    draws = draw_prior(regime, resolve_priors(regime, table), table, np.random.default_rng(1), size=3)
+    values = {p.name: float(draws[p.name][0]) for p in regime.parameters}
+    rows = padded(table)
+    for levels in ({}, {p.name: (0.5, 0.3) for p in regime.linear}):
+        given = values | levels
+        pairs = {p.name: levels.get(p.name, (values[p.name], 0.0)) for p in regime.linear}
+        space = regime.state_space({p.name: jnp.asarray(values[p.name]) for p in regime.sampled}, pairs, rows)
+        expected = _dense(space, rows.y)
+        np.testing.assert_allclose(regime.distribution(given, rows).log_prob(rows.y), expected, rtol=1e-7)
+
+
+def test_batches_plates_and_vmap_agree_with_one_at_a_time(table):
+    rows, times = padded(table), jnp.array([5.0, 15.0, 60.0])
+    one = np.array([float(_density(VALUES | {"relaxation_time": t}, rows)) for t in times])
+    batched = EXPONENTIAL.distribution(VALUES | {"relaxation_time": times}, rows)
+    assert (batched.batch_shape, batched.event_shape) == ((3,), rows.y.shape)
+    np.testing.assert_allclose(batched.log_prob(rows.y), one, rtol=1e-10)
+    mapped = jax.vmap(lambda t: EXPONENTIAL.distribution(VALUES | {"relaxation_time": t}, rows).log_prob(rows.y))
+    np.testing.assert_allclose(mapped(times), one, rtol=1e-10)
+    np.testing.assert_allclose(jax.jit(mapped)(times), one, rtol=1e-10)
+
+    def model(y):
+        with numpyro.plate("settings", 3):
+            numpyro.sample("y", EXPONENTIAL.distribution(VALUES | {"relaxation_time": times}, rows), obs=y)
+
+    total, _ = log_density(model, (jnp.broadcast_to(rows.y, (3, *rows.y.shape)),), {}, {})
+    np.testing.assert_allclose(total, one.sum(), rtol=1e-10)
+    leaves, tree = jax.tree.flatten(batched)
+    np.testing.assert_allclose(jax.tree.unflatten(tree, leaves).log_prob(rows.y), one, rtol=1e-10)
+
+
+def test_several_logs_of_different_lengths_stand_in_one_plate():
+    runs = [rising_run(40, 0), rising_run(30, 1), make_run(2.0 * steps(20), np.linspace(0.1, 0.7, 20), window=2.0)]
+    tables = [rows_of(run) for run in runs]
+    rows = stacked(tables)
+    assert rows.y.shape == (3, 40)
+    expected = [float(_density(VALUES, padded(t))) for t in tables]
+    found = EXPONENTIAL.distribution(VALUES, rows)
+    assert found.batch_shape == (3,)
+    np.testing.assert_allclose(found.log_prob(rows.y), expected, rtol=1e-9)
+    assert found.sample(jax.random.key(0), (2,)).shape == (2, 3, 40)
+
+
+def test_draws_have_the_moments_of_the_law(table):
+    rows = padded(table, len(table.y))
+    given = EXPONENTIAL.distribution(VALUES | {"fixed_point": (0.8, 0.1)}, rows)
+    draws = np.asarray(given.sample(jax.random.key(3), (20_000,)))
+    t = table.step - 0.5
+    share = np.exp(-t / 15.0) * (2 * 15.0 * np.sinh(0.5 / 15.0))
+    np.testing.assert_allclose(draws.mean(axis=0), 0.8 - 0.6 * share, atol=0.006)
+    # The density of its own draws, on average, is minus the entropy of the normal that they come from.
+    cov = np.cov(draws.T)
+    entropy = 0.5 * np.linalg.slogdet(2 * np.pi * np.e * cov)[1]
+    density = np.asarray(given.log_prob(draws[:2000]))
+    assert abs(density.mean() + entropy) < 4 * density.std() / np.sqrt(2000) + 0.1
+
+
+def test_rows_missing_in_the_middle_are_never_a_wrong_number(table):
+    rows = padded(table)
+    y = np.array(rows.y)
+    y[7] = np.nan
+    assert np.isnan(EXPONENTIAL.distribution(VALUES, rows).log_prob(y))
+    anywhere = replace(EXPONENTIAL, missing_anywhere=True)
+    space = anywhere.state_space(
+        {k: jnp.asarray(v) for k, v in VALUES.items()},
+        {k: (VALUES[k], 0.0) for k in ("fixed_point", "initial_reward")},
+        rows,
+    )
+    found = anywhere.distribution(VALUES, rows).log_prob(y)
+    np.testing.assert_allclose(found, _dense(space, y), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({k: v for k, v in VALUES.items() if k != "fixed_point"}, "without fixed_point"),
+        (VALUES | {"stiffness": 1.0}, "'stiffness'"),
+    ],
+)
+def test_values_that_do_not_fit_are_named(values, said, table):
+    with pytest.raises(SettingError, match=said):
+        EXPONENTIAL.distribution(values, padded(table))
+
+
+def test_the_model_has_the_posterior_of_the_fit(run, table):
+    found = fit(run, "exponential", sampler=SamplerSettings(chains=4, warmup=300, draws=1000))
+    mcmc = MCMC(
+        NUTS(EXPONENTIAL.model, dense_mass=True, target_accept_prob=0.9),
+        num_warmup=500,
+        num_samples=3000,
+        progress_bar=False,
+    )
+    mcmc.run(jax.random.key(1), table)
+    draws = mcmc.get_samples()
+    assert int(mcmc.get_extra_fields()["diverging"].sum()) < 30
+    for name in VALUES:
+        ours, theirs = found.draws(name).ravel(), np.asarray(draws[name])
+        scale = ours.std()
+        for q in (0.1, 0.5, 0.9):
+            assert abs(np.quantile(ours, q) - np.quantile(theirs, q)) < 0.2 * scale, (name, q)
+    again = Predictive(EXPONENTIAL.model, draws)(jax.random.key(2), table)
+    np.testing.assert_allclose(again["observation_sd"], draws["observation_sd"])
+
+
+PRIORS = [
+    dist.Gamma(3.0, 2.0),
+    dist.LogNormal(0.5, 0.7),
+    dist.HalfNormal(2.0),
+    dist.HalfCauchy(1.0),
+    dist.Uniform(0.5, 3.0),
+    dist.InverseGamma(3.0, 2.0),
+]
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=lambda d: type(d).__name__)
+def test_a_numpyro_prior_is_what_the_sampler_draws_from(prior, table):
+    """Its table of quantiles against its own draws, in the coordinates and through `draw_prior`."""
+    from scipy.stats import ks_2samp
+
+    oscillator = get_regime("oscillator")
+    priors = resolve_priors(oscillator, table, {"observation_sd": prior})
+    assert priors["observation_sd"].name == type(prior).__name__
+    drawn = draw_prior(oscillator, priors, table, np.random.default_rng(0), size=20_000)["observation_sd"]
+    own = np.asarray(prior.sample(jax.random.key(5), (20_000,)))
+    assert ks_2samp(drawn, own).pvalue > 1e-3
+    assert len(priors["observation_sd"].quantiles or ()) == len(GRID)
+
+
+def test_a_fit_with_numpyro_priors_equals_one_with_the_same_prior_in_two_numbers(run):
+    """A log-normal by its quantiles is a median and a spread in e-folds."""
+    pair, quantiles = (
+        fit(run, "exponential", priors={"relaxation_time": p, "fixed_point": (0.7, 0.1)}, seed=2)
+        for p in ((20.0, 0.3), dist.LogNormal(np.log(20.0), 0.3))
+    )
+    normal = fit(
+        run, "exponential", priors={"fixed_point": dist.Normal(0.7, 0.1), "relaxation_time": (20.0, 0.3)}, seed=2
+    )
+    np.testing.assert_array_equal(normal.draws("fixed_point"), pair.draws("fixed_point"))
+    assert quantiles.convergence.passed
+    for name in VALUES:
+        a, b = pair.draws(name).ravel(), quantiles.draws(name).ravel()
+        np.testing.assert_allclose(
+            np.quantile(b, [0.1, 0.5, 0.9]), np.quantile(a, [0.1, 0.5, 0.9]), atol=0.15 * a.std()
+        )
+    assert quantiles.priors["relaxation_time"].name == "LogNormal"
+
+
+@pytest.mark.parametrize(
+    ("name", "prior", "said"),
+    [
+        ("relaxation_time", dist.Normal(1.0, 1.0), "is positive, but Normal puts 1"),
+        ("relaxation_time", dist.Normal(-50.0, 1.0), "is positive, but most of Normal"),
+        ("relaxation_time", dist.Poisson(3.0), "continuous distribution of one number, found Poisson"),
+        ("relaxation_time", dist.LogNormal(np.zeros(2), 1.0), "continuous distribution of one number"),
+        ("fixed_point", dist.StudentT(3.0, 0.5, 0.1), "expected a Normal with one mean and sd"),
+    ],
+)
+def test_priors_that_cannot_be_are_refused(name, prior, said, table):
+    with pytest.raises(PriorError, match=said):
+        resolve_priors(EXPONENTIAL, table, {name: prior})
+
+
+def test_quantiles_keep_both_tails():
+    time = next(p for p in EXPONENTIAL.parameters if p.name == "relaxation_time")
+    found = np.array(tabulated(time, dist.LogNormal(1.0, 0.5)).quantiles)
+    np.testing.assert_allclose(found, 1.0 + 0.5 * GRID, atol=1e-5)
+
+
+def _density(values, rows):
+    return EXPONENTIAL.distribution(values, rows).log_prob(rows.y)
+
+
+def _dense(space, y):
+    """Log density without any filter."""
+    full = jax.tree.map(np.asarray, dense(space, len(y)))
+    mean, cov = dense_moments(full)
+    return dense_log_density(np.asarray(y), mean, cov)
