@@ -24,7 +24,8 @@ def named(text: str, package: Path) -> tuple[set[str], list[str]]:
             room = room if line.startswith("|") else None  # a table ends with its last line
             continue
         names = re.findall(r"`([\w/]+)`", row[1])
-        if len(names) == 1 and names[0].endswith("/") and (room is None or not (package / room / names[0]).is_dir()):
+        inner = room is not None and (package / room / names[0]).is_dir()
+        if len(names) == 1 and names[0].endswith("/") and not inner:
             room = names[0].rstrip("/")
             if not (package / room).is_dir():
                 unknown.append(names[0])
