@@ -16,6 +16,7 @@ from bayes_grpo.cli.options import (
     Reading,
     Seed,
     Signal,
+    Stated,
     check_pictures,
     grouped,
     names_in,
@@ -70,7 +71,8 @@ def forecast(
         )
     priors = bg.priors_named(prior, prior_table)
     names = names_in(regimes) or list(bg.FORECAST_REGIMES)
-    run = reading.read(log, at)
+    # As a setting too: where a trainer's default decays, past and future follow it.
+    run = reading.read(log, at, stated=Stated(total_steps=total_steps))
     with progress() as tell:
 
         def compared() -> Comparison:

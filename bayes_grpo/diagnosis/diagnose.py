@@ -11,11 +11,12 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, interval, probability_text
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PRIOR
 from bayes_grpo.diagnosis.classify import Likelihoods, checked_prior, most_likely, posterior
-from bayes_grpo.diagnosis.evidence import Courses, Evidence
+from bayes_grpo.diagnosis.courses import Courses
+from bayes_grpo.diagnosis.evidence import Evidence
 from bayes_grpo.diagnosis.features import gather
-from bayes_grpo.diagnosis.onset import onset_of
-from bayes_grpo.diagnosis.remedies import remedies_for
-from bayes_grpo.diagnosis.result import LABELS, Diagnosis, Onset
+from bayes_grpo.diagnosis.mode import Mode, all_modes, label_of
+from bayes_grpo.diagnosis.progress import PROGRESS
+from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.logs.run import Run
 
 SUSPECT = 0.2
@@ -55,46 +56,60 @@ def diagnose(
         found = gather(shown)
     meta = _meta(shown, at)
     if found is None:
-        certain = {name: float(name == CANNOT_TELL) for name in ANSWERS}
-        sentence = "Cannot tell: the log has fewer than three rewards."
-        own = {mode: weights[mode] for mode in MODES}
-        return Diagnosis(sentence, CANNOT_TELL, certain, own, {}, {}, {}, ("reward",), weights, meta, shown.notes, None)
-    result = posterior(found.features, weights, likelihoods)
-    suspects = [mode for mode in MODES if result.own[mode] > SUSPECT]
-    onsets = {mode: o for mode in suspects if (o := _onset(mode, found.courses)) is not None}
-    answer = most_likely(result.probability)
-    wanted = suspects + (["plateaued"] if answer == "plateaued" else [])
-    remedies = {
-        mode: remedies_for(
-            mode,
-            found.courses,
-            found.evidence.get(mode, found.evidence["progress"]),
-            onsets[mode].step if mode in onsets else None,
+        return Diagnosis(
+            sentence="Cannot tell: the log has fewer than three rewards.",
+            answer=CANNOT_TELL,
+            probability={name: float(name == CANNOT_TELL) for name in ANSWERS},
+            own={mode: weights[mode] for mode in MODES},
+            evidence={},
+            onsets={},
+            remedies={},
+            missing=("reward",),
+            prior=weights,
+            meta=meta,
+            notes=shown.notes,
+            courses=None,
         )
-        for mode in wanted
+    result = posterior(found.features, weights, likelihoods)
+    own = result.own | _own_of_unlearned(found.evidence)
+    modes = {mode.name: mode for mode in all_modes()}
+    suspects = [name for name in modes if own.get(name, 0.0) > SUSPECT]
+    onsets = {name: o for name in suspects if (o := _onset(modes[name], found.courses)) is not None}
+    answer = most_likely(result.probability)
+    wanted = suspects + [name for name, m in modes.items() if name == answer and not m.is_failure]
+    remedies = {
+        name: modes[name].remedies(
+            found.courses,
+            found.evidence.get(name, found.evidence[PROGRESS]),
+            onsets[name].step if name in onsets else None,
+        )
+        for name in wanted
     }
-    missing = tuple(dict.fromkeys(name for e in found.evidence.values() for name in e.missing))
-    notes = list(shown.notes)
-    if found.courses.assumed_range and np.isfinite(found.courses.low):
-        notes.append("rewards all lie in [0, 1], so that is taken for their range (--set reward_low, reward_high)")
+    assumed = found.courses.assumed_range
     return Diagnosis(
-        _sentence(answer, result.probability, result.own, found.evidence, onsets),
-        answer,
-        result.probability,
-        result.own,
-        found.evidence,
-        onsets,
-        remedies,
-        missing,
-        weights,
-        meta,
-        tuple(notes),
-        found.courses,
+        sentence=_sentence(answer, result.probability, own, found.evidence, onsets),
+        answer=answer,
+        probability=result.probability,
+        own=own,
+        evidence=found.evidence,
+        onsets=onsets,
+        remedies=remedies,
+        missing=tuple(dict.fromkeys(name for e in found.evidence.values() for name in e.missing)),
+        prior=weights,
+        meta=meta,
+        notes=(*shown.notes, *([assumed] if assumed else [])),
+        courses=found.courses,
     )
 
 
-def _onset(mode: str, courses: Courses) -> Onset | None:
-    found = onset_of(mode, courses)
+def _own_of_unlearned(evidence: Mapping[str, Evidence]) -> dict[str, float]:
+    """Probabilities of the modes that Bayes' rule knows no likelihood of: each that of its evidence alone."""
+    others = [e for name, e in evidence.items() if name not in (PROGRESS, *MODES)]
+    return {e.mode: e.probability for e in others if np.isfinite(e.probability)}
+
+
+def _onset(mode: Mode, courses: Courses) -> Onset | None:
+    found = mode.onset(courses)
     return None if found is None else Onset(interval(found[0]), found[1])
 
 
@@ -105,17 +120,17 @@ def _sentence(
     evidence: Mapping[str, Evidence],
     onsets: Mapping[str, Onset],
 ) -> str:
-    text = f"{LABELS[answer].capitalize()} with probability {probability_text(probability[answer])}"
+    text = f"{label_of(answer).capitalize()} with probability {probability_text(probability[answer])}"
     others = sorted((n for n in ANSWERS if n != answer), key=lambda n: -probability[n])
-    text += f" (next: {LABELS[others[0]]} {probability_text(probability[others[0]])})"
+    text += f" (next: {label_of(others[0])} {probability_text(probability[others[0]])})"
     if answer in onsets:
         step = onsets[answer].step
         text += f", since about step {step.median:.0f} [{step.low:.0f}, {step.high:.0f}] ({step.level:.0%})"
-    because = evidence[answer if answer in MODES else "progress"].sentence
+    because = evidence.get(answer, evidence[PROGRESS]).sentence
     text += f": {because}."
-    beside = [m for m in MODES if m != answer and own[m] > 0.5]
+    beside = [m for m in own if m != answer and own[m] > 0.5]
     if beside:
-        text += f" Also under way: {', '.join(f'{LABELS[m]} ({probability_text(own[m])})' for m in beside)}."
+        text += f" Also under way: {', '.join(f'{label_of(m)} ({probability_text(own[m])})' for m in beside)}."
     return text
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.diagnosis.advantage_degeneracy import advantage_degeneracy_evidence
-from bayes_grpo.diagnosis.damping import Damping, dampings_of
-from bayes_grpo.diagnosis.evidence import Courses, Evidence, courses_of
-from bayes_grpo.diagnosis.instability import fall_features, instability_evidence
-from bayes_grpo.diagnosis.policy_concentration import policy_concentration_evidence
-from bayes_grpo.diagnosis.progress import course_features, progress_evidence
-from bayes_grpo.diagnosis.reward_hacking import reward_hacking_evidence
+from bayes_grpo.diagnosis.classes import MODES
+from bayes_grpo.diagnosis.courses import Courses, courses_of
+from bayes_grpo.diagnosis.damping import dampings_of
+from bayes_grpo.diagnosis.evidence import Evidence
+from bayes_grpo.diagnosis.mode import Mode, all_modes
+from bayes_grpo.diagnosis.progress import PROGRESS, course_features, fall_features, progress_evidence
 from bayes_grpo.logs.run import Run
 
 MIN_ROWS = 3
@@ -40,7 +40,7 @@ class RunEvidence(NamedTuple):
 
     Attributes:
         courses: Courses of its signals.
-        evidence: Name → evidence: progress and the four modes.
+        evidence: Name → evidence: progress and the modes, those with a learned likelihood first.
     """
 
     courses: Courses
@@ -61,7 +61,8 @@ class RunEvidence(NamedTuple):
     @property
     def all_features(self) -> dict[str, float]:
         """The same without leaving any out: what is learned from."""
-        found = {k: v for e in self.evidence.values() for k, v in e.features.items()}
+        learned = [e for e in self.evidence.values() if e.mode in (PROGRESS, *MODES)]
+        found = {k: v for e in learned for k, v in e.features.items()}
         held = self.courses.progress if self.courses.uses_eval else self.courses.held_out
         own = dict.fromkeys(_OWN, np.nan)
         if held is not None:
@@ -76,23 +77,22 @@ def gather(run: Run) -> RunEvidence | None:
 
 def gather_all(runs: Sequence[Run]) -> list[RunEvidence | None]:
     """Evidence of many runs; the damping of all with one compiled program."""
-    courses = [courses_of(run) for run in runs]
+    modes = all_modes()
+    signals = {name for mode in modes for name in mode.signals}
+    courses = [courses_of(run, signals) for run in runs]
     kept = [c for c in courses if c is not None and c.progress.rows >= MIN_ROWS]
     moving = [c for c in kept if np.ptp(c.progress.value) > 4.0 * c.progress.noise_sd * 1e-3]
     dampings = dict(zip(map(id, moving), dampings_of([c.progress for c in moving]), strict=True)) if moving else {}
     usable = set(map(id, kept))
-    return [_evidence(c, dampings.get(id(c))) if c is not None and id(c) in usable else None for c in courses]
+    return [
+        _evidence(replace(c, damping=dampings.get(id(c))), modes) if c is not None and id(c) in usable else None
+        for c in courses
+    ]
 
 
-def _evidence(courses: Courses, damping: Damping | None) -> RunEvidence:
-    found = (
-        progress_evidence(courses),
-        reward_hacking_evidence(courses),
-        advantage_degeneracy_evidence(courses),
-        policy_concentration_evidence(courses),
-        instability_evidence(courses, damping),
-    )
-    return RunEvidence(courses, {e.mode: e for e in found})
+def _evidence(courses: Courses, modes: Sequence[Mode]) -> RunEvidence:
+    found = [progress_evidence(courses), *(mode.evidence(courses) for mode in modes)]
+    return RunEvidence(courses, {e.mode: e for e in found if e is not None})
 
 
 def vector(features: dict[str, float], names: Sequence[str]) -> np.ndarray:

@@ -9,8 +9,9 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import title_lines
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
-from bayes_grpo.diagnosis.evidence import LOGARITHMIC
-from bayes_grpo.diagnosis.result import LABELS, Diagnosis
+from bayes_grpo.diagnosis.courses import LOGARITHMIC
+from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.trend import Trend
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 COURSE, HELD, DATA = "#1d4ed8", "#c2410c", "#111827"
 GOOD, BAD, DOUBT = "#15803d", "#b91c1c", "#9ca3af"
+_MANY_DECADES = 2.7
+"""From here on a logarithmic axis is labelled at its decades alone."""
 _NAMES = {
     "frac_reward_zero_std": "share of groups without spread",
     "reward_std": "reward std",
@@ -29,7 +32,7 @@ _NAMES = {
 }
 
 
-def plot_diagnosis(result: Diagnosis) -> Figure:
+def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     """Draws a diagnosis on one page.
 
     Panels of the reward(s) and of every signal with the posterior course and its band, the onset of the likeliest
@@ -37,17 +40,20 @@ def plot_diagnosis(result: Diagnosis) -> Figure:
 
     Args:
         result: The diagnosis.
+        figure: Empty figure to draw into; one of a fitting size by default.
 
     Returns:
-        A matplotlib figure, not registered with pyplot.
+        The figure; a new one is not registered with pyplot.
     """
     from matplotlib.figure import Figure
 
     courses = result.courses
-    signals = {} if courses is None else {k: courses.signals[k] for k in _NAMES if k in courses.signals}
+    fitted = {} if courses is None else dict(courses.signals)
+    signals = {k: fitted[k] for k in (*_NAMES, *fitted) if k in fitted}
     cells = 1 + len(signals)
     rows = int(np.ceil(cells / 2))
-    figure = Figure(figsize=(13, max(2.3 * rows, 3.4) + 0.9), layout="constrained")
+    if figure is None:
+        figure = Figure(figsize=(13, max(2.3 * rows, 3.4) + 0.9), layout="constrained")
     grid = figure.add_gridspec(rows, 3, width_ratios=(1, 1, 0.85))
     _plot_bars(figure.add_subplot(grid[:, 2]), result)
     if courses is not None:
@@ -62,8 +68,9 @@ def plot_diagnosis(result: Diagnosis) -> Figure:
         panels = [axes]
         for i, (key, course) in enumerate(signals.items(), 1):
             axes = figure.add_subplot(grid[i // 2, i % 2])
-            _plot_course(axes, course, _NAMES[key], COURSE, exponential=key in LOGARITHMIC)
-            axes.set_title(_NAMES[key], fontsize=9, loc="left")
+            name = _NAMES.get(key, key.replace("_", " "))
+            _plot_course(axes, course, name, COURSE, exponential=key in LOGARITHMIC)
+            axes.set_title(name, fontsize=9, loc="left")
             panels.append(axes)
         _mark_onset(panels, result)
     figure.suptitle(title_lines(result.sentence, 150), fontsize=9.5, x=0.01, ha="left")
@@ -78,12 +85,22 @@ def _plot_course(axes: Axes, course: Trend, label: str, colour: str, exponential
     axes.fill_between(course.step, shown(low), shown(high), color=colour, alpha=0.25, lw=0)
     axes.plot(course.step, shown(middle), color=colour, lw=1.5, label=f"{label}, course with {LEVEL:.0%} band")
     if exponential and values.min() > 0 and values.max() / values.min() > 20:
-        axes.set_yscale("log")
+        _logarithmic(axes, float(np.log10(values.max() / values.min())))
     elif not exponential or axes.get_yscale() == "linear":
         axes.ticklabel_format(axis="y", useOffset=False)
     axes.tick_params(labelsize=7)
     axes.set_xlabel("optimizer step", fontsize=7)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _logarithmic(axes: Axes, decades: float) -> None:
+    """A logarithmic axis whose labels are few and short enough for a small panel: 1, 2, 5 or the decades alone."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if decades < _MANY_DECADES else (1.0,)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
@@ -94,10 +111,11 @@ def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
     for axes in panels:
         axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=BAD, alpha=0.10, lw=0)
         axes.axvline(step.median, color=BAD, lw=1.0, ls="--")
-    panels[0].set_title(f"reward; dashed: onset of {LABELS[mode]} ({step.level:.0%})", fontsize=9, loc="left")
+    panels[0].set_title(f"reward; dashed: onset of {label_of(mode)} ({step.level:.0%})", fontsize=9, loc="left")
 
 
 def _plot_bars(axes: Axes, result: Diagnosis) -> None:
+    beside = [n for n in result.own if n not in ANSWERS]  # no learned likelihood, so no bar
     place = np.arange(len(ANSWERS))[::-1]
     colours = [BAD if n in MODES else DOUBT if n == CANNOT_TELL else GOOD for n in ANSWERS]
     values = [result.probability[n] for n in ANSWERS]
@@ -108,7 +126,10 @@ def _plot_bars(axes: Axes, result: Diagnosis) -> None:
         if name in result.own:
             text += f"  (under way {probability_text(result.own[name])})"
         axes.text(max(result.probability[name], result.prior[name]) + 0.02, y, text, va="center", fontsize=7.5)
-    axes.set_yticks(place, [LABELS[n] for n in ANSWERS], fontsize=8)
+    for y, name in enumerate(beside, 1):
+        axes.text(0.02, -y, f"under way {probability_text(result.own[name])}", va="center", fontsize=7.5)
+    places = [*place, *(-y for y in range(1, 1 + len(beside)))]
+    axes.set_yticks(places, [label_of(n) for n in (*ANSWERS, *beside)], fontsize=8)
     axes.set_xlim(0, 1.45)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
     axes.tick_params(labelsize=8)

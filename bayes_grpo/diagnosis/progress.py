@@ -1,12 +1,18 @@
-"""What all modes share: how far the run has come, and whether it still moves."""
+"""What all modes share: how far the run has come, whether it still moves, and how far it fell from its best."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.diagnosis.evidence import MANY, Courses, Evidence, logit, quantity, score
+from bayes_grpo.diagnosis.courses import Courses
+from bayes_grpo.diagnosis.evidence import MANY, Evidence, log_odds, logit, quantity, score
 from bayes_grpo.diagnosis.trend import Trend
+
+PROGRESS = "progress"
+"""Name of the evidence that all modes share."""
+FELL = 0.3
+"""Share of the curve's range that a run has to lose from its best to count as fallen."""
 
 
 def progress_evidence(courses: Courses) -> Evidence:
@@ -31,7 +37,7 @@ def progress_evidence(courses: Courses) -> Evidence:
     )
     used = ("eval_reward",) if courses.uses_eval else ("reward",)
     missing = ("reward",) if courses.uses_eval else ()
-    return Evidence("progress", p, tuple(quantities), used, missing, sentence, features)
+    return Evidence(PROGRESS, p, tuple(quantities), used, missing, sentence, features)
 
 
 def course_features(course: Trend, courses: Courses) -> dict[str, float]:
@@ -45,7 +51,29 @@ def course_features(course: Trend, courses: Courses) -> dict[str, float]:
         "level_start": np.nan,
         "level_end": np.nan,
     }
-    if np.isfinite(courses.low):
-        share = (course.draws[:, [0, -1]] - courses.low) / (courses.high - courses.low)
+    if courses.has_range:
+        share = courses.share(course.draws[:, [0, -1]])
         features["level_start"], features["level_end"] = logit(share, 0.01).mean(axis=0)
     return features
+
+
+def fall_features(course: Trend) -> dict[str, float]:
+    """How far a course ends below its best, of its range and in noise sd, and whether it fell."""
+    fall, share, fell = falls(course)
+    return {
+        "fall_share": float(np.mean(share * (fall / (fall + course.noise_sd)))),
+        "fall_over_noise": min(float(np.arcsinh(fall.mean() / course.noise_sd)), MANY),
+        "fell": log_odds(float(fell.mean())),
+    }
+
+
+def falls(course: Trend) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draws of the fall from the best to the end, of its share of the course's range, and of whether it counts.
+
+    Every noisy curve ends somewhat below its best: only a fall beyond the noise of a row counts.
+    """
+    path = course.draws
+    best = path.max(axis=1)
+    fall = best - path[:, -1]
+    share = fall / np.maximum(best - path.min(axis=1), 1e-300)
+    return fall, share, (share > FELL) & (fall > 2.0 * course.noise_sd) & (path.argmax(axis=1) > 0)

@@ -10,7 +10,9 @@ from rich.text import Text
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
-from bayes_grpo.diagnosis.result import LABELS, Diagnosis
+from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.progress import PROGRESS
+from bayes_grpo.diagnosis.result import Diagnosis
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,21 +42,21 @@ def render_diagnosis(result: Diagnosis, console: Console) -> None:
         console.print()
         console.print(Text(f"Evidence ({meta['interval_level']:.0%} intervals)", style="bold"))
         for name, evidence in result.evidence.items():
-            title = LABELS.get(name, name)
-            p = "" if evidence.probability != evidence.probability or name == "progress" else (
+            title = label_of(name)
+            p = "" if evidence.probability != evidence.probability or name == PROGRESS else (
                 f" (in its failing range with probability {probability_text(evidence.probability)})"
             )  # fmt: skip
             console.print(Text(f"  {title}{p}: {plain(evidence.sentence, 600)}"))
     for mode, onset in result.onsets.items():
         s = onset.step
         when = f"step {s.median:.0f} [{s.low:.0f}, {s.high:.0f}] ({s.level:.0%})"
-        console.print(Text(f"Onset of {LABELS[mode]}: {when}; {onset.mark}"))
+        console.print(Text(f"Onset of {label_of(mode)}: {when}; {onset.mark}"))
     if result.remedies:
         console.print()
         console.print(Text("What to do", style="bold"))
         for mode, lines in result.remedies.items():
             for line in lines:
-                console.print(Text(f"  {LABELS[mode]}: {plain(line, 400)}"))
+                console.print(Text(f"  {label_of(mode)}: {plain(line, 400)}"))
     if result.missing:
         console.print(Text(f"Not in the log, which widens the answer: {', '.join(result.missing)}", style="dim"))
     for note in result.notes:
@@ -73,10 +75,13 @@ def _probabilities(result: Diagnosis) -> Table:
         own = probability_text(result.own[name]) if name in result.own else ""
         style = "red" if name in MODES else "yellow" if name == CANNOT_TELL else "green"
         table.add_row(
-            LABELS[name],
+            label_of(name),
             probability_text(p),
             Text("█" * round(_BAR * p), style=style),
             f"{result.prior[name]:.2f}",
             own,
         )
+    for name in [name for name in result.own if name not in ANSWERS]:
+        # No learned likelihood: it takes no part in the classification.
+        table.add_row(label_of(name), "", "", "", probability_text(result.own[name]))
     return table

@@ -8,19 +8,8 @@ from typing import Any
 
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.strict_json import json_safe
-from bayes_grpo.diagnosis.classes import CANNOT_TELL
-from bayes_grpo.diagnosis.evidence import Courses, Evidence
-
-LABELS = {
-    "healthy": "healthy",
-    "plateaued": "plateaued",
-    "reward_hacking": "reward hacking",
-    "advantage_degeneracy": "advantage degeneracy",
-    "policy_concentration": "policy concentration",
-    "dynamical_instability": "dynamical instability",
-    CANNOT_TELL: "cannot tell",
-}
-"""Answers in words."""
+from bayes_grpo.diagnosis.courses import Courses
+from bayes_grpo.diagnosis.evidence import Evidence
 
 
 @dataclass(frozen=True)
@@ -36,7 +25,7 @@ class Onset:
     mark: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Diagnosis:
     """What is wrong with a run, if anything.
 
@@ -44,8 +33,9 @@ class Diagnosis:
         sentence: The verdict.
         answer: Most probable of `ANSWERS`.
         probability: Answer → probability; sums to 1.
-        own: Mode → probability that it is under way, alone or beside another.
-        evidence: Name → evidence: "progress" and the four modes; empty without enough rows.
+        own: Mode → probability that it is under way, alone or beside another; of a mode without a learned likelihood
+            that of its evidence, where the log has a signal for it.
+        evidence: Name → evidence: "progress" and the modes; empty without enough rows.
         onsets: Mode → when it began, for every mode above `SUSPECT`.
         remedies: Mode → what to do, likewise.
         missing: Signals the log lacks, and what they would tell.

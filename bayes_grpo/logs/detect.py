@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import cast
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.modules import modules_in
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.parsed import Evidence, Reader
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.wording import clean, listed
 
 
-@cache
-def all_readers() -> MappingProxyType[str, Reader]:
+def all_readers() -> Mapping[str, Reader]:
     """Every reader by its name, found in the package `bayes_grpo.logs.readers`."""
-    found = {}
-    for info in pkgutil.iter_modules(readers.__path__):
-        module = importlib.import_module(f"{readers.__name__}.{info.name}")
-        if hasattr(module, "NAME"):
-            found[module.NAME] = module
+    return _readers_in(tuple(readers.__path__))
+
+
+@cache
+def _readers_in(path: tuple[str, ...]) -> Mapping[str, Reader]:
+    """The readers, looked for once for each search path of the package."""
+    found: dict[str, Reader] = {}
+    for module in modules_in(readers, "NAME"):
+        reader = cast(Reader, module)
+        found[reader.NAME] = reader
     return MappingProxyType(dict(sorted(found.items())))
 
 

@@ -10,7 +10,7 @@ from bayes_grpo.logs.wording import counted
 
 _MIN_BLOCKS = 5
 _BLOCK_SHARE = 0.8
-_LARGEST_STEP = 2.0**53
+LARGEST_STEP = 2.0**53
 """Beyond it steps are not told apart as floats."""
 
 
@@ -23,7 +23,7 @@ class Tidy:
         train: Canonical name → values, each of shape (n,).
         eval_step: Steps of the evaluations, shape (m,), strictly increasing.
         eval_reward: Held-out reward, shape (m,), finite.
-        notes: What was dropped or merge_backtests.
+        notes: What was dropped or merged.
     """
 
     step: np.ndarray
@@ -42,7 +42,7 @@ def tidy(
 ) -> Tidy:
     """Sorts, merges and thins rows.
 
-    A step that was logged twice keeps its last record; lines of one step that complete each other are merge_backtests.
+    A step that was logged twice keeps its last record; lines of one step that complete each other are merged.
 
     Args:
         step: Logged step of each row in file order, shape (n,), or None to count the train rows from 1.
@@ -56,7 +56,7 @@ def tidy(
     if step is None:
         step = np.cumsum(used) * float(row_steps)
         notes.append("no step column; rows are counted from 1" + ("" if row_steps == 1 else f" by {row_steps:g}"))
-    step = np.where(np.abs(step) <= _LARGEST_STEP, step, np.nan)
+    step = np.where(np.abs(step) <= LARGEST_STEP, step, np.nan)
     used = used & ~_repeats_the_last_row(step, train["reward"], summary)
     placed = np.isfinite(step)
     lost = int(np.sum((used | np.isfinite(evals)) & ~placed))
@@ -107,12 +107,12 @@ def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.nd
         main = np.isfinite(max(columns.values(), key=lambda v: np.isfinite(v).sum()))
     newest = np.maximum.reduceat(np.where(main, session, -1), starts)
     valid = session >= np.repeat(newest, sizes)
-    merge_backtests = {}
+    merged = {}
     for name, values in columns.items():
         last = np.maximum.reduceat(np.where(valid & np.isfinite(values), np.arange(n), -1), starts)
-        merge_backtests[name] = np.where(last >= 0, values[last], np.nan)
+        merged[name] = np.where(last >= 0, values[last], np.nan)
     repeated = int(np.sum(np.add.reduceat(main.astype(np.int64), starts) > 1))
-    return step[starts], merge_backtests, repeated
+    return step[starts], merged, repeated
 
 
 def first_of_blocks(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs.identify import all_trainers, identify
 from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainers import DERIVED, GENERIC, TRAINERS, TRL, Trainer
+from bayes_grpo.logs.trainer import Derived, Trainer
+from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
 from bayes_grpo.logs.wording import listed
 
 _NOT_A_MEAN = re.compile(
@@ -88,13 +90,6 @@ def _map(index: KeyIndex, choices: Choices, hint: Trainer | None) -> Columns:
     for values in (*train.values(), evals):
         values[np.isinf(values)] = np.nan  # a sum of huge values
     return Columns(trainer, step, train, evals, keys, notes)
-
-
-def identify(index: KeyIndex) -> Trainer:
-    """The trainer with most of its signature keys present; `GENERIC` where none has any."""
-    scores = [sum(bool(index.find([p], t.prefixes)) for p in t.signature) for t in TRAINERS]
-    best = int(np.argmax(scores))
-    return TRAINERS[best] if scores[best] else GENERIC
 
 
 def _step(index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str]) -> np.ndarray | None:
@@ -188,12 +183,18 @@ def _signals(index: KeyIndex, trainer: Trainer, keys: dict[str, str]) -> dict[st
         if key is not None:
             keys[name] = key
             signals[name] = table.column(key)
-    for derived in DERIVED:
+    for derived in _derived(trainer):
         if derived.signal not in signals and all(table.has_numbers(k) for k in derived.terms):
             keys[derived.signal] = derived.text
             total = sum(weight * table.column(k) for k, weight in derived.terms.items())
             signals[derived.signal] = derived.constant + np.asarray(total)
     return signals
+
+
+def _derived(trainer: Trainer) -> list[Derived]:
+    """Combinations of keys that make a signal: the trainer's own, then the others', whose keys scripts borrow."""
+    others = [d for t in all_trainers() if t is not trainer for d in t.derived]
+    return [*trainer.derived, *others]
 
 
 def _evals(index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str], notes: list[str]) -> np.ndarray:
@@ -208,7 +209,7 @@ def _evals(index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str,
     if parts:
         keys["eval_reward"] = " + ".join(parts)
         if len(parts) > 1:
-            notes.append(f"held-out reward is the sum of {listed(parts)} with {TRL.label}'s default weight 1")
+            notes.append(f"held-out reward is the sum of {listed(parts)} with TRL's default weight 1")
         return np.sum([index.table.column(k) for k in parts], axis=0)
     return np.full(index.table.n, np.nan)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from bayes_grpo.logs.mapping import Choices
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainers import Trainer
+from bayes_grpo.logs.trainer import Trainer
 
 
 class Evidence(NamedTuple):

@@ -20,20 +20,22 @@ _PANEL_WIDTH = 9.0
 _PANEL_HEIGHT = 2.2
 
 
-def plot_run(run: Run) -> Figure:
+def plot_run(run: Run, figure: Figure | None = None) -> Figure:
     """Draws the reward, the held-out reward and every signal over the steps, one panel each.
 
     Args:
         run: The run.
+        figure: Empty figure to draw into; one of a fitting size by default.
 
     Returns:
-        A matplotlib figure, not registered with pyplot.
+        The figure; a new one is not registered with pyplot.
     """
     from matplotlib.figure import Figure
 
     names = [name for name, values in run.signals.items() if np.isfinite(values).any()]
     panels = 1 + len(names)
-    figure = Figure(figsize=(_PANEL_WIDTH, _PANEL_HEIGHT * panels + 0.6), layout="constrained")
+    if figure is None:
+        figure = Figure(figsize=(_PANEL_WIDTH, _PANEL_HEIGHT * panels + 0.6), layout="constrained")
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     _draw(axes[0], run.step, run.reward, "train")
     if run.has_eval:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.logs.hygiene import Tidy, usual_spacing
+from bayes_grpo.logs.hygiene import LARGEST_STEP, Tidy, usual_spacing
 from bayes_grpo.logs.mapping import Columns
 from bayes_grpo.logs.options import settings_in_config
 from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.reward_spread import spread_kind
 from bayes_grpo.logs.run import Provenance, Setting, Settings
-from bayes_grpo.logs.trainers import GENERIC, TRL
+from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
+
+DECAYS = ("linear", "cosine")
+"""Schedules that have an end."""
 
 
 def resolve_settings(
@@ -33,6 +38,7 @@ def resolve_settings(
     whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.label}'s documented default"
     found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
     found |= _from_rows(parsed, columns, rows)
+    found |= _from_epochs(parsed, columns)
     found |= settings_in_config(parsed.config)
     found |= _logged(parsed, columns, rows)
     found |= sidecar
@@ -42,7 +48,53 @@ def resolve_settings(
         raise SettingError(
             f"expected reward_low below reward_high, found {low:g} and {high:g}; correct the call or the settings file"
         )
+    found["schedule"] = _followed(found, columns, rows)
     return Settings(**found)
+
+
+def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Setting:
+    """The schedule as fits and forecasts follow it, and why where that is not what was stated or documented.
+
+    A decay whose length nobody knows cannot be followed, nor can a rate that was not logged: the rate is then constant.
+    What somebody stated stays as it was stated, with a note; a mere default gives way.
+    """
+    said, total = found.get("schedule", Setting()), found.get("total_steps", Setting()).value
+    if said.value is None:
+        return Setting("constant", Provenance.ASSUMED, "nobody stated a schedule, and no learning rate is logged")
+    assumed = said.provenance is Provenance.ASSUMED
+    why = ""
+    if said.value == "logged" and "learning_rate" not in columns.train:
+        why = "no learning rate is logged"
+    elif said.value in DECAYS and total is None:
+        why = "nobody stated total_steps"
+    elif said.value in DECAYS and assumed and total < max(rows.step[-1:].max(initial=0), rows.eval_step.max(initial=0)):
+        why = f"the log has passed the {total:g} steps planned"
+    if not why:
+        return said
+    if assumed:
+        return Setting("constant", Provenance.ASSUMED, f"{said.note} is {said.value} decay, but {why}")
+    return replace(said, note="; ".join(x for x in (said.note, f"taken as constant: {why}") if x))
+
+
+def _from_epochs(parsed: Parsed, columns: Columns) -> dict[str, Setting]:
+    """The planned length where the log states its epochs: their number times the steps that one takes."""
+    epochs = to_float(parsed.config.get("num_train_epochs"))
+    step, epoch = (to_float(parsed.config.get(key)) for key in ("global_step", "epoch"))
+    if not (step > 0 and epoch > 0) and columns.step is not None:
+        logged = parsed.table.column("epoch")
+        placed = np.isfinite(columns.step) & np.isfinite(logged)
+        if placed.any():
+            # The last row tells best: epochs are logged with a few digits.
+            last = np.flatnonzero(placed)[np.argmax(columns.step[placed])]
+            step, epoch = float(columns.step[last]), float(logged[last])
+    if not (epochs > 0 and step > 0 and epoch > 0):
+        return {}
+    with np.errstate(over="ignore"):
+        total = float(np.round(np.float64(epochs) * step / epoch))
+    if not 0 < total <= LARGEST_STEP:  # an endless number of epochs, where max_steps ends the run
+        return {}
+    note = f"{epochs:g} epochs (num_train_epochs) of {step / epoch:.4g} steps"
+    return {"total_steps": Setting(total, Provenance.LOGGED, note)}
 
 
 def _from_rows(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
@@ -81,9 +133,9 @@ def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
 
 
 def _reward_spacing(columns: Columns, rows: Tidy) -> int | None:
-    """Steps between rollouts, where TRL logs every step but a reward only with a rollout."""
+    """Steps between rollouts, where a trainer logs every step but a reward only with a rollout."""
     rewarded = np.isfinite(rows.train["reward"])
-    if columns.trainer is not TRL or usual_spacing(rows.step) != 1 or not rewarded.any():
+    if not columns.trainer.rows_without_rollout or usual_spacing(rows.step) != 1 or not rewarded.any():
         return None
     gap = usual_spacing(rows.step[rewarded])
     return gap if gap is not None and gap > 1 else None

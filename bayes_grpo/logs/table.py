@@ -1,6 +1,6 @@
 """Columns of numbers under the keys that the trainer wrote: the shape every reader produces.
 
-Values that are not numbers become NaN. Rows are kept in file order, nothing is merge_backtests or dropped here.
+Values that are not numbers become NaN. Rows are kept in file order, nothing is merged or dropped here.
 """
 
 from __future__ import annotations

@@ -10,8 +10,10 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bayes_grpo.logs.run import Provenance, Setting
-from bayes_grpo.rows.table import RowTable
+import numpy as np
+
+from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.rows.table import RowTable, is_share
 
 ASSUMED_SHARE = 0.9
 """Probability that a reward stays in [0, 1] which has done so until now and of which nobody said more: among 14
@@ -47,22 +49,19 @@ class RewardRange(NamedTuple):
         return " and ".join(ends)
 
 
-def reward_range(table: RowTable, settings: Mapping[str, Setting]) -> RewardRange:
+def reward_range(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
     """Range of the reward as far as log, configuration or user state it, or as its rows suggest.
 
     Args:
-        table: Rows of the log so far.
+        rows: Rows of the log so far, the run itself, or the values of its rows.
         settings: Settings of the run.
 
     Returns:
-        The range.
+        The range; with one end alone where only that is stated.
     """
-    low, high = (
-        None if s.provenance is Provenance.ASSUMED else s.value
-        for s in (settings["reward_low"], settings["reward_high"])
-    )
+    low, high = _stated(settings)
     if low is None and high is None:
-        if not table.is_share:
+        if not is_share(_values(rows)):
             return RewardRange()
         return RewardRange(
             0.0,
@@ -71,3 +70,57 @@ def reward_range(table: RowTable, settings: Mapping[str, Setting]) -> RewardRang
             f"reward: stays in [0, 1], as all of its rows do, with probability {ASSUMED_SHARE:g} (--set reward_high=…)",
         )
     return RewardRange(-math.inf if low is None else float(low), math.inf if high is None else float(high))
+
+
+def both_ends(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
+    """Range of the reward with both ends or none, as it takes to call a level high or low.
+
+    A stated end always holds. The other one is guessed where all rows lie in [0, 1]: 0 below a stated highest reward,
+    1 above a stated lowest. A highest reward of 3 says that rewards are summed, not that one is below 0; one of 1 with
+    rows in [0, 1] is a share. Where rows lie elsewhere, one end alone says nothing of levels.
+
+    Args:
+        rows: Rows of the log so far, the run itself, or the values of its rows.
+        settings: Settings of the run.
+
+    Returns:
+        The range.
+    """
+    low, high = _stated(settings)
+    if low is not None and high is not None:
+        return RewardRange(float(low), float(high))
+    if not is_share(_values(rows)):
+        return RewardRange()
+    if low is None and high is None:
+        return RewardRange(
+            0.0,
+            1.0,
+            ASSUMED_SHARE,
+            "rewards all lie in [0, 1], so that is taken for their range (--set reward_low, reward_high)",
+        )
+    found = (0.0 if low is None else float(low), 1.0 if high is None else float(high))
+    if found[0] >= found[1]:
+        return RewardRange()
+    guess = (
+        "0 is taken for the lowest (--set reward_low)"
+        if low is None
+        else "1 is taken for the highest (--set reward_high)"
+    )
+    return RewardRange(*found, ASSUMED_SHARE, f"rewards all lie in [0, 1], so {guess}")
+
+
+def _stated(settings: Mapping[str, Setting]) -> tuple[float | None, float | None]:
+    """Lowest and highest reward as far as somebody states them."""
+    ends = (settings["reward_low"], settings["reward_high"])
+    low, high = (None if s.provenance is Provenance.ASSUMED else s.value for s in ends)
+    return low, high
+
+
+def _values(rows: RowTable | Run | np.ndarray) -> np.ndarray:
+    """The logged rewards themselves: of a run the train reward, or the held-out one where that is all there is."""
+    if isinstance(rows, RowTable):
+        return rows.y
+    if isinstance(rows, Run):
+        rows = rows.reward if rows.has_reward else rows.eval_reward
+    values = np.asarray(rows, dtype=float)
+    return values[np.isfinite(values)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -126,14 +126,14 @@ def schedule_of(
     total, plan = total_steps, planned.value
     if total is None and plan is not None and float(plan) >= table.step[-1]:
         total = float(plan)  # a plan that the log has passed was not the plan
-    return remaining_rate(
-        table.step,
-        table.rate,
-        logged=said.value,
-        total_steps=total,
-        schedule=schedule,
-        stated=said.provenance is not Provenance.ASSUMED,
+    stated = said.provenance is not Provenance.ASSUMED
+    found = remaining_rate(
+        table.step, table.rate, logged=said.value, total_steps=total, schedule=schedule, stated=stated
     )
+    if total_steps is not None and schedule is None and said.value == "constant" and not stated and found.rate_now > 0:
+        words = "learning rate: constant from now on; total_steps states no decay by itself (schedule linear or cosine)"
+        return replace(found, assumed=words)
+    return found
 
 
 def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None) -> RemainingRate:

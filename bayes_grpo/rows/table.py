@@ -75,7 +75,7 @@ class RowTable:
     @property
     def is_share(self) -> bool:
         """Whether all rows lie in [0, 1], as those of a share of successes do."""
-        return bool(np.min(self.y) >= 0.0 and np.max(self.y) <= 1.0)
+        return is_share(self.y)
 
     @property
     def length(self) -> float:
@@ -86,3 +86,8 @@ class RowTable:
         """Steps between the end of the row before and the start of each row's window, shape (n,)."""
         before = np.concatenate([[self.start], self.step[:-1]])
         return np.maximum(self.step - self.window - before, 0.0)
+
+
+def is_share(values: np.ndarray) -> bool:
+    """Whether values lie in [0, 1], all of them and at least one."""
+    return bool(len(values) and np.min(values) >= 0.0 and np.max(values) <= 1.0)

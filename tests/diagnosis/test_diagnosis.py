@@ -22,6 +22,7 @@ from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
 from benchmarks.diagnosis_runs import labelled_runs
 from benchmarks.learn_diagnosis import frequencies
 from tests.diagnosis.conftest import ROWS
+from tests.helpers.runs import evaluated, make_run, steps
 
 
 def test_default_prior_is_one():
@@ -71,12 +72,12 @@ def test_hacked_and_honest_runs_are_told_apart(hacked, honest):
         json.dumps(result.to_dict(), allow_nan=False)
 
 
-def test_a_held_out_reward_alone_that_falls_is_hacking_or_instability(make_run):
+def test_a_held_out_reward_alone_that_falls_is_hacking_or_instability():
     """Nothing in such a log says which; that something is wrong, it does say."""
-    steps = np.arange(4.0, ROWS + 1, 4)
-    held = np.where(steps < 30, 0.1 + 0.015 * steps, 0.55 - 0.01 * (steps - 30))
-    held = held + 0.015 * np.random.default_rng(4).standard_normal(len(steps))
-    found = diagnose(make_run(np.full(ROWS, np.nan), dict(zip(steps.tolist(), held.tolist(), strict=True))))
+    at = np.arange(4.0, ROWS + 1, 4)
+    held = np.where(at < 30, 0.1 + 0.015 * at, 0.55 - 0.01 * (at - 30))
+    held = held + 0.015 * np.random.default_rng(4).standard_normal(len(at))
+    found = diagnose(make_run(steps(ROWS), np.full(ROWS, np.nan), evals=evaluated(at, held)))
     p = found.probability
     assert p["reward_hacking"] / p["dynamical_instability"] == pytest.approx(
         PRIOR["reward_hacking"] / PRIOR["dynamical_instability"]
@@ -94,20 +95,24 @@ def test_rows_after_a_step_play_no_part(hacked):
         diagnose(hacked, at=0)
 
 
-def test_a_log_of_two_rows_cannot_tell(make_run):
-    result = diagnose(make_run([0.1, 0.2]))
+def test_a_log_of_two_rows_cannot_tell():
+    result = diagnose(make_run(steps(2), [0.1, 0.2]))
     assert result.answer == CANNOT_TELL
     render_diagnosis(result, Console(file=io.StringIO()))
     plot_diagnosis(result)
 
 
-def test_every_signal_may_be_missing_or_constant(make_run):
+def test_every_signal_may_be_missing_or_constant():
     for run in (
-        make_run(np.full(ROWS, 0.0), frac_reward_zero_std=1.0, reward_std=0.0, kl=0.0, entropy=0.0, grad_norm=0.0),
-        make_run(np.full(ROWS, np.nan), {10.0: 0.1, 20.0: 0.2, 30.0: 0.2, 40.0: 0.3}),
-        make_run(np.linspace(-5, 900, ROWS), completion_length=0.0),
-        make_run(np.where(np.arange(ROWS) % 9 == 0, 0.4, np.nan)),
-        make_run([0.1, 0.4, 0.2]),
+        make_run(
+            steps(ROWS),
+            np.full(ROWS, 0.0),
+            signals={"frac_reward_zero_std": 1.0, "reward_std": 0.0, "kl": 0.0, "entropy": 0.0, "grad_norm": 0.0},
+        ),
+        make_run(steps(ROWS), np.full(ROWS, np.nan), evals={10.0: 0.1, 20.0: 0.2, 30.0: 0.2, 40.0: 0.3}),
+        make_run(steps(ROWS), np.linspace(-5, 900, ROWS), signals={"completion_length": 0.0}),
+        make_run(steps(ROWS), np.where(np.arange(ROWS) % 9 == 0, 0.4, np.nan)),
+        make_run(steps(3), [0.1, 0.4, 0.2]),
     ):
         result = diagnose(run)
         assert all(np.isfinite(list(result.probability.values())))
@@ -134,12 +139,14 @@ def test_calibration_error_of_a_good_and_a_bad_forecaster():
     assert calibration_error(np.sqrt(p), happened) > 0.1
 
 
-def test_thresholds_alarm_as_they_say(make_run, rising):
+def test_thresholds_alarm_as_they_say(rising):
     entropy = np.full(ROWS, 1.0)
     entropy[50:] = 0.3
     kl = np.full(ROWS, 0.01) + 0.001 * np.random.default_rng(0).standard_normal(ROWS)
     kl[40] = 0.5
-    found = thresholds(make_run(rising, entropy=entropy, kl=kl, frac_reward_zero_std=0.2))
+    found = thresholds(
+        make_run(steps(ROWS), rising, signals={"entropy": entropy, "kl": kl, "frac_reward_zero_std": 0.2})
+    )
     assert found["policy_concentration"] == 51
     assert found["dynamical_instability"] == 41
     assert "advantage_degeneracy" not in found

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.advantage_degeneracy import advantage_degeneracy_evidence, dead_rows, implied_share
+from bayes_grpo.diagnosis.courses import courses_of
 from bayes_grpo.diagnosis.damping import damping_of
-from bayes_grpo.diagnosis.evidence import courses_of
-from bayes_grpo.diagnosis.instability import instability_evidence
-from bayes_grpo.diagnosis.onset import onset_of
-from bayes_grpo.diagnosis.policy_concentration import policy_concentration_evidence
-from bayes_grpo.diagnosis.reward_hacking import reward_hacking_evidence
+from bayes_grpo.diagnosis.modes.advantage_degeneracy import MODE as DEGENERACY
+from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows, implied_share
+from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
+from bayes_grpo.diagnosis.modes.policy_concentration import MODE as CONCENTRATION
+from bayes_grpo.diagnosis.modes.reward_hacking import MODE as HACKING
 from bayes_grpo.diagnosis.trend import trend
 from tests.diagnosis.conftest import ROWS
+from tests.helpers.runs import make_run, steps
 
 
 def named(evidence, name):
@@ -23,7 +24,7 @@ def noise(seed, size=ROWS):
 
 
 def test_coupling_tells_a_hacked_run_from_an_honest_one(hacked, honest):
-    bad, good = (reward_hacking_evidence(courses_of(run)) for run in (hacked, honest))
+    bad, good = (HACKING.evidence(courses_of(run)) for run in (hacked, honest))
     assert named(bad, "coupling").high < 0.25
     assert bad.probability > 0.9
     assert named(good, "coupling").low > 0.6
@@ -32,22 +33,22 @@ def test_coupling_tells_a_hacked_run_from_an_honest_one(hacked, honest):
     assert "eval_reward" in bad.used
 
 
-def test_gold_reward_counts_as_held_out(make_run, rising):
-    run = make_run(rising, gold_reward=0.1 + 0.01 * noise(3))
-    found = reward_hacking_evidence(courses_of(run))
+def test_gold_reward_counts_as_held_out(rising):
+    run = make_run(steps(ROWS), rising, signals={"gold_reward": 0.1 + 0.01 * noise(3)})
+    found = HACKING.evidence(courses_of(run))
     assert "gold_reward" in found.used
     assert found.probability > 0.9
 
 
-def test_without_a_held_out_signal_hacking_is_not_judged(make_run, rising):
-    found = reward_hacking_evidence(courses_of(make_run(rising, kl=np.linspace(0, 1, ROWS))))
+def test_without_a_held_out_signal_hacking_is_not_judged(rising):
+    found = HACKING.evidence(courses_of(make_run(steps(ROWS), rising, signals={"kl": np.linspace(0, 1, ROWS)})))
     assert np.isnan(found.probability)
     assert "look alike" in found.sentence
     assert np.isfinite(found.features["kl_ahead"])
 
 
 def test_onset_of_hacking_is_where_the_curves_part(hacked):
-    draws, _ = onset_of("reward_hacking", courses_of(hacked))
+    draws, _ = HACKING.onset(courses_of(hacked))
     assert 5 < np.median(draws) < 35
 
 
@@ -58,12 +59,12 @@ def test_implied_share_is_the_mean_over_the_beta_law(group_size):
     assert implied_share(np.array(0.3), group_size, 1.0) == pytest.approx(expected, abs=0.005)
 
 
-def test_share_without_spread_and_its_excess(make_run):
+def test_share_without_spread_and_its_excess():
     reward = 0.5 + 0.02 * noise(0)
     run = make_run(
-        reward, settings={"group_size": 8, "prompts_per_step": 16}, frac_reward_zero_std=0.8 + 0.03 * noise(1)
+        steps(ROWS), reward, signals={"frac_reward_zero_std": 0.8 + 0.03 * noise(1)}, group_size=8, prompts_per_step=16
     )
-    found = advantage_degeneracy_evidence(courses_of(run))
+    found = DEGENERACY.evidence(courses_of(run))
     share, excess = named(found, "zero_share"), named(found, "zero_excess")
     assert share.low < 0.8 < share.high
     assert excess.median == pytest.approx(0.8 - float(implied_share(np.array(0.5), 8)), abs=0.03)
@@ -71,38 +72,48 @@ def test_share_without_spread_and_its_excess(make_run):
     assert found.probability > 0.95
 
 
-def test_a_solved_task_has_many_such_groups_but_no_excess(make_run):
-    run = make_run(np.full(ROWS, 0.99) - 0.005 * np.abs(noise(0)), frac_reward_zero_std=0.93 + 0.01 * noise(1))
-    found = advantage_degeneracy_evidence(courses_of(run))
+def test_a_solved_task_has_many_such_groups_but_no_excess():
+    run = make_run(
+        steps(ROWS),
+        np.full(ROWS, 0.99) - 0.005 * np.abs(noise(0)),
+        signals={"frac_reward_zero_std": 0.93 + 0.01 * noise(1)},
+    )
+    found = DEGENERACY.evidence(courses_of(run))
     assert named(found, "zero_excess").median < 0.1
     assert "too easy" in found.sentence
 
 
-def test_rows_without_spread_where_the_share_is_not_logged(make_run):
+def test_rows_without_spread_where_the_share_is_not_logged():
     reward = np.where(np.arange(ROWS) % 4 == 0, 0.5, 0.0)
-    courses = courses_of(make_run(reward))
+    courses = courses_of(make_run(steps(ROWS), reward))
     assert dead_rows(courses).mean() == pytest.approx(0.75)
-    found = advantage_degeneracy_evidence(courses)
+    found = DEGENERACY.evidence(courses)
     assert found.probability > 0.9
     assert "frac_reward_zero_std" in found.missing
     # A loss that is always 0 is that of a surrogate without penalty, not a sign of anything.
-    assert not dead_rows(courses_of(make_run(0.3 + 0.1 * noise(0) ** 2, loss=0.0))).any()
+    assert not dead_rows(courses_of(make_run(steps(ROWS), 0.3 + 0.1 * noise(0) ** 2, signals={"loss": 0.0}))).any()
 
 
-def test_low_entropy_at_high_reward_is_health(make_run):
+def test_low_entropy_at_high_reward_is_health():
     entropy = 0.8 * np.exp(-np.arange(ROWS) / 15.0) + 0.002
-    solved = make_run(0.7 + 0.3 * (1 - np.exp(-np.arange(ROWS) / 15.0)) - 0.005 * np.abs(noise(1)), entropy=entropy)
-    stuck = make_run(0.2 + 0.1 * (1 - np.exp(-np.arange(ROWS) / 15.0)) + 0.005 * noise(1), entropy=entropy)
-    assert policy_concentration_evidence(courses_of(solved)).probability < 0.05
-    found = policy_concentration_evidence(courses_of(stuck))
+    solved = make_run(
+        steps(ROWS),
+        0.7 + 0.3 * (1 - np.exp(-np.arange(ROWS) / 15.0)) - 0.005 * np.abs(noise(1)),
+        signals={"entropy": entropy},
+    )
+    stuck = make_run(
+        steps(ROWS), 0.2 + 0.1 * (1 - np.exp(-np.arange(ROWS) / 15.0)) + 0.005 * noise(1), signals={"entropy": entropy}
+    )
+    assert CONCENTRATION.evidence(courses_of(solved)).probability < 0.05
+    found = CONCENTRATION.evidence(courses_of(stuck))
     assert found.probability > 0.95
     assert named(found, "entropy_ratio").median < 0.05
 
 
-def test_headroom_of_the_entropy_law(make_run):
+def test_headroom_of_the_entropy_law():
     entropy = np.linspace(1.5, 0.5, ROWS)
-    run = make_run(1.2 - 0.2 * np.exp(entropy) + 0.003 * noise(0), entropy=entropy)
-    found = named(policy_concentration_evidence(courses_of(run)), "entropy_headroom")
+    run = make_run(steps(ROWS), 1.2 - 0.2 * np.exp(entropy) + 0.003 * noise(0), signals={"entropy": entropy})
+    found = named(CONCENTRATION.evidence(courses_of(run)), "entropy_headroom")
     # At zero entropy the law gives 1.2 - 0.2 = 1; the run stands at 1.2 - 0.2 e^0.5.
     assert found.median == pytest.approx(1.0 - (1.2 - 0.2 * np.exp(0.5)), abs=0.03)
 
@@ -118,20 +129,23 @@ def test_damping_of_a_swing_and_of_a_creep():
     assert creep.weight.sum() == pytest.approx(1.0)
 
 
-def test_fall_after_a_rise(make_run, rising):
+def test_fall_after_a_rise(rising):
     fallen = np.concatenate([rising[:50], np.linspace(rising[50], 0.2, ROWS - 50)])
-    courses = courses_of(make_run(fallen))
-    found = instability_evidence(courses, None)
+    courses = courses_of(make_run(steps(ROWS), fallen))
+    found = INSTABILITY.evidence(courses)
     assert found.probability > 0.9
     assert named(found, "fall").low > 0.3
-    draws, _ = onset_of("dynamical_instability", courses)
+    draws, _ = INSTABILITY.onset(courses)
     assert 30 < np.median(draws) < 62
-    assert instability_evidence(courses_of(make_run(rising)), None).probability < 0.1
+    assert INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising))).probability < 0.1
 
 
-def test_bursts_stand_out(make_run, rising):
+def test_bursts_stand_out(rising):
     calm = np.exp(0.1 * noise(4))
     wild = calm.copy()
     wild[60] = 40.0
-    features = [instability_evidence(courses_of(make_run(rising, grad_norm=g)), None).features for g in (calm, wild)]
+    features = [
+        INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising, signals={"grad_norm": g}))).features
+        for g in (calm, wild)
+    ]
     assert features[1]["grad_burst"] > features[0]["grad_burst"] + 1.0

@@ -42,9 +42,9 @@ def test_an_evaluation_logged_late_replaces_nothing():
 def test_merging_keeps_the_last_value_of_every_step(steps):
     step = np.array(steps, float)
     values = np.arange(len(steps), dtype=float)
-    merge_backtests, columns, repeated = merge_steps(step, {"reward": values})
+    merged, columns, repeated = merge_steps(step, {"reward": values})
     last = {s: i for i, s in enumerate(steps)}
-    assert list(merge_backtests) == sorted(last)
+    assert list(merged) == sorted(last)
     assert list(columns["reward"]) == [last[s] for s in sorted(last)]
     assert repeated == sum(steps.count(s) > 1 for s in set(steps))
 

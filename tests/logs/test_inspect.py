@@ -3,6 +3,7 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from bayes_grpo.common.errors import OutputError
@@ -95,6 +96,13 @@ def test_plot_is_written_in_the_format_of_its_suffix(tmp_path, suffix, magic):
     assert save_plot(plot_run(make_run(name="cost $5_{x} $")), path) == path
     assert path.read_bytes().startswith(magic)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_plot_goes_into_a_given_figure():
+    figure = Figure(figsize=(4, 3), layout="constrained")
+    assert plot_run(make_run(), figure) is figure
+    assert len(figure.axes) == 2
+    assert figure.get_size_inches().tolist() == [4, 3]
 
 
 def test_plot_does_not_touch_the_state_of_pyplot(tmp_path):

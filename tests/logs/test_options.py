@@ -134,6 +134,7 @@ def test_unknown_trainers_get_few_assumptions(write):
         "momentum": 0.9,
         "momentum_convention": "ema",
         "refresh_interval": 1,
+        "schedule": "constant",
         "logging_window": 1,
         "reward_std_kind": "unknown",
     }

@@ -1,4 +1,4 @@
-"""One JSON object a line: Tinker, prime-rl, ART and most scripts. Lines of one step are merge_backtests later."""
+"""One JSON object a line: Tinker, prime-rl, ART and most scripts. Lines of one step are merged later."""
 
 from __future__ import annotations
 

@@ -9,11 +9,16 @@ from bayes_grpo.logs.jsontext import load_json, mapping_rows
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.trainers import TRL, TRL_PPO
+from bayes_grpo.logs.trainers.trl import TRAINER as TRL
+from bayes_grpo.logs.trainers.trl_ppo import TRAINER as TRL_PPO
 
 NAME = "trl_trainer_state"
 
 _MARKS = re.compile(r'"(?:log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
+
+
+_EPOCHS = ("num_train_epochs", "global_step", "epoch")
+"""What tells the planned length where ``max_steps`` does not."""
 
 
 def sniff(source: Source) -> Evidence | None:
@@ -27,7 +32,7 @@ def sniff(source: Source) -> Evidence | None:
 
 
 def read(source: Source, options: ReadOptions) -> Parsed:
-    """Rows of ``log_history``, with ``max_steps`` and ``logging_steps``."""
+    """Rows of ``log_history``, with ``max_steps``, ``logging_steps`` and the epochs."""
     state = load_json(source, "the newest complete checkpoint's trainer_state.json")
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
         raise LogReadError(
@@ -38,6 +43,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     table = Table.from_rows(rows)
     return Parsed(
         table,
+        {key: state[key] for key in _EPOCHS if isinstance(state.get(key), int | float)},
         total_steps=_positive(state.get("max_steps")),
         logging_steps=_positive(state.get("logging_steps"), at_least=1),
         trainer=TRL_PPO if "objective/scores" in table else TRL,

@@ -1,0 +1,1 @@
+"""One module a mode, each with `MODE`: its evidence, its onset, its remedies. Found by being there (`all_modes`)."""

@@ -1,0 +1,106 @@
+"""Policy concentration: the entropy is spent before the reward is earned.
+
+What counts is the entropy's decline relative to its start and to the reward gained, never its value: a solved task ends
+with little entropy. The entropy law R = b - a e^H (Cui et al. 2025, https://arxiv.org/abs/2505.22617) says what reward
+is left at zero entropy: its headroom is b - a - R.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_grpo.common.intervals import Interval
+from bayes_grpo.diagnosis.courses import Courses
+from bayes_grpo.diagnosis.evidence import Evidence, quantity
+from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.onset import last_true, steps_between
+
+SPENT = 0.2
+"""Below this share of the starting entropy little is left to explore with."""
+POOR = 0.5
+"""Share of the reward's range left at the end above which the entropy was spent too early."""
+_HALF = float(np.log(0.5))
+
+
+class PolicyConcentration(Mode):
+    """Policy concentration."""
+
+    name = "policy_concentration"
+    label = "policy concentration"
+    signals = ("entropy",)
+
+    def evidence(self, courses: Courses) -> Evidence:
+        """Entropy left, entropy spent for the reward gained, headroom."""
+        features = {"entropy_ratio": np.nan, "entropy_late": np.nan, "entropy_headroom": np.nan}
+        entropy = courses.signals.get("entropy")
+        if entropy is None:
+            return Evidence(
+                self.name, np.nan, (), (), ("entropy",), "no entropy in the log, so concentration cannot be "
+                "seen", features,
+            )  # fmt: skip
+        change = entropy.change()
+        ratio = np.exp(np.clip(change, -12.0, 12.0))
+        quantities = [quantity("entropy_ratio", ratio, "", "entropy at the end over that at the start")]
+        features["entropy_ratio"] = float(np.clip(change, -8.0, 4.0).mean())
+        third = entropy.step[-1] - (entropy.step[-1] - entropy.step[0]) / 3.0
+        features["entropy_late"] = float(np.clip(entropy.change(first=third), -5.0, 3.0).mean())
+        r = quantities[0].posterior
+        parts = [f"{r.median:.0%} [{r.low:.0%}, {r.high:.0%}] ({r.level:.0%}) of the starting entropy is left"]
+        reward = courses.progress
+        left = _headroom(courses)
+        if left is not None:
+            scale = np.abs(reward.change()) + reward.noise_sd
+            features["entropy_headroom"] = float(np.clip(left / scale, -2.0, 4.0).mean())
+            quantities.append(quantity("entropy_headroom", left, "reward", "b - a - R of the entropy law"))
+            h = quantities[-1].posterior
+            parts.append(f"the entropy law leaves {h.median:.3g} [{h.low:.3g}, {h.high:.3g}] of reward to gain")
+        spent = ratio < SPENT
+        if courses.has_range:
+            short = (courses.high - reward.draws[:, -1]) / (courses.high - courses.low)
+            probability = float(np.mean(spent & (short > 1.0 - POOR)))
+            quantities.append(quantity("reward_short", short, "", "share of the reward's range not reached"))
+        else:
+            # Without the reward's range only a reward that did not gain can be called poor.
+            probability = float(np.mean(spent & (reward.change() < reward.noise_sd)))
+        used = ("entropy", "eval_reward" if courses.uses_eval else "reward")
+        return Evidence(self.name, probability, tuple(quantities), used, (), "; ".join(parts), features)
+
+    def onset(self, courses: Courses) -> tuple[np.ndarray, str] | None:
+        """Where half of the starting entropy is spent."""
+        entropy = courses.signals.get("entropy")
+        if entropy is None:
+            return None
+        steps = steps_between(entropy.step[0], entropy.step[-1])
+        path = entropy.at(steps)
+        return steps[last_true(path - path[:, :1] > _HALF)], "half of the starting entropy is spent"
+
+    def remedies(self, courses: Courses, evidence: Evidence, onset: Interval | None) -> tuple[str, ...]:
+        """The checkpoint before, room for rare tokens, and what the entropy law still promises."""
+        out = []
+        if onset is not None:
+            out.append(f"go back to about step {onset.median:.0f}, where half of the entropy was left")
+        out.append(
+            "raise the upper clip range (0.2 to 0.28) or add an entropy bonus; a smaller learning rate also helps"
+        )
+        room = evidence.posterior("entropy_headroom")
+        if room is not None:
+            out.append(f"the entropy law leaves {room.median:.2g} of reward at zero entropy: more steps bring no more")
+        return tuple(out)
+
+
+def _headroom(courses: Courses) -> np.ndarray | None:
+    """Draws of b - a - R: each draw of both courses is regressed on the entropy law; None without a slope."""
+    reward, entropy = courses.progress, courses.signals["entropy"]
+    steps = np.linspace(max(reward.step[0], entropy.step[0]), min(reward.step[-1], entropy.step[-1]), 30)
+    entropies = np.exp(np.clip(entropy.at(steps), -12.0, 2.0))  # its course is that of the logarithm
+    x, y = np.exp(entropies), reward.at(steps)
+    x0, y0 = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
+    size = (x0**2).sum(axis=1)
+    if np.median(size) <= 1e-12:
+        return None
+    slope = (x0 * y0).sum(axis=1) / np.maximum(size, 1e-12)
+    # At zero entropy e^H is 1.
+    return y.mean(axis=1) + slope * (1.0 - x.mean(axis=1)) - y[:, -1]
+
+
+MODE = PolicyConcentration()

@@ -1,0 +1,139 @@
+"""Reward hacking: the train reward rises and what it stands for does not.
+
+    coupling C = ΔR_held-out / ΔR_train       (1: all of it carries over; 0: none; negative: gold turns over)
+
+Both curves have their own noise, so the coupling is a ratio of draws of two courses. The turnover is the fall of
+the held-out reward from its best while the train reward went on rising (over-optimisation, Gao et al. 2022,
+https://arxiv.org/abs/2210.10760). The KL to the reference growing on when the reward no longer does is weak evidence,
+and all there is without a held-out signal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_grpo.common.intervals import Interval
+from bayes_grpo.diagnosis.courses import Courses
+from bayes_grpo.diagnosis.evidence import Evidence, log_odds, quantity
+from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.onset import last_true, steps_between
+from bayes_grpo.diagnosis.trend import Trend
+
+LOOSE = 0.25
+"""Below this coupling, most of the train reward's rise does not carry over."""
+_FEATURES = ("coupling", "uncoupled", "turnover", "kl_ahead")
+
+
+class RewardHacking(Mode):
+    """Reward hacking."""
+
+    name = "reward_hacking"
+    label = "reward hacking"
+    signals = ("kl", "completion_length")
+
+    def evidence(self, courses: Courses) -> Evidence:
+        """Coupling, turnover and growth of the KL."""
+        train = courses.progress
+        features: dict[str, float] = dict.fromkeys(_FEATURES, np.nan)
+        quantities, used, missing, parts = [], [], [], []
+        probability = np.nan
+        held = courses.held_out
+        if held is not None:
+            first, last = max(train.step[0], held.step[0]), min(train.step[-1], held.step[-1])
+            if last > first:
+                used += ["eval_reward" if courses.held_out_name == "eval_reward" else "gold_reward"]
+                rise, carried = train.change(first, last), held.change(first, last)
+                rose = rise > np.maximum(0.5 * train.noise_sd, 2.0 * rise.std())
+                safe = np.where(np.abs(rise) > 1e-12, rise, 1e-12)
+                coupling = np.clip(carried / safe, -3.0, 3.0)
+                steps = np.linspace(first, last, 40)
+                path, gold = train.at(steps), held.at(steps)
+                best = gold.argmax(axis=1)
+                rows = np.arange(len(best))
+                fall = gold[rows, best] - gold[:, -1]
+                went_on = path[:, -1] > path[rows, best]
+                scale = np.abs(rise).mean() + train.noise_sd
+                probability = float(np.mean(rose & (coupling < LOOSE)))
+                features["coupling"] = float(np.clip(carried / (np.abs(safe) + 0.5 * train.noise_sd), -2.0, 2.0).mean())
+                features["uncoupled"] = log_odds(probability)
+                features["turnover"] = float(np.mean(np.minimum(np.where(went_on, fall, 0.0) / scale, 2.0)))
+                quantities += [
+                    quantity("coupling", coupling, "", "change of the held-out reward over that of the train reward"),
+                    quantity("turnover", np.where(went_on, fall, 0.0), "reward", "fall of the held-out reward from its "
+                             "best while the train reward rose"),
+                ]  # fmt: skip
+                c = quantities[0].posterior
+                name = "gold" if courses.held_out_name == "gold_reward" else "held-out"
+                parts.append(
+                    f"the {name} reward moved {c.median:.2f} [{c.low:.2f}, {c.high:.2f}] ({c.level:.0%}) for each "
+                    f"unit of the train reward"
+                )
+        else:
+            missing.append("gold or held-out reward beside the train reward")
+            parts.append("no held-out signal beside the train reward, so a hacked and an honest rise look alike")
+        kl = courses.signals.get("kl")
+        if kl is not None:
+            used.append("kl")
+            ahead = _ahead(courses)
+            features["kl_ahead"] = float(ahead.mean())
+            quantities.append(quantity("kl_ahead", ahead, "", "share of the KL gained in the second half minus the "
+                                       "reward's share"))  # fmt: skip
+            parts.append(f"the KL's growth in the second half runs {ahead.mean():+.2f} against the reward's")
+        else:
+            missing.append("kl")
+        length = courses.signals.get("completion_length")
+        if length is not None:
+            used.append("completion_length")
+            change = np.exp(length.change())
+            meaning = "completion length at the end over that at the start"
+            quantities.append(quantity("length_ratio", change, "", meaning))
+        return Evidence(
+            self.name, probability, tuple(quantities), tuple(used), tuple(missing), "; ".join(parts), features
+        )
+
+    def onset(self, courses: Courses) -> tuple[np.ndarray, str] | None:
+        """Where the train reward's rise and the held-out reward's part for the last time."""
+        train, held = courses.progress, courses.held_out
+        if held is None:
+            return None
+        first, last = max(train.step[0], held.step[0]), min(train.step[-1], held.step[-1])
+        if last <= first:
+            return None
+        steps = steps_between(first, last)
+        rise, carried = train.at(steps), held.at(steps)
+        gap = (rise - rise[:, :1]) - (carried - carried[:, :1])
+        small = gap <= 0.15 * np.maximum(gap[:, -1:], 1e-12)
+        return steps[last_true(small)], "train and held-out reward part"
+
+    def remedies(self, courses: Courses, evidence: Evidence, onset: Interval | None) -> tuple[str, ...]:
+        """The checkpoint before, a look at the completions, a tighter KL."""
+        out = []
+        if onset is not None:
+            out.append(f"go back to the checkpoint of about step {onset.median:.0f}, where the two rewards part")
+        if courses.held_out is None:
+            out.append("log a held-out or gold reward every 10 to 20 steps: without one this cannot be confirmed")
+        else:
+            out.append(
+                "read 20 completions of the last steps with a high train and a low held-out reward; mend the reward"
+            )
+        kl = courses.signals.get("kl")
+        now = "" if kl is None else f" (the KL stands at {float(kl.mean[-1]):.3g})"
+        out.append(f"raise the KL penalty or stop at a KL budget{now}")
+        return tuple(out)
+
+
+def _ahead(courses: Courses) -> np.ndarray:
+    """Draws of the KL's share of growth in the second half minus the reward's, each kept within [-1, 2]."""
+    kl, train = courses.signals["kl"], courses.progress
+    first, last = train.step[0], train.step[-1]
+    middle = 0.5 * (first + last)
+
+    def late_share(course: Trend) -> np.ndarray:
+        whole, late = course.change(first, last), course.change(middle, last)
+        size = np.abs(whole) + course.noise_sd
+        return np.clip(late / size, -1.0, 2.0)
+
+    return late_share(kl) - late_share(train)
+
+
+MODE = RewardHacking()

@@ -1,0 +1,73 @@
+"""What is known about the logs of one trainer: a table, no code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+ADAM = {"momentum": 0.9, "momentum_convention": "ema", "refresh_interval": 1}
+"""Defaults of every trainer that steps with Adam after each rollout."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A signal that a log holds only as a combination of its keys.
+
+    Attributes:
+        signal: Canonical name.
+        terms: Raw key → weight of the sum.
+        constant: Added to the sum.
+    """
+
+    signal: str
+    terms: Mapping[str, float]
+    constant: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The combination as one reads it, e.g. "a + b" or "1 - a"."""
+        parts = [f"{self.constant:g}"] if self.constant else []
+        for key, weight in self.terms.items():
+            size = "" if abs(weight) == 1 else f"{abs(weight):g}*"
+            parts.append(("- " if weight < 0 else "+ " if parts else "") + size + key)
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trainer:
+    """What is known about the logs of one trainer.
+
+    A key may hold ``*`` (any text without "/") or ``**`` (any text). Keys are tried in the order written; the first
+    that the log has is used.
+
+    Attributes:
+        name: Short name, used in notes.
+        label: Name as its authors write it.
+        signature: Keys that only this trainer writes; the trainer with most of them present is taken.
+        steps: Groups of keys that hold the step. Keys of one group share one axis and complete each other
+            row by row; the first group present is used.
+        reward: Keys of the mean train reward.
+        evals: Keys of the held-out reward.
+        signals: Canonical signal → keys.
+        prefixes: Put before every key above when it is looked up.
+        derived: Signals that its logs hold only as a combination of keys; the first one that can be computed is used.
+        defaults: Setting → the trainer's documented default.
+        std_kind: Meaning of the logged reward_std where the trainer fixes it.
+        rows_without_rollout: Whether steps between two rollouts get rows of their own, without a reward.
+        rank: Of trainers with equally many signature keys in a log the one of lowest rank is taken, then by name.
+    """
+
+    name: str
+    label: str
+    signature: tuple[str, ...]
+    steps: tuple[tuple[str, ...], ...]
+    reward: tuple[str, ...]
+    evals: tuple[str, ...] = ()
+    signals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    prefixes: tuple[str, ...] = ("",)
+    derived: tuple[Derived, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    std_kind: str | None = None
+    rows_without_rollout: bool = False
+    rank: int = 100

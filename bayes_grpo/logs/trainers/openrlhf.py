@@ -1,0 +1,25 @@
+"""Keys and documented defaults of OpenRLHF."""
+
+from bayes_grpo.logs.trainer import ADAM, Trainer
+
+TRAINER = Trainer(
+    name="openrlhf",
+    label="OpenRLHF",
+    signature=("train/group_reward_std", "train/actor_lr", "train/actor_grad_norm", "train/ppo_clip_ratio"),
+    steps=(("train/global_step", "eval/global_step"), ("step",)),
+    reward=("train/reward",),
+    evals=("eval/*pass1", "eval/*pass*"),
+    signals={
+        "reward_std": ("train/group_reward_std",),
+        "entropy": ("train/entropy_loss",),
+        "kl": ("train/kl", "train/ppo_kl"),
+        "clip_ratio": ("train/ppo_clip_ratio",),
+        "grad_norm": ("train/actor_grad_norm",),
+        "completion_length": ("train/response_length",),
+        "learning_rate": ("train/actor_lr",),
+        "loss": ("train/policy_loss", "train/act_loss"),
+    },
+    defaults={**ADAM, "group_size": 1, "prompts_per_step": 1024, "schedule": "cosine"},
+    std_kind="within",
+    rank=4,
+)

@@ -1,0 +1,33 @@
+"""Keys and documented defaults of prime-rl."""
+
+from bayes_grpo.logs.trainer import ADAM, Trainer
+
+TRAINER = Trainer(
+    name="prime_rl",
+    label="prime-rl",
+    signature=("train/agg/**", "mismatch_kl/all/mean", "entropy/all/mean", "is_masked/**", "off_policy/**"),
+    steps=(("step",), ("_step",)),
+    reward=(
+        "train/agg/all/*/reward/mean",
+        "train/agg/effective/*/reward/mean",
+        "reward/all/mean",
+        "reward/mean",
+    ),
+    evals=("eval/*/all/*/avg@*", "eval/*/effective/*/avg@*", "eval/**/avg@*"),
+    signals={
+        "entropy": ("entropy/all/mean", "entropy/mean"),
+        "kl": ("mismatch_kl/all/mean", "mismatch_kl/mean"),
+        "clip_ratio": ("is_masked/all/mean", "is_masked/mean"),
+        "grad_norm": ("optim/grad_norm",),
+        "completion_length": (
+            "train/agg/all/*/num_output_tokens/mean",
+            "train/agg/effective/*/num_output_tokens/mean",
+            "seq_len/all/mean",
+        ),
+        "learning_rate": ("optim/lr",),
+        "loss": ("loss/mean", "loss/all/mean"),
+        "completions_clipped_ratio": ("train/agg/all/*/is_truncated/mean",),
+    },
+    defaults={**ADAM, "group_size": 1},
+    rank=5,
+)

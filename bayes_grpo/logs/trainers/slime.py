@@ -1,0 +1,24 @@
+"""Keys and documented defaults of slime."""
+
+from bayes_grpo.logs.trainer import ADAM, Trainer
+
+TRAINER = Trainer(
+    name="slime",
+    label="slime",
+    signature=("rollout/raw_reward", "rollout/zero_std/**", "rollout/response_len/mean", "train/lr-pg_0"),
+    steps=(("rollout/step", "eval/step"), ("step",), ("_step",)),
+    reward=("rollout/raw_reward",),
+    evals=("eval/*",),
+    signals={
+        "entropy": ("train/entropy_loss",),
+        "kl": ("train/kl_loss", "train/ppo_kl"),
+        "clip_ratio": ("train/pg_clipfrac",),
+        "grad_norm": ("train/grad_norm",),
+        "completion_length": ("rollout/response_len/mean",),
+        "learning_rate": ("train/lr-pg_0",),
+        "loss": ("train/pg_loss", "train/loss"),
+        "completions_clipped_ratio": ("rollout/truncated_ratio",),
+    },
+    defaults={**ADAM, "group_size": 1},
+    rank=9,
+)

@@ -1,0 +1,24 @@
+"""Keys and documented defaults of verl."""
+
+from bayes_grpo.logs.trainer import ADAM, Trainer
+
+TRAINER = Trainer(
+    name="verl",
+    label="verl",
+    signature=("critic/score/mean", "critic/rewards/mean", "actor/**", "val-core/**", "training/global_step"),
+    steps=(("training/global_step", "step"), ("step",), ("_step",)),
+    reward=("critic/score/mean", "critic/rewards/mean"),
+    evals=("val-core/**/mean@*", "val-core/**", "val/test_score/**", "val/**"),
+    signals={
+        "entropy": ("actor/entropy", "actor/entropy_loss"),
+        "kl": ("actor/kl_loss", "actor/reward_kl_penalty", "critic/kl", "actor/ppo_kl"),
+        "clip_ratio": ("actor/pg_clipfrac",),
+        "grad_norm": ("actor/grad_norm",),
+        "completion_length": ("response_length/mean", "response_length_non_aborted/mean"),
+        "learning_rate": ("actor/lr", "actor/lr(1e-4)"),
+        "loss": ("actor/pg_loss", "actor/loss"),
+        "completions_clipped_ratio": ("response_length/clip_ratio",),
+    },
+    defaults={**ADAM, "group_size": 1, "prompts_per_step": 1024, "schedule": "constant"},
+    rank=3,
+)

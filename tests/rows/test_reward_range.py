@@ -1,0 +1,63 @@
+"""One home for the range of a reward: stated, or guessed where all rows lie in [0, 1]."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bayes_grpo.diagnosis.courses import courses_of
+from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
+from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.runs import evaluated, make_run, rising_run, steps
+
+SHARES, POINTS = np.array([0.0, 0.3, 0.7]), np.array([0.2, 5.0, 9.0])
+
+
+def settings(**stated):
+    return dict(make_run(steps(3), SHARES, **stated).settings.items())
+
+
+def test_a_table_a_run_and_its_values_say_the_same():
+    run = rising_run()
+    table, stated = rows_of(run), dict(run.settings.items())
+    assert reward_range(table, stated) == reward_range(run, stated) == reward_range(run.reward, stated)
+    assert reward_range(run, stated).share < 1.0
+
+
+def test_of_a_run_without_train_reward_the_held_out_one_counts():
+    run = make_run(steps(3), np.full(3, np.nan), evals=evaluated([1, 2, 3], POINTS))
+    assert not reward_range(run, settings()).known
+
+
+@pytest.mark.parametrize(
+    ("values", "stated", "low", "high", "said"),
+    [
+        (SHARES, {}, 0.0, 1.0, "reward_low, reward_high"),
+        (POINTS, {}, -math.inf, math.inf, ""),
+        (SHARES, {"reward_low": -1.0, "reward_high": 2.0}, -1.0, 2.0, ""),
+        (POINTS, {"reward_low": 0.0, "reward_high": 10.0}, 0.0, 10.0, ""),
+        (SHARES, {"reward_high": 3.0}, 0.0, 3.0, "0 is taken for the lowest"),
+        (SHARES, {"reward_low": -1.0}, -1.0, 1.0, "1 is taken for the highest"),
+        (SHARES, {"reward_low": 1.0}, -math.inf, math.inf, ""),
+        (POINTS, {"reward_high": 10.0}, -math.inf, math.inf, ""),
+        (np.array([]), {}, -math.inf, math.inf, ""),
+    ],
+)
+def test_levels_need_both_ends(values, stated, low, high, said):
+    found = both_ends(values, settings(**stated))
+    assert (found.low, found.high) == (low, high)
+    assert said in found.assumed
+    assert bool(said) == bool(found.assumed)
+
+
+def test_a_forecast_takes_one_end_alone():
+    assert reward_range(SHARES, settings(reward_high=3.0)) == RewardRange(high=3.0)
+    assert reward_range(SHARES, settings(reward_low=-1.0)) == RewardRange(low=-1.0)
+
+
+def test_the_diagnosis_honours_either_end():
+    courses = courses_of(make_run(steps(40), np.linspace(0.1, 0.9, 40), reward_high=3.0))
+    assert (courses.low, courses.high) == (0.0, 3.0)
+    assert courses.share(1.5) == pytest.approx(0.5)
+    assert "reward_low" in courses.assumed_range
+    assert not courses_of(make_run(steps(40), np.linspace(0.1, 9.0, 40), reward_high=10.0)).has_range
