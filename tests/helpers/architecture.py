@@ -26,10 +26,9 @@ def named(text: str, package: Path) -> tuple[set[str], list[str]]:
         names = re.findall(r"`([\w/]+)`", row[1])
         inner = room is not None and (package / room / names[0]).is_dir()
         if len(names) == 1 and names[0].endswith("/") and not inner:
-            room = names[0].rstrip("/")
-            if not (package / room).is_dir():
-                unknown.append(names[0])
-                room = None
+            exists = (package / names[0]).is_dir()
+            room = names[0].rstrip("/") if exists else None
+            unknown += [] if exists else names
         elif room is not None:
             for name in names:
                 inside = modules(package, package / room / name) if name.endswith("/") else set()
