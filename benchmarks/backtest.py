@@ -40,6 +40,7 @@ from bayes_grpo.learning.folder import load_cases
 from bayes_grpo.learning.learn import learn
 from bayes_grpo.learning.table import PriorTable
 from bayes_grpo.rows.rows_of import rows_of
+from benchmarks.common import keep
 
 AIM_RATIO = 0.95
 AIM_COVERAGE = (0.86, 0.94)
@@ -89,12 +90,13 @@ def falls(y: np.ndarray) -> dict[str, float]:
 def scores_of(found: list[dict[str, Any]]) -> Backtest:
     """All scores, each log by the name of its file: two logs may state the same run."""
     missing = {"weight": math.nan, "log_score": -math.inf}  # numbers that JSON cannot hold
-    scores = (
-        Score(**({k: missing.get(k) if v is None else v for k, v in s.items()} | {"log": f["log"]}))
-        for f in found
-        for s in f["scores"]
-    )
-    return Backtest(tuple(scores))
+
+    def score(log: str, stored: dict[str, Any]) -> Score:
+        known: dict[str, Any] = {k: missing.get(k) if v is None else v for k, v in stored.items()}
+        known["log"] = log
+        return Score(**known)
+
+    return Backtest(tuple(score(f["log"], s) for f in found for s in f["scores"]))
 
 
 def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]:
@@ -132,8 +134,17 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
     collapses(found)
     seconds, cpu = ([f[k] for f in found] for k in ("seconds", "cpu_seconds"))
     print(f"\nseconds a log: median {np.median(seconds):.1f}, sum {sum(seconds):.0f}; CPU seconds sum {sum(cpu):.0f}")
-    return {"table": result.to_dict()["table"], "ratio": ratio, "by_repository": groups, "pit": counts.tolist(),
-            "seconds": sum(seconds)}  # fmt: skip
+    return {
+        "logs": len({s.log for s in result.scores}),
+        "crps": ours.crps,
+        "ratio": ratio,
+        "coverage": {f"origin_{100 * o:.0f}": c for o, (_, c) in ours.by_origin.items()},
+        "highest_tenth": float(counts[-1]),
+        "table": result.to_dict()["table"],
+        "by_repository": groups,
+        "pit": counts.tolist(),
+        "seconds": sum(seconds),
+    }
 
 
 def by_repository(result: Backtest, repos: dict[str, str], rival: str) -> dict[str, dict[str, float]]:
@@ -161,8 +172,9 @@ def by_repository(result: Backtest, repos: dict[str, str], rival: str) -> dict[s
     return out
 
 
-def paired(one: Backtest, other: Backtest, repos: dict[str, str], names: tuple[str, str]) -> None:
-    """Prints the averaged forecast under two priors, case by case, by repository and origin."""
+def paired(one: Backtest, other: Backtest, repos: dict[str, str], names: tuple[str, str]) -> dict[str, Any]:
+    """Prints the averaged forecast under two priors, case by case, by repository and origin; returns the totals."""
+    out: dict[str, Any] = {}
     kept = [{(s.log, s.origin): s for s in b.scores if s.name == "forecast"} for b in (one, other)]
     cases = [c for c in kept[0] if c in kept[1]]
     print(f"\n{'':40s} forecasts  CRPS {names[0]:>8s} {names[1]:>8s}  cover {names[0]:>8s} {names[1]:>8s}")
@@ -177,6 +189,13 @@ def paired(one: Backtest, other: Backtest, repos: dict[str, str], names: tuple[s
         print(
             f"{group[:40]:40s} {len(own):9d}       {crps[0]:8.3f} {crps[1]:8.3f}        {cover[0]:8.3f} {cover[1]:8.3f}"
         )
+        if group == "all":
+            out = {
+                "logs": len({log for log, _ in own}),
+                "crps": dict(zip(names, map(float, crps), strict=True)),
+                "coverage": dict(zip(names, map(float, cover), strict=True)),
+            }
+    return out
 
 
 def collapses(found: list[dict[str, Any]]) -> None:
@@ -236,7 +255,11 @@ def main() -> None:
         tables[prior] = report(results[prior], repos)
     if len(results) > 1:
         a, b = options.prior[:2]
-        paired(scores_of(results[a]), scores_of(results[b]), repos, (a, b))
+        compared = paired(scores_of(results[a]), scores_of(results[b]), repos, (a, b))
+        if not options.only:
+            keep("backtest_priors", compared)
+    elif options.prior == ["weak"] and not options.only:
+        keep("backtest", {k: v for k, v in tables["weak"].items() if k not in ("by_repository", "table")})
     if options.plot:
         save_plot(plot_backtest(scores_of(results[options.prior[0]])), options.plot)
     if options.json:

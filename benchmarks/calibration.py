@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayes_grpo import fit, summarize
@@ -35,7 +36,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
-from benchmarks.common import draw_rows
+from benchmarks.common import draw_rows, keep
 
 ROWS = 60
 THINNED = 100
@@ -105,7 +106,8 @@ def simulate(regime: Regime, run: Run, rng: np.random.Generator) -> tuple[dict[s
         draws = {k: float(v[0]) for k, v in draw_prior(regime, priors, table, rng, size=1).items()}
         levels = {p.name: (draws[p.name], 0.0) for p in regime.linear}
         rows = padded(table, len(table.y))
-        space = dense(regime.state_space({p.name: draws[p.name] for p in regime.sampled}, levels, rows), len(table.y))
+        sampled = {p.name: jnp.asarray(draws[p.name]) for p in regime.sampled}
+        space = dense(regime.state_space(sampled, levels, rows), len(table.y))
         space = jax.tree.map(np.asarray, space)
     return draws, draw_rows(space, rng)[1]
 
@@ -213,6 +215,10 @@ def main() -> None:
             fine = COVERED[0] <= covered <= COVERED[1] and beyond == 0
             print(f"{regime:12s} {name:16s} {covered:12.3f}      {beyond:10.4f}   {'' if fine else 'OUTSIDE'}")
         print(f"{regime:12s} {result['failed']} of {options.runs} fits not converged, {result['seconds']:.0f} s")
+    keep(
+        "calibration",
+        {k: {"coverage": v["coverage"], "failed": v["failed"], "runs": options.runs} for k, v in results.items()},
+    )
     if options.plot:
         plot(results, options.plot)
     if options.json:

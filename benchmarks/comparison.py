@@ -37,7 +37,7 @@ from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
-from benchmarks.common import draw_rows, run_process, say, simulated, write_log
+from benchmarks.common import draw_rows, keep, run_process, say, simulated, write_log
 
 ROWS = 200
 R2 = 0.91
@@ -218,7 +218,7 @@ def print_confusion(total: dict[str, Any], regimes: Sequence[str]) -> None:
     print(f"growth claimed on flat runs: {share(total['growth_on_flat'], total['flat_runs'], f'≤ {GROWTH_AIM:.0%}')}")
 
 
-def print_slow_starts(lines: list[dict[str, Any]], score: str) -> None:
+def print_slow_starts(lines: list[dict[str, Any]], score: str) -> dict[str, int]:
     """On how many logs one group of laws lies more than 4 nats before another, by ``score``: "elpd" or "lfo".
 
     A slow start is inertia where the oscillator does better than both others, and nonlinearity where the flows do.
@@ -227,14 +227,17 @@ def print_slow_starts(lines: list[dict[str, Any]], score: str) -> None:
     def best(line: dict[str, Any], group: tuple[str, ...]) -> float:
         return max((r[score] for r in line["table"] if r["regime"] in group and r[score] is not None), default=np.nan)
 
+    out: dict[str, int] = {}
     for a, b in (("trend", "flat"), ("oscillator", "exponential"), ("nonlinear", "exponential"),
                  ("nonlinear", "oscillator")):  # fmt: skip
         ahead = np.array([best(x, GROUPS[a]) - best(x, GROUPS[b]) for x in lines])
         ahead = ahead[np.isfinite(ahead)]
+        out |= {f"{a}_before_{b}": int(np.sum(ahead > CLEAR)), f"{b}_before_{a}": int(np.sum(ahead < -CLEAR))}
         print(
             f"{'leave-one-out' if score == 'elpd' else 'rows ahead'}: {a} more than {CLEAR:g} nats before {b} on "
             f"{np.sum(ahead > CLEAR)} of {len(ahead)} logs, behind on {np.sum(ahead < -CLEAR)}"
         )
+    return out
 
 
 def print_logs(lines: list[dict[str, Any]]) -> dict[str, Any]:
@@ -260,13 +263,15 @@ def print_logs(lines: list[dict[str, Any]]) -> dict[str, Any]:
         )
     for text in refused:
         print("refused:", text)
-    for score in ("elpd", "lfo"):
-        print_slow_starts([x for x in lines if "table" in x], score)
+    before, _ = (print_slow_starts([x for x in lines if "table" in x], score) for score in ("elpd", "lfo"))
     good = {n: sum(r["regime"] == n and (r["r2"] or 0) >= R2 for x in lines for r in x.get("table", ())) for n in LAWS}
     print(f"unforced law with R² of at least {R2}:", ", ".join(f"{n} {k}" for n, k in good.items() if n != "flat"))
     done = len(lines) - len(refused)
     print(f"{done} logs: best by LOO {best}, by forecast score {best_lfo}; no law clearly better on {undecided}")
-    return {"logs": done, "refused": len(refused), "best_loo": best, "best_forecast": best_lfo, "undecided": undecided}
+    return {
+        "logs": done, "refused": len(refused), "best_loo": best, "best_forecast": best_lfo, "undecided": undecided,
+        "before": before, "high_r2": good,
+    }  # fmt: skip
 
 
 def seconds(rows: int) -> dict[str, float]:
@@ -274,7 +279,7 @@ def seconds(rows: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         log = write_log(Path(folder, "trainer_state.json"), simulated(rows, seed=0, response=60.0))
         command = [sys.executable, "-m", "bayes_grpo", "compare", str(log), "--json", "--schedule", "constant"]
-        out: dict[str, float] = {}
+        out: dict[str, float] = {"rows": rows}
         for name in ("cold", "warm"):
             done = run_process(command, {"BAYES_GRPO_CACHE": str(Path(folder, "cache"))})
             out |= {name: done.wall, f"{name}_cpu": done.cpu}
@@ -298,15 +303,17 @@ def main() -> None:
     if options.what == "time":
         total: dict[str, Any] = seconds(options.rows)
     elif options.what == "confusion":
-        tasks = {f"{a}-{i}": (a, i, tuple(options.draws)) for i in range(options.runs) for a in options.draws}
+        tasks = {f"{a}-{i}": (a, i, tuple(options.laws)) for i in range(options.runs) for a in options.laws}
         lines = run_all(one_simulated, tasks, options.out, options.jobs)
-        total = confusion(lines, options.draws)
-        print_confusion(total, options.draws)
+        total = confusion(lines, options.laws)
+        print_confusion(total, options.laws)
     else:
         if options.folder is None:
             parser.error("logs: expected a folder of logs")
         paths = [p for p in sorted(options.folder.glob("*.csv")) if not options.only or p.stem in options.only]
         total = print_logs(run_all(one_log, {p.stem: str(p) for p in paths}, options.out, options.jobs))
+    if not options.only and list(options.laws) == list(LAWS):
+        keep(f"comparison_{options.what}", total)
     if options.json:
         print(json.dumps(total))
 

@@ -43,6 +43,7 @@ from bayes_grpo.forecasting.priors import priors_named
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate import SimulatedRun, scenario_names, simulate_scenario, write_runs
+from benchmarks.common import keep
 
 LOGGING_STEPS = 5
 CHECK_EVERY = 0.1
@@ -259,13 +260,21 @@ def report(records: Sequence[dict[str, Any]], seed: int = 0) -> dict[str, float]
         mine = [r for r in records if r["scenario"] == scenario]
         parts = [f"{name} {np.mean([r['regret'][name] for r in mine]):.3f}" for name in names]
         print(f"  {scenario:22s} {len(mine):3d}: {', '.join(parts)}")
+    for c, p, count in came_true(records):
+        print(f"  probability that continuing pays: claimed {c:.2f}, came true {p:.2f} ({count} runs)")
+    return means
+
+
+def came_true(records: Sequence[dict[str, Any]]) -> list[tuple[float, float, int]]:
+    """Mean probability that continuing pays, how often it did, and runs, in four classes of that probability."""
     claimed = [(r["claimed"], r["paid"]) for r in records if "claimed" in r]
+    out = []
     for low, high in ((0.0, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1.001)):
         inside = [(c, p) for c, p in claimed if low <= c < high]
         if inside:
             c, p = np.mean(inside, axis=0)
-            print(f"  probability that continuing pays: claimed {c:.2f}, came true {p:.2f} ({len(inside)} runs)")
-    return means
+            out.append((float(c), float(p), len(inside)))
+    return out
 
 
 def _quartiles(values: np.ndarray) -> np.ndarray:
@@ -288,14 +297,18 @@ def main() -> None:
     found = problems(options.runs, options.seed)
     print(f"simulated in {time.perf_counter() - begun:.0f} s", flush=True)
     chosen = [i for i, p in enumerate(found) if p.scenario in options.scenarios]
-    same = (options.runs, options.seed, options.draws, options.prior, not options.once)
+    same = (options.runs, options.seed, options.laws, options.prior, not options.once)
     records: list[dict[str, Any]] = []
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         for record in pool.map(one, chosen, *([x] * len(chosen) for x in same)):
             records.append(record)
             if len(records) % 25 == 0:
                 print(f"{len(records)} of {len(chosen)} after {time.perf_counter() - begun:.0f} s", flush=True)
-    report(records, options.seed)
+    means, pays = report(records, options.seed), came_true(records)
+    usual = options.laws == list(FORECAST_REGIMES) and options.prior == "weak"
+    if usual and options.scenarios == list(scenario_names()):
+        by_class = {"claimed": [c for c, _, _ in pays], "came_true": [p for _, p, _ in pays]}
+        keep("decision", {"runs": len(records), "regret": means, "pays": by_class})
     print(
         f"{time.perf_counter() - begun:.0f} s in all, {np.median([r['seconds'] for r in records]):.1f} s a run (median)"
     )

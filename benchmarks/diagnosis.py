@@ -30,6 +30,7 @@ from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES
 from bayes_grpo.diagnosis.classify import effective, posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.logs.run import Run
+from benchmarks.common import keep
 from benchmarks.diagnosis_rivals import RIVALS, AlarmOdds, has_rlwatch
 from benchmarks.diagnosis_runs import LabelledRun, labelled_runs
 from benchmarks.learn_diagnosis import Row, frequencies, rows_of
@@ -314,6 +315,25 @@ def speed(run: Run) -> dict[str, float]:
     return out
 
 
+def totals(out: Mapping[str, Any], runs: int, complete: list[LabelledRun], prior: dict[str, float]) -> dict[str, Any]:
+    """The numbers that README reports, of all parts."""
+    ours, theirs = out["simulated"]["diagnosis"], out["simulated"]["fixed thresholds"]
+    whole = scores(judged([r.run for r in complete], prior)[0], [r.label for r in complete])
+    return {
+        "simulated": {
+            "runs": runs,
+            "calibration_error": ours["ECE of the top answer"],
+            "balanced_accuracy": ours["balanced accuracy"],
+            "balanced_accuracy_all_signals": whole["balanced accuracy"],
+            "log_score_gain": ours["log score"] - theirs["log score"],
+            "false_alarms": ours["alarms on unfailed runs"],
+            "false_alarms_thresholds": theirs["alarms on unfailed runs"],
+        },
+        "labelled": {k: v for k, v in out["labelled"]["summary"].items() if isinstance(v, int)},
+        "speed": out["speed"],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000)
@@ -337,6 +357,8 @@ def main() -> None:
     out["early"] = early(complete[: options.early], prior)
     out["removed"] = removed(complete[: options.removed], prior)
     out["speed"] = speed(complete[0].run)
+    if options.index:
+        keep("diagnosis", totals(out, len(test), complete, prior))
     if options.json:
         options.json.write_text(json.dumps(out, indent=1), encoding="utf-8")
 

@@ -102,7 +102,7 @@ def rlwatch(run: Run) -> Alarms:
 class AlarmOdds:
     """Probabilities of the classes given a pattern of alarms, from counts."""
 
-    def __init__(self, alarms: Sequence[Alarms], labels: Sequence[str]) -> None:
+    def __init__(self, alarms: Sequence[Mapping[str, float]], labels: Sequence[str]) -> None:
         self._counts: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         self._all = Counter(labels)
         for found, label in zip(alarms, labels, strict=True):

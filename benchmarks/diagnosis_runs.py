@@ -246,7 +246,8 @@ def _between(rng: np.random.Generator, low: float, high: float) -> float:
 
 def _structure(rng: np.random.Generator, **fields: Any) -> Structure:
     size, prompts = _GROUPS[rng.integers(len(_GROUPS))]
-    return Structure(**{"n_steps": STEPS, "group_size": size, "prompts_per_step": prompts, "eval_every": 10} | fields)
+    usual: dict[str, Any] = {"n_steps": STEPS, "group_size": size, "prompts_per_step": prompts, "eval_every": 10}
+    return Structure(**usual | fields)
 
 
 def _climb(rng: np.random.Generator) -> Draw:

@@ -24,6 +24,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.rows.padding import padded
+from benchmarks.common import keep
 
 ROWS = 100
 ORIGINS = (0.2, 0.4, 0.6)
@@ -167,6 +168,9 @@ def main() -> None:
                 inside = np.mean([f["inside"] for f in found])
                 print(f"{i + 1} runs, coverage so far {inside:.3f}", flush=True)
     report(found)
+    inside = {o: [f["inside"] for f in found if f["origin"] == o] for o in ORIGINS}
+    covered = {f"origin_{100 * o:.0f}": float(np.mean(x)) for o, x in inside.items()}
+    keep("forecast_calibration", {"runs": options.runs, "coverage": covered})
     if options.json:
         options.json.write_text(json.dumps(found, indent=1))
 

@@ -25,6 +25,7 @@ from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES, MODES
 from bayes_grpo.diagnosis.classify import Likelihoods, effective, posterior
 from bayes_grpo.diagnosis.features import gather_all, vector
 from bayes_grpo.diagnosis.mixture import Mixture, fit_mixture
+from benchmarks.common import keep
 from benchmarks.diagnosis_rivals import RIVALS
 from benchmarks.diagnosis_runs import SETTINGS, labelled_runs
 
@@ -170,6 +171,9 @@ def write(rows: Sequence, tune: Sequence, seed: int, out: Path) -> Likelihoods:
     print("mean log score by exponent:", {t: round(s, 3) for t, s in scores.items()}, "taken:", table.temper)
     with written_whole(out) as temporary:
         temporary.write_text(json.dumps(table.to_dict(), separators=(",", ":")) + "\n", encoding="utf-8")
+    if out == TARGET:
+        by_exponent = {f"{t:g}".replace(".", "_"): s for t, s in scores.items()}
+        keep("learn_diagnosis", {"runs": len(rows), "log_score": by_exponent, "exponent": table.temper})
     print(f"{out.name}: {out.stat().st_size / 1000:.0f} kB")
     return table
 

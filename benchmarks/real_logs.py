@@ -15,11 +15,13 @@ import json
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bayes_grpo import fit, read_log, summarize
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
+from benchmarks.common import keep
 
 REGIMES = ("oscillator", "exponential")
 PAPER_R2 = 0.91
@@ -103,8 +105,24 @@ def main() -> None:
                 if not row["converged"]:
                     print(f"    {'; '.join(row['reasons'])}")
     report(results, refused)
+    if not options.only:
+        keep("real_logs", totals(results, refused))
     if options.json:
         options.json.write_text(json.dumps({"fits": results, "refused": refused}, indent=1))
+
+
+def totals(results: list[dict], refused: list[str]) -> dict[str, Any]:
+    """Counts over all fits of each regime."""
+    out: dict[str, Any] = {"refused": len(refused)}
+    for regime in REGIMES:
+        rows = [r for r in results if r["regime"] == regime]
+        out[regime] = {
+            "fits": len(rows),
+            "converged": sum(r["converged"] for r in rows),
+            "at_once": sum(r["converged"] and not r["retried"] for r in rows),
+            "seconds": float(np.median([r["seconds"] for r in rows])) if rows else None,
+        }
+    return out
 
 
 def report(results: list[dict], refused: list[str]) -> None:

@@ -33,6 +33,7 @@ from bayes_grpo import fit, read_log, summarize
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.dynamics.reduction import critical_gain, mean_lag, onset_of_oscillation
 from bayes_grpo.simulate import Numbers, SimulatedRun, Structure, bernoulli_bandit, simulate, truth_of, write_runs
+from benchmarks.common import keep
 
 QUANTITIES = ("curvature", "damping", "fixed_point")
 DISTANCES = {"near": (0.1, 0.3), "far": (1.0, 1.5)}
@@ -117,7 +118,7 @@ def true_values(run: SimulatedRun) -> dict[str, float]:
         ValueError: The run has no fixed point.
     """
     numbers, truth = run.numbers, run.truth
-    if not has_truth(run) or truth.gain is None:
+    if truth.gain is None or truth.curvature is None or truth.fixed_point is None:
         raise ValueError(f"run {run.index}: expected a fixed point, found none")
     lag = mean_lag(float(numbers.refresh_interval), "hold") * float(numbers.lag_exposure)
     damping = 1.0 - float(numbers.momentum) - truth.gain * lag
@@ -202,6 +203,14 @@ def main() -> None:
             if some:
                 show(f"    gain at {low:g} to {high:g} times the onset", some)
         print(f"    {time.perf_counter() - begun:.0f} s", flush=True)
+    keep(
+        "recovery",
+        {
+            title: {"runs": len(found), "coverage": {name: coverage(found, name) for name in QUANTITIES}}
+            for title, found in results.items()
+            if found
+        },
+    )
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 

@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 from bayes_grpo.simulate import Numbers, Structure, simulate, softmax_bandit
+from benchmarks.common import keep
 
 RUNS, STEPS, LOOP_RUNS, REPEATS = 1000, 500, 20, 5
 ARMS, GROUP, PROMPTS = 10, 8, 4
@@ -80,6 +81,8 @@ def main() -> None:
     print(f"NumPy loop, median of {len(looped)}  {middle:8.1f} s ({min(looped):.1f} to {max(looped):.1f}),")
     print(f"                         scaled from {LOOP_RUNS} runs")
     print(f"ratio                    {middle / statistics.median(warm):8.0f} x")
+    times = {"first": first, "compiled": statistics.median(warm), "loop": middle}
+    keep("simulator_speed", times | {"ratio": middle / times["compiled"], "gap": float(gap)})
     print(f"largest gap of the mean curves {gap:.4f} (reward)")
 
 

@@ -59,6 +59,7 @@ from benchmarks.common import (
     Line,
     alternate,
     device,
+    keep,
     print_table,
     say,
     simulated,
@@ -256,6 +257,8 @@ def main() -> None:
     lines = [line for name in options.only or sections for line in sections[name](options.quick)]
     print("\n".join(header), end="\n\n")
     print_table(lines)
+    if not (options.quick or options.only):
+        keep("speed", {f"{line.section}: {line.what}": asdict(line) for line in lines})
     if options.json:
         content = {"header": header, "quick": options.quick, "lines": [asdict(line) for line in lines]}
         options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

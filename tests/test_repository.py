@@ -3,17 +3,20 @@
 import importlib
 import json
 import re
+import shutil
 import stat
 import subprocess
 import sys
 import tomllib
 from contextlib import chdir, redirect_stdout
 from importlib.metadata import version
+from importlib.resources import files as files_of_package
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import bayes_grpo
 from bayes_grpo.cli import options as cli_options
@@ -21,6 +24,7 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.logs.detect import all_readers
 from bayes_grpo.logs.options import CHECKS
 from bayes_grpo.regimes import REGIMES
+from tests.helpers.architecture import compared
 
 ROOT = Path(__file__).resolve().parents[1]
 FIT_COMMAND = "pip install uv && uv run bayes-grpo fit notebooks/data/softmax_policy_grpo.json --plot fit.png"
@@ -77,11 +81,13 @@ def test_importing_is_light(module: str):
 
 
 def test_public_names_are_there_and_listed():
-    for name in bayes_grpo.__all__:
+    names = vars(bayes_grpo)["__all__"]
+    assert len(names) > 50
+    for name in names:
         assert getattr(bayes_grpo, name) is not None
-    assert set(bayes_grpo.__all__) <= set(dir(bayes_grpo))
+    assert set(names) <= set(dir(bayes_grpo))
     with pytest.raises(AttributeError, match="no_such_name"):
-        _ = bayes_grpo.no_such_name
+        _ = bayes_grpo.no_such_name  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_python_version_is_one_that_the_package_supports():
@@ -127,7 +133,7 @@ def test_readme_names_what_the_program_has():
     assert f"{LEVEL:.0%}" in readme
 
 
-@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md"])
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
 def test_links_lead_somewhere(name: str):
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", text(name))
     for target in targets:
@@ -143,12 +149,90 @@ def test_python_in_the_readme_runs(tmp_path: Path):
     assert "grows from" in out.getvalue()
 
 
-def test_architecture_maps_every_room():
-    architecture = text("ARCHITECTURE.md")
-    rooms = [p.parent.name for p in (ROOT / "bayes_grpo").glob("*/__init__.py")]
-    assert rooms
-    for room in rooms:
-        assert f"| `{room}/` |" in architecture, room
+def test_architecture_maps_the_tree_exactly():
+    missing, unknown = compared(text("ARCHITECTURE.md"), ROOT / "bayes_grpo")
+    assert not missing, f"modules that ARCHITECTURE.md does not name: {missing}"
+    assert not unknown, f"names in ARCHITECTURE.md that are no module or room: {unknown}"
+
+
+def test_the_map_would_tell_what_is_missing_and_what_is_gone(tmp_path: Path):
+    for name in ("rows/__init__", "rows/table", "rows/padding", "logs/__init__", "logs/run", "logs/readers/csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"{name}.py").touch()
+    lines = [
+        "| module | what |",
+        "|---|---|",
+        "| `rows/` | **one signal** |",
+        "| `table`, `padding` | rows; `no_module` |",
+        "| `logs/` | **runs** |",
+        "| `run`, `readers/` | what was logged |",
+    ]
+    assert compared("\n".join(lines), tmp_path) == ([], [])
+    lines[3] = "| `table`, `gone` | rows |"
+    assert compared("\n".join(lines), tmp_path) == (["rows/padding"], ["rows/gone"])
+    lines[4:] = ["| `attic/` | nothing |", "| `logs/readers/` | a room in a room |", "| `csv` | tables |"]
+    assert compared("\n".join(lines), tmp_path) == (["logs/run", "rows/padding"], ["attic/", "rows/gone"])
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The import contracts of `pyproject.toml` on the package that lies in a folder."""
+    code = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_rooms_import_from_lower_rooms_alone():
+    done = lint_imports(ROOT)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "broken"),
+    [
+        ("rows/table.py", "from bayes_grpo.fitting.fit import fit", "A room imports from lower rooms alone"),
+        ("rows/table.py", "from bayes_grpo import fit", "No room imports from the public names"),
+        ("dynamics/kalman.py", "import numpyro", "The mathematics knows JAX alone"),
+        ("cli/check.py", "from bayes_grpo.regimes import REGIMES", "The command line calls public names alone"),
+        ("attic/__init__.py", "", "A room imports from lower rooms alone"),
+    ],
+)
+def test_the_import_contracts_can_break(tmp_path: Path, module: str, line: str, broken: str):
+    shutil.copytree(
+        ROOT / "bayes_grpo", tmp_path / "bayes_grpo", ignore=shutil.ignore_patterns("__pycache__", "*.json")
+    )
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    path = tmp_path / "bayes_grpo" / module
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as file:
+        file.write(f"\n{line}\n")
+    done = lint_imports(tmp_path)
+    assert done.returncode != 0
+    assert f"{broken} BROKEN" in done.stdout
+
+
+def test_the_package_says_that_it_is_typed():
+    assert files_of_package("bayes_grpo").joinpath("py.typed").is_file()
+    assert files_of_package("bayes_grpo").joinpath("__init__.pyi").is_file()
+
+
+def test_hooks_are_local_and_issues_ask_for_what_the_log_holds():
+    hooks = yaml.safe_load(text(".pre-commit-config.yaml"))["repos"]
+    assert [repo["repo"] for repo in hooks] == ["local"]
+    assert all(hook["entry"].startswith("uv run ") for hook in hooks[0]["hooks"])
+    templates = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    assert [path.stem for path in templates] == ["bug", "log-not-read"]
+    for path in templates:
+        fields = yaml.safe_load(path.read_text())["body"]
+        asked = [f for f in fields if "`bayes-grpo inspect LOG --json`" in f["attributes"].get("description", "")]
+        assert asked, path.name
+        assert asked[0]["validations"]["required"], path.name
+
+
+def test_tasks_of_one_word_are_documented():
+    tasks = toml("pyproject.toml")["tool"]["poe"]["tasks"]
+    contributing = text("CONTRIBUTING.md")
+    assert {"test", "lint", "types", "docs-check", "bench"} <= set(tasks)
+    for task in tasks:
+        assert f"`uv run poe {task}`" in contributing, task
 
 
 def test_continuous_integration_runs_the_test_command():
@@ -156,7 +240,7 @@ def test_continuous_integration_runs_the_test_command():
     assert script.stat().st_mode & stat.S_IXUSR
     lines = script.read_text().splitlines()
     assert "set -euo pipefail" in lines
-    for command in TEST_COMMAND.split(" && "):
+    for command in (*TEST_COMMAND.split(" && "), "uv run lint-imports --no-logo", "uv run pyright"):
         assert any(line.strip() in (command, f"step {command}") for line in lines), command
 
 

@@ -142,7 +142,7 @@ def findings_of(residuals: Residuals, step: np.ndarray, seed: int = 0) -> tuple[
     r1 = float(np.mean(autocorrelation(e, 1)))
     add("autocorrelation", _ljung_box, lambda p: _autocorrelation_words(p, r1, lags_of(n)), None)
     parts = _segments(n)
-    spread = [float(np.median(np.sqrt(np.mean(e[:, s] ** 2, axis=-1)))) for s in parts]
+    spread = [float(np.median(np.abs(e[:, s]))) for s in parts]  # as deaf to a single outlier as the ranks are
     add("variance", _spread_change, lambda p: _variance_words(p, spread, step, parts), None)
     out.append(_outliers(residuals.loo, step))
     where = int(np.argmax(np.abs(_cusum(typical))))

@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.cache import enable_compilation_cache
 from bayes_grpo.common.imports import preload
 from bayes_grpo.common.programs import program
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
@@ -164,7 +163,6 @@ def sample_population(logs: Logs, uses: np.ndarray, groups: int, seed: int) -> t
     Returns:
         The draws and their checks.
     """
-    enable_compilation_cache()
     imports = preload()
     logs, keys = logs.padded(), jax.random.split(jax.random.key(seed))
     found = _chains(keys[0], TARGET_ACCEPT, logs, uses, groups)

@@ -72,7 +72,7 @@ def largest_differences(table):
             "plain script": (plain, space),
             "tinygp": (process, space._replace(initial_cov=moving)),
         }
-        for name, (peer, regime) in pairs.items():
-            ours, theirs = kalman.log_likelihood(regime, y), integrated(peer, prior)
+        for name, (peer, own) in pairs.items():
+            ours, theirs = kalman.log_likelihood(own, y), integrated(peer, prior)
             worst[name] = max(worst[name], float(abs(ours - theirs) / abs(ours)))
     return worst

@@ -27,6 +27,6 @@ def model(t, y, length):
         return (x, v), x
 
     gaps = jnp.diff(t, prepend=0.0)
-    start = (initial_reward - fixed_point, jnp.zeros(()))
+    start = (jnp.asarray(initial_reward) - jnp.asarray(fixed_point), jnp.zeros(()))
     _, x = lax.scan(step, start, (gaps, kicks))
     numpyro.sample("y", dist.Normal(fixed_point + x, noise), obs=y)

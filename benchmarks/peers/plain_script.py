@@ -144,7 +144,8 @@ def main():
     mcmc.run(jax.random.key(options.seed), *read(options.log))
     import arviz as az
 
-    print(az.summary(az.from_numpyro(mcmc), ci_prob=0.9, ci_kind="eti", round_to=4).to_string())
+    table = az.summary(az.from_numpyro(mcmc), ci_prob=0.9, ci_kind="eti", round_to=4)  # pyright: ignore[reportArgumentType]
+    print(table.to_string())
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """The checks: silent on rows that the law made, loud on planted defects, and right about which."""
 
 import json
+import re
 import warnings
 
 import numpy as np
 import pytest
 
-from bayes_grpo import check, fit, save_fit
+from bayes_grpo import SamplerSettings, check, fit, save_fit
 from bayes_grpo.checking.check import combined, findings_of
 from bayes_grpo.checking.plot import plot_check
 from bayes_grpo.checking.residuals import Residuals, loo_pit, residuals_of
@@ -84,8 +85,19 @@ def made():
 
 def test_defects_of_a_log_are_told_in_words(made):
     found = check(made)
-    assert set(found.misses) >= {"outliers"}
-    outlier = next(f for f in found.findings if f.name == "outliers")
+    finding = {f.name: f for f in found.findings}
+    assert found.misses == ("variance", "outliers")
+    assert min(finding["autocorrelation"].tail, finding["break"].tail) > 0.1
+    # The noise is told by ranks and medians: one broken row does not make its half the loud one.
+    noise = re.search(
+        r"([\d.]+) times as large at steps (\d+) to \d+ as at steps (\d+) to", finding["variance"].sentence
+    )
+    assert noise is not None, finding["variance"].sentence
+    assert 2.0 < float(noise[1]) < 6.0
+    assert float(noise[2]) >= 41
+    assert float(noise[3]) <= 21
+    assert "the noise changes its size" in found.sentence
+    outlier = finding["outliers"]
     assert outlier.step == 21.0
     assert "step 21 is an outlier" in outlier.sentence
     assert "above" in outlier.sentence
@@ -130,10 +142,26 @@ def test_the_command_line_checks_a_saved_fit(made, tmp_path):
     path = tmp_path / "flat.nc"
     save_fit(made, path)
     done = call("check", path, "--json", "--plot", tmp_path / "check.png")
-    assert done.code in (0, 4), done.err
+    assert made.convergence.passed
+    assert done.code == 0, done.err
     assert json.loads(done.out)["sentence"] == check(made).sentence
     assert (tmp_path / "check.png").stat().st_size > 10_000
     assert call("check", path, "--regime", "flat").code == 3
+
+
+def test_a_fit_that_did_not_converge_is_checked_and_says_so(tmp_path):
+    """Two hundred draws cannot have an effective size of four hundred in every parameter."""
+    rng = np.random.default_rng(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        few = SamplerSettings(chains=2, warmup=50, draws=100)
+        result = fit(make_run(np.arange(1.0, 31), rng.standard_normal(30)), "flat", sampler=few)
+    assert not result.convergence.passed
+    save_fit(result, tmp_path / "few.nc")
+    done = call("check", tmp_path / "few.nc")
+    assert done.code == 4, done.err
+    assert "NOT CONVERGED" in done.out
+    assert check(result).sentence.split()[0] in done.out
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import math
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def test_intervals_become_three_columns_and_nan_stays():
 
 
 def test_comparison():
-    fields = dict.fromkeys(Line.__dataclass_fields__, 0.0)
+    fields: dict[str, Any] = dict.fromkeys(Line.__dataclass_fields__, 0.0)
     lines = tuple(Line(**fields | {"regime": r, "elpd": e}) for r, e in (("flat", 3.0), ("sigmoid", math.nan)))
     table = made(Comparison, lines=lines).to_frame()
     assert list(table.index) == ["flat", "sigmoid"]
@@ -77,7 +78,8 @@ def test_decision():
     columns = {
         n: np.array([1.0, 2.0]) + i for i, n in enumerate(("step", "gain", "net", "net_low", "net_high", "best"))
     }
-    table = Decision(SimpleNamespace(**columns, level=0.9), None).to_frame()
+    stopping: Any = SimpleNamespace(**columns, level=0.9)
+    table = Decision(stopping, None).to_frame()
     assert tuple(table.loc[2.0]) == (3.0, 4.0, 5.0, 6.0, 7.0)
     assert table.attrs["interval_level"] == 0.9
     none = Decision(None, None).to_frame()
@@ -96,7 +98,7 @@ def test_diagnosis():
     ).to_frame()
     assert table.loc["reward_hacking", "onset_high"] == 31.0
     assert table.loc["reward_hacking", "remedies"] == "stop; look"
-    assert math.isnan(table.loc["healthy", "onset"])
+    assert np.isnan(table["onset"]["healthy"])
     assert table["probability"].sum() == 1.0
 
 

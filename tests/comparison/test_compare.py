@@ -4,6 +4,7 @@ import importlib
 import json
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -156,7 +157,7 @@ def test_impossible_choices_of_laws(synthetic_run, bad):
 
 
 def line(name, difference, error, p_worse, verdict, ahead="", lfo_difference=0.0, lfo_error=0.0):
-    rest = dict.fromkeys(Line.__dataclass_fields__, 0.0) | {"verdict_ahead": ahead}
+    rest: dict[str, Any] = dict.fromkeys(Line.__dataclass_fields__, 0.0) | {"verdict_ahead": ahead}
     return Line(**rest | {
         "regime": name, "difference": difference, "difference_se": error, "p_worse": p_worse, "verdict": verdict,
         "lfo_difference": lfo_difference, "lfo_difference_se": lfo_error,
@@ -217,7 +218,9 @@ def test_pictures_and_terminal_hold_every_law(found):
     render_comparison(found, console)
     text = console.export_text()
     assert found.sentence in " ".join(text.split())
-    assert "cannot tell" in text or "worse" in text
+    verdicts = {name: next(x for x in text.splitlines() if x.startswith(name)) for name in ("exponential", "flat")}
+    assert verdicts["exponential"].split()[-1] == "best"
+    assert verdicts["flat"].split()[-1] == "worse"
 
 
 def test_the_command_line_compares_and_saves(tmp_path, write_trl_log, curve):

@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.courses import courses_of
 from bayes_grpo.diagnosis.damping import damping_of
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import MODE as DEGENERACY
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows, implied_share
 from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
 from bayes_grpo.diagnosis.modes.policy_concentration import MODE as CONCENTRATION
 from bayes_grpo.diagnosis.modes.reward_hacking import MODE as HACKING
-from bayes_grpo.diagnosis.trend import trend
 from tests.diagnosis.conftest import ROWS
+from tests.helpers.courses import courses_of, there, trend
 from tests.helpers.runs import make_run, steps
 
 
@@ -48,7 +47,7 @@ def test_without_a_held_out_signal_hacking_is_not_judged(rising):
 
 
 def test_onset_of_hacking_is_where_the_curves_part(hacked):
-    draws, _ = HACKING.onset(courses_of(hacked))
+    draws, _ = there(HACKING.onset(courses_of(hacked)))
     assert 5 < np.median(draws) < 35
 
 
@@ -86,12 +85,14 @@ def test_a_solved_task_has_many_such_groups_but_no_excess():
 def test_rows_without_spread_where_the_share_is_not_logged():
     reward = np.where(np.arange(ROWS) % 4 == 0, 0.5, 0.0)
     courses = courses_of(make_run(steps(ROWS), reward))
-    assert dead_rows(courses).mean() == pytest.approx(0.75)
+    assert there(dead_rows(courses)).mean() == pytest.approx(0.75)
     found = DEGENERACY.evidence(courses)
     assert found.probability > 0.9
     assert "frac_reward_zero_std" in found.missing
     # A loss that is always 0 is that of a surrogate without penalty, not a sign of anything.
-    assert not dead_rows(courses_of(make_run(steps(ROWS), 0.3 + 0.1 * noise(0) ** 2, signals={"loss": 0.0}))).any()
+    assert not there(
+        dead_rows(courses_of(make_run(steps(ROWS), 0.3 + 0.1 * noise(0) ** 2, signals={"loss": 0.0})))
+    ).any()
 
 
 def test_low_entropy_at_high_reward_is_health():
@@ -135,7 +136,7 @@ def test_fall_after_a_rise(rising):
     found = INSTABILITY.evidence(courses)
     assert found.probability > 0.9
     assert named(found, "fall").low > 0.3
-    draws, _ = INSTABILITY.onset(courses)
+    draws, _ = there(INSTABILITY.onset(courses))
     assert 30 < np.median(draws) < 62
     assert INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising))).probability < 0.1
 

@@ -17,7 +17,7 @@ def test_density_is_that_of_student_t():
     x = np.array([0.4, 0.2, -0.3])
     nu = TWO.freedom
     terms = [
-        w * stats.multivariate_t(m, c * (nu - 2) / nu, df=nu).pdf(x)
+        w * stats.multivariate_t.pdf(x, m, c * (nu - 2) / nu, df=nu)  # pyright: ignore[reportArgumentType]
         for w, m, c in zip(TWO.weight, TWO.mean, TWO.cov, strict=True)
     ]
     assert TWO.log_density(x) == pytest.approx(np.log(sum(terms)))

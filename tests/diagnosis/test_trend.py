@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.trend import MAX_ROWS, trend
+from bayes_grpo.diagnosis.trend import MAX_ROWS
+from tests.helpers.courses import trend, trend_or_none
 
 CURVES = {
     "flat": lambda x: np.full_like(x, 0.4),
@@ -62,7 +63,7 @@ def test_no_spread_and_too_few_values():
     course = trend(np.arange(10.0), np.full(10, 0.3))
     np.testing.assert_allclose(course.mean, 0.3, atol=1e-5)
     assert course.noise_sd > 0
-    assert trend(np.arange(5.0), np.array([np.nan, 1.0, np.nan, 2.0, np.nan])) is None
+    assert trend_or_none(np.arange(5.0), np.array([np.nan, 1.0, np.nan, 2.0, np.nan])) is None
 
 
 def test_draws_between_rows_and_beyond_them():

@@ -176,13 +176,13 @@ def test_refresh_interval_of_each_trainer():
         (lambda: reduction.onset_of_oscillation(1.0), "momentum"),
         (lambda: reduction.published_threshold(0.9, 0), "refresh interval"),
         (lambda: reduction.critical_gain(0.9, 0, "hold"), "refresh interval"),
-        (lambda: reduction.spectral_radius(0.1, 0.9, 1.5, "hold"), "refresh interval"),
-        (lambda: reduction.spectral_radius(0.1, 0.9, 2, "late"), "lag model"),
+        (lambda: reduction.spectral_radius(0.1, 0.9, 1.5, "hold"), "refresh interval"),  # pyright: ignore[reportArgumentType]
+        (lambda: reduction.spectral_radius(0.1, 0.9, 2, "late"), "lag model"),  # pyright: ignore[reportArgumentType]
         (lambda: reduction.critical_gain(0.9, 2, "hold", 1.5), "lag exposure"),
         (lambda: reduction.group_drift_factor(0.5, 1), "group size"),
         (lambda: reduction.group_drift_factor(1.0, 4), "success rate"),
         (lambda: reduction.usable_group_share(1.2, 4), "success rate"),
-        (lambda: reduction.effective_learning_rate(0.1, 0.9, "adam"), "heavy_ball or ema"),
+        (lambda: reduction.effective_learning_rate(0.1, 0.9, "adam"), "heavy_ball or ema"),  # pyright: ignore[reportArgumentType]
         (lambda: reduction.stationary_variance(1.0, 0.1, 0.5, lag=2, exact=True), "lag 0"),
         (lambda: reduction.trl_refresh_interval(0), "refresh interval"),
         (lambda: reduction.asynchronous_refresh_interval(1, -1), "staleness"),

@@ -1,4 +1,5 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -50,9 +51,9 @@ def test_marginal_likelihood_against_prior_draws(flat_rows):
     assert abs(np.logaddexp.reduce(off) - np.log(len(off)) - direct) < 0.2
 
 
-@pytest.mark.parametrize("regime", ["flat", "oscillator"])
-def test_resampled_draws_have_the_moments_of_prior_draws_weighted_by_the_likelihood(zigzag, regime):
-    regime, rows = get_regime(regime), padded(zigzag)
+@pytest.mark.parametrize("name", ["flat", "oscillator"])
+def test_resampled_draws_have_the_moments_of_prior_draws_weighted_by_the_likelihood(zigzag, name):
+    regime, rows = get_regime(name), padded(zigzag)
     found = sample_posterior(regime, zigzag, sampler=SamplerSettings(chains=2, warmup=50, draws=500), retry=False)
     better = resampled(regime, found, rows, seed=0)
     assert better.usable
@@ -70,8 +71,11 @@ def test_resampled_draws_have_the_moments_of_prior_draws_weighted_by_the_likelih
     error = sd * np.sqrt(1.0 / exact.effective + 1.0 / LEAST_EFFECTIVE)
     assert np.all(np.abs(draws.mean(axis=0) - mean) < 4.0 * error)
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.25)
-    fixed_point = np.asarray(better.summary.linear)[..., -1 if regime == "flat" else 0]
-    assert np.all(np.isfinite(fixed_point))
+    levels = np.asarray(better.summary.linear)
+    assert np.all(np.isfinite(levels))
+    # The rows alternate about 0.5, and so does what is drawn for their level.
+    fixed_point = levels[..., [p.name for p in regime.parameters if p.linear].index("fixed_point")]
+    assert np.median(fixed_point) == pytest.approx(0.5, abs=0.1)
 
 
 def test_far_from_the_prior_the_likelihood_stands_still(flat_rows):
@@ -83,16 +87,28 @@ def test_far_from_the_prior_the_likelihood_stands_still(flat_rows):
         there, edge = log_likelihoods(regime, np.stack([far, np.clip(far, -FARTHEST, FARTHEST)]), prior, rows)
         assert there == edge
         assert abs(edge) < 1e6
-        assert potential(regime, far, prior, rows) == pytest.approx(0.5 * np.sum(far**2) - edge)
+        assert potential(regime, jnp.asarray(far), prior, rows) == pytest.approx(0.5 * np.sum(far**2) - edge)
         near = np.array([[0.5, -1.0, 0.3], [0.5, -0.9 * FARTHEST, 0.3], [0.5, -FARTHEST, 0.3]])
         assert len(set(log_likelihoods(regime, near, prior, rows))) == 3
 
 
 def test_draws_that_can_be_used_are_left_alone(flat_rows):
-    found = usable_posterior(get_regime("flat"), flat_rows, padded(flat_rows), sampler=FAST)
+    regime, rows = get_regime("flat"), padded(flat_rows)
+    found = usable_posterior(regime, flat_rows, rows, sampler=FAST)
+    assert found.convergence.usable
+    assert found.effective is None
+    plain = sample_posterior(regime, flat_rows, sampler=FAST, rows=rows, retry=False)
+    np.testing.assert_array_equal(found.chain.z, plain.chain.z)
+
+
+def test_draws_that_cannot_be_used_are_resampled(flat_rows):
+    """The effective size of n draws is at most n log10 n, so 50 draws never reach 100."""
+    few = SamplerSettings(chains=2, warmup=200, draws=25)
+    found = usable_posterior(get_regime("flat"), flat_rows, padded(flat_rows), sampler=few, retry=False)
+    assert not found.convergence.usable
     assert found.usable
-    if found.convergence.usable:
-        assert found.effective is None
+    assert found.effective is not None
+    assert found.effective >= LEAST_EFFECTIVE
 
 
 def test_weights_of_no_likelihood_are_worth_nothing():

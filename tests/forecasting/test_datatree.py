@@ -69,4 +69,4 @@ def test_what_is_known_stands_in_its_own_groups(forecast, tmp_path):
     assert json.loads(tree.attrs["weights"]) == forecast.weights
     tree.to_netcdf(tmp_path / "forecast.nc")
     with az.from_netcdf(tmp_path / "forecast.nc") as again:
-        np.testing.assert_array_equal(again["predictions"]["trend"][0], forecast.trend)
+        np.testing.assert_array_equal(again["predictions"].dataset["trend"].to_numpy()[0], forecast.trend)

@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -51,18 +52,18 @@ def test_paths_have_the_moments_of_the_exact_predictive(name):
     prior = prior_numbers(regime, priors)
     with jax.enable_x64(True):
         z = np.full(len(regime.sampled), 0.3)
-        values = {k: float(v) for k, v in values_of(regime, z, prior, padded(table)).items()}
+        values = {k: jnp.asarray(v) for k, v in values_of(regime, z, prior, padded(table)).items()}
         size = len(table.y) + 4
         rows = padded(extended(table, future), size)
         past = padded(table)
         rows = rows._replace(length=past.length, spacing=past.spacing)
         levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.linear}
         space = regime.state_space(values, levels, rows)
-        exact = kalman.smooth(space, rows.y)
+        exact = kalman.smooth(space, jnp.asarray(rows.y))
     mean, latent_var = np.asarray(exact.latent_mean)[-4:], np.asarray(exact.latent_var)[-4:]
     row_var = np.asarray(exact.loo_var)[-4:]
     count = 8000
-    found = predict(regime, table, priors, {k: np.full(count, v) for k, v in values.items()}, future, seed=3)
+    found = predict(regime, table, priors, {k: np.full(count, float(v)) for k, v in values.items()}, future, seed=3)
     error = np.sqrt(row_var / count)
     assert np.all(np.abs(found.latent.mean(0) - mean) < 5 * error)
     assert np.all(np.abs(found.rows.mean(0) - mean) < 5 * error)
@@ -235,12 +236,12 @@ def test_a_law_that_runs_away_is_not_followed():
     values = {p.name: np.full(200, priors[p.name].median) for p in regime.sampled}
     values["response_time"] = np.full(200, 5.0)
     values["damping_ratio"] = np.where(np.arange(200) % 2, -0.8, 2.0)  # every second draw diverges
-    regime = RegimeDraws(regime, priors, values, np.arange(200.0))
+    drawn = RegimeDraws(regime, priors, values, np.arange(200.0))
     future = future_rows(table, np.array([60.0, 200.0]), CONSTANT)
-    _, trend, _, _, initial = regime_paths(regime, table, future, 50, 0, RewardRange())
+    _, trend, _, _, initial = regime_paths(drawn, table, future, 50, 0, RewardRange())
     assert np.all(initial % 2 == 0)
     assert np.abs(trend).max() < 20.0
-    runaway = replace(regime, values={k: v[1::2] for k, v in values.items()}, initial=np.arange(100.0))
+    runaway = replace(drawn, values={k: v[1::2] for k, v in values.items()}, initial=np.arange(100.0))
     assert len(regime_paths(runaway, table, future, 50, 0, RewardRange())[0]) == 50  # there is nothing else to follow
 
 

@@ -66,7 +66,8 @@ def van_loan(a: float, b: float, diffusion: float, t: float) -> tuple[np.ndarray
 def dense_log_density(y: np.ndarray, mean: np.ndarray, cov: np.ndarray) -> float:
     """Log density of the rows that are there."""
     present = np.isfinite(y)
-    return float(multivariate_normal(mean[present], cov[np.ix_(present, present)]).logpdf(y[present]))
+    # SciPy's inline default of 1 makes a type checker take the covariance for a number.
+    return float(multivariate_normal.logpdf(y[present], mean[present], cov[np.ix_(present, present)]))  # pyright: ignore[reportArgumentType]
 
 
 def dense_moments(full):

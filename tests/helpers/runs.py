@@ -59,6 +59,6 @@ def rising_run(n: int = 40, seed: int = 0, **settings: Any) -> Run:
     return make_run(steps(n), 0.8 - 0.6 * np.exp(-steps(n) / 15.0) + 0.05 * noise, **settings)
 
 
-def evaluated(at: Sequence[float], values: Any) -> dict[float, float]:
+def evaluated(at: Sequence[float] | np.ndarray, values: Any) -> dict[float, float]:
     """Held-out rewards as `make_run` takes them."""
     return dict(zip(np.asarray(at, float).tolist(), np.asarray(values, float).tolist(), strict=True))

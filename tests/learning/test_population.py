@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -116,7 +117,7 @@ def test_sums_over_cuts_give_the_likelihood_that_plain_loops_give():
     assert padded.present.sum() == len(logs)
     with jax.enable_x64(True):
         for found in (stacked, padded):
-            got = np.asarray(log_likelihood(found, centre[found.group], slopes, spread))
+            got = np.asarray(log_likelihood(found, *map(jnp.asarray, (centre[found.group], slopes, spread))))
             assert got[: len(logs)] + 0.5 * p * math.log(1 / (2 * math.pi)) == pytest.approx(plain, rel=1e-10)
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-def trl_row(step: int, reward: float, **more: Any) -> dict[str, Any]:
+def trl_row(step: int, reward: float | None, **more: Any) -> dict[str, Any]:
     """A train row as TRL 1.x logs it."""
     return {
         "loss": 0.01 * step,

@@ -30,7 +30,7 @@ def expected(path: Path) -> pd.DataFrame:
     table = pd.read_csv(path)
     kept = [c for c in ("reward", *SIGNALS, "eval_reward") if c in table]
     table = table.groupby("step", sort=True)[kept].last()
-    return table[table.notna().any(axis=1)]
+    return table.loc[table.notna().any(axis=1)]
 
 
 def assert_equal(run, table: pd.DataFrame) -> None:

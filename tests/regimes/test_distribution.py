@@ -175,7 +175,7 @@ def test_a_numpyro_prior_is_what_the_sampler_draws_from(prior, table):
     assert priors["observation_sd"].name == type(prior).__name__
     drawn = draw_prior(oscillator, priors, table, np.random.default_rng(0), size=20_000)["observation_sd"]
     own = np.asarray(prior.sample(jax.random.key(5), (20_000,)))
-    assert ks_2samp(drawn, own).pvalue > 1e-3
+    assert ks_2samp(drawn, own).pvalue > 1e-3  # pyright: ignore[reportAttributeAccessIssue]
     assert len(priors["observation_sd"].quantiles or ()) == len(GRID)
 
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.courses import courses_of
 from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
 from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.courses import courses_of
 from tests.helpers.runs import evaluated, make_run, rising_run, steps
 
 SHARES, POINTS = np.array([0.0, 0.3, 0.7]), np.array([0.2, 5.0, 9.0])

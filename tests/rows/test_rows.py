@@ -32,6 +32,7 @@ def test_constant_fields_become_scalars_or_vanish():
     rows = padded(rows_of(make_run([1, 2, 3, 4, 5], [0.1, 0.2, 0.3, 0.2, 0.4])))
     assert rows.y.shape == (32,)
     assert np.isnan(rows.y[5:]).all()
+    assert rows.window is not None
     assert rows.window.shape == ()
     assert rows.gap is None
     assert rows.rate is None

@@ -154,9 +154,9 @@ def test_a_noisy_verifier_scales_the_reward():
     [
         (lambda: Structure(group_size=1), "group_size"),
         (lambda: Structure(n_steps=0), "n_steps"),
-        (lambda: Structure(group_size=4.0), "group_size"),
-        (lambda: Structure(optimizer="sgd"), "optimizer"),
-        (lambda: Structure(schedule="step"), "schedule"),
+        (lambda: Structure(group_size=4.0), "group_size"),  # pyright: ignore[reportArgumentType]
+        (lambda: Structure(optimizer="sgd"), "optimizer"),  # pyright: ignore[reportArgumentType]
+        (lambda: Structure(schedule="step"), "schedule"),  # pyright: ignore[reportArgumentType]
         (lambda: simulate(Structure(), Numbers(momentum=1.0), bernoulli_bandit(), [0]), "momentum"),
         (lambda: simulate(Structure(), Numbers(refresh_interval=0), bernoulli_bandit(), [0]), "refresh"),
         (lambda: simulate(Structure(), Numbers(refresh_interval=1.5), bernoulli_bandit(), [0]), "whole"),

@@ -89,6 +89,7 @@ def test_adam_curvature_is_preconditioned():
     plain = find_fixed_point(structure, numbers, bernoulli_bandit(-1.0))
     truth = truth_of(run, structure, numbers, bernoulli_bandit(-1.0))
     assert plain is not None
+    assert truth.curvature is not None
     scale = 1 / (np.sqrt(run.final_second_moment[0] / (1 - 0.999**200)) + 1e-8)
     assert truth.curvature == pytest.approx(plain.curvature * scale, rel=1e-4)
     assert truth.gain == pytest.approx(0.1 * 0.02 * truth.curvature)

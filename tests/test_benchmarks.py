@@ -1,0 +1,51 @@
+"""The benchmarks as programs: their options exist, and what they keep says what it rests on."""
+
+import ast
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.common import RESULTS, keep
+
+PROGRAMS = sorted(p for p in RESULTS.parent.glob("*.py") if "__main__" in p.read_text(encoding="utf-8"))
+
+
+def calls(tree: ast.AST, name: str) -> list[ast.Call]:
+    """Calls of a function or a method of this name."""
+    found = (n for n in ast.walk(tree) if isinstance(n, ast.Call))
+    return [n for n in found if name in (getattr(n.func, "attr", ""), getattr(n.func, "id", ""))]
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
+def test_every_option_that_a_program_reads_is_one_that_it_takes(path: Path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    words = {a.value for c in calls(tree, "add_argument") for a in c.args if isinstance(a, ast.Constant)}
+    taken = {str(word).lstrip("-").replace("-", "_") for word in words}
+    read = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "options"}
+    assert read <= taken
+    assert hasattr(importlib.import_module(f"benchmarks.{path.stem}"), "__doc__")
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
+def test_every_program_keeps_its_result(path: Path):
+    kept = calls(ast.parse(path.read_text(encoding="utf-8")), "keep")
+    names = [ast.unparse(c.args[0]).removeprefix("f").strip("'") for c in kept]
+    assert names
+    assert all(name.startswith(path.stem) for name in names)
+
+
+def test_a_kept_result_says_what_it_rests_on(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/somewhere/benchmarks/backtest.py", "/private/folder/logs", "--jobs", "2"])
+    path = keep("backtest", {"ratio": 0.8, "missing": float("nan")}, tmp_path)
+    content = json.loads(path.read_text())
+    assert content["command"] == "python benchmarks/backtest.py logs --jobs 2"
+    assert content["result"] == {"ratio": 0.8, "missing": None}
+    assert content["machine"]["cores"] >= 1
+    assert content["machine"]["cpu"]
+    assert {"python", "jax", "numpyro", "arviz", "bayes-grpo"} == set(content["versions"])
+    assert list(tmp_path.iterdir()) == [path]
+    keep("backtest", {"ratio": 0.7}, tmp_path)
+    assert json.loads(path.read_text())["result"] == {"ratio": 0.7}
