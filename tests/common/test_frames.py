@@ -99,7 +99,7 @@ def test_diagnosis():
     assert table.loc["reward_hacking", "onset_high"] == 31.0
     assert table.loc["reward_hacking", "remedies"] == "stop; look"
     assert np.isnan(table["onset"]["healthy"])
-    assert table["probability"].sum() == 1.0
+    assert math.isnan(float(table["onset"]["healthy"]))
 
 
 def test_stability_and_group_sizes():

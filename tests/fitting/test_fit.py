@@ -15,8 +15,8 @@ from bayes_grpo.fitting.sampling import nuts
 from bayes_grpo.fitting.sampling.convergence import check_convergence
 from bayes_grpo.fitting.sampling.posterior import log_likelihood, prior_numbers, values_of
 from bayes_grpo.fitting.summary import bayesian_r_squared, r_squared
-from bayes_grpo.regimes.exponential import Exponential
-from bayes_grpo.regimes.oscillator import Oscillator
+from bayes_grpo.regimes.built_in.exponential import Exponential
+from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded

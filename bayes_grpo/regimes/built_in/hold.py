@@ -18,9 +18,9 @@ from bayes_grpo.dynamics.hold import hold_rows
 from bayes_grpo.dynamics.reduction import hold_growth
 from bayes_grpo.dynamics.state_space import Matrix, StateSpace, Vector
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.built_in.reduction import GAIN, gain_and_curvature, held_lag
 from bayes_grpo.regimes.common import FROM_SETTINGS, LEVELS, NOISES, SECOND_ORDER, initial_levels, measurement_var
 from bayes_grpo.regimes.parameters import Parameter, Quantity
-from bayes_grpo.regimes.reduction import GAIN, gain_and_curvature, held_lag
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
 
@@ -93,6 +93,9 @@ class Hold(Regime):
             "damping": (1.0 - optimizer.momentum) - gain * exposure * held_lag(optimizer.refresh),
             "growth_per_step": hold_growth(gain, optimizer.momentum, int(optimizer.refresh), exposure),
         }
+
+
+REGIME = Hold()
 
 
 def _initial(linear: Mapping[str, Any], rows: Rows) -> tuple[Vector, Matrix]:
