@@ -98,7 +98,6 @@ def test_diagnosis():
     ).to_frame()
     assert table.loc["reward_hacking", "onset_high"] == 31.0
     assert table.loc["reward_hacking", "remedies"] == "stop; look"
-    assert np.isnan(table["onset"]["healthy"])
     assert math.isnan(float(table["onset"]["healthy"]))
 
 
