@@ -98,7 +98,7 @@ def test_diagnosis():
     ).to_frame()
     assert table.loc["reward_hacking", "onset_high"] == 31.0
     assert table.loc["reward_hacking", "remedies"] == "stop; look"
-    assert math.isnan(float(table["onset"]["healthy"]))
+    assert list(table["onset"].isna()) == [True, False]
 
 
 def test_stability_and_group_sizes():
