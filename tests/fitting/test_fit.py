@@ -182,7 +182,7 @@ def test_round_trip_through_netcdf(fitted, tmp_path):
 def test_foreign_fits_are_refused(fitted, tmp_path, attribute, value, words):
     tree = fitted.data.copy()
     tree.attrs[attribute] = value
-    save_fit(type(fitted)(tree), tmp_path / "fit.nc")
+    save_fit(type(fitted)(tree, fitted.regime), tmp_path / "fit.nc")
     with pytest.raises(FitFileError, match=words):
         load_fit(tmp_path / "fit.nc")
 
