@@ -33,7 +33,10 @@ from .diagnosis.result import Diagnosis as Diagnosis
 from .fitting.file import load_fit as load_fit
 from .fitting.file import save_fit as save_fit
 from .fitting.fit import fit as fit
+from .fitting.loo_view import loo_view as loo_view
+from .fitting.plot import plot_curve as plot_curve
 from .fitting.plot import plot_fit as plot_fit
+from .fitting.plot import plot_quantity as plot_quantity
 from .fitting.render import render_fit as render_fit
 from .fitting.result import Fit as Fit
 from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
@@ -75,6 +78,7 @@ from .planning.render import render_group_sizes as render_group_sizes
 from .planning.render import render_stability as render_stability
 from .planning.result import GroupSizePlan as GroupSizePlan
 from .planning.result import StabilityReport as StabilityReport
+from .planning.result import group_sizes_frame as group_sizes_frame
 from .planning.stability import plan_group_sizes as plan_group_sizes
 from .planning.stability import stability as stability
 from .regimes.base import Regime as Regime

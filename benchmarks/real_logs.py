@@ -78,12 +78,12 @@ def main() -> None:
                     continue
                 seconds = time.perf_counter() - begun
                 s = summarize(result)
-                name = s.meta["signal"]
+                name = s.about.signal
                 row = {
                     "log": path.stem,
                     "signal": name,
                     "regime": regime,
-                    "rows": s.meta["rows"],
+                    "rows": s.about.rows,
                     "r2": s.r2,
                     "r2_latent": s.r2_latent,
                     "bayes_r2": s.bayes_r2.median,

@@ -7,8 +7,8 @@ row is predicted. The rivals see the same rows. All steps ahead count alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,12 +17,13 @@ from bayes_grpo.backtesting.rivals import RIVALS
 from bayes_grpo.backtesting.scores import covered, crps, log_score, pit
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, RegimeDraws, fit_regimes
-from bayes_grpo.forecasting.forecast import MIN_FORECAST_ROWS
+from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
-from bayes_grpo.logs.run import Run, Setting
+from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.future import FutureRows
 from bayes_grpo.rows.padding import shared
@@ -38,7 +39,6 @@ MIN_ROWS = 20
 BACKTEST_SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250, target_accept=0.85)
 """Sampler settings of a backtest: hundreds of fits, of which only predictive draws are used."""
 _DRAWS = 1000
-_STREAM = 20
 
 
 def backtest(
@@ -85,105 +85,121 @@ def backtest(
             f"{run.source}: a backtest needs at least {MIN_ROWS} rows of {whole.signal}, found {len(whole.y)}; "
             "wait for more steps or log more often"
         )
-    tell = progress or (lambda _: None)
-    settings = dict(run.settings.items())
+    laws = _Laws(regimes, priors, sampler or BACKTEST_SAMPLER)
     scores: list[Score] = []
     refused: list[str] = []
-    for i, origin in enumerate(origins):
-        n = round(origin * len(whole.y))
+    for share in origins:
 
-        def stage(phrase: str, origin: float = origin) -> None:
-            tell(f"{run.name}, origin {origin:.0%}: {phrase}")
+        def stage(phrase: str, share: float = share) -> None:
+            if progress is not None:
+                progress(f"{run.name}, origin {share:.0%}: {phrase}")
 
+        part = seed_of(seed, "origin", share)
         try:
-            past = _past(run, whole, n)
-            draws, weights = _predicted(past, whole, n, regimes, priors, settings, seed + 101 * i, sampler, stage)
+            origin = _origin_of(run, whole, share)
+            draws, weights = _predicted(origin, laws, part, stage)
         except FitError as error:
-            refused.append(f"{run.name}, origin {origin:.0%}: {error}")
+            refused.append(f"{run.name}, origin {share:.0%}: {error}")
             continue
+        past = origin.basis.table
         for name in rivals:
             stage(name)
-            draws[name] = RIVALS[name](past.step, past.y, whole.step[n:]).draws(_DRAWS)
-        rng = np.random.default_rng([seed, i])
+            draws[name] = RIVALS[name](past.step, past.y, origin.future.step).draws(_DRAWS)
         kinds = {AVERAGED: "forecast", **dict.fromkeys(rivals, "rival")}
         for name, d in draws.items():
-            score = _score(run.name, origin, past, whole, n, name, kinds.get(name, "regime"), d, rng)
+            score = _score(origin, name, kinds.get(name, "regime"), d, seed_of(part, "pit", name))
             scores.append(replace(score, weight=weights.get(name, math.nan)))
     return Backtest(tuple(scores), tuple(refused))
 
 
-def _past(run: Run, whole: RowTable, n: int) -> RowTable:
-    """Rows as the log stood at the origin: nothing of them knows what came later."""
+@dataclass(frozen=True, eq=False)
+class _Laws:
+    """The laws that are averaged, and how they are fitted."""
+
+    regimes: Sequence[str | Regime]
+    priors: PriorsFor
+    sampler: SamplerSettings
+
+
+@dataclass(frozen=True, eq=False)
+class _Origin:
+    """Where a log is forecast from, and what came.
+
+    Attributes:
+        share: Share of the rows before it.
+        basis: What the forecast rests on, from the rows before it alone.
+        future: The rows to predict, shape (h,) each: when, not what.
+        y: Their values, shape (h,).
+        scale: Standard deviation of the whole curve.
+    """
+
+    share: float
+    basis: Basis
+    future: FutureRows
+    y: np.ndarray
+    scale: float
+
+
+def _origin_of(run: Run, whole: RowTable, share: float) -> _Origin:
+    """Rows as the log stood at the origin, where nothing knows what came later, and the rows that came."""
+    n = round(share * len(whole.y))
     if n < MIN_FORECAST_ROWS - 2:
         raise FitError(f"{n} rows are too few to forecast from; at least {MIN_FORECAST_ROWS - 2} are needed")
-    signal = "reward" if whole.signal == "reward" else "eval"
-    return rows_of(run.until(float(whole.step[n - 1])), signal)
+    past = rows_of(run.until(float(whole.step[n - 1])), "reward" if whole.signal == "reward" else "eval")
+    settings = dict(run.settings.items())
+    ahead, step = schedule_of(past, settings), whole.step[n:]
+    before = np.concatenate([past.step[-1:], step[:-1]])
+    return _Origin(
+        share=share,
+        basis=Basis(past, reward_range(past, settings), ahead, (), run.name),
+        future=FutureRows(step, whole.window[n:], ahead.mean(step, step - before), whole.weight[n:]),
+        y=whole.y[n:],
+        scale=whole.scale,
+    )
 
 
 def _predicted(
-    past: RowTable,
-    whole: RowTable,
-    n: int,
-    regimes: Sequence[str | Regime],
-    priors: PriorsFor,
-    settings: Mapping[str, Setting],
-    seed: int,
-    sampler: SamplerSettings | None,
-    tell: Progress,
+    origin: _Origin, laws: _Laws, seed: int, tell: Progress
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """Predictive draws of every row after the origin, by forecaster, and the weights of the regimes."""
-    reward = reward_range(past, settings)
+    past, reward = origin.basis.table, origin.basis.reward
     fitted = fit_regimes(
         past,
-        regimes,
+        laws.regimes,
         reward=reward,
-        priors=priors,
+        priors=laws.priors,
         seed=seed,
-        sampler=sampler or BACKTEST_SAMPLER,
+        sampler=laws.sampler,
         rows=shared(past),
         strict=False,
         progress=tell,
     )
-    ahead = schedule_of(past, settings)
-    step = whole.step[n:]
-    before = np.concatenate([past.step[-1:], step[:-1]])
-    future = FutureRows(step, whole.window[n:], ahead.mean(step, step - before), whole.weight[n:])
-
-    def rows(regime: RegimeDraws, count: int, offset: int) -> np.ndarray:
-        return regime_paths(regime, past, future, count, seed + offset, reward)[2]
-
-    draws = {name: rows(regime, _DRAWS, 31 * i) for i, (name, regime) in enumerate(fitted.draws.items())}
-    for name in (x if isinstance(x, str) else x.name for x in regimes):
+    draws = {
+        name: regime_paths(regime, past, origin.future, _DRAWS, seed_of(seed, "paths", name), reward)[2]
+        for name, regime in fitted.draws.items()
+    }
+    for name in (x if isinstance(x, str) else x.name for x in laws.regimes):
         if name not in draws and "flat" in draws:
             draws[name] = draws["flat"]  # too few rows for this law: without a trend is what remains of it
-    rng = np.random.default_rng([seed, _STREAM])
-    counts = allot(_DRAWS, fitted.weights)
-    averaged = [draws[name][rng.choice(_DRAWS, count, replace=False)] for name, count in counts.items()]
+    averaged = [
+        draws[name][np.random.default_rng(seed_of(seed, "averaged", name)).choice(_DRAWS, count, replace=False)]
+        for name, count in allot(_DRAWS, fitted.weights).items()
+    ]
     return {AVERAGED: np.concatenate(averaged), **draws}, fitted.weights
 
 
-def _score(
-    log: str,
-    origin: float,
-    past: RowTable,
-    whole: RowTable,
-    n: int,
-    name: str,
-    kind: str,
-    draws: np.ndarray,
-    rng: np.random.Generator,
-) -> Score:
-    y, scale = whole.y[n:], whole.scale
+def _score(origin: _Origin, name: str, kind: str, draws: np.ndarray, seed: int) -> Score:
+    y, scale, basis = origin.y, origin.scale, origin.basis
     return Score(
-        log=log,
-        origin=origin,
-        step=float(past.step[-1]),
+        log=basis.name,
+        origin=origin.share,
+        step=float(basis.table.step[-1]),
         name=name,
         kind=kind,
         rows=len(y),
         crps=float(np.mean(crps(draws, y))) / scale,
         log_score=float(np.mean(log_score(draws, y))) + math.log(scale),
         coverage=float(np.mean(covered(draws, y))),
-        pit=tuple(float(v) for v in pit(draws, y, rng)),
+        pit=tuple(float(v) for v in pit(draws, y, np.random.default_rng(seed))),
         weight=math.nan,
     )

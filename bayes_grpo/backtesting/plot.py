@@ -8,27 +8,27 @@ import numpy as np
 
 from bayes_grpo.backtesting.result import AVERAGED, Backtest
 from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.picture import canvas
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from bayes_grpo.common.picture import Canvas
 
 COLOURS = {"forecast": "#c2410c", "regime": "#1d4ed8", "rival": "#6b7280"}
 
 
-def plot_backtest(backtest: Backtest, bins: int = 10) -> Figure:
+def plot_backtest(backtest: Backtest, bins: int = 10, figure: Canvas | None = None) -> Canvas:
     """Draws a backtest.
 
     Args:
         backtest: The scores.
         bins: Bins of the PIT histogram.
+        figure: Empty figure, or part of one, to draw on; a new one if None.
 
     Returns:
-        A matplotlib figure, not registered with pyplot.
+        The figure; a new one is not registered with pyplot.
     """
-    from matplotlib.figure import Figure
-
     lines = backtest.lines
-    figure = Figure(figsize=(13, 4.8), layout="constrained")
+    figure = canvas(figure, (13, 4.8))
     crps, coverage, pit = figure.subplots(1, 3, width_ratios=(1.5, 1, 1))
     ordered = sorted(lines, key=lambda x: -x.crps)
     crps.barh([x.name for x in ordered], [x.crps for x in ordered], color=[COLOURS[x.kind] for x in ordered], alpha=0.8)

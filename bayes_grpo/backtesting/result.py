@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.strict_json import json_safe
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 AVERAGED = "forecast"
 """Name of the averaged forecast beside regimes and rivals."""
@@ -139,6 +143,12 @@ class Backtest:
                 "scores": [asdict(s) | {"pit": list(s.pit)} for s in self.scores],
                 "refused": list(self.refused),
             }
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a log, origin and forecaster: the fields of `Score`, without the rows' PIT."""
+        return frame_of(
+            (fields_of(s, "pit") for s in self.scores), ["log", "origin", "name"], Score.__dataclass_fields__
         )
 
 

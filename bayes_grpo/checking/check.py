@@ -54,20 +54,14 @@ def check(fit: Fit) -> Check:
         )
     residuals = residuals_of(fit)
     findings = findings_of(residuals, fit.step())
-    attrs = fit.data.attrs
     return Check(
         sentence=verdict_sentence(findings, fit.regime.name, n),
         findings=findings,
         residuals=residuals,
         pit=loo_pit(residuals),
-        meta={
-            "run": attrs["run_name"],
-            "source": attrs["source"],
-            "regime": attrs["regime"],
-            "signal": attrs["signal"],
-            "rows": n,
-            "converged": fit.convergence.passed,
-        },
+        about=fit.about,
+        regime=fit.regime.name,
+        converged=fit.convergence.passed,
     )
 
 

@@ -10,18 +10,20 @@ import numpy as np
 from bayes_grpo.checking.check import autocorrelation
 from bayes_grpo.checking.result import Check
 from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import title_lines
 from bayes_grpo.fitting.result import Fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from bayes_grpo.common.picture import Canvas
 
 SEEN, BAND = "#c2410c", "#9ca3af"
 REPLICATES = 2000
 
 
-def plot_check(fit: Fit, check: Check, level: float = LEVEL) -> Figure:
+def plot_check(fit: Fit, check: Check, level: float = LEVEL, figure: Canvas | None = None) -> Canvas:
     """Draws a check.
 
     Grey bands hold replicated rows of the same length under the law, at each point with the probability of the level
@@ -31,13 +33,12 @@ def plot_check(fit: Fit, check: Check, level: float = LEVEL) -> Figure:
         fit: The fit.
         check: Its check.
         level: Probability inside the bands.
+        figure: Empty figure, or part of one, to draw on; a new one if None.
 
     Returns:
-        A matplotlib figure, not registered with pyplot.
+        The figure; a new one is not registered with pyplot.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 7.2), layout="constrained")
+    figure = canvas(figure, (13, 7.2))
     axes = figure.subplots(2, 3)
     e = np.median(check.residuals.innovation, axis=0)
     noise = np.random.default_rng(0).standard_normal((REPLICATES, len(e)))
@@ -50,7 +51,7 @@ def plot_check(fit: Fit, check: Check, level: float = LEVEL) -> Figure:
     for a in axes.ravel():
         a.tick_params(labelsize=8)
         a.spines[["top", "right"]].set_visible(False)
-    title = f"{check.meta['run']}: {check.sentence} ({level:.0%} bands of replicates)"
+    title = f"{check.about.run}: {check.sentence} ({level:.0%} bands of replicates)"
     figure.suptitle(title_lines(title, 150), fontsize=10, x=0.01, ha="left")
     return figure
 

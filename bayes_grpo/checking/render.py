@@ -16,9 +16,9 @@ def render_check(check: Check, console: Console) -> None:
         check: The check.
         console: Where to.
     """
-    meta = check.meta
-    console.print(f"[dim]{safe(meta['source'])}: {meta['rows']} rows of {safe(meta['signal'])}[/dim]")
-    if not meta["converged"]:
+    about = check.about
+    console.print(f"[dim]{safe(about.source)}: {about.rows} rows of {safe(about.signal)}[/dim]")
+    if not check.converged:
         console.print("NOT CONVERGED, do not rely on this:", style="bold red", markup=False)
     console.print(check.sentence, style="bold", markup=False)
     console.print()

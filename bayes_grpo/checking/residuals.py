@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from bayes_grpo.common.draws import spread
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics.kalman import filter_rows, smooth
 from bayes_grpo.fitting.result import Fit
@@ -40,7 +41,7 @@ def residuals_of(fit: Fit, draws: int = DRAWS) -> Residuals:
     regime, table = fit.regime, rows_of_fit(fit)
     names = [p.name for p in regime.sampled]
     total = fit.draws(names[0]).size
-    picks = np.linspace(0, total - 1, min(draws, total)).astype(int)
+    picks = spread(total, draws)
     values = np.stack([fit.draws(k).ravel()[picks] for k in names], axis=-1)
     levels = np.array([[fit.priors[p.name].median, fit.priors[p.name].spread] for p in regime.linear])
     with jax.enable_x64(True):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.checking.residuals import Residuals
+from bayes_grpo.common.about import About
+from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.strict_json import json_safe
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALERT = 0.05
 """Tail probability below which a single check speaks; all checks together are held to it by Holm's rule."""
@@ -46,19 +51,18 @@ class Check:
         findings: The four checks.
         residuals: Standardised residuals at posterior draws, for pictures.
         pit: Leave-one-out probability integral transform of every row, shape (n,); uniform if the law is right.
-        meta: Run, regime, signal, rows.
+        about: Which rows were fitted.
+        regime: Name of the law.
+        converged: Whether the sampler of the checked fit passed its own checks.
     """
 
     sentence: str
     findings: tuple[Finding, ...]
     residuals: Residuals
     pit: np.ndarray
-    meta: dict[str, Any]
-
-    @property
-    def converged(self) -> bool:
-        """Whether the sampler of the checked fit passed its own checks."""
-        return bool(self.meta["converged"])
+    about: About
+    regime: str
+    converged: bool
 
     @property
     def misses(self) -> tuple[str, ...]:
@@ -72,9 +76,18 @@ class Check:
                 "sentence": self.sentence,
                 "misses": list(self.misses),
                 "findings": [asdict(f) for f in self.findings],
-                **self.meta,
+                "run": self.about.run,
+                "source": self.about.source,
+                "regime": self.regime,
+                "signal": self.about.signal,
+                "rows": self.about.rows,
+                "converged": self.converged,
             }
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a check: the fields of `Finding`, and whether the law misses something there."""
+        return frame_of((fields_of(f) | {"missed": f.name in self.misses} for f in self.findings), "name")
 
 
 def _rejected(findings: tuple[Finding, ...]) -> tuple[str, ...]:

@@ -1,14 +1,32 @@
-"""Writing a figure to a file."""
+"""The frame of a picture: what it is drawn on, and the file it is written to."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from bayes_grpo.common.files import check_picture, written_whole
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+    from typing_extensions import TypeVar
+
+    Canvas = TypeVar("Canvas", bound=Figure | SubFigure, default=Figure)
+
+
+def canvas(figure: Canvas | None, size: tuple[float, float]) -> Canvas:
+    """What a picture is drawn on.
+
+    Args:
+        figure: An empty figure, or a part of one, that the caller gives; None for a new figure.
+        size: Width and height of a new one, inches.
+
+    Returns:
+        The caller's figure as it is, or a new one that is not registered with pyplot.
+    """
     from matplotlib.figure import Figure
+
+    return cast("Canvas", Figure(figsize=size, layout="constrained")) if figure is None else figure
 
 
 def save_plot(figure: Figure, path: str | Path) -> Path:

@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from bayes_grpo.common.draws import spread
 from bayes_grpo.common.errors import FitError
+from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings, log_likelihoods, summarise
 from bayes_grpo.fitting.sampling.posterior import PriorNumbers, prior_numbers
@@ -139,11 +141,12 @@ def leave_future_out(
     from arviz_stats.loo.lfo_cv import lfo_cv
 
     origins, horizon = forecast_origins(table)
-    wrapper = _wrapper(
-        regime, table, origins, horizon, priors, seed, sampler or SamplerSettings(), progress or (lambda _: None)
+    log = _Blocks(regime, table, padded(table), origins, horizon)
+    refitting = _Refitting(
+        log, dict(priors or {}), seed, sampler or SamplerSettings(), {}, progress or (lambda _: None)
     )
     z = thinned(np.asarray(found.chain.z))
-    everything = wrapper.block_likelihoods(z, prior_numbers(regime, found.priors), padded(table))
+    everything = log.block_likelihoods(z, prior_numbers(regime, found.priors), log.whole)
     posterior = {name: thinned(x) for name, x in found.draws.items()}
     data = from_dict(
         {"posterior": posterior, "log_likelihood": {"y": everything}},
@@ -152,15 +155,35 @@ def leave_future_out(
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on many refits, which are exact
+        wrapper = _wrapper(refitting)
         scores = lfo_cv(data, wrapper, 1, 1, time_dim="block", pointwise=True, method=method, k_threshold=PARETO_K)
+    refits = refitting.done
     return LeaveFutureOut(
         data=scores,
         origins=origins,
         horizon=horizon,
-        forecast=_forecast_densities(wrapper),
-        refits=len(wrapper.refits),
-        doubtful=next((r.doubtful for r in wrapper.refits.values() if r.doubtful), ""),
+        forecast=_forecast_densities(log, refits),
+        refits=len(refits),
+        doubtful=next((r.doubtful for r in refits.values() if r.doubtful), ""),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """A law on a log whose rows from the first origin on are cut into blocks of ``horizon`` rows."""
+
+    regime: Regime
+    table: RowTable
+    whole: Rows
+    origins: np.ndarray
+    horizon: int
+
+    def block_likelihoods(self, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> np.ndarray:
+        """Log density of every block given the rows before it, by differences, shape (chains, draws, b + 1)."""
+        ends = [*self.origins, len(self.table.y)]
+        with jax.enable_x64(True):
+            upto = [log_likelihoods(self.regime, z, prior, rows._replace(y=_hidden(self.whole.y, end))) for end in ends]
+        return np.diff(np.stack(upto, axis=-1), axis=-1, prepend=0.0)
 
 
 class _Refit(NamedTuple):
@@ -173,41 +196,44 @@ class _Refit(NamedTuple):
     doubtful: str
 
 
-def _wrapper(
-    regime: Regime,
-    table: RowTable,
-    origins: np.ndarray,
-    horizon: int,
-    priors: Mapping[str, Any] | None,
-    seed: int,
-    settings: SamplerSettings,
-    tell: Callable[[str], None],
-) -> Any:
+@dataclass(frozen=True, eq=False)
+class _Refitting:
+    """Refits on the rows before an origin: how they are made, and those that were, by the first block left out."""
+
+    log: _Blocks
+    priors: Mapping[str, Any]
+    seed: int
+    sampler: SamplerSettings
+    done: dict[int, _Refit]
+    tell: Callable[[str], None]
+
+    def before(self, first: int) -> Posterior:
+        """Fits the rows before a block and keeps what its scores need."""
+        log, cut = self.log, int(self.log.origins[first - 1])
+        self.tell(f"forecast origin {first} of {len(log.origins)}")
+        training, rows = rows_before(log.table, cut, log.whole)
+        seed = seed_of(self.seed, "origin", cut)
+        found = usable_posterior(
+            log.regime, training, rows, priors=self.priors, seed=seed, sampler=self.sampler, chains=2
+        )
+        z, prior = thinned(np.asarray(found.chain.z)), prior_numbers(log.regime, found.priors)
+        doubtful = "" if found.usable else f"refit on {cut} rows: {found.convergence.sentence}"
+        self.done[first] = _Refit(z, prior, rows, log.block_likelihoods(z, prior, rows)[..., first:], doubtful)
+        return found
+
+
+def _wrapper(refitting: _Refitting) -> Any:
     """ArviZ's sampling wrapper for a law; "observations" are blocks: all rows before the first origin are block 0."""
     from arviz_base import from_dict
     from arviz_stats.loo.wrapper import SamplingWrapper
     from xarray import DataArray
 
     class Wrapper(SamplingWrapper):
-        def __init__(self) -> None:
-            super().__init__(model=regime)
-            self.regime, self.origins, self.horizon, self.whole = regime, origins, horizon, padded(table)
-            self.refits: dict[int, _Refit] = {}  # by the first block that was left out
-
         def sel_observations(self, idx: np.ndarray) -> tuple[int, np.ndarray]:
             return int(idx[0]), np.asarray(idx)
 
         def sample(self, modified_observed_data: int) -> tuple[int, Posterior]:
-            first = modified_observed_data
-            cut = int(origins[first - 1])
-            tell(f"forecast origin {first} of {len(origins)}")
-            training, rows = rows_before(table, cut, self.whole)
-            found = usable_posterior(regime, training, rows, priors=priors, seed=seed + cut, sampler=settings, chains=2)
-            z, prior = thinned(np.asarray(found.chain.z)), prior_numbers(regime, found.priors)
-            doubtful = "" if found.usable else f"refit on {cut} rows: {found.convergence.sentence}"
-            blocks = self.block_likelihoods(z, prior, rows)[..., first:]
-            self.refits[first] = _Refit(z, prior, rows, blocks, doubtful)
-            return first, found
+            return modified_observed_data, refitting.before(modified_observed_data)
 
         def get_inference_data(self, fitted_model: tuple[int, Posterior]) -> DataTree:
             tree = from_dict({"posterior": {k: thinned(x) for k, x in fitted_model[1].draws.items()}})
@@ -215,40 +241,31 @@ def _wrapper(
             return tree
 
         def log_likelihood__i(self, excluded_obs: np.ndarray, idata__i: DataTree) -> DataArray:
-            refit = self.refits[idata__i.attrs["first"]]
-            return DataArray(refit.blocks, dims=["chain", "draw", "block"], coords={"block": excluded_obs})
+            blocks = refitting.done[idata__i.attrs["first"]].blocks
+            return DataArray(blocks, dims=["chain", "draw", "block"], coords={"block": excluded_obs})
 
-        def block_likelihoods(self, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> np.ndarray:
-            """Log density of every block given the rows before it, by differences, shape (chains, draws, b + 1)."""
-            ends = [*origins, len(table.y)]
-            with jax.enable_x64(True):
-                upto = [log_likelihoods(regime, z, prior, rows._replace(y=_hidden(self.whole.y, c))) for c in ends]
-            return np.diff(np.stack(upto, axis=-1), axis=-1, prepend=0.0)
-
-    return Wrapper()
+    return Wrapper(model=refitting.log.regime)
 
 
-def _forecast_densities(wrapper: Any) -> np.ndarray:
+def _forecast_densities(log: _Blocks, refits: Mapping[int, _Refit]) -> np.ndarray:
     """Log density of every row after the first origin given the rows before its block, by the refits at hand."""
     from arviz_stats.base.array import array_stats
     from scipy.special import logsumexp
 
-    out, refit, first = [], None, 0
-    for block in range(1, len(wrapper.origins) + 1):
-        if block in wrapper.refits:
-            refit, first = wrapper.refits[block], block
-        assert refit is not None  # the first origin is always fitted
-        cut = int(wrapper.origins[block - 1])
+    out, refit, first = [], refits[1], 1  # the first origin is always fitted
+    for block, cut in enumerate(log.origins, start=1):
+        if block in refits:
+            refit, first = refits[block], block
         log_weight = np.zeros(refit.z.shape[:-1])
         if block > first:
             stats: Any = array_stats
             log_weight, _ = stats.psislw(-refit.blocks[..., : block - first].sum(-1), axis=(0, 1))
         with jax.enable_x64(True):
-            rows = refit.rows._replace(y=_hidden(wrapper.whole.y, cut))
-            ahead = summarise(wrapper.regime, jax.random.key(0), refit.z, refit.prior, rows)
-        future = slice(cut, cut + wrapper.horizon)
+            rows = refit.rows._replace(y=_hidden(log.whole.y, cut))
+            ahead = summarise(log.regime, jax.random.key(0), refit.z, refit.prior, rows)
+        future = slice(cut, cut + log.horizon)
         mean, var = np.asarray(ahead.loo_mean)[..., future], np.asarray(ahead.loo_var)[..., future]
-        density = -0.5 * (LOG_2PI + np.log(var) + (wrapper.whole.y[future] - mean) ** 2 / var)
+        density = -0.5 * (LOG_2PI + np.log(var) + (log.whole.y[future] - mean) ** 2 / var)
         total = np.asarray(log_weight)[..., None] + density
         out.append(logsumexp(total, axis=(0, 1)) - logsumexp(log_weight))
     return np.concatenate(out)
@@ -271,7 +288,7 @@ def rows_before(table: RowTable, cut: int, whole: Rows) -> tuple[RowTable, Rows]
 def thinned(draws: np.ndarray) -> np.ndarray:
     """At most `DRAWS` evenly spread draws of all, from shape (chains, draws, ...)."""
     chains, n = draws.shape[:2]
-    return draws[:, np.linspace(0, n - 1, min(n, max(1, DRAWS // chains))).astype(int)]
+    return draws[:, spread(n, max(1, DRAWS // chains))]
 
 
 def _hidden(y: Any, cut: int) -> np.ndarray:

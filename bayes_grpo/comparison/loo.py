@@ -15,6 +15,8 @@ import jax
 import numpy as np
 
 from bayes_grpo.common.errors import ParetoKWarning
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.fitting.loo_view import loo_view
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.rows_of_fit import rows_of_fit
 from bayes_grpo.fitting.sampling.nuts import summarise
@@ -69,7 +71,7 @@ def leave_one_out(fit: Fit, *, refits: int = REFITS, seed: int = 0) -> LeaveOneO
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k, which is dealt with here
-        found: Any = loo(fit.data, pointwise=True, reff=relative_efficiency(fit))
+        found: Any = loo(loo_view(fit), pointwise=True, reff=relative_efficiency(fit))
     k = np.asarray(found.pareto_k)
     bad = [int(i) for i in np.flatnonzero(~(k <= found.good_k))]
     again = sorted(bad, key=lambda i: -k[i])[:refits]
@@ -78,7 +80,7 @@ def leave_one_out(fit: Fit, *, refits: int = REFITS, seed: int = 0) -> LeaveOneO
         before, table = np.asarray(found.elpd_i).copy(), rows_of_fit(fit)
         after = before.copy()
         for i in again:
-            after[i] = exact_density(fit, i, seed=seed + i + 1, table=table)
+            after[i] = exact_density(fit, i, seed=seed_of(seed, "row", i), table=table)
         found.elpd_i.values[:] = after
         found.pareto_k.values[again] = 0.0
         found.elpd, found.se = float(after.sum()), float(np.sqrt(len(after) * after.var()))

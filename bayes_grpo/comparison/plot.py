@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import title_lines
 from bayes_grpo.comparison.result import CLEAR, Comparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from bayes_grpo.common.picture import Canvas
 
 COLOURS = (
     "#c2410c", "#1d4ed8", "#15803d", "#7e22ce", "#b45309", "#0e7490", "#be185d", "#4d7c0f", "#475569", "#111827",
@@ -20,7 +22,7 @@ COLOURS = (
 DATA, GRID = "#111827", "#9ca3af"
 
 
-def plot_comparison(comparison: Comparison, level: float = LEVEL) -> Figure:
+def plot_comparison(comparison: Comparison, level: float = LEVEL, figure: Canvas | None = None) -> Canvas:
     """Draws a comparison.
 
     Left: one panel a law, best first, with the logged rows, the unforced law with its credible band and the band in
@@ -30,16 +32,15 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL) -> Figure:
     Args:
         comparison: The comparison.
         level: Probability inside the bands.
+        figure: Empty figure, or part of one, to draw on; a new one if None.
 
     Returns:
-        A matplotlib figure, not registered with pyplot.
+        The figure; a new one is not registered with pyplot.
     """
-    from matplotlib.figure import Figure
-
     lines = comparison.lines
     columns = 2 if len(lines) > 1 else 1
     rows = -(-len(lines) // columns)
-    figure = Figure(figsize=(13, max(5.0, 2.3 * rows + 1.0)), layout="constrained")
+    figure = canvas(figure, (13, max(5.0, 2.3 * rows + 1.0)))
     parts: Any = figure.subfigures(1, 2, width_ratios=(1.9, 1))
     left, right = parts
     panels = np.atleast_1d(left.subplots(rows, columns, sharex=True, sharey=True)).ravel()
@@ -51,11 +52,11 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL) -> Figure:
     for axes in panels[max(0, len(lines) - columns) : len(lines)]:
         axes.tick_params(labelbottom=True)
     left.supxlabel("optimizer step", fontsize=9)
-    left.supylabel("reward" if comparison.meta["signal"] == "reward" else "held-out reward", fontsize=9)
+    left.supylabel(comparison.about.reward, fontsize=9)
     difference, weights = right.subplots(2, 1, sharey=True)
     _plot_differences(difference, comparison)
     _plot_weights(weights, comparison)
-    title = f"{comparison.meta['run']}: {comparison.sentence}"
+    title = f"{comparison.about.run}: {comparison.sentence}"
     figure.suptitle(title_lines(title, 165), fontsize=10, x=0.01, ha="left")
     return figure
 
@@ -64,7 +65,7 @@ def _plot_regime(axes: Axes, comparison: Comparison, name: str, colour: str, lev
     fit, line = comparison.fits[name], comparison.line(name)
     step, y = fit.step(), fit.observed()
     tails = [(1 - level) / 2, (1 + level) / 2]
-    predicted = fit.data["posterior_predictive"].dataset["y"].to_numpy().reshape(-1, len(y))
+    predicted = fit.trajectories("rows").reshape(-1, len(y))
     curve = fit.trajectories("curve").reshape(-1, len(y))
     axes.fill_between(step, *np.quantile(predicted, tails, axis=0), color=GRID, alpha=0.25, lw=0, label="logged rows")
     axes.fill_between(step, *np.quantile(curve, tails, axis=0), color=colour, alpha=0.25, lw=0)

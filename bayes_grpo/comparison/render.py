@@ -19,12 +19,12 @@ def render_comparison(comparison: Comparison, console: Console) -> None:
         comparison: The comparison.
         console: Where to.
     """
-    meta = comparison.meta
-    console.print(f"[dim]{safe(meta['source'])}: {meta['rows']} rows of {safe(meta['signal'])}[/dim]")
+    about = comparison.about
+    console.print(f"[dim]{safe(about.source)}: {about.rows} rows of {safe(about.signal)}[/dim]")
     console.print(comparison.sentence, style="bold", markup=False)
     console.print()
     console.print(_table(comparison))
-    origins = meta["forecast_origins"]
+    origins = comparison.forecast_origins
     console.print(
         "[dim]elpd: log predictive density of every row given all others (PSIS leave-one-out); weight: stacking, which "
         "picks among near equals: 1 is no proof[/dim]"
@@ -33,7 +33,7 @@ def render_comparison(comparison: Comparison, console: Console) -> None:
         console.print(
             f"[dim]LFO: log density of the rows from step {origins[0]:g} on, in {len(origins)} blocks, each row given "
             "all rows before it (chain rule); ahead: mean log density of such a row given the rows before its block of "
-            f"{meta['horizon_rows']} alone; its weight: for forecasts, drawn towards equal ones[/dim]"
+            f"{comparison.horizon_rows} alone; its weight: for forecasts, drawn towards equal ones[/dim]"
         )
     for name, p in comparison.damping.items():
         words = "   ".join(f"P({k}) {probability_text(p[k])}" for k in ("overdamped", "oscillatory", "unstable"))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
+from bayes_grpo.common.about import About
+from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.fitting.result import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CLEAR = 4.0
 """Smaller differences in elpd are no difference (Sivula et al. 2025, https://doi.org/10.48550/arXiv.2008.10296)."""
@@ -88,7 +93,10 @@ class Comparison:
         fits: Regime → fit, for the laws of the table.
         loo: Regime → leave-one-out scores.
         lfo: Regime → leave-future-out scores.
-        meta: Run, signal, rows, origins, horizon, seed.
+        about: Which rows were fitted.
+        forecast_origins: Steps of the forecast origins; empty where there are no forecast scores.
+        horizon_rows: Rows after each; None likewise.
+        seed: Seed that was used.
     """
 
     lines: tuple[Line, ...]
@@ -101,7 +109,10 @@ class Comparison:
     fits: Mapping[str, Fit]
     loo: Mapping[str, LeaveOneOut]
     lfo: Mapping[str, LeaveFutureOut]
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    about: About
+    forecast_origins: tuple[float, ...]
+    horizon_rows: int | None
+    seed: int
 
     @property
     def best(self) -> str:
@@ -123,18 +134,32 @@ class Comparison:
                 "damping": {k: dict(v) for k, v in self.damping.items()},
                 "weights_loo": dict(self.weights_loo),
                 "weights_lfo": dict(self.weights_lfo),
-                **self.meta,
+                "run": self.about.run,
+                "source": self.about.source,
+                "signal": self.about.signal,
+                "rows": self.about.rows,
+                "forecast_origins": list(self.forecast_origins),
+                "horizon_rows": self.horizon_rows,
+                "seed": self.seed,
             }
         )
 
+    def to_frame(self) -> pd.DataFrame:
+        """The table, one row a law: the fields of `Line`."""
+        return frame_of((fields_of(x) for x in self.lines), "regime")
 
-def verdict_sentence(lines: tuple[Line, ...], signal: str) -> str:
+
+def verdict_sentence(lines: tuple[Line, ...], what: str) -> str:
     """What the data favour over what, and what they cannot tell apart.
 
     A law is out where either score speaks clearly against it: leave-one-out, or the rows ahead, which can tell laws
     apart that fill holes equally well.
+
+    Args:
+        lines: The table, best law first.
+        what: The signal in words.
     """
-    best, what = lines[0], "reward" if signal == "reward" else "held-out reward"
+    best = lines[0]
     if len(lines) == 1:
         return f"Only {best.regime} was fitted to the {what}: there is nothing to compare it with."
     out = [x for x in lines if "worse" in (x.verdict, x.verdict_ahead)]

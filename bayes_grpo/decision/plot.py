@@ -6,31 +6,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import title_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
+    from bayes_grpo.common.picture import Canvas
     from bayes_grpo.decision.limit import Limit
     from bayes_grpo.decision.result import Stopping
 
 NET, BEST, MARK = "#047857", "#9ca3af", "#b91c1c"
 
 
-def plot_decision(stopping: Stopping, name: str = "") -> Figure:
+def plot_decision(stopping: Stopping, name: str = "", figure: Canvas | None = None) -> Canvas:
     """Draws the net value of every stopping step, and below it where the best step in hindsight lies.
 
     Args:
         stopping: What stopping at every step is worth.
         name: Name of the run.
+        figure: Empty figure, or part of one, to draw on; a new one if None.
 
     Returns:
-        A matplotlib figure, not registered with pyplot.
+        The figure; a new one is not registered with pyplot.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 6), layout="constrained")
+    figure = canvas(figure, (9, 6))
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     draw_net_value(upper, stopping)
     draw_best_step(lower, stopping)
@@ -84,7 +84,7 @@ def draw_best_step(axes: Axes, stopping: Stopping) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def mark_stop(figure: Figure, stopping: Stopping) -> Figure:
+def mark_stop(figure: Canvas, stopping: Stopping) -> Canvas:
     """Marks the recommended step, the limit and the interval of the best step in a picture of a forecast.
 
     Args:

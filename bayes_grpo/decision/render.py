@@ -8,6 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from bayes_grpo.common.draws import spread
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.decision.budget import amount
 from bayes_grpo.decision.result import Decision, Stopping
@@ -73,7 +74,7 @@ def _table(stopping: Stopping) -> Table:
 def _shown(stopping: Stopping) -> np.ndarray:
     """Rows of the table: evenly spread, with now, the recommended step and the end."""
     n = len(stopping.step)
-    picks = np.unique(np.linspace(0, n - 1, min(SHOWN, n)).astype(int))
+    picks = np.unique(spread(n, SHOWN))
     return np.unique(np.append(picks, int(np.argmin(np.abs(stopping.step - stopping.recommended)))))
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.decision.budget import Budget, Unit, amount
 from bayes_grpo.decision.limit import Limit
 
 if TYPE_CHECKING:
-    pass
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,3 +160,13 @@ class Decision:
             "assumed": list(self.assumed),
             "warnings": list(self.warnings),
         }
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a stopping step: gain, net value and its interval, probability to be best. Empty without costs."""
+        names = ("step", "gain", "net", "net_low", "net_high", "best")
+        if self.stopping is None:
+            return frame_of((), "step", names)
+        columns = [getattr(self.stopping, name) for name in names]
+        table = frame_of((dict(zip(names, x, strict=True)) for x in zip(*columns, strict=True)), "step")
+        table.attrs["interval_level"] = self.stopping.level
+        return table

@@ -1,6 +1,6 @@
 """Posterior of the damping of a curve without a sampler: the oscillator's exact likelihood on a grid.
 
-The law is the project's forced damped oscillator (`bayes_grpo.regimes.oscillator`); fixed point and start are
+The law is the project's forced damped oscillator (`bayes_grpo.regimes.built_in.oscillator`); fixed point and start are
 integrated out by the filter. The grid covers response time, damping ratio and both noises; its sum is the posterior.
 A linear law can make the acceleration of a slow start only by being underdamped, so that "oscillates" asks for at
 least a full period inside the log.

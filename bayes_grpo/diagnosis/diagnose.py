@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, interval, probability_text
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PRIOR
@@ -54,7 +54,7 @@ def diagnose(
         raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")
     with compilation_cache():
         found = gather(shown)
-    meta = _meta(shown, at)
+    about = _about(shown, at)
     if found is None:
         return Diagnosis(
             sentence="Cannot tell: the log has fewer than three rewards.",
@@ -66,7 +66,7 @@ def diagnose(
             remedies={},
             missing=("reward",),
             prior=weights,
-            meta=meta,
+            about=about,
             notes=shown.notes,
             courses=None,
         )
@@ -96,7 +96,7 @@ def diagnose(
         remedies=remedies,
         missing=tuple(dict.fromkeys(name for e in found.evidence.values() for name in e.missing)),
         prior=weights,
-        meta=meta,
+        about=about,
         notes=(*shown.notes, *([assumed] if assumed else [])),
         courses=found.courses,
     )
@@ -134,17 +134,17 @@ def _sentence(
     return text
 
 
-def _meta(run: Run, at: float | None) -> dict[str, Any]:
+def _about(run: Run, at: float | None) -> AboutLog:
     steps = np.concatenate([run.step, run.eval_step])
-    return {
-        "name": run.name,
-        "source": run.source,
-        "format": run.format,
-        "log_hash": run.log_hash,
-        "rows": len(run.step),
-        "evaluations": len(run.eval_step),
-        "first_step": float(steps.min()),
-        "last_step": float(steps.max()),
-        "at": at,
-        "interval_level": LEVEL,
-    }
+    return AboutLog(
+        name=run.name,
+        source=run.source,
+        format=run.format,
+        log_hash=run.log_hash,
+        rows=len(run.step),
+        evaluations=len(run.eval_step),
+        first_step=float(steps.min()),
+        last_step=float(steps.max()),
+        at=at,
+        interval_level=LEVEL,
+    )

@@ -8,10 +8,11 @@ freedom, because the step from simulated to real logs makes moderate outliers co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lgamma
 from typing import Any
 
 import numpy as np
+
+from bayes_grpo.common.densities import log_student_t
 
 FREEDOM = 6.0
 _ROUNDS = 200
@@ -132,16 +133,7 @@ def _log_normal(x: np.ndarray, mean: np.ndarray, cov: np.ndarray) -> np.ndarray:
 
 def _log_t(x: np.ndarray, mean: np.ndarray, cov: np.ndarray, freedom: float) -> float:
     """Student-t of the given covariance (not scale matrix)."""
-    d = len(x)
-    factor = np.linalg.cholesky(cov * ((freedom - 2.0) / freedom))
-    squares = float((np.linalg.solve(factor, x - mean) ** 2).sum())
-    return (
-        lgamma(0.5 * (freedom + d))
-        - lgamma(0.5 * freedom)
-        - 0.5 * d * np.log(freedom * np.pi)
-        - float(np.log(np.diag(factor)).sum())
-        - 0.5 * (freedom + d) * np.log1p(squares / freedom)
-    )
+    return float(log_student_t(x, mean, np.linalg.cholesky(cov * ((freedom - 2.0) / freedom)), freedom))
 
 
 def _short(values: np.ndarray) -> list[Any]:

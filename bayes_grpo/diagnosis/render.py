@@ -27,11 +27,11 @@ def render_diagnosis(result: Diagnosis, console: Console) -> None:
         result: The diagnosis.
         console: Where to.
     """
-    meta = result.meta
-    until = "" if meta["at"] is None else f", as of step {meta['at']:g}"
+    about = result.about
+    until = "" if about.at is None else f", as of step {about.at:g}"
     head = (
-        f"{plain(meta['source'])}: {meta['rows']} rows, {meta['evaluations']} evaluations, steps "
-        f"{meta['first_step']:g} to {meta['last_step']:g}{until}"
+        f"{plain(about.source)}: {about.rows} rows, {about.evaluations} evaluations, steps "
+        f"{about.first_step:g} to {about.last_step:g}{until}"
     )
     console.print(Text(head, style="dim"))
     alarm = result.answer in MODES
@@ -40,7 +40,7 @@ def render_diagnosis(result: Diagnosis, console: Console) -> None:
     console.print(_probabilities(result))
     if result.evidence:
         console.print()
-        console.print(Text(f"Evidence ({meta['interval_level']:.0%} intervals)", style="bold"))
+        console.print(Text(f"Evidence ({about.interval_level:.0%} intervals)", style="bold"))
         for name, evidence in result.evidence.items():
             title = label_of(name)
             p = "" if evidence.probability != evidence.probability or name == PROGRESS else (

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
-from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.about import AboutLog
+from bayes_grpo.common.frames import frame_of
+from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.evidence import Evidence
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class Diagnosis:
         remedies: Mode → what to do, likewise.
         missing: Signals the log lacks, and what they would tell.
         prior: The prior used.
-        meta: Run, source, rows, steps, interval level.
+        about: Which log was looked at.
         notes: What a reader should know: assumptions and the reader's notes.
         courses: Courses of the signals, for pictures; None without enough rows.
     """
@@ -54,7 +60,7 @@ class Diagnosis:
     remedies: Mapping[str, tuple[str, ...]]
     missing: tuple[str, ...]
     prior: Mapping[str, float]
-    meta: Mapping[str, Any]
+    about: AboutLog
     notes: tuple[str, ...]
     courses: Courses | None
 
@@ -71,7 +77,25 @@ class Diagnosis:
                 "remedies": dict(self.remedies),
                 "missing": self.missing,
                 "prior": dict(self.prior),
-                "meta": dict(self.meta),
+                "meta": asdict(self.about),
                 "notes": self.notes,
             }
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row an answer: its probability, that the mode is under way at all, when it began, and what to do."""
+        unknown = Interval(math.nan, math.nan, math.nan, LEVEL)
+        return frame_of(
+            (
+                {
+                    "answer": answer,
+                    "probability": p,
+                    "prior": self.prior.get(answer, math.nan),
+                    "own": self.own.get(answer, math.nan),
+                    "onset": self.onsets[answer].step if answer in self.onsets else unknown,
+                    "remedies": "; ".join(self.remedies.get(answer, ())),
+                }
+                for answer, p in self.probability.items()
+            ),
+            "answer",
         )

@@ -1,4 +1,4 @@
-"""Paths of a state space: from a state before the first row, over the rows, with their noise."""
+"""Paths of a state space: from a state before some rows, over these rows, with their noise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from bayes_grpo.dynamics.state_space import DenseStateSpace, StateSpace, dense
+from bayes_grpo.dynamics.state_space import DenseStateSpace
 
 
 class Path(NamedTuple):
@@ -23,23 +23,6 @@ class Path(NamedTuple):
     latent: Array
     trend: Array
     shown: Array
-
-
-def draw_rows(space: StateSpace, key: Array, rows: int) -> Path:
-    """Draws a state before the first row and carries it over all rows.
-
-    Args:
-        space: The law on the rows.
-        key: Random key.
-        rows: Number of rows, T.
-
-    Returns:
-        The path.
-    """
-    first, noise, error = jax.random.split(key, 3)
-    full = dense(space, rows)
-    start = full.initial_mean + square_root(full.initial_cov) @ jax.random.normal(first, full.initial_mean.shape)
-    return carried(full, start, noise, error)
 
 
 def carried(rows: DenseStateSpace, start: Array, noise_key: Array, error_key: Array) -> Path:

@@ -126,31 +126,35 @@ def delay_map(gain: float, momentum: float, refresh_interval: int, lag_exposure:
     return matrix
 
 
-def hold_step(gain: float, momentum: float, lag_exposure: float = 1.0, refresh: bool = False) -> np.ndarray:
-    """One optimizer step of the hold model on (x[t], x[t−1], x at the last refresh), shape (3, 3).
+def hold_step(gain: ArrayLike, momentum: float, lag_exposure: ArrayLike = 1.0, refresh: bool = False) -> np.ndarray:
+    """One optimizer step of the hold model on (x[t], x[t−1], x at the last refresh), shape (..., 3, 3).
 
     Args:
-        gain: g = η K (effective learning rate).
+        gain: g = η K (effective learning rate), any shape.
         momentum: μ.
-        lag_exposure: Share of the gradient evaluated at the held policy, the rest at x[t].
+        lag_exposure: Share of the gradient evaluated at the held policy, the rest at x[t]; broadcasts with the gain.
         refresh: Whether the sampling policy is renewed at the start of this step.
     """
-    step = np.array(
-        [
-            [1.0 + momentum - gain * (1.0 - lag_exposure), -momentum, -gain * lag_exposure],
-            [1.0, 0.0, 0.0],
-            [0.0, 0.0, 1.0],
-        ]
-    )
+    g, e = np.broadcast_arrays(np.asarray(gain, dtype=np.float64), np.asarray(lag_exposure, dtype=np.float64))
+    step = np.zeros((*g.shape, 3, 3))
+    step[..., 0, 0] = 1.0 + momentum - g * (1.0 - e)
+    step[..., 0, 1] = -momentum
+    step[..., 0, 2] = -g * e
+    step[..., 1, 0] = step[..., 2, 2] = 1.0
     renew = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
     return step @ renew if refresh else step
 
 
-def hold_map(gain: float, momentum: float, refresh_interval: int, lag_exposure: float = 1.0) -> np.ndarray:
-    """Map of (x, previous x) over one whole refresh cycle of the hold model, shape (2, 2)."""
+def hold_map(gain: ArrayLike, momentum: float, refresh_interval: int, lag_exposure: ArrayLike = 1.0) -> np.ndarray:
+    """Map of (x, previous x) over one whole refresh cycle of the hold model, shape (..., 2, 2); as `hold_step`."""
     later = np.linalg.matrix_power(hold_step(gain, momentum, lag_exposure), refresh_interval - 1)
     cycle = later @ hold_step(gain, momentum, lag_exposure, refresh=True)
-    return cycle[:2, :2]
+    return cycle[..., :2, :2]
+
+
+def hold_growth(gain: ArrayLike, momentum: float, refresh_interval: int, lag_exposure: ArrayLike = 1.0) -> np.ndarray:
+    """Growth factor per optimizer step of the hold model's slowest mode, shape (...); above 1 is unstable."""
+    return _radius(hold_map(gain, momentum, refresh_interval, lag_exposure)) ** (1.0 / refresh_interval)
 
 
 def spectral_radius(
@@ -175,9 +179,9 @@ def spectral_radius(
     mu = float(_checked_momentum(momentum))
     _check_exposure(lag_exposure)
     if lag_model == "delay":
-        return _radius(delay_map(gain, mu, interval, lag_exposure))
+        return float(_radius(delay_map(gain, mu, interval, lag_exposure)))
     if lag_model == "hold":
-        return _radius(hold_map(gain, mu, interval, lag_exposure)) ** (1.0 / interval)
+        return float(hold_growth(gain, mu, interval, lag_exposure))
     raise SettingError(f"lag model: expected delay or hold, found {lag_model!r}")
 
 
@@ -365,5 +369,6 @@ def _check_exposure(lag_exposure: float) -> None:
         raise SettingError(f"lag exposure: expected a value in [0, 1], found {lag_exposure!r}")
 
 
-def _radius(matrix: np.ndarray) -> float:
-    return float(np.max(np.abs(np.linalg.eigvals(matrix))))
+def _radius(matrix: np.ndarray) -> np.ndarray:
+    """Spectral radius of each matrix, shape (...)."""
+    return np.max(np.abs(np.linalg.eigvals(matrix)), axis=-1)

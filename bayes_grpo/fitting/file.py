@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.errors import FitFileError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.regimes.base import Regime
+
+if TYPE_CHECKING:
+    from xarray import DataTree
 
 
 def save_fit(fit: Fit, path: str | Path) -> None:
@@ -23,19 +27,22 @@ def save_fit(fit: Fit, path: str | Path) -> None:
         OutputError: The place cannot be written to.
     """
     encoded = fit.data.copy()
-    for name in ("sample_stats",):
-        group = encoded[name].dataset
-        encoded[name].dataset = group.assign(diverging=group["diverging"].astype("int8"))
+    group = encoded["sample_stats"].dataset
+    encoded["sample_stats"].dataset = group.assign(diverging=group["diverging"].astype("int8"))
     with written_whole(path) as temporary:
         encoded.to_netcdf(temporary, engine="h5netcdf", encoding=_compressed(encoded))
 
 
-def _compressed(tree: object) -> dict[str, dict[str, dict[str, object]]]:
-    large = ("log_likelihood", "posterior_predictive", "trajectories")
-    return {
-        f"/{group}": {name: {"compression": "gzip", "compression_opts": 4} for name in tree[group].dataset.data_vars}  # type: ignore[index]
-        for group in large
-    }
+_LARGE = ("leave_one_out", "posterior_predictive", "prior_predictive", "trajectories")
+
+
+def _compressed(tree: DataTree) -> dict[str, dict[str, dict[str, Any]]]:
+    """Compression of what has a number a draw and row; single precision where no printed number follows from it."""
+    packed = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
+    out = {f"/{group}": {str(name): dict(packed) for name in tree[group].dataset.data_vars} for group in _LARGE}
+    for group, name in (("leave_one_out", "log_density"), ("trajectories", "latent"), ("trajectories", "rows")):
+        out[f"/{group}"][name]["dtype"] = "float32"
+    return out
 
 
 def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:

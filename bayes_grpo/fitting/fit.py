@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bayes_grpo.common.errors import ConvergenceWarning
 from bayes_grpo.common.progress import Progress
-from bayes_grpo.fitting.data import build_fit
+from bayes_grpo.fitting.data import build_fit, prior_side
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.sampling.nuts import (
-    SamplerSettings,
-)
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings, sample_posterior
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.rows_of import rows_of
 
 
@@ -58,9 +58,13 @@ def fit(
     check_settings(settings, seed)
     table = rows_of(run, signal)
     tell = progress or (lambda _: None)
-    found = sample_posterior(regime, table, priors=priors, seed=seed, sampler=settings, progress=tell)
-    tell("summarising")
-    result = build_fit(run, regime, table, found, settings, seed)
+    regime.check(table)
+    resolved = resolve_priors(regime, table, priors)
+    with ThreadPoolExecutor(1) as beside:  # a core is free while the sampler's programs are made
+        prior = beside.submit(prior_side, regime, resolved, table, seed)
+        found = sample_posterior(regime, table, priors=resolved, seed=seed, sampler=settings, progress=tell)
+        tell("summarising")
+        result = build_fit(run, regime, table, found, settings, seed, prior.result())
     if not found.convergence.passed:
         sentence = found.convergence.sentence
         warnings.warn(f"{run.source}, regime {regime.name}: {sentence}", ConvergenceWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""Picture of a fit: the law on the data, and what the data added to the priors."""
+"""Pictures of a fit: the law on the data, and what the data added to the priors; all of it, or one panel."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.text import drawable, title_lines
 from bayes_grpo.fitting.result import Fit
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 LAW, LATENT, DATA, PRIOR = "#c2410c", "#1d4ed8", "#111827", "#9ca3af"
 
 
-def plot_fit(fit: Fit, title: str = "", level: float = LEVEL) -> Figure:
+def plot_fit(fit: Fit, title: str = "", level: float = LEVEL, figure: Figure | None = None) -> Figure:
     """Draws a fit.
 
     Left: logged rows; the unforced law (orange) with its credible band; the latent reward (blue), law plus gradient
@@ -28,18 +29,20 @@ def plot_fit(fit: Fit, title: str = "", level: float = LEVEL) -> Figure:
         fit: The fit.
         title: Line above the figure; the verdict where empty.
         level: Probability inside the bands.
+        figure: Figure to draw in; a new one, not registered with pyplot, if None.
 
     Returns:
-        A matplotlib figure, not registered with pyplot.
+        The figure.
     """
-    from matplotlib.figure import Figure
+    if figure is None:
+        from matplotlib.figure import Figure
 
+        figure = Figure(figsize=(12, 5.2), layout="constrained")
     names = fit.regime.shown or tuple(p.name for p in fit.regime.parameters[:3])
-    figure = Figure(figsize=(12, 5.2), layout="constrained")
     grid = figure.add_gridspec(len(names), 2, width_ratios=(2.4, 1))
-    _plot_curve(figure.add_subplot(grid[:, 0]), fit, level)
+    plot_curve(fit, level, figure.add_subplot(grid[:, 0]))
     for i, name in enumerate(names):
-        _plot_density(figure.add_subplot(grid[i, 1]), fit, name, level)
+        plot_quantity(fit, name, level, figure.add_subplot(grid[i, 1]))
     if not title:
         from bayes_grpo.fitting.summary import summarize
 
@@ -48,14 +51,25 @@ def plot_fit(fit: Fit, title: str = "", level: float = LEVEL) -> Figure:
     return figure
 
 
-def _plot_curve(axes: Axes, fit: Fit, level: float) -> None:
+def plot_curve(fit: Fit, level: float = LEVEL, ax: Axes | None = None) -> Axes:
+    """Draws logged rows, unforced law and latent reward, the left panel of `plot_fit`.
+
+    Args:
+        fit: The fit.
+        level: Probability inside the bands.
+        ax: Axes to draw on; those of a new figure if None.
+
+    Returns:
+        The axes.
+    """
+    axes = _axes((8.5, 5.2)) if ax is None else ax
     step, y = fit.step(), fit.observed()
     tails = [(1 - level) / 2, (1 + level) / 2]
 
     def band(draws: np.ndarray) -> Any:
         return np.quantile(draws.reshape(-1, len(step)), tails, axis=0)
 
-    predicted = fit.data["posterior_predictive"].dataset["y"].to_numpy()
+    predicted = fit.trajectories("rows")
     constant = fit.data["constant_data"].dataset
     axes.fill_between(step, *band(predicted), color=PRIOR, alpha=0.25, lw=0, label=f"logged rows, {level:.0%}")
     axes.fill_between(step, *band(fit.trajectories("latent")), color=LATENT, alpha=0.2, lw=0)
@@ -71,9 +85,28 @@ def _plot_curve(axes: Axes, fit: Fit, level: float) -> None:
     axes.legend(loc="best", fontsize=8, frameon=False)
     axes.set_title(f"{drawable(fit.data.attrs['run_name'])}: {fit.regime.title}", fontsize=9, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
+    return axes
 
 
-def _plot_density(axes: Axes, fit: Fit, name: str, level: float) -> None:
+def plot_quantity(fit: Fit, name: str, level: float = LEVEL, ax: Axes | None = None) -> Axes:
+    """Draws posterior against prior of one quantity, a right panel of `plot_fit`.
+
+    Args:
+        fit: The fit.
+        name: Parameter or derived quantity.
+        level: Probability inside the interval, whose ends are dotted.
+        ax: Axes to draw on; those of a new figure if None.
+
+    Returns:
+        The axes.
+
+    Raises:
+        SettingError: The fit has no such quantity.
+    """
+    if name not in fit.data["posterior"].dataset:
+        known = ", ".join(str(x) for x in fit.data["posterior"].dataset.data_vars)
+        raise SettingError(f"quantity {name!r}: a fit of {fit.regime.name} has {known}")
+    axes = _axes((4.0, 2.6)) if ax is None else ax
     posterior = fit.draws(name).ravel()
     prior = fit.data["prior"].dataset[name].to_numpy().ravel()
     posterior, prior = posterior[np.isfinite(posterior)], prior[np.isfinite(prior)]
@@ -107,6 +140,13 @@ def _plot_density(axes: Axes, fit: Fit, name: str, level: float) -> None:
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.legend(fontsize=7, frameon=False)
+    return axes
+
+
+def _axes(size: tuple[float, float]) -> Axes:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained").add_subplot()
 
 
 def _plain_ticks(axes: Axes, low: float, high: float) -> None:

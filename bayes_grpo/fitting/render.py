@@ -10,7 +10,8 @@ from rich.table import Table
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import safe
-from bayes_grpo.fitting.summary import Summary
+from bayes_grpo.fitting.sensitivity import CONFLICT, STRONG_PRIOR, THRESHOLD
+from bayes_grpo.fitting.summary import Row, Summary
 
 
 def render_fit(summary: Summary, console: Console) -> None:
@@ -20,15 +21,18 @@ def render_fit(summary: Summary, console: Console) -> None:
         summary: The summary.
         console: Where to.
     """
-    meta = summary.meta
+    about = summary.about
     console.print(
-        f"[dim]{safe(meta['source'])}: {meta['rows']} rows of {safe(meta['signal'])}, steps "
-        f"{meta['first_step']:g} to {meta['last_step']:g}, read as {safe(meta['log_format'])}[/dim]"
+        f"[dim]{safe(about.source)}: {about.rows} rows of {safe(about.signal)}, steps "
+        f"{about.first_step:g} to {about.last_step:g}, read as {safe(summary.log_format)}[/dim]"
     )
     style = "bold" if summary.convergence.passed else "bold red"
     console.print(f"[{style}]{safe(summary.verdict, 600)}[/{style}]")
     console.print()
     console.print(_table(summary))
+    console.print(
+        f"[dim]sensitivity to prior / data by power scaling; from {THRESHOLD:g} on it moves the quantity[/dim]"
+    )
     if "overdamped" in summary.probabilities:
         p = summary.probabilities
         console.print(
@@ -53,7 +57,7 @@ def render_fit(summary: Summary, console: Console) -> None:
 
 
 def _table(summary: Summary) -> Table:
-    level = summary.meta["interval_level"]
+    level = summary.interval_level
     table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
     table.add_column("quantity")
     table.add_column("median", justify="right")
@@ -61,6 +65,7 @@ def _table(summary: Summary) -> Table:
     table.add_column("unit")
     table.add_column("prior", justify="right", style="dim")
     table.add_column("contraction", justify="right")
+    table.add_column("sensitivity")
     for row in summary.rows:
         p, q = row.posterior, row.prior
         mark = " [yellow]mostly prior[/yellow]" if row.mostly_prior else ""
@@ -71,5 +76,16 @@ def _table(summary: Summary) -> Table:
             row.unit,
             f"[{q.low:.3g}, {q.high:.3g}]".replace("[", r"\["),
             "" if math.isnan(row.contraction) else f"{max(row.contraction, 0.0):.0%}{mark}",
+            _sensitivity(row),
         )
     return table
+
+
+_SHORT = {CONFLICT: " [yellow]both[/yellow]", STRONG_PRIOR: " [yellow]prior[/yellow]"}
+
+
+def _sensitivity(row: Row) -> str:
+    """Both sensitivities, and what moves the quantity where the prior does."""
+    if math.isnan(row.prior_sensitivity):
+        return ""
+    return f"{row.prior_sensitivity:.2f} / {row.likelihood_sensitivity:.2f}{_SHORT.get(row.diagnosis, '')}"

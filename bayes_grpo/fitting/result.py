@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.common.about import About
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
@@ -19,7 +20,7 @@ from bayes_grpo.regimes.parameters import Prior
 if TYPE_CHECKING:
     from xarray import DataTree
 
-FORMAT = 1
+FORMAT = 2
 """Version of the saved layout; a file of another one is refused."""
 
 
@@ -28,11 +29,22 @@ class Fit:
     """A posterior with its data.
 
     Attributes:
-        data: DataTree with the groups posterior (parameters and derived quantities), prior, sample_stats,
-            log_likelihood (leave-one-out conditionals with a ``step`` dimension; the linear parameters are
-            integrated out), posterior_predictive, trajectories (unforced law and latent reward),
-            observed_data and constant_data. Attributes hold regime, priors, settings, versions, seed, the
-            log's hash and the convergence checks.
+        data: DataTree with the groups
+
+            - `posterior` (parameters and derived quantities), `sample_stats`, `prior` (4,000 draws of the same);
+            - `log_prior`: log density of each parameter, in the coordinate in which its prior is normal;
+            - `log_likelihood`: ``normalisation`` + ``misfit`` = log p(all rows | all parameters, levels included), a
+              number a draw; what power scaling (``arviz.psense``) needs. It has no terms of single rows, and
+              ``arviz.loo`` and ``arviz.compare`` refuse it;
+            - `leave_one_out`: ``log_density``, log p(row | all other rows, sampled parameters), with the levels
+              integrated out, and ``predicted``, a value drawn from that conditional; dimension ``step``.
+              `bayes_grpo.loo_view` shows them as ArviZ's leave-one-out functions read them;
+            - `posterior_predictive`, `prior_predictive`: a new run drawn at each draw of `posterior` and of `prior`;
+            - `trajectories`: 400 draws of the unforced law (``curve``), of the latent reward of this run (``latent``)
+              and of this run measured again (``rows``);
+            - `observed_data`, `constant_data`.
+
+            Attributes hold regime, priors, settings, versions, seed, the log's hash and the convergence checks.
         regime: The law that was fitted. A fit carries it, so that one that no registry knows can do all that others
             can.
     """
@@ -58,6 +70,19 @@ class Fit:
         return self.data.attrs["signal"]
 
     @property
+    def about(self) -> About:
+        """Which rows of which run it is a fit of."""
+        attrs, step = self.data.attrs, self.step()
+        return About(
+            run=attrs["run_name"],
+            signal=attrs["signal"],
+            rows=len(step),
+            first_step=float(step[0]),
+            last_step=float(step[-1]),
+            source=attrs["source"],
+        )
+
+    @property
     def settings(self) -> dict[str, dict[str, Any]]:
         """The run's settings with their provenance."""
         return json.loads(self.data.attrs["settings"])
@@ -80,7 +105,10 @@ class Fit:
         return self.data["observed_data"].dataset["y"].to_numpy()
 
     def trajectories(self, name: str) -> np.ndarray:
-        """Draws of "curve" (the unforced law) or "latent" (the latent reward), shape (trajectories, n)."""
+        """Draws of "curve" (the unforced law), "latent" (the latent reward) or "rows" (the same, measured again).
+
+        Shape (1, trajectories, n).
+        """
         return self.data["trajectories"].dataset[name].to_numpy()
 
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.common.about import About
+from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.convergence import Convergence
+from bayes_grpo.fitting.sensitivity import THRESHOLD, sensitivities
 from bayes_grpo.regimes.parameters import Parameter
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CONTRACTION_LIMIT = 0.5
 """Below this share of prior variance removed, a posterior is called mostly prior."""
+# Power scaling says more than contraction: a fixed point whose prior variance is gone by 97% can have an interval that
+# grows fourfold with a prior twice as wide. Both are said, because what is mostly prior has not been learned at all.
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,11 @@ class Row:
         contraction: Share of the prior variance that the data removed, 1 = all, on the scale on which the prior is
             normal (for derived quantities: of their ranks under the prior); can be slightly negative.
         mostly_prior: Whether the log says little about it.
+        prior_sensitivity: How much it moves where all priors are power-scaled; above 0.05 it depends on them. NaN
+            where it has draws that are not finite.
+        likelihood_sensitivity: The same for the likelihood; below 0.05 the log says little.
+        diagnosis: What ``arviz.psense_summary`` says of the two. Its "conflict" means no more than that both move the
+            quantity, as they do wherever the log is short.
     """
 
     name: str
@@ -39,6 +52,14 @@ class Row:
     prior: Interval
     contraction: float
     mostly_prior: bool
+    prior_sensitivity: float
+    likelihood_sensitivity: float
+    diagnosis: str
+
+    @property
+    def moves_with_prior(self) -> bool:
+        """Whether the log has taught something about it, and yet another prior would give another interval."""
+        return not self.mostly_prior and self.prior_sensitivity >= THRESHOLD
 
 
 @dataclass(frozen=True)
@@ -56,7 +77,13 @@ class Summary:
         warnings: Plain sentences about what not to believe.
         assumed: Settings that nobody stated, as "name = value (why)".
         notes: What reader and rows did.
-        meta: Run, regime, signal, rows, interval level, seed.
+        about: Which rows were fitted.
+        regime: Name of the law.
+        log_format: What the log was read as.
+        interval_level: Probability inside the intervals.
+        mass: Mass of the optimizer's momentum, in optimizer steps.
+        mass_note: Where it comes from.
+        seed: Seed that was used.
     """
 
     verdict: str
@@ -69,7 +96,13 @@ class Summary:
     warnings: tuple[str, ...]
     assumed: tuple[str, ...]
     notes: tuple[str, ...]
-    meta: dict[str, Any]
+    about: About
+    regime: str
+    log_format: str
+    interval_level: float
+    mass: float
+    mass_note: str
+    seed: int
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dictionary; numbers that are not finite become None."""
@@ -77,7 +110,15 @@ class Summary:
         out["rows"] = [asdict(r) | {"posterior": r.posterior._asdict(), "prior": r.prior._asdict()} for r in self.rows]
         out["bayes_r2"] = self.bayes_r2._asdict()
         out["convergence"] = self.convergence.to_dict()
+        known = out.pop("about")
+        known |= {k: out.pop(k) for k in ("regime", "log_format", "interval_level", "mass", "mass_note", "seed")}
+        order = ("run", "source", "log_format", "regime", "signal", "rows", "first_step", "last_step", "interval_level")
+        out["meta"] = {k: known[k] for k in (*order, "mass", "mass_note", "seed")}
         return json_safe(out)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table, one row a parameter or derived quantity: the fields of `Row`."""
+        return frame_of((fields_of(r) for r in self.rows), "name")
 
 
 def summarize(fit: Fit, level: float = LEVEL) -> Summary:
@@ -108,20 +149,13 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         warnings=warnings,
         assumed=_assumed(fit),
         notes=fit.notes,
-        meta={
-            "run": attrs["run_name"],
-            "source": attrs["source"],
-            "log_format": attrs["log_format"],
-            "regime": attrs["regime"],
-            "signal": attrs["signal"],
-            "rows": len(y),
-            "first_step": float(fit.step()[0]),
-            "last_step": float(fit.step()[-1]),
-            "interval_level": level,
-            "mass": float(attrs["mass"]),
-            "mass_note": attrs["mass_note"],
-            "seed": int(attrs["seed"]),
-        },
+        about=fit.about,
+        regime=fit.regime.name,
+        log_format=attrs["log_format"],
+        interval_level=level,
+        mass=float(attrs["mass"]),
+        mass_note=attrs["mass_note"],
+        seed=int(attrs["seed"]),
     )
 
 
@@ -173,7 +207,7 @@ def contraction(fit: Fit, name: str) -> float:
 
 def _rows(fit: Fit, level: float) -> list[Row]:
     posterior, prior = fit.data["posterior"].dataset, fit.data["prior"].dataset
-    out = []
+    out, sensitivity = [], sensitivities(fit)
     for name in posterior.data_vars:
         unit, meaning = fit.regime.described(str(name))
         share = contraction(fit, str(name))
@@ -186,6 +220,9 @@ def _rows(fit: Fit, level: float) -> list[Row]:
                 prior=interval(prior[name].to_numpy(), level),
                 contraction=share,
                 mostly_prior=share < CONTRACTION_LIMIT,
+                prior_sensitivity=sensitivity[str(name)].prior,
+                likelihood_sensitivity=sensitivity[str(name)].likelihood,
+                diagnosis=sensitivity[str(name)].diagnosis,
             )
         )
     return out
@@ -223,6 +260,13 @@ def _warnings(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) 
             f"Mostly prior, the log says little about: {', '.join(prior)} (less than "
             f"{CONTRACTION_LIMIT:.0%} of the prior variance was removed)."
         )
+    parameters = {p.name for p in fit.regime.parameters}
+    moved = [r.name for r in rows if r.moves_with_prior and r.name in parameters]
+    if moved:
+        out.append(
+            f"Learned from the log, and yet another prior would move: {', '.join(moved)} (power-scaling sensitivity of "
+            f"{THRESHOLD:g} or more)."
+        )
     if probabilities.get("oscillatory", 0.0) > 0.5 and probabilities["half_period_seen"] < 0.5:
         out.append(
             "Damping ratio below 1 without half a period in the data: a slow start bends a linear law this way; "
@@ -241,7 +285,7 @@ def _assumed(fit: Fit) -> tuple[str, ...]:
 
 def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -> str:
     by_name = {r.name: r for r in rows}
-    what = "reward" if fit.signal == "reward" else "held-out reward"
+    what = fit.about.reward
     level = f"{rows[0].posterior.level:.0%}"
     start, end = by_name["initial_reward"].posterior, by_name["fixed_point"].posterior
     failed = "" if fit.convergence.passed else "NOT CONVERGED, do not rely on this: "

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.importance import importance_sample
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -113,7 +114,7 @@ def fit_regimes(
         regimes: Regimes or their names.
         reward: Range of the reward; unknown if None.
         priors: Prior overrides of each law for these rows.
-        seed: Seed.
+        seed: Seed; a law's draws do not depend on which other laws there are.
         sampler: Length and care of the sampling.
         rows: The same rows in another padding, so that many logs share their programs.
         strict: Whether a law whose draws cannot be used is sampled again and, failing that, left out; without it
@@ -143,7 +144,13 @@ def fit_regimes(
         try:
             given = priors(regime, table)
             posterior = usable_posterior(
-                regime, table, rows, priors=given, seed=seed + i, sampler=settings, retry=strict
+                regime,
+                table,
+                rows,
+                priors=given,
+                seed=seed_of(seed, "fit", regime.name),
+                sampler=settings,
+                retry=strict,
             )
         except FitError as error:
             notes.append(f"{regime.name} was left out: {error}")
@@ -158,7 +165,9 @@ def fit_regimes(
             )
         found[regime.name] = draws_of_posterior(regime, posterior, reward or RewardRange())
         numbers = prior_numbers(regime, posterior.priors)
-        points = importance_sample(regime, np.asarray(posterior.chain.z), numbers, rows, seed + i)
+        points = importance_sample(
+            regime, np.asarray(posterior.chain.z), numbers, rows, seed_of(seed, "evidence", regime.name)
+        )
         evidence[regime.name] = points.log_evidence + found[regime.name].bounded.log_factor
     if not found:
         raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")

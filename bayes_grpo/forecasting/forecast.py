@@ -9,25 +9,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.rows_of_fit import rows_of_fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, RegimeDraws, draws_of_fit, fit_regimes
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.result import Forecast
-from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.future import beyond_steps, future_rows, future_steps
-from bayes_grpo.rows.reward_range import RewardRange, reward_range
-from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.schedule import schedule_of
-from bayes_grpo.rows.table import RowTable
-
-MIN_FORECAST_ROWS = 8
-"""Fewer logged rows than this say nothing about the rows to come."""
 
 
 class Weighted(Protocol):
@@ -85,60 +79,36 @@ def forecast(
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
     if isinstance(source, Run):
-        run, settings = source, dict(source.settings.items())
-        table = _rows(run, signal)
-        _check(table, settings, until, schedule, total_steps)
-        if schedule in ("linear", "cosine") and total_steps and "learning_rate" not in run.signals:
-            run = _with_schedule(run, schedule, total_steps)  # the past had the same schedule
-            table = rows_of(run, signal)
-        reward = reward_range(table, settings)
+        basis = basis_of_run(source, signal, schedule, total_steps)
+        future_steps(basis.table, until)  # a horizon in the past is refused before anything is fitted
         fitted = fit_regimes(
-            table, regimes, reward=reward, priors=priors, seed=seed, sampler=sampler, progress=progress
+            basis.table, regimes, reward=basis.reward, priors=priors, seed=seed, sampler=sampler, progress=progress
         )
-        drawn, shares = fitted.draws, fitted.weights
+        basis, drawn, shares = replace(basis, notes=basis.notes + fitted.notes), fitted.draws, fitted.weights
         if weights is not None:
             asked = {x if isinstance(x, str) else x.name for x in regimes}
             shares = {k: w for k, w in weights.items() if k in drawn or k not in asked}  # less those left out
-        notes, name = [*run.notes, *table.notes, *fitted.notes], run.name
     else:
         fits = {source.regime.name: source} if isinstance(source, Fit) else dict(source.fits)
-        first = next(iter(fits.values()))
-        settings = {k: _setting(v) for k, v in first.settings.items()}
-        table = rows_of_fit(first)
-        reward = reward_range(table, settings)
-        drawn = {k: draws_of_fit(v, reward) for k, v in fits.items()}
-        _check(table, settings, until, schedule, total_steps)
+        basis = basis_of_fit(next(iter(fits.values())), schedule, total_steps)
+        drawn = {k: draws_of_fit(v, basis.reward) for k, v in fits.items()}
         shares = weights if weights is not None else _weights_of(source)
-        notes, name = list(first.notes), str(first.data.attrs["run_name"])
-    return _forecast(
-        table, drawn, _shares(drawn, shares), reward, settings, until, schedule, total_steps, draws, seed, notes, name
-    )
+    return _averaged(basis, drawn, _shares(drawn, shares), until, draws, seed)
 
 
-def _forecast(
-    table: RowTable,
-    drawn: Mapping[str, RegimeDraws],
-    shares: dict[str, float],
-    reward: RewardRange,
-    settings: Mapping[str, Setting],
-    until: float,
-    schedule: str | None,
-    total_steps: float | None,
-    draws: int,
-    seed: int,
-    notes: list[str],
-    name: str,
+def _averaged(
+    basis: Basis, drawn: Mapping[str, RegimeDraws], shares: dict[str, float], until: float, draws: int, seed: int
 ) -> Forecast:
-    ahead = schedule_of(table, settings, schedule, total_steps)
+    """The forecast out of paths of every law, as many as its weight is worth."""
+    table, reward, ahead, notes = basis.table, basis.reward, basis.ahead, basis.notes
     step, beyond = future_steps(table, until), beyond_steps(table, until)
     future = future_rows(table, np.concatenate([step, beyond]), ahead)
-    counts = {k: n for k, n in allot(draws, shares).items() if n}
+    counts = {name: n for name, n in allot(draws, shares).items() if n}
     parts = [
-        regime_paths(drawn[k], table, future, count, seed + 7919 * i, reward)
-        for i, (k, count) in enumerate(counts.items())
+        regime_paths(drawn[name], table, future, n, seed_of(seed, "paths", name), reward) for name, n in counts.items()
     ]
     if reward.known and not reward.assumed:
-        notes.append(f"the reward is {reward.sentence}: draws that settle outside were replaced, paths held inside")
+        notes += (f"the reward is {reward.sentence}: draws that settle outside were replaced, paths held inside",)
     latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
     h = 1 + len(step)
     return Forecast(
@@ -162,45 +132,9 @@ def _forecast(
         high=reward.high,
         schedule=ahead,
         assumed=tuple(x for x in (ahead.assumed, reward.assumed) if x),
-        notes=tuple(notes),
-        name=name,
+        notes=notes,
+        name=basis.name,
     )
-
-
-def _rows(run: Run, signal: str) -> RowTable:
-    """Rows of the run, or a sentence about how many a forecast needs."""
-    table = rows_of(run, signal)
-    if len(table.y) < MIN_FORECAST_ROWS:
-        raise FitError(
-            f"{run.source}: a forecast needs at least {MIN_FORECAST_ROWS} rows of {table.signal}, found "
-            f"{len(table.y)}; wait for more steps or log more often"
-        )
-    return table
-
-
-def _check(
-    table: RowTable,
-    settings: Mapping[str, Setting],
-    until: float,
-    schedule: str | None,
-    total_steps: float | None,
-) -> None:
-    """Raises what is wrong with horizon and schedule before anything is fitted."""
-    future_steps(table, until)
-    schedule_of(table, settings, schedule, total_steps)
-
-
-def _with_schedule(run: Run, schedule: str, total_steps: float) -> Run:
-    stated = replace(
-        run.settings,
-        schedule=Setting(schedule, Provenance.USER),
-        total_steps=Setting(total_steps, Provenance.USER),
-    )
-    return replace(run, settings=stated)
-
-
-def _setting(stored: Mapping[str, Any]) -> Setting:
-    return Setting(stored["value"], Provenance(stored["provenance"]), stored.get("note", ""))
 
 
 def _weights_of(source: Any) -> Mapping[str, float]:

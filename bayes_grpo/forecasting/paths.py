@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bayes_grpo.common.draws import spread
 from bayes_grpo.fitting.paths import Paths, predict
 from bayes_grpo.forecasting.fits import RegimeDraws
 from bayes_grpo.rows.future import FutureRows
@@ -30,7 +31,7 @@ def regime_paths(
     """
     total = regime.size
     tries = max(count, min(4 * count, total))
-    picks = np.random.default_rng(seed).permutation(np.linspace(0, total - 1, tries).astype(int))
+    picks = np.random.default_rng(seed).permutation(spread(total, tries, repeat=True))
     values = {k: v[picks] for k, v in regime.values.items()}
     found = predict(regime.regime, table, regime.priors, values, future, seed)
     lasting = np.flatnonzero(~_runs_away(found, table))

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import drawable, title_lines
 from bayes_grpo.forecasting.result import Forecast
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from bayes_grpo.common.picture import Canvas
 
 
 LATENT, ROWS, PLATEAU, DATA = "#1d4ed8", "#9ca3af", "#c2410c", "#111827"
 
 
-def plot_forecast(forecast: Forecast, title: str = "", level: float = LEVEL) -> Figure:
+def plot_forecast(forecast: Forecast, title: str = "", level: float = LEVEL, figure: Canvas | None = None) -> Canvas:
     """Draws a forecast.
 
     Left: logged rows, the band in which rows to come should fall (grey) and the one for the underlying reward
@@ -29,13 +31,12 @@ def plot_forecast(forecast: Forecast, title: str = "", level: float = LEVEL) -> 
         forecast: The forecast.
         title: Line above the figure.
         level: Probability inside the outer bands.
+        figure: Empty figure, or part of one, to draw on; a new one if None.
 
     Returns:
-        A matplotlib figure, not registered with pyplot.
+        The figure; a new one is not registered with pyplot.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 5.2), layout="constrained")
+    figure = canvas(figure, (12, 5.2))
     grid = figure.add_gridspec(1, 2, width_ratios=(4, 1))
     fan = figure.add_subplot(grid[0, 0])
     _draw_fan(fan, forecast, level)

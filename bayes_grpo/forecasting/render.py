@@ -20,14 +20,13 @@ def render_forecast(summary: ForecastSummary, console: Console) -> None:
         summary: The summary of the forecast.
         console: Where to.
     """
-    s, meta = summary, summary.meta
+    s, about = summary, summary.about
     console.print(
-        f"[dim]{safe(meta['run'])}: {meta['rows']} rows of {safe(meta['signal'])} up to step "
-        f"{meta['last_step']:g}[/dim]"
+        f"[dim]{safe(about.run)}: {about.rows} rows of {safe(about.signal)} up to step {about.last_step:g}[/dim]"
     )
     console.print(f"[bold]{safe(s.sentence, 600)}[/bold]")
     console.print()
-    until, level = f"step {meta['until']:g}", f"{meta['interval_level']:.0%}"
+    until, level = f"step {s.until:g}", f"{s.interval_level:.0%}"
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name, justify in (("quantity", "left"), ("median", "right"), (f"{level} interval", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
@@ -42,7 +41,7 @@ def render_forecast(summary: ForecastSummary, console: Console) -> None:
     ):
         table.add_row(name, f"{value.median:.4g}", escape(_interval(value)))
     for reached in s.reached:
-        table.add_row(f"step of {reached.share:.0%} of the final gain", *_reached(reached, meta["last_step"]))
+        table.add_row(f"step of {reached.share:.0%} of the final gain", *_reached(reached, about.last_step))
     console.print(table)
     console.print(
         f"P(gain until {until} > {s.threshold:.3g}) {probability_text(s.p_gain)}   "

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.common.about import About
+from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.forecasting.result import Forecast
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHARES = (0.5, 0.9, 0.95)
 """Shares of the final gain whose steps are reported."""
@@ -54,7 +59,12 @@ class ForecastSummary:
         weights: Weight of each regime.
         assumed: What nobody stated.
         notes: What was done that a user should know.
-        meta: Run, signal, rows, last step, horizon, draws, interval level.
+        about: Which rows the forecast rests on.
+        until: The horizon.
+        draws: Number of paths.
+        interval_level: Probability inside the intervals.
+        schedule: Learning rate from now on: "constant", "linear" or "cosine".
+        schedule_ends: Step at which it reaches 0; infinite where it does not.
     """
 
     sentence: str
@@ -72,11 +82,33 @@ class ForecastSummary:
     weights: dict[str, float]
     assumed: tuple[str, ...]
     notes: tuple[str, ...]
-    meta: dict[str, Any]
+    about: About
+    until: float
+    draws: int
+    interval_level: float
+    schedule: str
+    schedule_ends: float
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dictionary; intervals by name, numbers that are not finite become None."""
-        return json_safe(_named(self))
+        out = _named(self)
+        about = out.pop("about")
+        meta = {k: about[k] for k in ("run", "signal", "rows", "last_step")}
+        meta |= {k: out.pop(k) for k in ("until", "draws", "interval_level", "schedule", "schedule_ends")}
+        return json_safe(out | {"meta": meta})
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a quantity with its unit: rewards, gains, steps at which shares of the final gain are reached.
+
+        A probability is a row too, without an interval.
+        """
+        names = ("now", "at_horizon", "row_at_horizon", "at_infinity", "final", "remaining_gain", "final_gain")
+        rows = [{"quantity": name, "unit": "reward", "value": getattr(self, name)} for name in names]
+        rows += [{"quantity": f"step_of_{x.share:.0%}_of_gain", "unit": "step", "value": x.step} for x in self.reached]
+        rows += [
+            {"quantity": name, "unit": "probability", "value": getattr(self, name)} for name in ("p_gain", "p_peaked")
+        ]
+        return frame_of(rows, "quantity")
 
 
 def summarize_forecast(forecast: Forecast, threshold: float | None = None, level: float = LEVEL) -> ForecastSummary:
@@ -112,17 +144,12 @@ def summarize_forecast(forecast: Forecast, threshold: float | None = None, level
         weights=f.weights,
         assumed=f.assumed,
         notes=f.notes,
-        meta={
-            "run": f.name,
-            "signal": f.signal,
-            "rows": len(f.logged),
-            "last_step": f.now,
-            "until": f.until,
-            "draws": len(f.latent),
-            "interval_level": level,
-            "schedule": f.schedule.shape,
-            "schedule_ends": f.schedule.total_steps,
-        },
+        about=About(f.name, f.signal, len(f.logged), float(f.logged_step[0]), f.now),
+        until=f.until,
+        draws=len(f.latent),
+        interval_level=level,
+        schedule=f.schedule.shape,
+        schedule_ends=f.schedule.total_steps,
     )
     return replace(summary, sentence=_sentence(f, summary))
 
@@ -178,7 +205,7 @@ def _reached(f: Forecast, share: float, level: float) -> Reached:
 
 
 def _sentence(f: Forecast, s: ForecastSummary) -> str:
-    what = "reward" if f.signal == "reward" else "held-out reward"
+    what = s.about.reward
     until = f"step {f.until:g}"
     p_up, p_down = s.p_gain, float(np.mean(f.latent[:, -1] - f.latent_now < -s.threshold))
     if max(p_up, p_down) < 0.5 and p_up + p_down < 0.5:

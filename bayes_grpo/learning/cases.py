@@ -6,15 +6,18 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import date
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common.draws import spread
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.posterior import prior_numbers
 from bayes_grpo.fitting.sampling.sample import sample_posterior
-from bayes_grpo.learning.learn import LogCase, features_of, unit_of
+from bayes_grpo.learning.coordinates import features_of, unit_of
+from bayes_grpo.learning.folder import SourcedRun
+from bayes_grpo.learning.learn import LogCase
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
@@ -28,6 +31,18 @@ DRAWS = 150
 LARGEST_RHAT = 1.1
 """Fits worse than this are left out: a chain that never moved says nothing about its log."""
 SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250)
+
+
+class FittedLogs(NamedTuple):
+    """Logs as they were fitted.
+
+    Attributes:
+        cases: What each law learned from each log.
+        refused: A sentence for every fit that could not be used.
+    """
+
+    cases: list[LogCase]
+    refused: list[str]
 
 
 def case_of(
@@ -80,10 +95,10 @@ def case_of(
     )
     u |= dict(zip([p.name for p in regime.linear], np.moveaxis(levels, -1, 0), strict=True))
     total = free.shape[0] * free.shape[1]
-    picks = np.linspace(0, total - 1, min(DRAWS, total)).astype(int)
+    picks = spread(total, DRAWS)
     values = np.stack([u[name].ravel()[picks] for name in order], axis=-1)
     centre = np.array([p.transform.inverse(found.priors[p.name].median) for p in regime.parameters])
-    spread = np.array([found.priors[p.name].spread for p in regime.parameters])
+    width = np.array([found.priors[p.name].spread for p in regime.parameters])
     units = [np.array([unit_of(p, f) for p in regime.parameters]) for f in seen]
     return LogCase(
         regime=regime.name,
@@ -91,20 +106,20 @@ def case_of(
         repository=repository,
         parameters=tuple(order),
         draws=np.stack([(values - x[:, 0]) / x[:, 1] for x in units]),
-        weak=-0.5 * (((values - centre) / spread) ** 2).sum(axis=1),
+        weak=-0.5 * (((values - centre) / width) ** 2).sum(axis=1),
         covariates=np.stack([f.covariates for f in seen]),
         hash=run.log_hash,
     )
 
 
 def cases_of(
-    runs: Sequence[tuple[Run, str]],
+    runs: Sequence[SourcedRun],
     regimes: Sequence[str],
     *,
     have: Sequence[LogCase] = (),
     seed: int = 0,
     tell: Callable[[str], None] = lambda _: None,
-) -> tuple[list[LogCase], list[str]]:
+) -> FittedLogs:
     """Fits every law to every log.
 
     Args:
@@ -115,7 +130,7 @@ def cases_of(
         tell: Called with a short phrase before every log.
 
     Returns:
-        All cases, those of before first, and a sentence for every fit that could not be used.
+        All cases, those of before first, and what could not be used.
     """
     cases, refused, seen = list(have), [], set()
     done = {(c.regime, c.hash) for c in have}
@@ -130,7 +145,7 @@ def cases_of(
                 cases.append(case_of(run, name, repository, seed=seed))
             except FitError as error:
                 refused.append(str(error))
-    return cases, refused
+    return FittedLogs(cases, refused)
 
 
 def provenance(cuts: Sequence[float] = CUTS, seed: int = 0) -> dict[str, Any]:
@@ -141,8 +156,8 @@ def provenance(cuts: Sequence[float] = CUTS, seed: int = 0) -> dict[str, Any]:
         "seed": seed,
         "how": (
             "every law fitted by NUTS under weak priors to every whole log, seen from cuts at "
-            f"{', '.join(f'{c:.0%}' for c in cuts)} of its length; population of the logs' draws by Gibbs sampling, "
-            "with repositories as groups"
+            f"{', '.join(f'{c:.0%}' for c in cuts)} of its length; population of the logs' draws by NUTS, with "
+            "repositories as groups"
         ),
     }
 

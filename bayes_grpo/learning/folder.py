@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +23,26 @@ NAMES, REPOSITORIES = ("run_id", "run", "log", "name"), ("repo", "repository", "
 """Columns of an index, by their possible names."""
 
 
-def read_folder(folder: str | Path, index: str | Path | None = None) -> tuple[list[tuple[Run, str]], list[str]]:
+class SourcedRun(NamedTuple):
+    """A log and the repository it is from."""
+
+    run: Run
+    repository: str
+
+
+class Corpus(NamedTuple):
+    """What a folder holds.
+
+    Attributes:
+        runs: Logs with their repositories, in the order of their names.
+        refused: A sentence for each file that is no log.
+    """
+
+    runs: list[SourcedRun]
+    refused: list[str]
+
+
+def read_folder(folder: str | Path, index: str | Path | None = None) -> Corpus:
     """Reads every log in a folder and the folders in it.
 
     Args:
@@ -30,7 +51,7 @@ def read_folder(folder: str | Path, index: str | Path | None = None) -> tuple[li
             suffix, and ``repo``). Without it, or for a log that it lacks, the repository is the folder of the log.
 
     Returns:
-        Logs with their repositories, in the order of their names, and a sentence for each file that is no log.
+        The logs, and a sentence for each file that is no log.
 
     Raises:
         LogReadError: The folder does not exist or holds no log.
@@ -40,37 +61,41 @@ def read_folder(folder: str | Path, index: str | Path | None = None) -> tuple[li
     if not root.is_dir():
         raise LogReadError(f"{root}: expected a folder of logs, found none; check the path")
     known = {} if index is None else read_index(index)
-    runs: list[tuple[Run, str]] = []
-    refused: list[str] = []
-    skipped = {Path(index).resolve()} if index is not None else set()
-    _walk(root, root, known, skipped, runs, refused, DEPTH)
-    if not runs:
-        why = f" ({refused[0]})" if refused else ""
+    walk = _Walk(root, known, {Path(index).resolve()} if index is not None else set())
+    found = walk.into(root, DEPTH)
+    if not found.runs:
+        why = f" ({found.refused[0]})" if found.refused else ""
         raise LogReadError(f"{root}: expected a folder of logs, found none that can be read{why}")
-    return runs, refused
+    return found
 
 
-def _walk(
-    root: Path,
-    folder: Path,
-    known: dict[str, str],
-    skipped: set[Path],
-    runs: list[tuple[Run, str]],
-    refused: list[str],
-    depth: int,
-) -> None:
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.name == SIDECAR_NAME or path.resolve() in skipped:
-            continue
-        try:
-            run = read_log(path)
-        except BayesGrpoError as error:
-            if path.is_dir() and depth > 0:
-                _walk(root, path, known, skipped, runs, refused, depth - 1)
-            else:
-                refused.append(str(error))
-            continue
-        runs.append((run, known.get(path.stem, known.get(path.name, str(path.parent.relative_to(root))))))
+@dataclass(frozen=True)
+class _Walk:
+    """A way through folders: where it began, which log is from which repository, what to pass by."""
+
+    root: Path
+    known: Mapping[str, str]
+    skipped: set[Path]
+
+    def into(self, folder: Path, depth: int) -> Corpus:
+        """The logs in a folder and, to a depth, in the folders in it."""
+        found = Corpus([], [])
+        for path in sorted(folder.iterdir()):
+            if path.name.startswith(".") or path.name == SIDECAR_NAME or path.resolve() in self.skipped:
+                continue
+            try:
+                found.runs.append(SourcedRun(read_log(path), self._repository(path)))
+            except BayesGrpoError as error:
+                if path.is_dir() and depth > 0:
+                    within = self.into(path, depth - 1)
+                    found.runs.extend(within.runs)
+                    found.refused.extend(within.refused)
+                else:
+                    found.refused.append(str(error))
+        return found
+
+    def _repository(self, path: Path) -> str:
+        return self.known.get(path.stem, self.known.get(path.name, str(path.parent.relative_to(self.root))))
 
 
 def read_index(path: str | Path) -> dict[str, str]:

@@ -1,94 +1,28 @@
 """Priors from experience: what runs have been like, for a run that has just begun.
 
-A population (see `bayes_grpo.learning.population`) lives in coordinates in which logs of any length, scale and unit
-can be compared:
-
-* a time is measured in lengths of the log, as log(time / length);
-* a noise in standard deviations of the rows, as log(sd / scale);
-* the fixed point by how far it lies above the last rows, (R* - level) / reach, where the reach is the scale, or a sixth
-  of the way up to 1 where that is more and all rows lie in [0, 1]: the spread of rows that have not moved yet says
-  nothing of what is to come;
-* the initial reward by how far it lies above the first rows, (R₀ - first) / scale;
-* pure numbers as they are, in the coordinate in which their prior is normal.
-
-Learned are means, spreads within and between repositories, and how times depend on the learning rate. A log of a
-new run gets priors with the same two numbers as any other prior, a median and a spread.
+Learned are means, spreads within and between repositories, and how times depend on the learning rate, all in the
+scale-free coordinates of `bayes_grpo.learning.coordinates`. A log of a new run gets priors with the same two numbers as
+any other prior, a median and a spread.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import PriorError
+from bayes_grpo.learning.coordinates import features_of, kind_of, unit_of
 from bayes_grpo.learning.population import Member, learn_population
 from bayes_grpo.learning.table import COVARIATES, SHIPPED, PriorTable, load_prior_table
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Parameter, Prior
 from bayes_grpo.rows.table import RowTable
 
-_LAST, _FIRST = 10, 5
 _LEAST_LOGS = 5
-
-
-class Features(NamedTuple):
-    """What the coordinates of a population know of the rows of a log.
-
-    Attributes:
-        length: Steps from the start of the first row to the end of the last.
-        scale: Standard deviation of the rows.
-        level: Mean of the last rows.
-        first: Mean of the first rows.
-        reach: Unit of the fixed point.
-        covariates: Values of `COVARIATES`; NaN where not logged.
-    """
-
-    length: float
-    scale: float
-    level: float
-    first: float
-    reach: float
-    covariates: np.ndarray
-
-
-def features_of(table: RowTable) -> Features:
-    """Features of the rows of a log."""
-    n = len(table.y)
-    last, first = min(_LAST, max(1, n // 5)), min(_FIRST, max(1, n // 10))
-    rate = table.reference_rate
-    known = math.isfinite(rate) and rate > 0
-    covariates = np.array([math.log(rate) if known else math.nan, math.log(table.length)])
-    level = float(table.y[-last:].mean())
-    return Features(
-        length=table.length,
-        scale=table.scale,
-        level=level,
-        first=float(table.y[:first].mean()),
-        reach=max(table.scale, (1.0 - level) / 6.0) if table.is_share else table.scale,
-        covariates=covariates,
-    )
-
-
-def unit_of(parameter: Parameter, features: Features) -> tuple[float, float]:
-    """Origin and unit of a parameter's scale-free coordinate phi = (u - origin) / unit.
-
-    u is the coordinate in which the parameter's prior is normal.
-    """
-    if parameter.unit == "reward" and parameter.transform.positive:
-        return math.log(features.scale), 1.0
-    if parameter.unit == "reward":
-        starts = parameter.name == "initial_reward"
-        return (features.first, features.scale) if starts else (features.level, features.reach)
-    if parameter.unit == "step" and parameter.transform.positive:
-        return math.log(features.length), 1.0
-    if parameter.unit == "1/step" and parameter.transform.positive:
-        return -math.log(features.length), 1.0
-    return 0.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +58,7 @@ def learn(
     provenance: Mapping[str, Any] | None = None,
     uses: Mapping[str, Sequence[str]] | None = None,
 ) -> PriorTable:
-    """Learns populations of all laws from logs that were fitted before; about a second a law.
+    """Learns populations of all laws from logs that were fitted before; seconds a law.
 
     Args:
         cases: Fitted logs, of any laws.
@@ -135,7 +69,8 @@ def learn(
             not given.
 
     Returns:
-        The table; laws with fewer than 5 logs are absent.
+        The table; laws with fewer than 5 logs are absent. Its provenance says under "convergence" of each law whether
+        the draws of its population can be trusted.
 
     Raises:
         PriorError: No law has enough logs.
@@ -158,7 +93,9 @@ def learn(
         )
     logs = {(c.repository, c.log) for c in kept}
     counts = {name: sum(r == name for r, _ in logs) for name in sorted({r for r, _ in logs})}
-    about = {"logs": len(logs), "repositories": counts} | dict(provenance or {})
+    checks = {name: found.convergence for name, found in regimes.items()}
+    verdicts = {name: {"passed": c.passed, "sentence": c.sentence} for name, c in checks.items() if c is not None}
+    about = {"logs": len(logs), "repositories": counts, "convergence": verdicts} | dict(provenance or {})
     return PriorTable(regimes, parameters, about)
 
 
@@ -169,7 +106,7 @@ USES: dict[str, tuple[str, ...]] = {"time": ("rate",), "noise": (), "level": (),
 def uses_of(regime: Regime, uses: Mapping[str, Sequence[str]] | None = None) -> np.ndarray:
     """Whether each parameter depends on each covariate, shape (covariates, p)."""
     chosen = USES if uses is None else uses
-    return np.array([[c in chosen[_kind(p)] for p in regime.parameters] for c in COVARIATES])
+    return np.array([[c in chosen[kind_of(p)] for p in regime.parameters] for c in COVARIATES])
 
 
 def member(case: LogCase) -> Member:
@@ -213,12 +150,6 @@ def corpus_priors(
         origin, unit = unit_of(p, features)
         out[p.name] = Prior(_value(p, origin + unit * float(centre)), unit * float(spread))
     return out
-
-
-def _kind(parameter: Parameter) -> str:
-    if parameter.unit == "reward":
-        return "noise" if parameter.transform.positive else "level"
-    return "time" if parameter.unit in ("step", "1/step") else "number"
 
 
 def _value(parameter: Parameter, u: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.learning.cases import CUTS, cases_of, provenance
@@ -11,6 +12,18 @@ from bayes_grpo.learning.folder import load_cases, read_folder, save_cases
 from bayes_grpo.learning.learn import learn
 from bayes_grpo.learning.table import PriorTable
 from bayes_grpo.regimes import REGIMES
+
+
+class LearnedPrior(NamedTuple):
+    """What a folder of logs has taught.
+
+    Attributes:
+        table: The populations.
+        refused: A sentence for every log or fit that could not be used.
+    """
+
+    table: PriorTable
+    refused: list[str]
 
 
 def learn_prior(
@@ -22,7 +35,7 @@ def learn_prior(
     cases: str | Path | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-) -> tuple[PriorTable, list[str]]:
+) -> LearnedPrior:
     """Learns a prior from a folder of logs: how fast, how noisy and how high runs like these are.
 
     Args:
@@ -40,6 +53,21 @@ def learn_prior(
     Raises:
         LogReadError: The folder holds no log.
         PriorError: The index or the kept logs cannot be read, or no regime has enough logs.
+
+    Example:
+        A folder `runs` with the logs of six runs, a file each:
+
+        >>> from bayes_grpo import corpus_priors, learn_prior, read_log, rows_of, save_prior_table
+        >>> table, refused = learn_prior("runs", regimes=["exponential"], cases="cases.npz")
+        >>> table.provenance["logs"], table.provenance["convergence"]["exponential"]["passed"], refused
+        (6, True, [])
+
+        The table is a file of numbers, and gives the next run priors that fit its length and scale:
+
+        >>> save_prior_table(table, "prior.json")
+        >>> priors = corpus_priors("exponential", rows_of(read_log("runs/run0.json")), "prior.json")
+        >>> sorted(priors)
+        ['fixed_point', 'fluctuation_sd', 'initial_reward', 'observation_sd', 'relaxation_time']
     """
     tell = progress or (lambda _: None)
     # A regime without a trend, fitted to logs that have one, learns fluctuations as long as the logs.
@@ -55,4 +83,4 @@ def learn_prior(
         if cases is not None:
             save_cases(fitted, cases)
     tell("learning")
-    return learn(fitted, exclude, seed=seed, provenance=provenance(CUTS, seed)), refused
+    return LearnedPrior(learn(fitted, exclude, seed=seed, provenance=provenance(CUTS, seed)), refused)

@@ -50,5 +50,8 @@ def render_prior_table(table: PriorTable, refused: list[str], out: Path, console
     )
     shown.caption_justify = "left"
     console.print(shown)
+    for regime, verdict in table.provenance.get("convergence", {}).items():
+        if not verdict["passed"]:
+            console.print(f"{plain(regime)}: {plain(verdict['sentence'])}", style="bold red", markup=False)
     if refused:
         console.print(f"{len(refused)} logs or fits were left out, the first: {plain(refused[0])}", markup=False)

@@ -1,4 +1,4 @@
-"""The table of a corpus prior: populations by law as a small JSON file of numbers with their provenance."""
+"""The table of a corpus prior: populations by regime as a small JSON file of numbers with their provenance."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import PriorError
+from bayes_grpo.common.frames import frame_of
 from bayes_grpo.learning.population import Population
 
-FORMAT = 2
-"""Version of the table's layout; a file of another one is refused."""
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = 3
+"""Version of the table's layout that is written."""
+_KEYS = {2: "laws", FORMAT: "regimes"}
+"""Versions that can be read, and the key under which each keeps its populations; another version is refused."""
 SHIPPED = Path(__file__).with_name("corpus_prior.json")
 COVARIATES = ("rate", "length")
 """What times may depend on: logarithms of the learning rate and of the length of the log. A time in units of 1/η, and
@@ -24,12 +30,12 @@ not of the log's length, would have slopes of -1 on both."""
 
 @dataclass(frozen=True, eq=False)
 class PriorTable:
-    """Populations by law, with their provenance.
+    """Populations by regime, with their provenance.
 
     Attributes:
-        regimes: Law → its population.
-        parameters: Law → names of its parameters, in the population's order.
-        provenance: Logs, repositories, date, version and how it was made.
+        regimes: Regime → its population.
+        parameters: Regime → names of its parameters, in the population's order.
+        provenance: Logs, repositories, date, version, how it was made and whether its draws converged.
     """
 
     regimes: Mapping[str, Population]
@@ -54,7 +60,21 @@ class PriorTable:
                 "centres": centres,
                 "parameters": rows,
             }
-        return {"format": FORMAT, "provenance": dict(self.provenance), "laws": regimes}
+        return {"format": FORMAT, "provenance": dict(self.provenance), "regimes": regimes}
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a regime and parameter: mean, spread, spread between repositories, error of the mean, slopes."""
+        return frame_of(
+            (
+                {"regime": regime, "parameter": name}
+                | {k: float(getattr(population, k)[i]) for k in ("mean", "spread", "between", "error")}
+                | {f"slope_{c}": float(population.slopes[j, i]) for j, c in enumerate(COVARIATES)}
+                | {"logs": population.logs, "repositories": population.groups}
+                for regime, population in self.regimes.items()
+                for i, name in enumerate(self.parameters[regime])
+            ),
+            ["regime", "parameter"],
+        )
 
 
 def load_prior_table(path: str | Path) -> PriorTable:
@@ -74,11 +94,12 @@ def _load(path: str, _: int) -> PriorTable:
     except (OSError, ValueError) as error:
         raise PriorError(f"{path}: cannot read this prior table ({error}); {hint}") from error
     found = content.get("format") if isinstance(content, dict) else None
-    if found != FORMAT:
-        raise PriorError(f"{path}: expected a prior table of format {FORMAT}, found {found!r}; {hint}")
+    if not isinstance(found, int) or found not in _KEYS:
+        known = " or ".join(str(x) for x in _KEYS)
+        raise PriorError(f"{path}: expected a prior table of format {known}, found {found!r}; {hint}")
     try:
         regimes, parameters = {}, {}
-        for regime, entry in content["laws"].items():
+        for regime, entry in content[_KEYS[found]].items():
             rows = entry["parameters"]
             columns = {
                 k: np.array([float(r[k]) for r in rows.values()]) for k in ("mean", "spread", "between", "error")
@@ -87,9 +108,14 @@ def _load(path: str, _: int) -> PriorTable:
             centres = np.array([float(entry["centres"][c]) for c in COVARIATES])
             whole = np.concatenate([*columns.values(), slopes.ravel(), centres])
             if not np.isfinite(whole).all() or (columns["spread"] <= 0).any():
-                raise ValueError(f"law {regime}: spreads must be above 0 and all numbers finite")
+                raise ValueError(f"regime {regime}: spreads must be above 0 and all numbers finite")
             regimes[regime] = Population(
-                **columns, slopes=slopes, centres=centres, logs=int(entry["logs"]), groups=int(entry["repositories"])
+                **columns,
+                slopes=slopes,
+                centres=centres,
+                logs=int(entry["logs"]),
+                groups=int(entry["repositories"]),
+                convergence=None,
             )
             parameters[regime] = tuple(rows)
         return PriorTable(regimes, parameters, dict(content["provenance"]))

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.wording import clean
 
 if TYPE_CHECKING:
-    pass
+    import pandas as pd
 
 _TEXT_LIMIT = 200
 
@@ -87,6 +88,11 @@ class RunSummary:
     def to_dict(self) -> dict[str, Any]:
         """The summary in JSON's types, None in place of every number that is not finite."""
         return json_safe(asdict(self))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a logged column: the trainer's key, number of finite values, range, first and last value."""
+        columns = {"reward": self.reward, **self.signals, "eval_reward": self.evals}
+        return frame_of(({"column": name} | fields_of(x) for name, x in columns.items()), "column")
 
 
 def describe_run(run: Run) -> RunSummary:

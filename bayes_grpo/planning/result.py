@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.dynamics.reduction import (
     MomentumConvention,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CurvatureSource = Literal["low_lag_run", "independent", "prior", "same_run"]
 
@@ -106,6 +111,10 @@ class StabilityReport:
             content[name]["margin"] = {key: _finite(x) for key, x in verdict.margin._asdict().items()}
         return content | {"sentence": self.sentence}
 
+    def to_frame(self) -> pd.DataFrame:
+        """One row a lag model: largest stable gain, margin, probability of being stable."""
+        return frame_of((fields_of(x) for x in (self.rule, self.delay, self.hold)), "lag_model")
+
 
 @dataclass(frozen=True)
 class GroupSizePlan:
@@ -129,6 +138,11 @@ class GroupSizePlan:
     def to_dict(self) -> dict[str, float]:
         """JSON-ready content."""
         return asdict(self)
+
+
+def group_sizes_frame(plans: Iterable[GroupSizePlan]) -> pd.DataFrame:
+    """Plans as a table, one row a group size: the fields of `GroupSizePlan`."""
+    return frame_of((fields_of(x) for x in plans), "group_size", GroupSizePlan.__dataclass_fields__)
 
 
 def _finite(value: float) -> float | None:

@@ -24,8 +24,8 @@ from jax import Array
 from numpyro.distributions import constraints
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.likelihood import log_likelihood
-from bayes_grpo.dynamics.paths import draw_rows
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.rows.padding import Rows
 
@@ -116,7 +116,8 @@ class RowsDistribution(dist.Distribution):
 
         def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
             space: StateSpace = self.regime.state_space(values, levels, rows)
-            return draw_rows(space, key, rows.y.shape[-1]).shown
+            length = rows.y.shape[-1:]
+            return draw_rows(space, jnp.zeros(length), jax.random.normal(key, length))[0]
 
         return self._over_batch(one, keys, shape, 0)
 

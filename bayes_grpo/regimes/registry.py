@@ -16,33 +16,18 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from bayes_grpo.common.errors import RegimeWarning, SettingError
+from bayes_grpo.common.modules import modules_in
+from bayes_grpo.regimes import built_in
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.bernoulli import Bernoulli
-from bayes_grpo.regimes.entropy import Entropy
-from bayes_grpo.regimes.exponential import Exponential
-from bayes_grpo.regimes.flat import Flat
-from bayes_grpo.regimes.hold import Hold
-from bayes_grpo.regimes.logistic import Logistic
-from bayes_grpo.regimes.oscillator import Oscillator
-from bayes_grpo.regimes.reduction import Reduction
-from bayes_grpo.regimes.sigmoid import Sigmoid
 
 GROUP = "bayes_grpo.regimes"
 """Entry-point group of regimes."""
-_OWN = {
-    r.name: r
-    for r in (
-        Oscillator(),
-        Exponential(),
-        Reduction(),
-        Hold(),
-        Flat(),
-        Bernoulli(),
-        Logistic(),
-        Sigmoid(),
-        Entropy(),
-    )
-}
+
+
+@cache
+def built_in_regimes() -> Mapping[str, Regime]:
+    """Regimes of this package by name, found in the package `bayes_grpo.regimes.built_in`."""
+    return {module.REGIME.name: module.REGIME for module in modules_in(built_in, "REGIME")}
 
 
 @cache
@@ -59,7 +44,7 @@ def installed_regimes() -> Mapping[str, Regime]:
             continue
         if not isinstance(regime, Regime) or regime.name != entry.name:
             reason = f"expected a Regime named {entry.name!r}, found {regime!r}"
-        elif entry.name in _OWN or entry.name in found:
+        elif entry.name in built_in_regimes() or entry.name in found:
             reason = "another regime has that name"
         else:
             found[entry.name] = regime
@@ -72,13 +57,14 @@ class Registry(Mapping[str, Regime]):
     """Every regime by its name; other packages are looked at on first use."""
 
     def __getitem__(self, name: str) -> Regime:
-        return _OWN[name] if name in _OWN else installed_regimes()[name]
+        own = built_in_regimes()
+        return own[name] if name in own else installed_regimes()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*_OWN, *installed_regimes()))
+        return iter((*built_in_regimes(), *installed_regimes()))
 
     def __len__(self) -> int:
-        return len(_OWN) + len(installed_regimes())
+        return len(built_in_regimes()) + len(installed_regimes())
 
 
 REGIMES = Registry()

@@ -139,6 +139,7 @@ def softmax_bandit(
 
 def contextual_bandit(
     rng: np.random.Generator,
+    *,
     n_prompts: int = 64,
     n_held_out: int = 64,
     n_arms: int = 6,

@@ -7,11 +7,13 @@ import pytest
 from bayes_grpo import SamplerSettings
 from bayes_grpo.backtesting import backtest as module
 from bayes_grpo.backtesting.backtest import backtest
+from bayes_grpo.backtesting.plot import plot_backtest
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, merge_backtests
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run
 
 FAST = SamplerSettings(chains=2, warmup=100, draws=150)
@@ -46,17 +48,28 @@ def test_the_scores_are_those_of_a_sensible_forecast(result):
     assert result.lines[0].coverage > 0.6
 
 
+def test_the_picture_fits_into_a_part_of_a_figure(result):
+    left, right = halves()
+    assert plot_backtest(result, figure=right) is right
+    assert (len(left.axes), len(right.axes)) == (0, 3)
+    assert len(plot_backtest(result).axes) == 3
+
+
+def test_a_rival_more_changes_no_other_score(result):
+    more = backtest(rising_run(40), origins=(0.7,), regimes=("flat", "exponential"), rivals=("last",), sampler=FAST)
+    before = {s.name: s for s in result.scores if s.origin == 0.7}
+    assert [s.name for s in more.scores] == ["forecast", "flat", "exponential", "last"]
+    for s in more.scores:
+        assert (s.crps, s.pit) == (before[s.name].crps, before[s.name].pit)
+
+
 def test_nothing_before_the_origin_knows_what_comes_after():
     run = rising_run(40)
     changed = replace(run, reward=np.concatenate([run.reward[:20], run.reward[20:] + 3.0]))
     seen = []
+    laws = module._Laws(("flat",), forecast_priors, FAST)
     for r in (run, changed):
-        whole = rows_of(r)
-        past = module._past(r, whole, 20)
-        settings = dict(r.settings.items())
-        draws, weights = module._predicted(
-            past, whole, 20, ("flat",), forecast_priors, settings, 0, FAST, lambda _: None
-        )
+        draws, weights = module._predicted(module._origin_of(r, rows_of(r), 0.5), laws, 0, lambda _: None)
         seen.append((draws[AVERAGED], weights))
     np.testing.assert_array_equal(seen[0][0], seen[1][0])
     assert seen[0][1] == seen[1][1]

@@ -15,6 +15,7 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.regimes import get_regime
 from benchmarks.calibration import PRIORS, SHARED, empty_run, simulate, with_reward
 from tests.helpers.command import call
+from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run
 
 NAMES = ("autocorrelation", "variance", "outliers", "break")
@@ -112,7 +113,7 @@ def test_residuals_are_standardised_and_exact(made):
     found = residuals_of(made, draws=50)
     total = made.draws("observation_sd").size
     picks = np.linspace(0, total - 1, 50).astype(int)
-    stored = made.data["log_likelihood"].dataset["y"].to_numpy().reshape(total, -1)[picks]
+    stored = made.data["leave_one_out"].dataset["log_density"].to_numpy().reshape(total, -1)[picks]
     np.testing.assert_allclose(found.loo_log_density, stored, rtol=1e-8, atol=1e-8)
     pit = loo_pit(found)
     assert np.all((pit > 0) & (pit < 1) | (np.arange(80) == 20))
@@ -121,6 +122,14 @@ def test_residuals_are_standardised_and_exact(made):
 def test_the_picture_has_six_panels_and_needs_no_convergence(made):
     figure = plot_check(made, check(made))
     assert len([a for a in figure.axes if a.get_title(loc="left")]) == 6
+
+
+def test_the_picture_fits_into_a_part_of_a_figure(made):
+    left, right = halves()
+    found = check(made)
+    assert plot_check(made, found, figure=left) is left
+    assert (len(left.axes), len(right.axes)) == (6, 0)
+    assert found.sentence in " ".join(left.get_suptitle().split())
 
 
 def test_few_rows_are_refused():

@@ -27,6 +27,7 @@ from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.command import call
+from tests.helpers.pictures import halves
 from tests.helpers.reference import dense_moments
 from tests.helpers.runs import make_run
 
@@ -83,7 +84,7 @@ def test_weights_and_fits_feed_a_forecast(found):
 
 def test_what_is_doubtful_is_said(found):
     assert any(f"fewer than {FEW_ROWS}" in x for x in found.cautions)
-    assert found.meta["horizon_rows"] == 4
+    assert found.horizon_rows == 4
     text = json.dumps(found.to_dict(), allow_nan=False)
     assert "NaN" not in text
     assert json.loads(text)["table"][0]["p_worse"] is None
@@ -177,7 +178,7 @@ def test_the_sentence_names_what_is_favoured_and_what_is_open():
 def test_the_sentence_counts_rows_ahead_as_much_as_holes():
     e, f = line("e", 0.0, 0.0, np.nan, "best", "best"), line("f", -1.0, 2.0, 0.7, "cannot tell", "worse", -8.0, 1.0)
     c, g = line("c", -9.0, 3.0, 0.999, "worse"), line("g", -1.0, 2.0, 0.7, "cannot tell", "cannot tell")
-    assert verdict_sentence((e, f), "eval_reward") == "The data favour e over f (elpd -8.0 ± 1.0 on rows ahead)."
+    assert verdict_sentence((e, f), "held-out reward") == "The data favour e over f (elpd -8.0 ± 1.0 on rows ahead)."
     assert verdict_sentence((e, f, c), "reward") == (
         "The data favour e over f (elpd -8.0 ± 1.0 on rows ahead) and c (elpd -9.0 ± 3.0)."
     )
@@ -209,6 +210,10 @@ def test_pictures_and_terminal_hold_every_law(found):
     titles = [a.get_title(loc="left") for part in figure.subfigs for a in part.axes]
     assert any(t.startswith("exponential") for t in titles)
     assert any(t.startswith("flat") for t in titles)
+    left, right = halves()
+    assert plot_comparison(found, figure=left) is left
+    assert (len(left.subfigs), len(right.axes), len(right.subfigs)) == (2, 0, 0)
+    assert found.sentence in " ".join(left.get_suptitle().split())
     console = Console(width=160, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     render_comparison(found, console)
     text = console.export_text()

@@ -13,6 +13,7 @@ from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.plot import plot_decision
 from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.render import render_decision
+from tests.helpers.pictures import halves
 
 
 def made(
@@ -247,6 +248,10 @@ def test_terminal_and_picture_show_the_recommendation(tmp_path):
     figure = plot_decision(found.stopping, "run $x$")
     figure.savefig(tmp_path / "decision.png")
     assert (tmp_path / "decision.png").stat().st_size > 10_000
+    left, right = halves()
+    assert plot_decision(found.stopping, figure=right) is right
+    assert (len(left.axes), len(right.axes)) == (0, 2)
+    assert found.stopping.sentence in " ".join(right.get_suptitle().split())
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.dynamics.hold import hold_rows
-from bayes_grpo.dynamics.reduction import spectral_radius
-from bayes_grpo.regimes.hold import Hold, hold_growth
+from bayes_grpo.dynamics.reduction import hold_growth, spectral_radius
+from bayes_grpo.regimes.built_in.hold import Hold
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run
 
@@ -68,7 +68,7 @@ def test_derivatives_equal_finite_differences():
 
 
 @pytest.mark.parametrize(("momentum", "refresh"), [(0.0, 1), (0.5, 4), (0.9, 8)])
-def test_growth_equals_the_calculators_spectral_radius(momentum, refresh):
+def test_growth_of_many_draws_is_the_spectral_radius_of_each(momentum, refresh):
     gain, exposure = np.array([[0.02, 0.3]]), np.array([[1.0, 0.5]])
     expected = [spectral_radius(g, momentum, refresh, "hold", e) for g, e in zip(gain[0], exposure[0], strict=True)]
     np.testing.assert_allclose(hold_growth(gain, momentum, refresh, exposure)[0], expected, rtol=1e-9)

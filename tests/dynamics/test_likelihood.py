@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.dynamics import associative, blocks, kalman
-from bayes_grpo.regimes.exponential import Exponential
-from bayes_grpo.regimes.oscillator import Oscillator
+from bayes_grpo.regimes.built_in.exponential import Exponential
+from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.rows.padding import Rows
 from tests.helpers.reference import dense_log_density, oscillator_moments
 

@@ -16,6 +16,7 @@ from bayes_grpo.forecasting.bounds import Bounded, bounded
 from bayes_grpo.forecasting.fits import RegimeDraws, fit_regimes
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.paths import allot, regime_paths
+from bayes_grpo.forecasting.plot import plot_forecast
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.summary import reached_steps, summarize_forecast
 from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
@@ -28,6 +29,7 @@ from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, remaining_rate
+from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run
 
 CONSTANT = RemainingRate("constant", 40.0, 1.0, 0.0, np.inf, "")
@@ -239,7 +241,7 @@ def test_a_law_that_runs_away_is_not_followed():
     _, trend, _, _, initial = regime_paths(drawn, table, future, 50, 0, RewardRange())
     assert np.all(initial % 2 == 0)
     assert np.abs(trend).max() < 20.0
-    runaway = RegimeDraws(regime, priors, {k: v[1::2] for k, v in values.items()}, np.arange(100.0))
+    runaway = replace(drawn, values={k: v[1::2] for k, v in values.items()}, initial=np.arange(100.0))
     assert len(regime_paths(runaway, table, future, 50, 0, RewardRange())[0]) == 50  # there is nothing else to follow
 
 
@@ -255,6 +257,25 @@ def test_a_range_weighs_a_law_by_how_much_of_it_lies_inside():
     half = bounded(RewardRange(high=0.5), prior, np.full(10_000, 0.1))
     assert half.log_factor == pytest.approx(np.log(2.0), abs=1e-3)
     assert bounded(RewardRange(), prior, draws) == (0.0, 0.0)
+
+
+def test_a_law_draws_the_same_whichever_others_there_are():
+    table = rows_of(rising_run())
+    alone = fit_regimes(table, ("exponential",), seed=3, sampler=FAST, strict=False)
+    beside = fit_regimes(table, ("flat", "exponential"), seed=3, sampler=FAST, strict=False)
+    for name, draws in alone.draws["exponential"].values.items():
+        np.testing.assert_array_equal(draws, beside.draws["exponential"].values[name])
+    assert alone.log_evidence["exponential"] == beside.log_evidence["exponential"]
+    other = fit_regimes(table, ("exponential",), seed=4, sampler=FAST, strict=False)
+    assert not np.any(np.isin(other.draws["exponential"].initial, alone.draws["exponential"].initial))
+
+
+def test_the_picture_fits_into_a_part_of_a_figure(exponential_fit):
+    found = forecast(exponential_fit, 60, draws=200)
+    left, right = halves()
+    assert plot_forecast(found, summarize_forecast(found).sentence, figure=left) is left
+    assert (len(left.axes), len(right.axes)) == (2, 0)
+    assert left.get_suptitle().startswith(summarize_forecast(found).sentence[:40])
 
 
 def test_a_stated_range_counts_in_the_weights():

@@ -1,5 +1,6 @@
 """Priors from experience: what is learned from many logs, and how a new log gets its priors from it."""
 
+import io
 import json
 import math
 from dataclasses import replace
@@ -7,14 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from bayes_grpo.cli.priors import base_priors, split_priors
 from bayes_grpo.common.errors import BayesGrpoError, PriorError
 from bayes_grpo.forecasting.priors import LearnedPriors, priors_named
 from bayes_grpo.learning.cases import CUTS, SAMPLER, case_of
+from bayes_grpo.learning.coordinates import features_of
 from bayes_grpo.learning.folder import load_cases, read_folder, save_cases
-from bayes_grpo.learning.learn import LogCase, corpus_priors, features_of, learn
-from bayes_grpo.learning.population import Member, learn_population, log_score
+from bayes_grpo.learning.learn import LogCase, corpus_priors, learn
+from bayes_grpo.learning.render import render_prior_table
 from bayes_grpo.learning.table import COVARIATES, SHIPPED, load_prior_table, save_prior_table
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.priors import resolve_priors
@@ -24,83 +27,6 @@ from tests.helpers.runs import rising_run
 
 LAW = "exponential"
 NAMES = tuple(p.name for p in get_regime(LAW).parameters)
-
-
-def members(rng, groups=12, logs=8, mean=1.5, spread=0.6, between=0.8, slope=-0.7, error=0.8, weak=(-1.0, 1.5)):
-    """Logs of a known population, each by draws of its posterior under a weak prior that is off the mark."""
-    out = []
-    for g in range(groups):
-        centre = mean + between * rng.standard_normal()
-        for _ in range(logs):
-            x = rng.standard_normal()
-            theta = centre + slope * x + spread * rng.standard_normal()
-            seen = theta + error * rng.standard_normal()
-            precision = 1 / error**2 + 1 / weak[1] ** 2
-            located = (seen / error**2 + weak[0] / weak[1] ** 2) / precision
-            draws = located + rng.standard_normal(200) / math.sqrt(precision)
-            out.append(
-                Member(
-                    group=f"g{g}",
-                    draws=np.tile(draws[None, :, None], (2, 1, 1)),
-                    weak=-0.5 * ((draws - weak[0]) / weak[1]) ** 2,
-                    covariates=np.array([[x], [x]]),
-                )
-            )
-    return out
-
-
-def test_a_known_population_is_found_again():
-    rng = np.random.default_rng(0)
-    found = learn_population(members(rng, groups=25), np.array([[True]]), seed=1)
-    # Errors are those of 25 groups and 200 logs: 0.8/5 for the mean.
-    assert found.mean[0] == pytest.approx(1.5, abs=0.5)
-    assert found.slopes[0, 0] == pytest.approx(-0.7, abs=0.2)
-    assert found.spread[0] == pytest.approx(0.6, abs=0.25)
-    assert found.between[0] == pytest.approx(0.8, abs=0.35)
-    assert found.logs == 200
-    assert found.groups == 25
-    # Under its weak prior the logs' own means lie far off: it was divided out.
-    naive = np.mean([m.draws.mean() for m in members(np.random.default_rng(0), groups=25)])
-    assert naive < 1.1 < found.mean[0] + 0.3
-
-
-def test_predictions_cover_logs_of_unseen_repositories():
-    rng = np.random.default_rng(2)
-    found = learn_population(members(rng, error=0.05, weak=(1.5, 30.0)), np.array([[True]]), seed=1)
-    fresh = members(rng, groups=300, logs=1, error=0.05, weak=(1.5, 30.0))
-    inside = []
-    for m in fresh:
-        mean, sd = found.predictive(m.covariates[0])
-        inside.append(abs(m.draws.mean() - mean[0]) < 1.645 * sd[0])
-    assert 0.8 <= np.mean(inside) <= 0.98
-
-
-def test_the_right_population_scores_best():
-    rng = np.random.default_rng(3)
-    logs = members(rng, groups=20)
-    right = learn_population(logs[80:], np.array([[True]]))
-    wrong = replace(right, mean=right.mean + 3.0)
-    blind = learn_population(logs[80:], np.array([[False]]))
-    score = {name: np.mean([log_score(p, m) for m in logs[:80]]) for name, p in
-             (("right", right), ("wrong", wrong), ("blind", blind))}  # fmt: skip
-    assert score["right"] > score["blind"] > score["wrong"]
-    assert np.all(blind.slopes == 0)
-
-
-def test_one_repository_alone_has_no_spread_between():
-    rng = np.random.default_rng(4)
-    found = learn_population(members(rng, groups=1, logs=20), np.array([[True]]))
-    assert found.between[0] == 0.0
-    assert found.groups == 1
-
-
-def test_unknown_covariates_count_as_typical():
-    rng = np.random.default_rng(5)
-    logs = members(rng)
-    some = [replace(m, covariates=m.covariates + 7.0 if i % 2 else np.full((2, 1), np.nan)) for i, m in enumerate(logs)]
-    found = learn_population(some, np.array([[True]]))
-    assert found.centres[0] == pytest.approx(7.0, abs=0.5)
-    assert found.predictive(np.array([np.nan]))[0] == pytest.approx(found.mean)
 
 
 def cases(rng, repositories=5, logs=4, shift=0.0):
@@ -131,6 +57,22 @@ def test_a_repository_left_out_has_no_say():
     assert not np.array_equal(without.regimes[LAW].mean, learn(found).regimes[LAW].mean)
     assert set(without.provenance["repositories"]) == {f"owner/r{r}" for r in range(4)}
     assert without.provenance["logs"] == 16
+
+
+def test_the_table_keeps_the_verdict_on_its_draws_and_says_when_it_failed(tmp_path):
+    table = learn(cases(np.random.default_rng(15)), provenance={"date": "2026-01-01"})
+    verdict, found = table.provenance["convergence"][LAW], table.regimes[LAW].convergence
+    assert found is not None
+    assert verdict == {"passed": found.passed, "sentence": found.sentence}
+    assert "divergences" in verdict["sentence"]
+    said = {}
+    for passed in (True, False):
+        entry = {"passed": passed, "sentence": "NOT CONVERGED: R-hat of mean 1 is 1.500 (limit 1.01)."}
+        shown = io.StringIO()
+        judged = replace(table, provenance=dict(table.provenance) | {"convergence": {LAW: entry}})
+        render_prior_table(judged, [], tmp_path / "prior.json", Console(file=shown, width=200))
+        said[passed] = "exponential: NOT CONVERGED: R-hat of mean 1 is 1.500" in shown.getvalue()
+    assert said == {True: False, False: True}
 
 
 def test_too_few_logs_are_refused():
@@ -185,13 +127,26 @@ def test_a_table_survives_its_file(tmp_path, synthetic_run):
     assert corpus_priors("hold", rows_of(synthetic_run), again) == {}
 
 
+def test_a_table_of_the_format_before_reads_the_same(tmp_path, synthetic_run):
+    content = load_prior_table(SHIPPED).to_dict()
+    assert content["format"] == 3
+    path = tmp_path / "prior.json"
+    path.write_text(json.dumps({"format": 2, "provenance": content["provenance"], "laws": content["regimes"]}))
+    rows = rows_of(synthetic_run)
+    assert load_prior_table(path).provenance == load_prior_table(SHIPPED).provenance
+    assert corpus_priors(LAW, rows, path) == corpus_priors(LAW, rows)
+    assert corpus_priors(LAW, rows, path)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         ("{", "cannot read this prior table"),
-        ("[]", "format 2"),
+        ("[]", "format 2 or 3"),
         ('{"format": 99}', "found 99"),
+        ('{"format": [], "regimes": {}}', r"found \[\]"),
         ('{"format": 2, "laws": {"exponential": {}}, "provenance": {}}', "damaged"),
+        ('{"format": 3, "laws": {}, "provenance": {}}', "damaged"),
     ],
 )
 def test_bad_tables_say_so(tmp_path: Path, synthetic_run, content: str, said: str):
@@ -204,13 +159,13 @@ def test_bad_tables_say_so(tmp_path: Path, synthetic_run, content: str, said: st
 def test_impossible_numbers_and_foreign_parameters_are_refused(tmp_path, synthetic_run):
     content = learn(cases(np.random.default_rng(11))).to_dict()
     path = tmp_path / "prior.json"
-    entry = content["laws"][LAW]["parameters"]
+    entry = content["regimes"][LAW]["parameters"]
     entry["relaxation_time"]["spread"] = 0.0
     path.write_text(json.dumps(content))
     with pytest.raises(PriorError, match="spreads must be above 0"):
         load_prior_table(path)
     entry["relaxation_time"]["spread"] = 1.0
-    content["laws"][LAW]["parameters"] = {"other": entry["relaxation_time"]}
+    content["regimes"][LAW]["parameters"] = {"other": entry["relaxation_time"]}
     path.write_text(json.dumps(content))
     with pytest.raises(PriorError, match="learn it anew"):
         corpus_priors(LAW, rows_of(synthetic_run), path)

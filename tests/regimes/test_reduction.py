@@ -10,9 +10,9 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.reduction import oscillator_coefficients
 from bayes_grpo.planning.curvature import curvature_of
-from bayes_grpo.regimes.hold import Hold
-from bayes_grpo.regimes.oscillator import Oscillator
-from bayes_grpo.regimes.reduction import Reduction
+from bayes_grpo.regimes.built_in.hold import Hold
+from bayes_grpo.regimes.built_in.oscillator import Oscillator
+from bayes_grpo.regimes.built_in.reduction import Reduction
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run

@@ -14,8 +14,8 @@ import pytest
 
 from bayes_grpo import REGIMES, SamplerSettings, fit, forecast, load_fit, save_fit, summarize
 from bayes_grpo.common.errors import FitFileError, RegimeWarning, SettingError
-from bayes_grpo.regimes import registry
-from bayes_grpo.regimes.exponential import Exponential
+from bayes_grpo.regimes import built_in, registry
+from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.regimes.registry import get_regime
 from tests.helpers.runs import rising_run
 
@@ -81,8 +81,8 @@ def entries(monkeypatch):
     [
         ("missing", "no_such_module:Regime", "cannot be loaded"),
         ("number", "math:pi", "expected a Regime named 'number'"),
-        ("other", "bayes_grpo.regimes.flat:Flat", "expected a Regime named 'other'"),
-        ("flat", "bayes_grpo.regimes.flat:Flat", "another regime has that name"),
+        ("other", "bayes_grpo.regimes.built_in.flat:Flat", "expected a Regime named 'other'"),
+        ("flat", "bayes_grpo.regimes.built_in.flat:Flat", "another regime has that name"),
     ],
 )
 def test_an_entry_that_is_no_regime_is_named_and_left_out(entries, name, value, why):
@@ -90,8 +90,8 @@ def test_an_entry_that_is_no_regime_is_named_and_left_out(entries, name, value, 
     with pytest.warns(RegimeWarning, match=why):
         names = list(REGIMES)
     assert len(names) == len(set(names)) == 9
-    assert type(get_regime("flat")).__module__ == "bayes_grpo.regimes.flat"
-    with pytest.raises(SettingError, match="expected one of oscillator"):
+    assert type(get_regime("flat")).__module__ == "bayes_grpo.regimes.built_in.flat"
+    with pytest.raises(SettingError, match="expected one of bernoulli"):
         get_regime("no_such_regime")
 
 
@@ -133,6 +133,20 @@ def test_a_regime_that_no_registry_knows_is_fitted_and_read_again(tmp_path):
         load_fit(tmp_path / "fit.nc")
     again = load_fit(tmp_path / "fit.nc", Unknown())
     np.testing.assert_array_equal(again.draws("relaxation_time"), result.draws("relaxation_time"))
+
+
+def test_a_file_in_the_package_is_a_regime(tmp_path, monkeypatch):
+    (tmp_path / "stretched.py").write_text(
+        "from bayes_grpo.regimes.built_in.exponential import Exponential\n\n\n"
+        "class Stretched(Exponential):\n    name = 'stretched'\n\n\nREGIME = Stretched()\n"
+    )
+    monkeypatch.setattr(built_in, "__path__", [*built_in.__path__, str(tmp_path)])
+    registry.built_in_regimes.cache_clear()
+    try:
+        assert "stretched" in REGIMES
+        assert get_regime("stretched").has_trend
+    finally:
+        registry.built_in_regimes.cache_clear()
 
 
 def test_equal_regimes_share_their_programs_and_others_do_not():

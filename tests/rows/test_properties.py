@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayes_grpo.dynamics import blocks, kalman
-from bayes_grpo.regimes.oscillator import Oscillator
+from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.rows.blocks import blocks_of
 from bayes_grpo.rows.padding import Rows, padded, shared
 from bayes_grpo.rows.rows_of import rows_of

@@ -14,6 +14,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayes_grpo.common.densities import log_student_t
+from bayes_grpo.common.seeds import seed_of, spawn
 from bayes_grpo.fitting.sampling.nuts import SCOUTS, log_likelihoods, summarise
 from bayes_grpo.fitting.sampling.posterior import PriorNumbers, prior_numbers, values_of
 from bayes_grpo.fitting.sampling.result import Posterior
@@ -92,8 +94,8 @@ def importance_sample(
     moved = np.concatenate([step[:size] @ wide.T, step[size:] @ narrow.T])
     points = np.concatenate([about + moved, rng.standard_normal((size, p))])
     normal = -0.5 * np.sum(points**2, axis=1) - 0.5 * p * math.log(2.0 * math.pi)
-    near = _log_mean([_log_t(points, k, narrow) for k in kernels])
-    proposal = _log_mean([_log_t(points, centre, wide), near, normal])
+    near = _log_mean([log_student_t(points, k, narrow, _DEGREES) for k in kernels])
+    proposal = _log_mean([log_student_t(points, centre, wide, _DEGREES), near, normal])
     with jax.enable_x64(True):
         likelihood = log_likelihoods(regime, points, prior, rows)
     return WeightedDraws(points, np.where(np.isfinite(likelihood), likelihood + normal - proposal, -np.inf))
@@ -113,10 +115,10 @@ def resampled(regime: Regime, found: Posterior, rows: Rows, seed: int) -> Poster
         below `LEAST_EFFECTIVE`.
     """
     prior, z = prior_numbers(regime, found.priors), np.asarray(found.chain.z)
-    rng, shape = np.random.default_rng([seed, 1]), (-1, *z.shape[1:])
+    rng, shape = np.random.default_rng(seed_of(seed, "resampled")), (-1, *z.shape[1:])
     size = z.size // z.shape[-1]
-    for i in range(_ROUNDS):
-        weighted = importance_sample(regime, z, prior, rows, seed + i, times=8)
+    for part in spawn(seed, _ROUNDS):
+        weighted = importance_sample(regime, z, prior, rows, part, times=8)
         if weighted.effective >= LEAST_EFFECTIVE:
             break
         z = weighted.resampled(size, rng).reshape(shape)  # where the next round looks
@@ -131,11 +133,3 @@ def resampled(regime: Regime, found: Posterior, rows: Rows, seed: int) -> Poster
 
 def _log_mean(parts: list[Any]) -> np.ndarray:
     return np.logaddexp.reduce(parts, axis=0) - math.log(len(parts))
-
-
-def _log_t(points: np.ndarray, centre: np.ndarray, root: np.ndarray) -> np.ndarray:
-    """Log density of a multivariate t distribution with scale matrix ``root @ root.T``."""
-    p = len(centre)
-    distance = np.sum(np.linalg.solve(root, (points - centre).T) ** 2, axis=0)
-    constant = math.lgamma((_DEGREES + p) / 2) - math.lgamma(_DEGREES / 2) - 0.5 * p * math.log(_DEGREES * math.pi)
-    return constant - np.sum(np.log(np.diag(root))) - 0.5 * (_DEGREES + p) * np.log1p(distance / _DEGREES)

@@ -83,3 +83,6 @@ class Entropy(TrendRegime):
         fixed, first = np.asarray(values["fixed_point"]), np.asarray(values["initial_reward"])
         a = (fixed - first) / spent
         return {"entropy_price": a, "entropy_intercept": fixed + a}
+
+
+REGIME = Entropy()

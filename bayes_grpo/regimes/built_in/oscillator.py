@@ -99,3 +99,6 @@ class Oscillator(Regime):
         omega = np.sqrt(1.0 + 4.0 * zeta**2) / response
         mass = table.optimizer.mass
         return {"stiffness": mass * omega**2, "damping": 2.0 * mass * zeta * omega} | second_order_times(zeta, omega)
+
+
+REGIME = Oscillator()

@@ -15,11 +15,12 @@ from jax import Array
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.dynamics.hold import hold_rows
+from bayes_grpo.dynamics.reduction import hold_growth
 from bayes_grpo.dynamics.state_space import Matrix, StateSpace, Vector
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.built_in.reduction import GAIN, gain_and_curvature, held_lag
 from bayes_grpo.regimes.common import FROM_SETTINGS, LEVELS, NOISES, SECOND_ORDER, initial_levels, measurement_var
 from bayes_grpo.regimes.parameters import Parameter, Quantity
-from bayes_grpo.regimes.reduction import GAIN, gain_and_curvature, held_lag
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
 
@@ -94,15 +95,7 @@ class Hold(Regime):
         }
 
 
-def hold_growth(gain: np.ndarray, momentum: float, refresh: int, exposure: np.ndarray) -> np.ndarray:
-    """Spectral radius a step of the hold map for each draw; above 1 is unstable. Shapes of gain and exposure."""
-    g, e = (np.ravel(x)[:, None, None] for x in np.broadcast_arrays(gain, exposure))
-    zero, one = np.zeros_like(g), np.ones_like(g)
-    step = np.block([[1 + momentum - g * (1 - e), -momentum * one, -g * e], [one, zero, zero], [zero, zero, one]])
-    renew = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
-    cycle = np.linalg.matrix_power(step, refresh - 1) @ step @ renew
-    radius = np.abs(np.linalg.eigvals(cycle[:, :2, :2])).max(axis=1)
-    return radius.reshape(np.shape(gain)) ** (1.0 / refresh)
+REGIME = Hold()
 
 
 def _initial(linear: Mapping[str, Any], rows: Rows) -> tuple[Vector, Matrix]:

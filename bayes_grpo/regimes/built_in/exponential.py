@@ -68,3 +68,6 @@ class Exponential(Regime):
         """Rate and half-gain step of each draw."""
         tau = np.asarray(values["relaxation_time"])
         return {"relaxation_rate": 1.0 / tau, "half_gain_step": np.log(2.0) * tau}
+
+
+REGIME = Exponential()

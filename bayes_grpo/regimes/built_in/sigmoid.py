@@ -77,6 +77,9 @@ class Sigmoid(TrendRegime):
         return {"half_gain_step": half - first}
 
 
+REGIME = Sigmoid()
+
+
 def _left(step: Array, middle: Array, exponent: Array) -> Array:
     """Share of the gain that is left at a step of the run, 1/(1 + (C/C_mid)^B); 1 at step 0 and before."""
     begun = step > 0

@@ -54,3 +54,6 @@ class Flat(TrendRegime):
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """The level again as initial reward, for what compares the two levels of any law."""
         return {"initial_reward": np.asarray(values["fixed_point"])}
+
+
+REGIME = Flat()

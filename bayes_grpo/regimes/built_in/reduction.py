@@ -99,6 +99,9 @@ class Reduction(Regime):
         }
 
 
+REGIME = Reduction()
+
+
 def held_lag(refresh: Any) -> Any:
     """Mean age in steps of a gradient that is late, with a sampling policy held between refreshes."""
     return mean_lag(refresh, "hold")

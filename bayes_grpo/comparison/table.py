@@ -1,0 +1,178 @@
+"""The table of a comparison: what ArviZ and the rows ahead say of laws that were scored, law by law."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.about import About
+from bayes_grpo.comparison.lfo import LeaveFutureOut
+from bayes_grpo.comparison.loo import LeaveOneOut
+from bayes_grpo.comparison.result import CLEAR, SURE, Comparison, Line, verdict_sentence
+from bayes_grpo.comparison.stacking import shrunk, stacking_weights
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.summary import r_squared, summarize
+
+
+class Scored(NamedTuple):
+    """A law with its scores.
+
+    Attributes:
+        fit: Its fit.
+        loo: Leave-one-out scores.
+        lfo: Leave-future-out scores; None where there are none to be trusted.
+    """
+
+    fit: Fit
+    loo: LeaveOneOut
+    lfo: LeaveFutureOut | None
+
+
+def comparison_of(
+    about: About, scored: Mapping[str, Scored], left_out: Mapping[str, str], cautions: Sequence[str], seed: int
+) -> Comparison:
+    """Puts scored laws into a table, with weights, cautions and the sentence.
+
+    Args:
+        about: Which rows they were fitted to.
+        scored: Regime → fit and scores; at least one.
+        left_out: Regime → why it has no place in the table.
+        cautions: What not to believe, as far as it is known before the table.
+        seed: Seed that was used.
+
+    Returns:
+        The comparison.
+    """
+    loo, fits = {k: x.loo for k, x in scored.items()}, {k: x.fit for k, x in scored.items()}
+    future = {k: x.lfo for k, x in scored.items() if x.lfo is not None}
+    by_forecast = _forecast_weights(future) if future else {}
+    ahead = max(future.values(), key=lambda x: x.elpd, default=None)
+    lines = tuple(_line(row, scored[name], ahead, by_forecast.get(name)) for name, row in _ranked(loo).items())
+    if not by_forecast:
+        able = [x.regime for x in lines if fits[x.regime].regime.forecasts]
+        by_forecast = dict.fromkeys(able, 1.0 / len(able)) if able else {}
+    some = next(iter(future.values()), None)
+    steps = next(iter(fits.values())).step()
+    return Comparison(
+        lines=lines,
+        sentence=verdict_sentence(lines, about.reward),
+        cautions=(*cautions, *_doubts(lines, loo), *(f"{k} is not in the table: {why}" for k, why in left_out.items())),
+        left_out=left_out,
+        damping={k: damping for k, fit in fits.items() if (damping := _damping(fit))},
+        weights_loo={x.regime: x.weight for x in lines},
+        weights_lfo=by_forecast,
+        fits=fits,
+        loo=loo,
+        lfo=future,
+        about=about,
+        forecast_origins=() if some is None else tuple(float(steps[i]) for i in some.origins),
+        horizon_rows=None if some is None else some.horizon,
+        seed=seed,
+    )
+
+
+def _doubts(lines: Sequence[Line], loo: Mapping[str, LeaveOneOut]) -> list[str]:
+    """What of the table not to believe."""
+    out = [
+        f"{line.regime}: leave-one-out is unreliable at {line.high_k} rows (Pareto k above "
+        f"{loo[line.regime].data.good_k:.2f}) beyond those that were refitted."
+        for line in lines
+        if line.high_k
+    ]
+    close = [x.regime for x in lines[1:] if abs(x.difference) < CLEAR]
+    if close:
+        out.append(f"|elpd difference| below {CLEAR:g} is no difference: {', '.join(close)}.")
+    return out
+
+
+def _damping(fit: Fit) -> dict[str, float]:
+    """Probabilities of the kinds of damping; empty for a law without a damping ratio."""
+    if "damping_ratio" not in fit.data["posterior"].dataset:
+        return {}
+    found = summarize(fit).probabilities
+    return {k: found[k] for k in ("overdamped", "oscillatory", "unstable", "half_period_seen")}
+
+
+def _ranked(loo: Mapping[str, LeaveOneOut]) -> dict[str, dict[str, float]]:
+    """ArviZ's comparison, best law first."""
+    from arviz_stats.loo.compare import compare as az_compare
+
+    if len(loo) == 1:
+        name, only = next(iter(loo.items()))
+        alone = {"elpd_diff": 0.0, "dse": 0.0, "p_worse": float("nan"), "weight": 1.0}
+        return {name: alone | {"elpd": only.data.elpd, "se": only.data.se, "p": only.data.p}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k and on many models: said in our words
+        found = az_compare({k: v.data for k, v in loo.items()}, method="stacking", round_to="none")
+    out = {str(name): {k: float(row[k]) for k in _COLUMNS} for name, row in found.iterrows()}
+    total = sum(max(row["weight"], 0.0) for row in out.values())
+    for row in out.values():
+        row["weight"] = max(row["weight"], 0.0) / total
+    return out
+
+
+_COLUMNS = ("elpd", "se", "p", "elpd_diff", "dse", "p_worse", "weight")
+
+
+def _forecast_weights(future: Mapping[str, LeaveFutureOut]) -> dict[str, float]:
+    """Weights by the forecast score; the blocks after the origins count as the independent points."""
+    density = np.stack([x.forecast for x in future.values()], axis=1)
+    points = len(next(iter(future.values())).origins)
+    return dict(zip(future, shrunk(stacking_weights(density), points).tolist(), strict=True))
+
+
+def _line(row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None, weight_lfo: float | None) -> Line:
+    """A law's line: its row of ArviZ's table, and how far it is behind the best law ahead."""
+    fit, future = scored.fit, scored.lfo
+    constant, y = fit.data["constant_data"].dataset, fit.observed()
+    difference, error, p_worse = row["elpd_diff"], row["dse"], row["p_worse"]
+    against = abs(difference) >= CLEAR and p_worse >= SURE
+    nothing = float("nan")
+    behind, behind_se, verdict_ahead = _behind(future, ahead)
+    return Line(
+        regime=fit.regime.name,
+        title=fit.regime.title,
+        elpd=row["elpd"],
+        elpd_se=row["se"],
+        difference=difference,
+        difference_se=error,
+        p_worse=p_worse,
+        weight=row["weight"],
+        effective_parameters=row["p"],
+        verdict="best" if difference == 0 else "worse" if against else "cannot tell",
+        r2=r_squared(y, constant["curve_mean"].to_numpy()),
+        r2_latent=r_squared(y, constant["latent_mean"].to_numpy()),
+        lfo=future.elpd if future else nothing,
+        lfo_difference=behind,
+        lfo_difference_se=behind_se,
+        verdict_ahead=verdict_ahead,
+        forecast_score=future.forecast_score if future else nothing,
+        weight_lfo=nothing if weight_lfo is None else weight_lfo,
+        growth=_growth(fit),
+        high_k=len(scored.loo.unreliable),
+        refitted=len(scored.loo.refitted),
+    )
+
+
+def _behind(future: LeaveFutureOut | None, best: LeaveFutureOut | None) -> tuple[float, float, str]:
+    """LFO score less the best one, its error, and the verdict; few blocks call for Student's distribution."""
+    from scipy.stats import t
+
+    if future is None or best is None:
+        return float("nan"), float("nan"), ""
+    if future is best:
+        return 0.0, 0.0, "best"
+    differences = future.blocks - best.blocks
+    b = len(differences)
+    total, error = float(differences.sum()), float(np.sqrt(b) * differences.std(ddof=1))
+    sure = t.cdf(-total / max(error, 1e-12), b - 1) >= SURE
+    return total, error, "worse" if -total >= CLEAR and sure else "cannot tell"
+
+
+def _growth(fit: Fit) -> float:
+    if not fit.regime.has_trend:
+        return float("nan")
+    return float(np.mean(fit.draws("fixed_point") > fit.draws("initial_reward")))

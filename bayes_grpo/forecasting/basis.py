@@ -1,0 +1,104 @@
+"""What a forecast rests on before any law is fitted: the rows, where their reward can lie, the learning rate left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.rows_of_fit import rows_of_fit
+from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.rows.reward_range import RewardRange, reward_range
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.schedule import RemainingRate, schedule_of
+from bayes_grpo.rows.table import RowTable
+
+MIN_FORECAST_ROWS = 8
+"""Fewer logged rows than this say nothing about the rows to come."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What a forecast rests on.
+
+    Attributes:
+        table: Rows up to the origin of the forecast.
+        reward: Where the reward can lie.
+        ahead: Learning rate from the last row on.
+        notes: What reader and rows did.
+        name: Name of the run.
+    """
+
+    table: RowTable
+    reward: RewardRange
+    ahead: RemainingRate
+    notes: tuple[str, ...]
+    name: str
+
+
+def basis_of_run(
+    run: Run, signal: str = "auto", schedule: str | None = None, total_steps: float | None = None
+) -> Basis:
+    """What a forecast of a run rests on.
+
+    Args:
+        run: The run.
+        signal: "auto", "reward" (train) or "eval" (held-out).
+        schedule: The user's word on the remaining learning rate.
+        total_steps: Planned length of the run by the user's word.
+
+    Returns:
+        The basis.
+
+    Raises:
+        FitError: No such signal, or too few rows.
+        SettingError: An impossible schedule.
+    """
+    table = rows_of(run, signal)
+    if len(table.y) < MIN_FORECAST_ROWS:
+        raise FitError(
+            f"{run.source}: a forecast needs at least {MIN_FORECAST_ROWS} rows of {table.signal}, found "
+            f"{len(table.y)}; wait for more steps or log more often"
+        )
+    settings = dict(run.settings.items())
+    if schedule in ("linear", "cosine") and total_steps and "learning_rate" not in run.signals:
+        schedule_of(table, settings, schedule, total_steps)  # what is wrong with it is said before it is believed
+        table = rows_of(_with_schedule(run, schedule, total_steps), signal)  # the past had the same schedule
+    return Basis(
+        table=table,
+        reward=reward_range(table, settings),
+        ahead=schedule_of(table, settings, schedule, total_steps),
+        notes=(*run.notes, *table.notes),
+        name=run.name,
+    )
+
+
+def basis_of_fit(fit: Fit, schedule: str | None = None, total_steps: float | None = None) -> Basis:
+    """What a forecast of a fit rests on; arguments as `basis_of_run`.
+
+    Raises:
+        SettingError: An impossible schedule.
+    """
+    table, settings = rows_of_fit(fit), {k: _setting(v) for k, v in fit.settings.items()}
+    return Basis(
+        table=table,
+        reward=reward_range(table, settings),
+        ahead=schedule_of(table, settings, schedule, total_steps),
+        notes=fit.notes,
+        name=str(fit.data.attrs["run_name"]),
+    )
+
+
+def _with_schedule(run: Run, schedule: str, total_steps: float) -> Run:
+    stated = replace(
+        run.settings,
+        schedule=Setting(schedule, Provenance.USER),
+        total_steps=Setting(total_steps, Provenance.USER),
+    )
+    return replace(run, settings=stated)
+
+
+def _setting(stored: Mapping[str, Any]) -> Setting:
+    return Setting(stored["value"], Provenance(stored["provenance"]), stored.get("note", ""))

@@ -1,0 +1,130 @@
+"""Every result as a table: one row a quantity, law, check, case or answer, the numbers untouched."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bayes_grpo as bg
+from bayes_grpo.backtesting.result import Backtest, Score
+from bayes_grpo.checking.result import Check, Finding
+from bayes_grpo.common.frames import frame_of
+from bayes_grpo.common.intervals import Interval
+from bayes_grpo.comparison.result import Comparison, Line
+from bayes_grpo.decision.result import Decision
+from bayes_grpo.diagnosis.result import Diagnosis, Onset
+from bayes_grpo.forecasting.summary import ForecastSummary, Reached
+from bayes_grpo.learning.table import SHIPPED
+from tests.helpers.runs import rising_run
+
+
+def some(median: float) -> Interval:
+    return Interval(median, median - 1.0, median + 1.0, 0.8)
+
+
+def made(kind, **given):
+    """A result of a kind, with only the fields that its table needs."""
+    result = object.__new__(kind)
+    for name, value in given.items():
+        object.__setattr__(result, name, value)
+    return result
+
+
+def test_intervals_become_three_columns_and_nan_stays():
+    table = frame_of([{"a": "x", "b": some(2.0)}, {"a": "y", "b": math.nan}], "a")
+    assert list(table.columns) == ["b", "b_low", "b_high"]
+    assert tuple(table.loc["x"]) == (2.0, 1.0, 3.0)
+    assert table.loc["y"].isna().all()
+    assert table.attrs["interval_level"] == 0.8
+
+
+def test_comparison():
+    fields: dict[str, Any] = dict.fromkeys(Line.__dataclass_fields__, 0.0)
+    lines = tuple(Line(**fields | {"regime": r, "elpd": e}) for r, e in (("flat", 3.0), ("sigmoid", math.nan)))
+    table = made(Comparison, lines=lines).to_frame()
+    assert list(table.index) == ["flat", "sigmoid"]
+    assert table.loc["flat", "elpd"] == 3.0
+    assert math.isnan(table.loc["sigmoid", "elpd"])
+
+
+def test_check():
+    findings = tuple(Finding(n, 1.0, 0.5, 0.8, tail, None, "") for n, tail in (("outliers", 0.001), ("break", 0.6)))
+    table = made(Check, findings=findings).to_frame()
+    assert dict(table["missed"]) == {"outliers": True, "break": False}
+
+
+def test_forecast_summary():
+    names = ("now", "at_horizon", "row_at_horizon", "at_infinity", "final", "remaining_gain", "final_gain")
+    values = {name: some(float(i)) for i, name in enumerate(names)}
+    reached = (Reached(0.9, Interval(40.0, 20.0, math.inf, 0.8), 0.1, 0.6),)
+    table = made(ForecastSummary, **values, reached=reached, p_gain=0.7, p_peaked=0.1).to_frame()
+    assert table.loc["final_gain", "value"] == 6.0
+    assert tuple(table.loc["step_of_90%_of_gain"]) == ("step", 40.0, 20.0, math.inf)
+    assert table.loc["p_gain", "value"] == 0.7
+    assert math.isnan(table.loc["p_gain", "value_low"])
+
+
+def test_backtest():
+    score = Score("run", 0.5, 20.0, "forecast", "forecast", 10, 0.3, -1.0, 0.9, (0.1, 0.2), math.nan)
+    table = Backtest((score,)).to_frame()
+    assert table.loc[("run", 0.5, "forecast"), "crps"] == 0.3
+    assert "pit" not in table
+    assert Backtest(()).to_frame().empty
+
+
+def test_decision():
+    columns = {
+        n: np.array([1.0, 2.0]) + i for i, n in enumerate(("step", "gain", "net", "net_low", "net_high", "best"))
+    }
+    stopping: Any = SimpleNamespace(**columns, level=0.9)
+    table = Decision(stopping, None).to_frame()
+    assert tuple(table.loc[2.0]) == (3.0, 4.0, 5.0, 6.0, 7.0)
+    assert table.attrs["interval_level"] == 0.9
+    none = Decision(None, None).to_frame()
+    assert none.empty
+    assert list(none.columns) == list(table.columns)
+
+
+def test_diagnosis():
+    table = made(
+        Diagnosis,
+        probability={"healthy": 0.7, "reward_hacking": 0.3},
+        prior={"healthy": 0.5},
+        own={"reward_hacking": 0.4},
+        onsets={"reward_hacking": Onset(some(30.0), "")},
+        remedies={"reward_hacking": ("stop", "look")},
+    ).to_frame()
+    assert table.loc["reward_hacking", "onset_high"] == 31.0
+    assert table.loc["reward_hacking", "remedies"] == "stop; look"
+    assert math.isnan(float(table["onset"]["healthy"]))
+
+
+def test_stability_and_group_sizes():
+    report = bg.stability(1e-3, 0.9, "ema", 4, curvature=2.0)
+    table = report.to_frame()
+    assert list(table.index) == ["rule", "delay", "hold"]
+    assert table.loc["hold", "margin"] == report.hold.margin.median
+    plans = bg.plan_group_sizes(0.5, 16, group_sizes=(4, 16))
+    sizes = bg.group_sizes_frame(plans)
+    assert list(sizes.index) == [4, 16]
+    assert sizes.loc[16, "row_sd"] == plans[1].row_sd
+    assert bg.group_sizes_frame(()).empty
+
+
+def test_run_summary():
+    run = rising_run(20)
+    table = bg.describe_run(run).to_frame()
+    assert list(table.index) == ["reward", "eval_reward"]
+    assert table.loc["reward", "last"] == run.reward[-1]
+    assert table.loc["eval_reward", "finite"] == 0
+
+
+def test_prior_table():
+    shipped = bg.load_prior_table(SHIPPED)
+    table = shipped.to_frame()
+    for regime, population in shipped.regimes.items():
+        assert list(table.loc[regime].index) == list(shipped.parameters[regime])
+        assert table.loc[regime]["spread"].to_numpy() == pytest.approx(population.spread)
+        assert table.loc[regime]["slope_rate"].to_numpy() == pytest.approx(population.slopes[0])

@@ -1,0 +1,373 @@
+"""A saved fit in ArviZ's own functions: right, or refused; never a number that means something else."""
+
+from typing import Any
+
+import arviz as az
+import matplotlib as mpl
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.stats import norm
+
+import bayes_grpo as bg
+from bayes_grpo.checking.residuals import loo_pit, residuals_of
+from bayes_grpo.common.errors import FitFileError
+from bayes_grpo.comparison.loo import relative_efficiency
+from bayes_grpo.fitting.sensitivity import sensitivities
+from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.priors import resolve_priors
+from tests.helpers.reference import dense_log_density, oscillator_moments
+from tests.helpers.runs import make_run, rising_run, steps
+
+PINNED = {
+    "observation_sd": Prior(0.05, 1e-4),
+    "fluctuation_sd": Prior(1e-6, 1e-4),
+    "fixed_point": Prior(0.5, 0.4),
+    "initial_reward": Prior(0.3, 0.3),
+}
+"""Noise is known and fluctuation absent: the rows are a linear regression on the law's two shapes, given its time."""
+SHORT = 14
+
+
+@pytest.fixture(scope="module")
+def run():
+    return rising_run(SHORT, seed=4)
+
+
+@pytest.fixture(scope="module")
+def fitted(run):
+    return bg.fit(run, "exponential", seed=1)
+
+
+@pytest.fixture(scope="module")
+def flat(run):
+    return bg.fit(run, "flat", seed=1)
+
+
+@pytest.fixture(scope="module")
+def regression(run):
+    return bg.fit(run, "exponential", priors=PINNED, seed=2)
+
+
+@pytest.fixture(scope="module")
+def saved(fitted, tmp_path_factory):
+    """The fit as a user of ArviZ alone has it."""
+    path = tmp_path_factory.mktemp("saved") / "fit.nc"
+    bg.save_fit(fitted, path)
+    tree = az.from_netcdf(path)
+    yield tree.load()
+    tree.close()
+
+
+def shapes(time: float) -> np.ndarray:
+    """Mean of each row's window for a fixed point of 1 and for an initial reward of 1, shape (n, 2)."""
+    ends = steps(SHORT)
+    left = time * (np.exp(-(ends - 1) / time) - np.exp(-ends / time))
+    return np.stack([1 - left, left], axis=1)
+
+
+# What leave-one-out needs.
+
+
+def test_leave_one_out_on_the_fit_itself_is_refused(saved):
+    for refused in (az.loo, az.loo_score, lambda x: az.loo_expectations(x, group="posterior", var_name="fixed_point")):
+        with pytest.raises(TypeError, match="several log likelihood arrays"):
+            refused(saved)
+    with pytest.raises(Exception, match="ELPD"):
+        az.compare({"one": saved, "other": saved})
+    with pytest.raises(KeyError, match="y"):
+        az.loo_pit(saved)
+    with pytest.raises(TypeError, match="No log likelihood data named y"):
+        az.loo(saved, var_name="y")
+    assert "y" not in az.loo_expectations(saved)[0]
+
+
+def test_loo_of_the_view_is_ours(saved, fitted):
+    view = bg.loo_view(saved)
+    ours = bg.leave_one_out(fitted, refits=0)
+    theirs: Any = az.loo(view, pointwise=True, reff=relative_efficiency(fitted))
+    np.testing.assert_allclose(theirs.elpd_i, ours.pointwise, atol=1e-4)
+    np.testing.assert_allclose(theirs.pareto_k, ours.pareto_k, atol=1e-3)
+    assert theirs.n_data_points == SHORT
+    alone: Any = az.loo(view)
+    assert alone.elpd == pytest.approx(ours.data.elpd, abs=0.05)
+
+
+def test_compare_of_views_is_ours(saved, fitted, flat):
+    one, other = (bg.leave_one_out(x, refits=0) for x in (fitted, flat))
+    table = az.compare({"exponential": bg.loo_view(saved), "flat": bg.loo_view(flat)}, round_to="none")
+    difference = other.pointwise - one.pointwise
+    assert table.loc["flat", "elpd_diff"] == pytest.approx(difference.sum(), abs=0.1)
+    assert table.loc["flat", "dse"] == pytest.approx(np.sqrt(SHORT) * difference.std(), abs=0.1)
+
+
+def test_loo_pit_of_the_view_is_the_exact_one(saved, fitted):
+    """ArviZ weights values drawn from the conditionals; ours are the normal probabilities themselves."""
+    theirs, ours = az.loo_pit(bg.loo_view(saved))["y"].to_numpy(), loo_pit(residuals_of(fitted))
+    np.testing.assert_allclose(theirs, ours, atol=0.035)  # four standard errors of 4,000 draws
+    assert np.ptp(ours) > 0.5
+
+
+def test_a_view_needs_a_fit(saved):
+    with pytest.raises(FitFileError, match="leave_one_out"):
+        bg.loo_view(xr.DataTree.from_dict({"posterior": saved["posterior"].to_dataset()}))
+
+
+# What power scaling needs.
+
+
+def test_log_likelihood_is_that_of_all_rows_given_all_parameters(run):
+    """Against a dense normal from matrix exponentials, the levels held at their draws."""
+    made = bg.fit(run, "oscillator", seed=0)
+    total = made.data["log_likelihood"].to_dataset().to_array().sum("variable")
+    for chain, draw in ((0, 0), (1, 500), (3, 999)):
+        at = {k: float(v[chain, draw]) for k, v in made.data["posterior"].dataset.items()}
+        zeta, omega = at["damping_ratio"], at["natural_frequency"]
+        mean, cov = oscillator_moments(
+            2 * zeta * omega,
+            omega**2,
+            2 * at["fluctuation_sd"] ** 2 * omega**3 * np.sqrt(1 + 4 * zeta**2),
+            made.step(),
+            np.ones(SHORT),
+            np.ones(SHORT),
+            0.0,
+            ((at["fixed_point"], 0.0), (at["initial_reward"], 0.0)),
+        )
+        expected = dense_log_density(made.observed(), mean, cov + at["observation_sd"] ** 2 * np.eye(SHORT))
+        assert float(total[chain, draw]) == pytest.approx(expected, rel=1e-8)
+
+
+def test_log_prior_is_the_normal_density_of_each_parameter(saved, fitted):
+    group = saved["log_prior"].dataset
+    assert list(group.data_vars) == [p.name for p in fitted.regime.parameters]
+    for p in fitted.regime.parameters:
+        prior, draws = fitted.priors[p.name], fitted.draws(p.name)
+        u, centre = (np.log(draws), np.log(prior.median)) if p.transform.positive else (draws, prior.median)
+        np.testing.assert_allclose(group[p.name], norm.logpdf(u, centre, prior.spread), rtol=1e-8, atol=1e-8)
+
+
+def test_psense_of_arviz_is_in_the_summary(saved, fitted):
+    table = az.psense_summary(saved, round_to=12)
+    for row in bg.summarize(fitted).rows:
+        theirs = table.loc[row.name]
+        assert row.prior_sensitivity == pytest.approx(theirs["prior"], rel=1e-9)
+        assert row.likelihood_sensitivity == pytest.approx(theirs["likelihood"], rel=1e-9)
+        assert row.diagnosis == theirs["diagnosis"]
+    assert set(table["diagnosis"]) & {"potential prior-data conflict", "potential strong prior / weak likelihood"}
+
+
+def test_quantities_with_draws_that_are_not_finite_have_no_sensitivity(fitted):
+    tree = fitted.data.copy()
+    values = tree["posterior"].to_dataset()
+    values["fixed_point"] = values["fixed_point"].where(values["draw"] > 0)
+    tree["posterior"].dataset = values
+    found = sensitivities(bg.Fit(tree, fitted.regime))
+    assert np.isnan(found["fixed_point"].prior)
+    assert found["fixed_point"].diagnosis == ""
+    assert found["initial_reward"].prior > 0
+
+
+def test_power_scaled_prior_is_the_posterior_of_a_refit(run, saved, fitted):
+    """A prior to the power α is the prior with its spread over √α: reweighted draws against a sampler's."""
+    priors = resolve_priors(fitted.regime, bg.rows_of(run))
+    log_prior = saved["log_prior"].to_dataset().to_array().sum("variable")
+    base = {name: transformed(saved, name) for name in ("relaxation_time", "fixed_point", "observation_sd")}
+    distance = []
+    for alpha in (0.5, 2.0):
+        scaled = {k: Prior(p.median, p.spread / np.sqrt(alpha)) for k, p in priors.items()}
+        refit = bg.fit(run, "exponential", priors=scaled, seed=3)
+        weight = np.exp(log_prior.azstats.power_scale_lw(alpha=alpha, dim=["chain", "draw"])).to_numpy().ravel()
+        weight /= weight.sum()
+        for name, draws in base.items():
+            other = transformed(refit.data, name)
+            mean, sd = weight @ draws, other.std()
+            error = sd * np.sqrt(np.sum(weight**2) + 1 / 1500)  # draws are correlated: ESS is about 1,500
+            assert mean == pytest.approx(other.mean(), abs=4 * error), (name, alpha)
+        distance.append(cumulative_distance(base["relaxation_time"], transformed(refit.data, "relaxation_time")))
+    logs = saved.copy()
+    logs["posterior"].dataset = (
+        saved["posterior"].to_dataset().assign(relaxation_time=np.log(saved["posterior"]["relaxation_time"]))
+    )
+    theirs = az.psense(logs, var_names=["relaxation_time"], group="prior", alphas=(0.5, 2.0))["relaxation_time"]
+    assert float(theirs) == pytest.approx(np.mean(distance), rel=0.2)
+    assert float(theirs) > 0.05
+
+
+def transformed(tree, name: str) -> np.ndarray:
+    """Draws of a parameter, logarithms of a positive one."""
+    draws = tree["posterior"].dataset[name].to_numpy().ravel()
+    return draws if name in ("fixed_point", "initial_reward") else np.log(draws)
+
+
+def cumulative_distance(one: np.ndarray, other: np.ndarray) -> float:
+    """Cumulative Jensen-Shannon distance of two sets of draws (Kallioinen et al. 2024, equation 5), base 2."""
+
+    def directed(sign: float) -> float:
+        grid = np.sort(np.concatenate([sign * one, sign * other]))
+        width = np.diff(grid)
+        p, q = (np.searchsorted(np.sort(sign * x), grid[:-1], side="right") / len(x) for x in (one, other))
+        middle = 0.5 * (p + q)
+
+        def part(a: np.ndarray, b: np.ndarray) -> float:
+            ratio = np.where(a > 0, a / np.where(middle > 0, middle, 1.0), 1.0)
+            return np.sum(width * a * np.log2(ratio)) + 0.5 / np.log(2) * np.sum(width * (b - a))
+
+        return float(np.sqrt(max(part(p, q) + part(q, p), 0.0) / np.sum(width * (p + q))))
+
+    return max(directed(1.0), directed(-1.0))
+
+
+def test_power_scaled_likelihood_is_quadrature(run, regression):
+    """A regression on two shapes: moments under likelihood to the power α by a sum over the law's time."""
+    tree = regression.data
+    log_likelihood = tree["log_likelihood"].to_dataset().to_array().sum("variable").to_numpy().ravel()
+    prior = resolve_priors(regression.regime, bg.rows_of(run), PINNED)
+    middle, spread = np.log(prior["relaxation_time"].median), prior["relaxation_time"].spread
+    grid = middle + spread * np.linspace(-5, 5, 801)
+    centre, sds = np.array([0.5, 0.3]), np.array([0.4, 0.3])
+    y = regression.observed()
+    for alpha in (0.7, 1.0, 1.4):
+        log_weight, fixed = [], []
+        for u in grid:
+            x = shapes(np.exp(u))
+            # The power of a normal density is that of noise over √α, up to a factor without parameters.
+            cov = x @ np.diag(sds**2) @ x.T + 0.05**2 / alpha * np.eye(SHORT)
+            log_weight.append(dense_log_density(y, x @ centre, cov) - 0.5 * ((u - middle) / spread) ** 2)
+            gain = np.diag(sds**2) @ x.T @ np.linalg.inv(cov)
+            fixed.append((centre + gain @ (y - x @ centre))[0])
+        weight = np.exp(np.array(log_weight) - max(log_weight))
+        weight /= weight.sum()
+        own = np.exp((alpha - 1.0) * (log_likelihood - log_likelihood.max()))
+        own /= own.sum()
+        for name, expected in (("relaxation_time", weight @ grid), ("fixed_point", weight @ np.array(fixed))):
+            draws = transformed(tree, name)
+            error = draws.std() * np.sqrt(np.sum(own**2) * 2.5)  # draws are correlated
+            assert own @ draws == pytest.approx(expected, abs=4 * error), (name, alpha)
+
+
+# Predictive draws.
+
+
+@pytest.mark.parametrize(("group", "of"), [("posterior_predictive", "posterior"), ("prior_predictive", "prior")])
+def test_predictive_draws_pair_with_the_parameters(regression, group, of):
+    """Residuals of drawn runs about the law of their own draw are the known noise, independent from row to row."""
+    rows, draws = regression.data[group].dataset["y"], regression.data[of].dataset
+    for dim in ("chain", "draw"):
+        np.testing.assert_array_equal(rows[dim], draws[dim])
+    values = rows.to_numpy().reshape(-1, SHORT)
+    levels = np.stack([draws[k].to_numpy().ravel() for k in ("fixed_point", "initial_reward")], axis=-1)
+    times = draws["relaxation_time"].to_numpy().ravel()
+    residual = np.array([v - shapes(t) @ b for v, t, b in zip(values, times, levels, strict=True)]) / 0.05
+    count = residual.size
+    assert residual.mean() == pytest.approx(0.0, abs=4 / np.sqrt(count))
+    assert residual.var() == pytest.approx(1.0, abs=4 * np.sqrt(2 / count))
+    neighbours = np.mean(residual[:, 1:] * residual[:, :-1])
+    assert neighbours == pytest.approx(0.0, abs=4 / np.sqrt(count))
+
+
+def test_drawn_runs_are_correlated_as_the_law_says():
+    """With slow fluctuations, rows of a drawn run vary together; the covariance is that of the law."""
+    made = make_run(steps(12), 0.5 + 0.1 * np.sin(steps(12)))
+    pinned = {
+        "fluctuation_time": Prior(6.0, 1e-4),
+        "fluctuation_sd": Prior(0.1, 1e-4),
+        "observation_sd": Prior(0.02, 1e-4),
+        "fixed_point": Prior(0.5, 1e-4),
+    }
+    fit = bg.fit(made, "flat", priors=pinned, seed=0)
+    found = np.cov(fit.data["prior_predictive"]["y"].to_numpy().reshape(-1, 12).T)
+    gap = np.abs(np.subtract.outer(steps(12), steps(12)))
+    a = 1.0 / 6.0
+    neighbours = 0.1**2 * (np.cosh(a) - 1) * 2 / a**2 * np.exp(-a * gap)  # means over windows of 1
+    own = 0.1**2 * 2 * (a - 1 + np.exp(-a)) / a**2 + 0.02**2
+    expected = np.where(gap == 0, own, neighbours)
+    np.testing.assert_allclose(found, expected, atol=4 * own * np.sqrt(2 / 4000))
+
+
+def test_large_groups_are_small_in_the_file(saved, fitted, tmp_path):
+    for group in ("posterior_predictive", "prior_predictive", "leave_one_out"):
+        assert {str(x.dtype) for x in saved[group].dataset.data_vars.values()} == {"float32"}
+    np.testing.assert_array_equal(saved["posterior_predictive"]["y"], fitted.data["posterior_predictive"]["y"])
+    np.testing.assert_allclose(
+        saved["leave_one_out"]["log_density"], fitted.data["leave_one_out"]["log_density"], rtol=1e-6, atol=1e-6
+    )
+    # Steps of the drawn rows are far below the noise.
+    step = np.min(np.diff(np.unique(np.asarray(fitted.data["posterior_predictive"]["y"]))))
+    assert step < 1e-3 * np.median(fitted.draws("observation_sd"))
+
+
+# Pictures and tables.
+
+
+@pytest.fixture
+def agg():
+    from matplotlib import pyplot as plt
+
+    before = mpl.get_backend()
+    mpl.use("Agg")
+    yield
+    plt.close("all")
+    mpl.use(before)
+
+
+@pytest.mark.usefixtures("agg")
+@pytest.mark.parametrize("name", ["trace", "rank", "prior_posterior", "khat", "loo_pit", "ppc_dist", "prior_ppc"])
+def test_plots_of_arviz_run_on_a_saved_fit(saved, name):
+    view = bg.loo_view(saved)
+    parameters = ["relaxation_time", "fixed_point"]
+    plots = {
+        "trace": lambda: az.plot_trace(saved, var_names=parameters),
+        "rank": lambda: az.plot_rank(saved, var_names=parameters),
+        "prior_posterior": lambda: az.plot_prior_posterior(saved, var_names=parameters),
+        "khat": lambda: az.plot_khat(az.loo(view, pointwise=True)),
+        "loo_pit": lambda: az.plot_loo_pit(view),
+        "ppc_dist": lambda: az.plot_ppc_dist(saved),
+        "prior_ppc": lambda: az.plot_ppc_dist(saved, group="prior_predictive"),
+    }
+    figure = plots[name]().viz["figure"].item()
+    assert sum(len(a.lines) + len(a.collections) for a in figure.axes) > 0
+
+
+def test_a_summary_is_a_table(fitted):
+    summary = bg.summarize(fitted)
+    table = summary.to_frame()
+    assert list(table.index) == [r.name for r in summary.rows]
+    assert table.attrs["interval_level"] == 0.9
+    row = summary.rows[0]
+    assert tuple(table.loc[row.name, ["posterior", "posterior_low", "posterior_high"]]) == row.posterior[:3]
+    assert table.loc[row.name, "diagnosis"] == row.diagnosis
+
+
+def test_pictures_can_be_drawn_where_the_user_wants(fitted):
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    assert bg.plot_fit(fitted, figure=figure) is figure
+    assert len(figure.axes) == 4
+    left, right = Figure().subplots(1, 2)
+    assert bg.plot_curve(fitted, ax=left) is left
+    assert bg.plot_quantity(fitted, "relaxation_time", ax=right) is right
+    assert bg.plot_quantity(fitted, "fixed_point").figure is not right.figure
+    with pytest.raises(bg.BayesGrpoError, match=r"'warp'.*relaxation_time"):
+        bg.plot_quantity(fitted, "warp")
+
+
+def test_what_moves_with_the_prior_is_said(run, fitted):
+    """A log of 14 rows: the sensitivity says which intervals follow a prior twice as wide."""
+    summary = bg.summarize(fitted)
+    priors = resolve_priors(fitted.regime, bg.rows_of(run))
+    wide = bg.fit(run, "exponential", priors={k: (p.median, 2 * p.spread) for k, p in priors.items()}, seed=5)
+    parameters = [r for r in summary.rows if r.name in fitted.priors]
+    moved = [r.name for r in parameters if r.moves_with_prior]
+    [line] = [w for w in summary.warnings if "another prior would move" in w]
+    assert line.split(": ")[1].split(" (")[0].split(", ") == moved
+    still = [r.name for r in parameters if not r.moves_with_prior and not r.mostly_prior]
+
+    def growth(name: str) -> float:
+        one, other = (np.ptp(np.quantile(transformed(x.data, name), [0.05, 0.95])) for x in (fitted, wide))
+        return other / one
+
+    assert moved == ["fixed_point"]
+    assert growth("fixed_point") > 1.25
+    assert still == ["observation_sd", "initial_reward"]
+    assert max(growth(name) for name in still) < 1.2
