@@ -19,6 +19,8 @@ from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run
 
 NAMES = ("autocorrelation", "variance", "outliers", "break")
+FEW = SamplerSettings(chains=2, warmup=50, draws=100)
+"""Draws for what needs no converged fit; all such fits share a compiled program."""
 
 
 def tails(e, step=None):
@@ -133,7 +135,7 @@ def test_the_picture_fits_into_a_part_of_a_figure(made):
 def test_few_rows_are_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        short = fit(make_run(np.arange(1.0, 9), np.sin(np.arange(8.0))), "flat")
+        short = fit(make_run(np.arange(1.0, 9), np.sin(np.arange(8.0))), "flat", sampler=FEW)
     with pytest.raises(FitError, match="at least 12 rows, found 8"):
         check(short)
 
@@ -154,8 +156,7 @@ def test_a_fit_that_did_not_converge_is_checked_and_says_so(tmp_path):
     rng = np.random.default_rng(5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        few = SamplerSettings(chains=2, warmup=50, draws=100)
-        result = fit(make_run(np.arange(1.0, 31), rng.standard_normal(30)), "flat", sampler=few)
+        result = fit(make_run(np.arange(1.0, 31), rng.standard_normal(30)), "flat", sampler=FEW)
     assert not result.convergence.passed
     save_fit(result, tmp_path / "few.nc")
     done = call("check", tmp_path / "few.nc")

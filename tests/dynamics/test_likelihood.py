@@ -1,6 +1,6 @@
 """The filter against a dense multivariate normal, derivatives against finite differences, scan against scan."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -59,10 +59,14 @@ def make_rows(kind: str, seed: int = 0) -> tuple[Rows, np.ndarray, np.ndarray, n
 
 
 @lru_cache
+def program(what):
+    """``what(state space, y)`` of rows, damping ratio and frequency; compiled once for all rows of one structure."""
+    return jax.jit(lambda rows, zeta, omega: what(space_of(zeta, omega, rows), jnp.asarray(rows.y)))
+
+
 def compiled(what, kind: str):
     """``what(state space, y)`` as a compiled function of damping ratio and frequency."""
-    rows = make_rows(kind)[0]
-    return jax.jit(lambda zeta, omega: what(space_of(zeta, omega, rows), jnp.asarray(rows.y)))
+    return partial(program(what), make_rows(kind)[0])
 
 
 def frequency(zeta: float, kind: str) -> float:
@@ -117,7 +121,14 @@ def test_filter_equals_dense_normal(zeta, kind):
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Each kind is a program of its own; those behind the mark are parts of "everything".
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(k, marks=() if k in ("plain", "instant", "mixed", "everything") else pytest.mark.slow)
+        for k in KINDS
+    ],
+)
 @pytest.mark.parametrize("zeta", [0.05, 1.0, 50.0, -1.0])
 def test_associative_scan_equals_sequential_scan(zeta, kind):
     omega = frequency(zeta, kind)
@@ -136,7 +147,20 @@ def test_filter_in_blocks_equals_dense_normal(zeta, kind):
 @pytest.mark.parametrize("kind", ["plain", "irregular", "schedule"])
 @pytest.mark.parametrize("regime", [Oscillator(), Exponential()])
 def test_filter_in_blocks_equals_the_plain_one_with_padding(regime, kind):
-    """Values, gradients and (once) Hessians, on rows that end in missing values and do not fill their blocks."""
+    """Values and gradients, on rows that end in missing values and do not fill their blocks."""
+    for one, other in zip(*derivatives_of_both(regime, kind, jax.value_and_grad), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("regime", [pytest.param(Oscillator(), marks=pytest.mark.slow), Exponential()])
+def test_hessians_of_both_filters_are_equal(regime):
+    """The programs take half a minute to compile for the oscillator, whose plain filter is tested below anyway."""
+    one, other = derivatives_of_both(regime, "plain", jax.hessian)
+    np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+
+
+def derivatives_of_both(regime, kind, derivative):
+    """A derivative of the log likelihood by the filter in blocks and by the plain one, at one point."""
     rows = make_rows(kind)[0]
     rows = rows._replace(y=np.where(np.arange(40) < 33, rows.y, np.nan))
     name = "response_time" if regime.name == "oscillator" else "relaxation_time"
@@ -150,9 +174,7 @@ def test_filter_in_blocks_equals_the_plain_one_with_padding(regime, kind):
         return at
 
     at = jnp.array([3.5, -3.0, -3.5, 0.8])
-    for derivative in (lambda f: f, jax.grad, *[jax.hessian] * (kind == "plain")):
-        one, other = (jax.jit(derivative(density(f)))(at) for f in (blocks, kalman))
-        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+    return tuple(jax.jit(derivative(density(f)))(at) for f in (blocks, kalman))
 
 
 @pytest.mark.parametrize("kind", ["plain", "missing", "everything"])
