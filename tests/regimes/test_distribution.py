@@ -21,6 +21,7 @@ from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, rising_run, steps
 
 EXPONENTIAL = get_regime("exponential")
+SHORT = SamplerSettings(chains=4, warmup=300, draws=1000)
 VALUES = {
     "relaxation_time": 15.0,
     "observation_sd": 0.05,
@@ -136,11 +137,11 @@ def test_values_that_do_not_fit_are_named(values, said, table):
 
 
 def test_the_model_has_the_posterior_of_the_fit(run, table):
-    found = fit(run, "exponential", sampler=SamplerSettings(chains=4, warmup=300, draws=1000))
+    found = fit(run, "exponential", sampler=SHORT)
     mcmc = MCMC(
         NUTS(EXPONENTIAL.model, dense_mass=True, target_accept_prob=0.9),
         num_warmup=500,
-        num_samples=3000,
+        num_samples=2000,
         progress_bar=False,
     )
     mcmc.run(jax.random.key(1), table)
@@ -182,11 +183,15 @@ def test_a_numpyro_prior_is_what_the_sampler_draws_from(prior, table):
 def test_a_fit_with_numpyro_priors_equals_one_with_the_same_prior_in_two_numbers(run):
     """A log-normal by its quantiles is a median and a spread in e-folds."""
     pair, quantiles = (
-        fit(run, "exponential", priors={"relaxation_time": p, "fixed_point": (0.7, 0.1)}, seed=2)
+        fit(run, "exponential", priors={"relaxation_time": p, "fixed_point": (0.7, 0.1)}, seed=2, sampler=SHORT)
         for p in ((20.0, 0.3), dist.LogNormal(np.log(20.0), 0.3))
     )
     normal = fit(
-        run, "exponential", priors={"fixed_point": dist.Normal(0.7, 0.1), "relaxation_time": (20.0, 0.3)}, seed=2
+        run,
+        "exponential",
+        priors={"fixed_point": dist.Normal(0.7, 0.1), "relaxation_time": (20.0, 0.3)},
+        seed=2,
+        sampler=SHORT,
     )
     np.testing.assert_array_equal(normal.draws("fixed_point"), pair.draws("fixed_point"))
     assert quantiles.convergence.passed

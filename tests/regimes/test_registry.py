@@ -1,5 +1,6 @@
 """Regimes of other packages: found by their entry point, used by name in every command, and by a fit of their own."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayes_grpo import REGIMES, SamplerSettings, fit, forecast, load_fit, save_fit, summarize
+from bayes_grpo import REGIMES, SamplerSettings, check, fit, forecast, load_fit, save_fit, summarize
 from bayes_grpo.common.errors import FitFileError, RegimeWarning, SettingError
 from bayes_grpo.regimes import built_in, registry
 from bayes_grpo.regimes.built_in.exponential import Exponential
@@ -45,21 +46,20 @@ def bayes_grpo(installed, *words):
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
-def test_a_regime_of_another_package_is_fitted_compared_and_checked(installed, tmp_path, write_trl_log, curve):
-    log = write_trl_log(tmp_path / "trainer_state.json", curve)
-    saved = tmp_path / "fit.nc"
-    done = bayes_grpo(installed, "fit", log, "--regime", "linear", "--out", saved, "--json")
+def test_a_regime_of_another_package_is_found_by_its_name(installed, tmp_path, write_trl_log, curve, monkeypatch):
+    log, fits = write_trl_log(tmp_path / "trainer_state.json", curve), tmp_path / "fits"
+    words = ("compare", log, "--regimes", "linear,flat", "--no-lfo", "--json", "--out", fits)
+    done = bayes_grpo(installed, *words)
     assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
-    assert summary["meta"]["regime"] == "linear"
-    assert {"fluctuation_time", "fixed_point", "initial_reward"} <= {r["name"] for r in summary["rows"]}
-    assert bayes_grpo(installed, "check", saved).returncode == 0
-    found = bayes_grpo(installed, "compare", log, "--regimes", "linear,flat", "--no-lfo", "--json")
-    assert {line["regime"] for line in json.loads(found.stdout)["table"]} == {"linear", "flat"}
-    # Without the package its fit is refused with the remedy, and with the regime at hand it is read.
+    assert {line["regime"] for line in json.loads(done.stdout)["table"]} == {"linear", "flat"}
+    # Without the package its fit is refused with the remedy, and with the regime at hand it is read and checked.
     with pytest.raises(FitFileError, match="install the package that brings it"):
-        load_fit(saved)
+        load_fit(fits / "linear.nc")
     assert "linear" not in REGIMES
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    fitted = load_fit(fits / "linear.nc", importlib.import_module("grpo_linear").Linear())
+    assert {"fluctuation_time", "fixed_point", "initial_reward"} <= {r.name for r in summarize(fitted).rows}
+    assert check(fitted).about.rows == len(curve)
 
 
 @pytest.fixture
