@@ -169,8 +169,9 @@ def simultaneous_band(n: int, points: np.ndarray, probability: float = 0.95, see
     rng = np.random.default_rng(seed)
     counts = np.stack([np.searchsorted(np.sort(rng.uniform(size=n)), points) for _ in range(4000)])
     # Smallest two-sided tail of a simulated ECDF over the points; its quantile gives the pointwise level.
-    tails = 2 * np.minimum(binom.cdf(counts, n, points), binom.sf(counts - 1, n, points))
-    level = np.quantile(tails.min(axis=1), 1 - probability)
+    every = np.arange(n + 1)[:, None]  # each count's tails once, not in each simulation
+    tails = 2 * np.minimum(binom.cdf(every, n, points), binom.sf(every - 1, n, points))
+    level = np.quantile(tails[counts, np.arange(len(points))].min(axis=1), 1 - probability)
     return binom.ppf(level / 2, n, points) / n, binom.ppf(1 - level / 2, n, points) / n
 
 
