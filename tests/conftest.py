@@ -10,10 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-# Tests compile hundreds of programs and run each for moments: without XLA's dear optimisations, which change no number
-# that a test looks at. Notebooks and benchmarks run as users do. Before anything imports JAX.
-os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 
 CACHE = "BAYES_GRPO_CACHE"
