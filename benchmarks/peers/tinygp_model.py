@@ -7,8 +7,8 @@ their full variance from the first row on, where the package's law starts from r
 
 import jax.numpy as jnp
 import numpyro
-from tinygp import GaussianProcess
-from tinygp.kernels.quasisep import SHO
+from tinygp import GaussianProcess  # pyright: ignore[reportMissingImports]  (the bench group brings it)
+from tinygp.kernels.quasisep import SHO  # pyright: ignore[reportMissingImports]  (the bench group brings it)
 
 from benchmarks.peers.plain_script import mean_curve, sample_parameters
 
