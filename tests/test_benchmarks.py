@@ -3,7 +3,9 @@
 import ast
 import importlib
 import json
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -26,7 +28,17 @@ def test_every_option_that_a_program_reads_is_one_that_it_takes(path: Path):
     taken = {str(word).lstrip("-").replace("-", "_") for word in words}
     read = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "options"}
     assert read <= taken
-    assert hasattr(importlib.import_module(f"benchmarks.{path.stem}"), "__doc__")
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
+def test_every_program_can_be_imported_or_lacks_a_package_of_the_bench_group(path: Path):
+    try:
+        found = importlib.import_module(f"benchmarks.{path.stem}").main
+    except ModuleNotFoundError as error:
+        group = tomllib.loads((RESULTS.parents[1] / "pyproject.toml").read_text())["dependency-groups"]["bench"]
+        assert error.name in {re.split(r"[^\w-]", line)[0] for line in group}
+    else:
+        assert callable(found)
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
