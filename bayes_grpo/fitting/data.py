@@ -30,7 +30,7 @@ from bayes_grpo.fitting.replicates import replicate
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.posterior import DrawSummary
+from bayes_grpo.fitting.sampling.posterior import DrawSummary, prior_numbers, values_of
 from bayes_grpo.fitting.sampling.result import Posterior
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
@@ -190,24 +190,12 @@ def draw_prior(
 ) -> dict[str, np.ndarray]:
     """Draws of every parameter from its prior, shape (size,) each."""
     import jax
-    import jax.numpy as jnp
-
-    from bayes_grpo.regimes.quantiles import interpolated, slopes_of
 
     with jax.enable_x64(True):
-        free = {}
-        levels = {}
-        for p in regime.parameters:
-            prior = priors[p.name]
-            z = rng.standard_normal(size)
-            u = p.transform.inverse(prior.median) + prior.spread * z
-            if prior.quantiles is not None:
-                quantiles = np.array([prior.quantiles])
-                u = interpolated(jnp.asarray(quantiles), jnp.asarray(slopes_of(quantiles)), jnp.asarray(z)[:, None])[
-                    :, 0
-                ]
-            (levels if p.linear else free)[p.name] = p.transform.forward(u)
-        free = regime.physical(free, padded(table))
+        z = {p.name: rng.standard_normal(size) for p in regime.parameters}
+        numbers = prior_numbers(regime, dict(priors))
+        free = values_of(regime, np.stack([z[p.name] for p in regime.sampled], axis=-1), numbers, padded(table))
+        levels = {p.name: priors[p.name].median + priors[p.name].spread * z[p.name] for p in regime.linear}
         return {k: np.asarray(v) for k, v in (free | levels).items()}
 
 

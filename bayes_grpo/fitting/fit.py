@@ -39,7 +39,8 @@ def fit(
         run: The run.
         regime: Name of a regime, or one.
         signal: "auto", "reward" (train) or "eval" (held-out).
-        priors: Overrides, parameter → (median, spread); see `bayes_grpo.regimes.base.Prior`.
+        priors: Overrides, parameter → (median, spread), see `bayes_grpo.regimes.parameters.Prior`, or → a NumPyro
+            distribution over its values.
         seed: Seed of all randomness.
         sampler: Length and care of the sampling.
         progress: Called with a short phrase at the start of every stage.

@@ -13,7 +13,7 @@ yet has a small spread, and priors tied to it deny every later rise. So, for the
   give or take all of the way, where that is more than the above;
 - the start lies near the first rows;
 - a slow start (a small initial success rate, a steep sigmoid) is as likely as a fast one; both range as widely as they
-  do over public logs (`bayes_grpo/inference/corpus_prior.json`: 2.5 logits, 1.1 e-folds).
+  do over public logs (`bayes_grpo/learning/corpus_prior.json`: 2.5 logits, 1.1 e-folds).
 
 The fluctuation about every law, also about the one without a trend, may last as long as a good part of the log: where
 the reward stands today is then worth something tomorrow, which the mean of the last rows takes for granted.
