@@ -35,7 +35,7 @@ ORIGINS = (0.3, 0.5, 0.7)
 """Forecast origins as shares of the rows."""
 MIN_ROWS = 20
 """Fewer rows leave too little before the first origin and after the last."""
-BACKTEST_CARE = Care(effective=1000.0, draws=1000)
+BACKTEST_CARE = Care(effective=1000.0)
 """Points of a backtest's posteriors: hundreds of fits, of which only predictive draws are used."""
 _DRAWS = 1000
 

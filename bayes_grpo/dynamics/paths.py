@@ -12,7 +12,7 @@ from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector, d
 
 
 class Path(NamedTuple):
-    """One path over the rows to come, arrays of shape (h,).
+    """One path over the rows, arrays of shape (T,); 0 outside the rows that it was carried over.
 
     Attributes:
         latent: Latent reward of each row.
@@ -43,35 +43,37 @@ def state_before(space: StateSpace, y: Array, first: Array) -> tuple[Vector, Mat
     return lax.fori_loop(0, first, body, initial_moments(space))
 
 
-def carried(space: StateSpace, start: Vector, first: Array, noise: Array, error: Array) -> Path:
-    """Carries a state over the rows from one on, with their noise.
+def carried(space: StateSpace, start: Vector, first: Array, last: Array, noise: Array) -> Path:
+    """Carries a state over rows with their noise.
 
     Args:
         space: The law on the rows.
         start: State before the first of them, n entries.
         first: Index of the first of them, an integer scalar.
-        noise: Standard normal numbers for the law's noise, shape (h, n + 1).
-        error: The same for the measurement noise, shape (h,).
+        last: Index behind the last of them, an integer scalar.
+        noise: Standard normal numbers, the law's and the measurement's, shape (T, n + 2).
 
     Returns:
         The path.
     """
     n = space.size
 
-    def step(carry: tuple[Vector, Vector], row: Any) -> tuple[tuple[Vector, Vector], Path]:
-        (state, expected), (t, z, e) = carry, row
-        here = at_row(space, first + t)
+    def step(t: Any, carry: tuple[Vector, Vector, Path]) -> tuple[Vector, Vector, Path]:
+        state, expected, path = carry
+        here = at_row(space, t)
+        z = tuple(noise[t, j] for j in range(n + 2))
         joint = tuple((*here.noise_cov[i], here.cross_cov[i]) for i in range(n))
         root = square_root((*joint, (*here.cross_cov, here.observation_var)))
-        kick = tuple(dot(row, tuple(z[j] for j in range(n + 1))) for row in root)
+        kick = tuple(dot(row, z[: n + 1]) for row in root)
         latent = plus(plus(dot(here.observation, state), here.offset), kick[n])
         trend = plus(dot(here.observation, expected), here.offset)
-        shown = latent + jnp.sqrt(jnp.asarray(here.measurement_var, float)) * e
+        shown = latent + jnp.sqrt(jnp.asarray(here.measurement_var, float)) * z[n + 1]
+        path = Path(*(x.at[t].set(v) for x, v in zip(path, (latent, trend, shown), strict=True)))
         moved = tuple(plus(m, k) for m, k in zip(matvec(here.transition, state), kick[:n], strict=True))
-        out = Path(*(jnp.asarray(x, float) for x in (latent, trend, shown)))
-        return (_arrays(moved), _arrays(matvec(here.transition, expected))), out
+        return _arrays(moved), _arrays(matvec(here.transition, expected)), path
 
-    return lax.scan(step, (_arrays(start), _arrays(start)), (jnp.arange(len(error)), noise, error))[1]
+    empty = Path(*(jnp.zeros(len(noise)) for _ in range(3)))
+    return lax.fori_loop(first, last, step, (_arrays(start), _arrays(start), empty))[2]
 
 
 def square_root(cov: Matrix) -> Matrix:

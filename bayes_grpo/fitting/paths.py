@@ -20,7 +20,7 @@ from bayes_grpo.dynamics.state_space import dot
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.future import FutureRows, extended
-from bayes_grpo.rows.padding import Rows, doubled, shared
+from bayes_grpo.rows.padding import Rows, shared
 from bayes_grpo.rows.table import RowTable
 
 CHUNK = 250
@@ -66,40 +66,48 @@ def predict(
     """
     names = [p.name for p in regime.sampled]
     total, first, h = len(values[names[0]]), len(table.y), len(future.step)
-    past, horizon = shared(table), doubled(h)
-    rows = shared(extended(table, future), len(past.y) + horizon)
+    past, rows = shared(table), shared(extended(table, future))
     # Some coordinates refer to the log's length: they keep the meaning that they had when the law was fitted.
     rows = rows._replace(length=past.length, spacing=past.spacing, start_speed=past.start_speed)
     levels = np.array([[priors[p.name].median, priors[p.name].spread] for p in regime.linear])
     draws = np.stack([np.asarray(values[name], float) for name in names], axis=-1)
+    rng, n = np.random.default_rng(seed), state_size(regime, rows)
+    # Drawn draw by draw: how many draws there are changes no draw's randomness.
+    start = rng.standard_normal((total, n), np.float32)
+    noise = np.zeros((total, len(rows.y), n + 2), np.float32)
+    noise[:, first : first + h] = rng.standard_normal((total, h, n + 2), np.float32)
     with jax.enable_x64(True):
-        # Split for whole chunks: how many draws there are then changes no draw's randomness.
-        keys = jax.random.split(jax.random.key(seed), -(-total // CHUNK) * CHUNK)[:total]
-        each = (np.asarray(jax.random.key_data(keys)), draws)
+        ends = np.array([first, first + h])
         latent, trend, shown, fixed = over_draws(
-            _paths_program, (regime, horizon), CHUNK, each, levels, rows, np.asarray(first)
+            _paths_program, (regime,), CHUNK, (draws, start, noise), levels, rows, ends
         )
-    return Paths(latent[:, :h], trend[:, :h], shown[:, :h], fixed)
+    ahead = slice(first, first + h)
+    return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)
 
 
-def _paths_program(regime: Regime, horizon: int) -> Any:
-    """Program that draws the state after the last row and carries it over ``horizon`` rows, for a chunk of draws."""
+def state_size(regime: Regime, rows: Rows) -> int:
+    """Number of components of a law's state."""
+    with jax.enable_x64(True):
+        values = {p.name: jax.ShapeDtypeStruct((), float) for p in regime.sampled}
+        levels = {p.name: (0.0, 1.0) for p in regime.linear}
+        return len(jax.eval_shape(lambda v, r: regime.state_space(v, levels, r).initial_mean, values, rows))
+
+
+def _paths_program(regime: Regime) -> Any:
+    """Program that draws the state after the last row and carries it over the rows to come, for a chunk of draws."""
     names = [p.name for p in regime.sampled]
     levels = [p.name for p in regime.linear]
 
-    def one(key: Array, draw: Array, prior: Array, rows: Rows, first: Array) -> Any:
+    def one(draw: Array, begin: Array, noise: Array, prior: Array, rows: Rows, ends: Array) -> Any:
         values = {name: draw[i] for i, name in enumerate(names)}
         given = {name: (prior[i, 0], prior[i, 1]) for i, name in enumerate(levels)}
         space = regime.state_space(values, given, rows)
-        n = space.size
-        noise = jax.random.normal(key, (horizon + 1, n + 2))
-        mean, cov = state_before(space, jnp.asarray(rows.y), first)
-        start = tuple(m + dot(row, tuple(noise[horizon, :n])) for m, row in zip(mean, square_root(cov), strict=True))
-        path = carried(space, start, first, noise[:horizon, : n + 1], noise[:horizon, n + 1])
+        mean, cov = state_before(space, jnp.asarray(rows.y), ends[0])
+        start = tuple(m + dot(row, tuple(begin)) for m, row in zip(mean, square_root(cov), strict=True))
+        path = carried(space, start, ends[0], ends[1], noise)
         return path.latent, path.trend, path.shown, start[-1]
 
-    def run(draws: tuple[Array, Array], prior: Array, rows: Rows, first: Array) -> Any:
-        keys = jax.random.wrap_key_data(draws[0])
-        return jax.vmap(one, in_axes=(0, 0, None, None, None))(keys, draws[1], prior, rows, first)
+    def run(draws: tuple[Array, Array, Array], prior: Array, rows: Rows, ends: Array) -> Any:
+        return jax.vmap(one, in_axes=(0, 0, 0, None, None, None))(*draws, prior, rows, ends)
 
     return run

@@ -43,7 +43,7 @@ class Care:
     batch: int = 1024
     rounds: int = 24
     pareto_k: float = 0.6
-    draws: int = 2000
+    draws: int = 1000
 
 
 @dataclass(frozen=True, eq=False)
