@@ -64,6 +64,10 @@ from .learning.table import (
 from .learning.table import (
     save_prior_table as save_prior_table,
 )
+from .live.fleet import fleet as fleet
+from .live.plot import plot_fleet as plot_fleet
+from .live.render import render_fleet as render_fleet
+from .live.result import Fleet as Fleet
 from .logs.plot import plot_run as plot_run
 from .logs.reading import read_log as read_log
 from .logs.render import render_run as render_run

@@ -1,8 +1,8 @@
 """Tasks in worker processes that may die: a supervisor of spawned processes, one pipe each.
 
-Pools of executors share a queue among their workers and break as a whole when one is killed (the standard library's, and
-loky's with it). Here nothing is shared: a worker that dies takes its own task with it, which is tried once more, and
-another process takes its place. Workers are also replaced before they have grown large.
+Executors of the standard library and of loky share a queue among their workers and break as a whole when one is killed.
+Here nothing is shared: a worker that dies takes its own task with it, which is tried once more, and another process
+takes its place. Workers are also replaced before they have grown large.
 
 Processes are spawned, never forked: JAX has threads, and a fork copies locks that nobody will open again.
 """
@@ -44,7 +44,10 @@ class Limits(NamedTuple):
     resident: float = 1500.0
 
 
-def in_processes(task: Task, arguments: Sequence[Any], jobs: int, limits: Limits = Limits()) -> Generator[Outcome]:
+LIMITS = Limits()
+
+
+def in_processes(task: Task, arguments: Sequence[Any], jobs: int, limits: Limits = LIMITS) -> Generator[Outcome]:
     """Does a task with every argument in processes of its own.
 
     Args:

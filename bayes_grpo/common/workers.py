@@ -22,12 +22,12 @@ class Outcome(NamedTuple):
     """What became of one task.
 
     Attributes:
-        index: Place of its argument.
+        place: Place of its argument.
         value: What the function returned; None where it failed.
         error: What it raised, or a `WorkerError` where its process died twice; None where it succeeded.
     """
 
-    index: int
+    place: int
     value: Any
     error: Exception | None
 
@@ -66,17 +66,17 @@ def check_jobs(jobs: int) -> None:
         raise SettingError(f"jobs: expected a whole number of processes of at least 1, found {jobs!r}")
 
 
-def attempt(task: Task, argument: Any, index: int = 0) -> Outcome:
+def attempt(task: Task, argument: Any, place: int = 0) -> Outcome:
     """Does one task; what it raises is data. An interrupt is none."""
     try:
-        return Outcome(index, task(argument), None)
+        return Outcome(place, task(argument), None)
     except Exception as error:
-        return Outcome(index, None, error)
+        return Outcome(place, None, error)
 
 
-def attempt_away(task: Task, argument: Any, index: int = 0) -> Outcome:
-    """`attempt` in another process: an error that can travel, with the way to it as a note where it was not foreseen."""
-    done = attempt(task, argument, index)
+def attempt_away(task: Task, argument: Any, place: int = 0) -> Outcome:
+    """`attempt` in another process: an error that can travel, with where it comes from if nobody foresaw it."""
+    done = attempt(task, argument, place)
     if done.error is None:
         return done
     if not isinstance(done.error, BayesGrpoError):
@@ -106,5 +106,5 @@ def _started(task: Task, arguments: Sequence[Any], jobs: int, dask: str | None) 
 
 
 def _here(task: Task, arguments: Sequence[Any]) -> Generator[Outcome]:
-    for index, argument in enumerate(arguments):
-        yield attempt(task, argument, index)
+    for place, argument in enumerate(arguments):
+        yield attempt(task, argument, place)

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def values(task, arguments, **options):
     with outcomes(task, arguments, **options) as found:
-        return {x.index: x for x in found}
+        return {x.place: x for x in found}
 
 
 def begun(folder: Path, x: int) -> int:
@@ -56,7 +56,7 @@ def test_what_a_task_raises_is_data(jobs):
 def test_what_cannot_be_pickled_is_an_error_of_the_same_words():
     found = values(tasks.awkward, range(3), jobs=2)
     assert found[0].value == 0
-    assert str(found[1].error) == "Awkward: this and that"
+    assert str(found[1].error) == "AwkwardError: this and that"
     assert found[2].value is None
     assert found[2].error is not None
 

@@ -24,7 +24,7 @@ def failing(x: int) -> int:
     return x
 
 
-class Awkward(Exception):
+class AwkwardError(Exception):
     """An error that cannot be pickled."""
 
     def __init__(self, left: str, right: str) -> None:
@@ -33,7 +33,7 @@ class Awkward(Exception):
 
 def awkward(x: int) -> Any:
     if x == 1:
-        raise Awkward("this", "that")
+        raise AwkwardError("this", "that")
     return (lambda: 0) if x == 2 else x
 
 
