@@ -47,7 +47,7 @@ def on_cluster(task: Task, arguments: Sequence[Any], address: str) -> Generator[
         indices = range(len(arguments))
         futures = client.map(attempt_away, [task] * len(arguments), list(arguments), list(indices), pure=False)
         places = {future.key: i for i, future in enumerate(futures)}
-        left = as_completed(futures)
+        left = as_completed(futures, loop=client.loop)
         del futures  # what is done is not kept
         for future in left:
             error = None if future.status == "finished" else _why(future)

@@ -97,8 +97,12 @@ def _found(
             continue
         try:
             if path.is_dir() and not is_output_directory(path):
-                inside = list(logs_in(path, one, skipped))
-                yield from inside or [(path, LogReadError(f"{plain(path)}: expected a folder of logs, found none"))]
+                empty = True
+                for found in logs_in(path, one, skipped):
+                    empty = False
+                    yield found
+                if empty:
+                    raise LogReadError(f"{plain(path)}: expected a folder of logs, found none; check the path")
             else:
                 yield path, one(path)
         except BayesGrpoError as error:
