@@ -1,6 +1,7 @@
 """The public names, each stated once; `__init__` imports them from here on first use."""
 
 from .backtesting.backtest import backtest as backtest
+from .backtesting.many import backtest_logs as backtest_logs
 from .backtesting.plot import plot_backtest as plot_backtest
 from .backtesting.render import render_backtest as render_backtest
 from .backtesting.result import Backtest as Backtest

@@ -50,11 +50,13 @@ def on_cluster(task: Task, arguments: Sequence[Any], address: str) -> Generator[
         left = as_completed(futures, loop=client.loop)
         del futures  # what is done is not kept
         for future in left:
-            error = None if future.status == "finished" else _why(future)
-            yield future.result() if error is None else Outcome(places[future.key], None, error)
+            try:
+                # A result that its worker has taken to the grave is computed anew: this waits for it.
+                outcome = future.result()
+            except Exception as error:
+                outcome = Outcome(places[future.key], None, WorkerError(_why(error)))
+            yield outcome
 
 
-def _why(future: Any) -> WorkerError:
-    if future.status == "cancelled":
-        return WorkerError("the Dask cluster has dropped the task; is its scheduler still there?")
-    return WorkerError(f"the Dask cluster gave the task up ({future.exception()})")
+def _why(error: Exception) -> str:
+    return f"the Dask cluster gave the task up ({type(error).__name__}: {error})"

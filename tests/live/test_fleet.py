@@ -58,8 +58,8 @@ def test_a_corrupt_log_is_a_row_among_good_ones(write_logs, tmp_path):
     found = fleet(folder, ["diagnose"])
     assert list(found.frame["log"]) == ["run00", "run01", "run02"]
     assert list(found.frame["task"]) == ["diagnose", "read", "diagnose"]
-    assert [bool(x) for x in found.frame["error"]] == [False, True, False]
-    assert found.frame["answer"][1] == ""
+    assert [bool(row["error"]) for row in found.records] == [False, True, False]
+    assert found.frame["p_healthy"].isna().tolist() == [False, True, False]
     assert np.isnan(found.frame["p_healthy"][1])
     assert (found.logs, found.errors, found.resumed) == (3, 1, 0)
     assert "3 logs; 3 rows, 1 with an error" in found.sentence
@@ -170,7 +170,7 @@ def test_a_changed_log_is_done_anew_and_a_copy_is_not(write_logs, tmp_path, writ
     shutil.copy(folder / "run00.json", folder / "copy.json")
     first = fleet(folder, ["diagnose"], out=out)
     assert len(lines(out)) == 2
-    assert first.frame["p_healthy"][0] == first.frame["p_healthy"][1]
+    assert first.records[0]["p_healthy"] == first.records[1]["p_healthy"] != first.records[2]["p_healthy"]
     write_trl_log(folder / "run01.json", np.linspace(0.1, 0.5, 31))
     second = fleet(folder, ["diagnose"], out=out)
     assert len(lines(out)) == 3
