@@ -84,7 +84,7 @@ def fleet(
     options = {"until": until, "signal": signal, "sampler": sampler, "seed": seed, "read": dict(read or {})}
     _check(asked, options, table, jobs)
     skipped = set() if table is None else {table.resolve(), journal_of(table).resolve()}
-    found = _surveyed(logs, options["read"], skipped, tell)
+    found = _surveyed(logs, options, skipped, tell)
     slots = [_slot(log, unit) for log in found for unit in asked.units(log, options)]
     with journal(None if table is None else journal_of(table), resume) as kept:
         before = len({s.key for s in slots} & set(kept.rows))
@@ -118,6 +118,10 @@ class _Slot(NamedTuple):
     unit: Unit | None
     key: str
 
+    def programs(self) -> tuple[str, str, str]:
+        """What decides which compiled programs are needed."""
+        return ("", "", "") if self.unit is None else (self.unit.task, self.unit.regime, self.log.shapes)
+
 
 def _slot(log: Log, unit: Unit | None) -> _Slot:
     return _Slot(log, unit, "" if unit is None else unit.key(log.fingerprint))
@@ -139,9 +143,9 @@ def _check(asked: _Asked, options: Mapping[str, Any], table: Path | None, jobs: 
         check_table(table)
 
 
-def _surveyed(logs: Logs, read: Mapping[str, Any], skipped: set[Path], tell: Tell) -> list[Log]:
+def _surveyed(logs: Logs, options: Mapping[str, Any], skipped: set[Path], tell: Tell) -> list[Log]:
     found: list[Log] = []
-    for log in survey(logs, read, skipped):
+    for log in survey(logs, options["read"], skipped, options["signal"]):
         found.append(log)
         tell(f"reading: {len(found)} logs")
     return found
@@ -149,7 +153,9 @@ def _surveyed(logs: Logs, read: Mapping[str, Any], skipped: set[Path], tell: Tel
 
 def _work_through(slots: Sequence[_Slot], kept: Any, jobs: int, dask: str | None, tell: Tell) -> dict[str, Row]:
     """Does what the journal does not hold; rows that may go otherwise next time, by key."""
-    todo = {s.key: s.unit for s in slots if s.unit is not None and s.key not in kept.rows}
+    # Work that shares compiled programs comes together: compiling takes longer than sampling, and programs most memory.
+    together = sorted(slots, key=_Slot.programs)
+    todo = {s.key: s.unit for s in together if s.unit is not None and s.key not in kept.rows}
     keys, failed, errors = list(todo), {}, 0
     if not keys:
         return failed

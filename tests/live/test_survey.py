@@ -47,3 +47,10 @@ def test_a_fingerprint_is_of_rows_and_settings_and_not_of_the_name(write_logs, t
     assert fingerprint(read_log(other)) == mine
     assert fingerprint(read_log(path, settings={"group_size": 4})) != mine
     assert fingerprint(read_log(path).until(20)) != mine
+
+
+def test_logs_that_share_compiled_programs_have_the_same_shapes():
+    runs = [rising_run(n, seed=n) for n in (40, 41, 200)] + [rising_run(40, schedule="linear", total_steps=60.0)]
+    same, also, longer, falling = (log.shapes for log in survey(runs, {}))
+    assert same == also != ""
+    assert len({same, longer, falling}) == 3
