@@ -2,7 +2,8 @@
 
 Simulated logs of 60 to 400 rows, half of them with a constant learning rate and half with one that falls to 0 at the
 planned end, seen at 60% of their length. All of them are done with ``--jobs`` processes by a call that is killed
-half-way (SIGKILL) and called again; every row must come out once. The other ways are timed on a part of the logs. Memory is sampled from outside, five times a second.
+half-way (SIGKILL) and called again; every row must come out once. The other ways are timed on a part of the logs.
+Memory is sampled from outside, five times a second.
 
     python benchmarks/fleet.py                 # 1,000 logs
     python benchmarks/fleet.py --logs 8 --part 4
@@ -184,7 +185,9 @@ def on_dask(logs: list[Path], out: Path, shared: dict[str, Any]) -> Measured:
     """The same on a local cluster of two workers."""
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=DASK_WORKERS, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    options: dict[str, Any] = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    cluster: Any = LocalCluster(n_workers=DASK_WORKERS, **options)
+    with cluster:
         workers = [pid for pid in _tree(os.getpid()) if pid != os.getpid()]
         address = ["--dask", cluster.scheduler_address]
         return call(f"Dask, {DASK_WORKERS} workers", logs, out, address, **{**shared, "others": workers})
@@ -206,8 +209,8 @@ def checked(folder: Path, rows: int, before: bytes) -> dict[str, Any]:
         "rows_lost": rows - len({x["key"] for x in lines}),
         "rows_done_twice": len(lines) - len({x["key"] for x in lines}),
         "kept_at_the_kill": journal.startswith(before[: before.rfind(b"\n") + 1]),
-        "errors": int((whole["error"].to_numpy(str) != "").sum()),
-        "converged": float(np.mean(fits["converged"].to_numpy(bool))) if len(fits) else None,
+        "errors": sum(map(bool, whole["error"].tolist())),
+        "converged": float(np.mean(fits["converged"].tolist())) if len(fits) else None,
         "same_numbers": all(tables["one"].equals(other[tables["one"].columns]) for other in (*tables.values(), part)),
     }
 

@@ -20,6 +20,7 @@ import warnings
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -204,6 +205,8 @@ def _surroundings(share: int) -> Iterator[None]:
     """What a process inherits at its start: its share of the cores, and no ear for Ctrl-C, which is the parent's."""
     added = {k: v for k, v in threads(share).items() if k not in os.environ}
     masks = hasattr(signal, "pthread_sigmask")
+    if masks:
+        resource_tracker.ensure_running()  # which would unblock the signal in the midst of the first start
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
     os.environ.update(added)
     try:

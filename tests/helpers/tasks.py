@@ -15,7 +15,9 @@ def doubled(x: float) -> float:
 
 def process_of(_: Any) -> tuple[int, str | None, int]:
     """Which process, how many threads JAX is told to start, and whether Ctrl-C is heard."""
-    return os.getpid(), os.environ.get("NPROC"), int(signal.getsignal(signal.SIGINT) is not signal.SIG_IGN)
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, set())  # from its first moment on
+    return os.getpid(), os.environ.get("NPROC"), int(not (ignored and blocked))
 
 
 def failing(x: int) -> int:
