@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from bayes_grpo.common.errors import SettingError, WorkerError
-from bayes_grpo.common.processes import Limits, cores, in_processes, resident
+from bayes_grpo.common.machine import cores, resident
+from bayes_grpo.common.processes import Limits, in_processes
 from bayes_grpo.common.workers import outcomes
 from tests.helpers import tasks
 
