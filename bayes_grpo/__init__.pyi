@@ -1,6 +1,7 @@
 """The public names, each stated once; `__init__` imports them from here on first use."""
 
 from .backtesting.backtest import backtest as backtest
+from .backtesting.many import backtest_logs as backtest_logs
 from .backtesting.plot import plot_backtest as plot_backtest
 from .backtesting.render import render_backtest as render_backtest
 from .backtesting.result import Backtest as Backtest
@@ -64,6 +65,10 @@ from .learning.table import (
 from .learning.table import (
     save_prior_table as save_prior_table,
 )
+from .live.fleet import fleet as fleet
+from .live.plot import plot_fleet as plot_fleet
+from .live.render import render_fleet as render_fleet
+from .live.result import Fleet as Fleet
 from .logs.plot import plot_run as plot_run
 from .logs.reading import read_log as read_log
 from .logs.render import render_run as render_run

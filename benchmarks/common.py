@@ -138,14 +138,17 @@ def simulated(
     return out + noise * rng.standard_normal(rows)
 
 
-def write_log(path: Path, rewards: np.ndarray, rate: np.ndarray | float = 1.0) -> Path:
-    """Writes rewards as a TRL `trainer_state.json`; ``rate`` is the learning rate in units of 1e-6."""
+def write_log(path: Path, rewards: np.ndarray, rate: np.ndarray | float = 1.0, total: int | None = None) -> Path:
+    """Writes rewards as a TRL `trainer_state.json`; ``rate`` is the learning rate in units of 1e-6.
+
+    ``total`` is the planned length in steps; the run has ended with its last row if None.
+    """
     n = len(rewards)
     history = [
         {"loss": 0.0, "reward": float(r), "learning_rate": 1e-6 * float(x), "epoch": (i + 1) / n, "step": i + 1}
         for i, (r, x) in enumerate(zip(rewards, np.broadcast_to(rate, n), strict=True))
     ]
-    content = {"log_history": history, "global_step": n, "max_steps": n, "logging_steps": 1}
+    content = {"log_history": history, "global_step": n, "max_steps": total or n, "logging_steps": 1}
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
 

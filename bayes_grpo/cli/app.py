@@ -21,6 +21,7 @@ from bayes_grpo.cli.check import check
 from bayes_grpo.cli.compare import compare
 from bayes_grpo.cli.diagnose import diagnose
 from bayes_grpo.cli.fit import fit
+from bayes_grpo.cli.fleet import fleet
 from bayes_grpo.cli.forecast import forecast
 from bayes_grpo.cli.inspect import inspect
 from bayes_grpo.cli.learn_prior import learn_prior
@@ -38,7 +39,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, "
     "5 a limit of diagnose --fail-on is reached, 130 interrupted.",
 )
-for command in (fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, learn_prior):
+for command in (fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, learn_prior):
     app.command()(command)
 
 

@@ -10,13 +10,13 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.forecast import Regimes
-from bayes_grpo.cli.options import Json, Plot, Reading, Seed, Signal, check_pictures, grouped, names_in
+from bayes_grpo.cli.options import Jobs, Json, Plot, Reading, Seed, Signal, check_pictures, grouped, names_in
 from bayes_grpo.cli.priors import PriorTableFile, PriorWord
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 
 if TYPE_CHECKING:
-    from bayes_grpo import Backtest
+    from bayes_grpo import Run
 
 
 @grouped
@@ -30,6 +30,7 @@ def backtest(
     ] = "last,mean10,exponential_ls,sigmoid_ls,gp",
     prior: PriorWord = "weak",
     prior_table: PriorTableFile = None,
+    jobs: Jobs = 1,
     plot: Plot = None,
     json_: Json = False,
     seed: Seed = 0,
@@ -44,27 +45,29 @@ def backtest(
         raise SettingError(f"--origins: expected shares like 0.3,0.5,0.7, found {origins!r}") from error
     priors = bg.priors_named(prior, prior_table)
     each = replace(reading, run_name=None)
-    parts: list[Backtest] = []
+    runs: list[Run] = []
+    refused: list[str] = []
+    for log in logs:
+        try:
+            runs.append(each.read([log]))
+        except BayesGrpoError as error:
+            if len(logs) == 1 or isinstance(error, SettingError | ImportError):
+                raise
+            refused.append(str(error))
     with progress() as tell:
-        for log in logs:
-            try:
-                parts.append(
-                    bg.backtest(
-                        each.read([log]),
-                        origins=shares,
-                        signal=signal,
-                        regimes=names_in(regimes) or bg.FORECAST_REGIMES,
-                        priors=priors,
-                        rivals=names_in(rivals),
-                        seed=seed,
-                        progress=tell,
-                    )
-                )
-            except BayesGrpoError as error:
-                if len(logs) == 1 or isinstance(error, SettingError | ImportError):
-                    raise
-                parts.append(bg.Backtest((), (str(error),)))
-    result = bg.merge_backtests(parts)
+        options = {
+            "origins": shares,
+            "signal": signal,
+            "regimes": names_in(regimes) or bg.FORECAST_REGIMES,
+            "priors": priors,
+            "rivals": names_in(rivals),
+            "seed": seed,
+            "progress": tell,
+        }
+        if len(logs) == 1:  # one that cannot be used is an error; among several it is said at the end
+            result = bg.backtest(runs[0], **options)
+        else:
+            result = bg.merge_backtests([bg.Backtest((), tuple(refused)), bg.backtest_logs(runs, jobs=jobs, **options)])
     if plot is not None and result.lines:
         bg.save_plot(bg.plot_backtest(result), plot)
     if json_:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import Json, Seed, names_in
+from bayes_grpo.cli.options import Jobs, Json, Seed, names_in
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.files import check_writable
 
@@ -27,6 +27,7 @@ def learn_prior(
     cases: Annotated[
         Path | None, typer.Option(help="Keep the fitted logs in this file (.npz); those in it are not fitted again.")
     ] = None,
+    jobs: Jobs = 1,
     seed: Seed = 0,
     json_: Json = False,
 ) -> None:
@@ -37,7 +38,7 @@ def learn_prior(
     names = [bg.get_regime(x).name for x in names_in(regimes)] or None
     with progress() as tell:
         table, refused = bg.learn_prior(
-            folder, index=index, exclude=exclude or (), regimes=names, cases=cases, seed=seed, progress=tell
+            folder, index=index, exclude=exclude or (), regimes=names, cases=cases, jobs=jobs, seed=seed, progress=tell
         )
         bg.save_prior_table(table, out)
     if json_:

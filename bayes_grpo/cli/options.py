@@ -28,6 +28,7 @@ Seed = Annotated[int, typer.Option(help="Seed; the same seed gives the same numb
 Plot = Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .svg).")]
 At = Annotated[float | None, typer.Option("--at", help="Use rows up to this step only.")]
 Signal = Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")]
+Jobs = Annotated[int, typer.Option(help="Worker processes; the numbers are the same for every number of them.")]
 LogFile = Annotated[list[Path], typer.Argument(help="Log file, output directory, or several W&B chart exports.")]
 
 
@@ -55,18 +56,20 @@ class Reading:
 
     def read(self, log: list[Path], at: float | None = None, stated: Stated | None = None) -> Run:
         """Reads a log up to step ``at``, with the settings that were stated."""
-        flags = {} if stated is None else stated.given()
-        run = bg.read_log(
-            log[0] if len(log) == 1 else log,
-            format=self.format_,
-            step_column=self.step_column,
-            reward_column=self.reward_column,
-            eval_column=self.eval_column,
-            run_name=self.run_name,
-            settings=_settings(self.set_) | flags,
-            sidecar=self.sidecar,
-        )
+        run = bg.read_log(log[0] if len(log) == 1 else log, **self.options(stated))
         return run if at is None else run.until(at)
+
+    def options(self, stated: Stated | None = None) -> dict[str, Any]:
+        """The same as keyword arguments of `bayes_grpo.read_log`."""
+        return {
+            "format": self.format_,
+            "step_column": self.step_column,
+            "reward_column": self.reward_column,
+            "eval_column": self.eval_column,
+            "run_name": self.run_name,
+            "settings": _settings(self.set_) | ({} if stated is None else stated.given()),
+            "sidecar": self.sidecar,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,11 +22,18 @@ def console() -> Any:
 
 
 class progress:  # noqa: N801  (used like a function)
-    """One line on standard error: a spinner, the stage, the time; nothing where that is no terminal."""
+    """One line on standard error: a spinner, the stage, the time; nothing where that is no terminal.
+
+    Args:
+        left: Whether the time that is left is shown, where the share of the work that is done is told.
+    """
+
+    def __init__(self, left: bool = False) -> None:
+        self._left = left
 
     def __enter__(self) -> Any:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         console = Console(stderr=True)
         self._bar = Progress(
@@ -34,6 +41,7 @@ class progress:  # noqa: N801  (used like a function)
             BarColumn(bar_width=20),
             TextColumn("{task.description}"),
             TimeElapsedColumn(),
+            *([TextColumn("left"), TimeRemainingColumn()] if self._left else []),
             console=console,
             transient=True,
             disable=not console.is_terminal,

@@ -36,6 +36,10 @@ class MissingExtraError(BayesGrpoError, ImportError):
     """An optional dependency is absent; the message names the extra that brings it."""
 
 
+class WorkerError(BayesGrpoError):
+    """A worker process ended before its task did, or could not be started."""
+
+
 class BayesGrpoWarning(UserWarning):
     """Base class of the named warnings for doubtful results."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from bayes_grpo.common.draws import spread
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.common.workers import outcomes
 from bayes_grpo.fitting.sampling.adaptive import Care
 from bayes_grpo.fitting.sampling.fast import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -109,6 +110,7 @@ def cases_of(
     *,
     have: Sequence[LogCase] = (),
     seed: int = 0,
+    jobs: int = 1,
     tell: Callable[[str], None] = lambda _: None,
 ) -> FittedLogs:
     """Fits every law to every log.
@@ -118,25 +120,54 @@ def cases_of(
         regimes: Names of laws.
         have: Logs that were fitted before; they are not fitted again.
         seed: Seed.
-        tell: Called with a short phrase before every log.
+        jobs: Worker processes; the cases are the same for every number of them.
+        tell: Called with a short phrase before every fit; with worker processes after every fit.
 
     Returns:
         All cases, those of before first, and what could not be used.
+
+    Raises:
+        WorkerError: A worker process ended before its fit did, twice.
     """
-    cases, refused, seen = list(have), [], set()
+    refused: list[str] = []
+    seen: set[str] = set()
     done = {(c.regime, c.hash) for c in have}
+    todo: list[_Fit] = []
     for i, (run, repository) in enumerate(runs):
         if run.log_hash in seen:
             refused.append(f"{run.source}: the same log as one before")
             continue
         seen.add(run.log_hash)
-        tell(f"log {i + 1} of {len(runs)}: {run.name}")
-        for name in (x for x in regimes if (x, run.log_hash) not in done):
-            try:
-                cases.append(case_of(run, name, repository, seed=seed))
-            except FitError as error:
-                refused.append(str(error))
-    return FittedLogs(cases, refused)
+        words = f"log {i + 1} of {len(runs)}: {run.name}"
+        todo += [_Fit(run, name, repository, seed, words) for name in regimes if (name, run.log_hash) not in done]
+    found: dict[int, LogCase | str] = {}
+    with outcomes(_fitted, todo, jobs=jobs) as fits:
+        while len(found) < len(todo):
+            tell(todo[len(found)].words if jobs == 1 else f"{len(found)} of {len(todo)} fits")
+            fit = next(fits)
+            if isinstance(fit.error, FitError):
+                found[fit.place] = str(fit.error)
+            elif fit.error is not None:
+                raise fit.error
+            else:
+                found[fit.place] = fit.value
+    in_order = [found[i] for i in range(len(todo))]
+    refused += [x for x in in_order if isinstance(x, str)]
+    return FittedLogs([*have, *(x for x in in_order if isinstance(x, LogCase))], refused)
+
+
+class _Fit(NamedTuple):
+    """A law to be fitted to a log, and how to call it."""
+
+    run: Run
+    regime: str
+    repository: str
+    seed: int
+    words: str
+
+
+def _fitted(fit: _Fit) -> LogCase:
+    return case_of(fit.run, fit.regime, fit.repository, seed=fit.seed)
 
 
 def provenance(cuts: Sequence[float] = CUTS, seed: int = 0) -> dict[str, Any]:

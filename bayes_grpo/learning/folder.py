@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,41 +60,48 @@ def read_folder(folder: str | Path, index: str | Path | None = None) -> Corpus:
     if not root.is_dir():
         raise LogReadError(f"{root}: expected a folder of logs, found none; check the path")
     known = {} if index is None else read_index(index)
-    walk = _Walk(root, known, {Path(index).resolve()} if index is not None else set())
-    found = walk.into(root, DEPTH)
+    found = Corpus([], [])
+    for path, log in logs_in(root, skipped={Path(index).resolve()} if index is not None else ()):
+        if isinstance(log, Run):
+            own = str(path.parent.relative_to(root))
+            found.runs.append(SourcedRun(log, known.get(path.stem, known.get(path.name, own))))
+        else:
+            found.refused.append(str(log))
     if not found.runs:
         why = f" ({found.refused[0]})" if found.refused else ""
         raise LogReadError(f"{root}: expected a folder of logs, found none that can be read{why}")
     return found
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """A way through folders: where it began, which log is from which repository, what to pass by."""
+def logs_in(
+    folder: Path, read: Callable[[Path], Run] = read_log, skipped: Collection[Path] = (), depth: int = DEPTH
+) -> Iterator[tuple[Path, Run | BayesGrpoError]]:
+    """Logs in a folder and, to a depth, in the folders in it; hidden files and sidecars are passed by.
 
-    root: Path
-    known: Mapping[str, str]
-    skipped: set[Path]
+    Args:
+        folder: The folder. A folder in it is a run if it can be read as one, else it is looked into.
+        read: How a log is read.
+        skipped: Resolved paths to pass by.
+        depth: Folders within folders that are looked into.
 
-    def into(self, folder: Path, depth: int) -> Corpus:
-        """The logs in a folder and, to a depth, in the folders in it."""
-        found = Corpus([], [])
-        for path in sorted(folder.iterdir()):
-            if path.name.startswith(".") or path.name == SIDECAR_NAME or path.resolve() in self.skipped:
-                continue
-            try:
-                found.runs.append(SourcedRun(read_log(path), self._repository(path)))
-            except BayesGrpoError as error:
-                if path.is_dir() and depth > 0:
-                    within = self.into(path, depth - 1)
-                    found.runs.extend(within.runs)
-                    found.refused.extend(within.refused)
-                else:
-                    found.refused.append(str(error))
-        return found
-
-    def _repository(self, path: Path) -> str:
-        return self.known.get(path.stem, self.known.get(path.name, str(path.parent.relative_to(self.root))))
+    Yields:
+        Path and log, or path and the reason why it is none, in the order of their names.
+    """
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        yield folder, LogReadError(f"{folder}: cannot look into this folder ({error.strerror}); check permissions")
+        return
+    for path in paths:
+        if path.name.startswith(".") or path.name == SIDECAR_NAME or path.resolve() in skipped:
+            continue
+        try:
+            yield path, read(path)
+        except BayesGrpoError as error:
+            if path.is_dir() and depth > 0:
+                yield from logs_in(path, read, skipped, depth - 1)
+            else:
+                yield path, error
 
 
 def read_index(path: str | Path) -> dict[str, str]:

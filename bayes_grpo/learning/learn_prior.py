@@ -34,6 +34,7 @@ def learn_prior(
     regimes: Sequence[str] | None = None,
     cases: str | Path | None = None,
     seed: int = 0,
+    jobs: int = 1,
     progress: Progress | None = None,
 ) -> LearnedPrior:
     """Learns a prior from a folder of logs: how fast, how noisy and how high runs like these are.
@@ -45,6 +46,7 @@ def learn_prior(
         regimes: Names of regimes; all with a trend that can forecast if None.
         cases: File in which fitted logs are kept (.npz); those in it are not fitted again.
         seed: Seed.
+        jobs: Worker processes that fit; the table is the same for every number of them.
         progress: Called with a short phrase at every stage.
 
     Returns:
@@ -53,6 +55,8 @@ def learn_prior(
     Raises:
         LogReadError: The folder holds no log.
         PriorError: The index or the kept logs cannot be read, or no regime has enough logs.
+        SettingError: An impossible number of processes.
+        WorkerError: A worker process ended before its fit did, twice.
 
     Example:
         A folder `runs` with the logs of six runs, a file each:
@@ -77,7 +81,7 @@ def learn_prior(
     fitted = load_cases(cases) if cases is not None and Path(cases).exists() else []
     for name in names:  # a regime at a time, so that an interruption loses one at most
         fitted, left_out = cases_of(
-            runs, [name], have=fitted, seed=seed, tell=lambda stage, name=name: tell(f"{name}, {stage}")
+            runs, [name], have=fitted, seed=seed, jobs=jobs, tell=lambda stage, name=name: tell(f"{name}, {stage}")
         )
         refused += [x for x in left_out if x not in refused]
         if cases is not None:

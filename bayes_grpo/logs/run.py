@@ -146,6 +146,11 @@ class Run:
             if np.any(np.diff(frozen[name]) <= 0):
                 raise ValueError(f"{name} must be strictly increasing")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its fields, for worker processes: a read-only mapping cannot be pickled."""
+        values = (getattr(self, f.name) for f in fields(self))
+        return type(self), tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
+
     @property
     def has_reward(self) -> bool:
         """Whether any train reward was logged."""

@@ -147,6 +147,14 @@ def find_logs(path: Path) -> list[Path]:
     )
 
 
+def is_output_directory(path: Path) -> bool:
+    """Whether a directory is where a trainer wrote one run, by the names of its files."""
+    if not path.is_dir():
+        return False
+    names = (_STATE, *METRIC_FILES)
+    return any((path / n).is_file() for n in names) or any(_CHECKPOINT.fullmatch(e.name) for e in path.iterdir())
+
+
 def _global_step(state: Path) -> float:
     """How far the training was when a state was saved; infinite where the file does not say so."""
     found = _GLOBAL_STEP.search(state.read_bytes())

@@ -6,6 +6,7 @@ import pytest
 
 from bayes_grpo.backtesting import backtest as module
 from bayes_grpo.backtesting.backtest import backtest
+from bayes_grpo.backtesting.many import backtest_logs
 from bayes_grpo.backtesting.plot import plot_backtest
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, merge_backtests
 from bayes_grpo.common.errors import FitError, SettingError
@@ -125,3 +126,23 @@ def test_forecast_priors_reach_beyond_what_was_seen():
     points = forecast_priors(get_regime("sigmoid"), replace(table, y=20.0 * y))["fixed_point"]
     assert points.spread == pytest.approx(6.0 * 20.0 * np.std(y))
     assert "exponent" not in forecast_priors(get_regime("exponential"), table)
+
+
+def test_many_logs_side_by_side_score_as_one_after_another():
+    runs = [rising_run(40, seed=1, name="a"), rising_run(8, name="short"), rising_run(40, seed=2, name="b")]
+    options = {**OPTIONS, "origins": (0.5,), "regimes": ("flat",), "rivals": ("last", "gp")}
+    here, away = (backtest_logs(runs, jobs=jobs, **options) for jobs in (1, 2))
+    assert here.to_dict() == away.to_dict()
+    assert {s.log for s in here.scores} == {"a", "b"}
+    assert len(here.refused) == 1
+    assert "at least 20 rows" in here.refused[0]
+    alone = backtest(runs[2], **options)
+    assert [s for s in here.scores if s.log == "b"] == list(alone.scores)
+
+
+def test_options_that_fail_for_every_log_or_cannot_travel_are_refused():
+    run = rising_run(30)
+    with pytest.raises(SettingError, match="rivals: expected"):
+        backtest_logs([run], rivals=["nobody"])
+    with pytest.raises(SettingError, match="can be sent to another process"):
+        backtest_logs([run], jobs=2, priors=lambda *_: {})

@@ -13,9 +13,9 @@ from rich.console import Console
 from bayes_grpo.cli.priors import base_priors, split_priors
 from bayes_grpo.common.errors import BayesGrpoError, PriorError
 from bayes_grpo.forecasting.priors import LearnedPriors, priors_named
-from bayes_grpo.learning.cases import CUTS, case_of
+from bayes_grpo.learning.cases import CUTS, case_of, cases_of
 from bayes_grpo.learning.coordinates import features_of
-from bayes_grpo.learning.folder import load_cases, read_folder, save_cases
+from bayes_grpo.learning.folder import SourcedRun, load_cases, read_folder, save_cases
 from bayes_grpo.learning.learn import LogCase, corpus_priors, learn
 from bayes_grpo.learning.render import render_prior_table
 from bayes_grpo.learning.table import COVARIATES, SHIPPED, load_prior_table, save_prior_table
@@ -309,3 +309,19 @@ def test_laws_that_the_table_does_not_know_are_named():
     assert learned.note([get_regime("flat"), *known]) == ""
     note = learned.note([get_regime("hold"), *known])
     assert "does not know hold" in note
+
+
+def test_fits_side_by_side_are_those_of_one_after_another():
+    logs = [replace(rising_run(30, seed=i, name=f"run{i}"), log_hash=f"{i}" * 64) for i in range(2)]
+    flat = replace(logs[0], reward=np.full(30, 0.5), name="still", log_hash="f" * 64)
+    runs = [SourcedRun(run, "here") for run in (logs[0], flat, logs[1], logs[0])]
+    told: list[str] = []
+    here = cases_of(runs, [LAW], tell=told.append)
+    away = cases_of(runs, [LAW], jobs=2)
+    assert [c.log for c in here.cases] == [c.log for c in away.cases] == ["run0", "run1"]
+    for one, other in zip(here.cases, away.cases, strict=True):
+        np.testing.assert_array_equal(one.draws, other.draws)
+        np.testing.assert_array_equal(one.weak, other.weak)
+    assert here.refused == away.refused
+    assert ["the same log" in x for x in here.refused] == [True, False]
+    assert told == ["log 1 of 4: run0", "log 2 of 4: still", "log 3 of 4: run1"]

@@ -1,0 +1,84 @@
+"""`bayes-grpo fleet`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import (
+    EXIT_INPUT,
+    Jobs,
+    Json,
+    Plot,
+    Reading,
+    Seed,
+    Signal,
+    Stated,
+    check_pictures,
+    grouped,
+    names_in,
+)
+from bayes_grpo.cli.terminal import console, print_json, progress
+
+
+@grouped
+def fleet(
+    logs: Annotated[list[str], typer.Argument(help="Log files, folders of logs, and patterns in quotes.")],
+    do: Annotated[str, typer.Option(help="Some of fit, forecast and diagnose, separated by commas.")] = "fit",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the table to this file (.parquet, .csv, .json); a journal beside it lets it go on."),
+    ] = None,
+    regimes: Annotated[
+        str, typer.Option(help="Regimes to fit, separated by commas, a row each.", metavar="NAME,NAME,...")
+    ] = "oscillator",
+    forecast_regimes: Annotated[
+        str | None, typer.Option(help="Regimes that the forecast averages over.", metavar="NAME,NAME,...")
+    ] = None,
+    until: Annotated[
+        float | None,
+        typer.Option(help="Horizon of the forecasts, a step; else each run's planned length, or half as long again."),
+    ] = None,
+    signal: Signal = "auto",
+    jobs: Jobs = 1,
+    dask: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
+    ] = None,
+    no_resume: Annotated[bool, typer.Option("--no-resume", help="Begin anew, whatever the journal holds.")] = False,
+    plot: Plot = None,
+    json_: Json = False,
+    seed: Seed = 0,
+    *,
+    reading: Reading,
+    stated: Stated,
+) -> None:
+    """Fit, forecast and diagnose many logs: one table, and a killed call goes on where it was."""
+    check_pictures(plot)
+    with progress(left=True) as tell:
+        result = bg.fleet(
+            logs,
+            names_in(do),
+            regimes=names_in(regimes),
+            forecast_regimes=names_in(forecast_regimes) or bg.FORECAST_REGIMES,
+            until=until,
+            signal=signal,
+            out=out,
+            resume=not no_resume,
+            jobs=jobs,
+            dask=dask,
+            read=replace(reading, run_name=None).options(stated),
+            seed=seed,
+            progress=tell,
+        )
+        if plot is not None:
+            bg.save_plot(bg.plot_fleet(result), plot)
+    if json_:
+        print_json(result.to_dict())
+    else:
+        bg.render_fleet(result, console())
+    if result.errors == len(result.frame):
+        raise typer.Exit(EXIT_INPUT)  # of some logs errors are data; of all, the call has failed

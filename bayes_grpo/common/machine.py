@@ -1,0 +1,48 @@
+"""What a process has of the machine: cores, memory, threads."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import sys
+from pathlib import Path
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+def resident() -> float:
+    """Memory that this process holds, MB; its highest where the system tells no more, 0 where it tells nothing."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except (OSError, ValueError, IndexError, AttributeError):
+        pass
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def give_back() -> None:
+    """Hands freed memory to the system: compiling leaves a third of a worker's size behind. Where glibc is used."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
+def threads(share: int) -> dict[str, str]:
+    """Environment in which libraries start so many threads and no more.
+
+    JAX on a CPU honours ``NPROC`` alone: its flag for intra-op threads changes nothing. OpenBLAS and OpenMP honour
+    theirs, Python ``PYTHON_CPU_COUNT`` from 3.13 on. On an accelerator a process takes memory as it needs it, not three
+    quarters at once.
+    """
+    names = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHON_CPU_COUNT")
+    return dict.fromkeys(names, str(share)) | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}

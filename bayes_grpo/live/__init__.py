@@ -1,0 +1,1 @@
+"""Many runs at a time, while they grow."""

@@ -1,0 +1,156 @@
+"""Tasks in other processes: same values, errors as data, deaths that cost one task, and an end when asked."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bayes_grpo.common.errors import SettingError, WorkerError
+from bayes_grpo.common.machine import cores, resident
+from bayes_grpo.common.processes import Limits, in_processes
+from bayes_grpo.common.workers import outcomes
+from tests.helpers import tasks
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def values(task, arguments, **options):
+    with outcomes(task, arguments, **options) as found:
+        return {x.place: x for x in found}
+
+
+def begun(folder: Path, x: int) -> int:
+    return len(list(folder.glob(f"{x}.*")))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_every_task_is_done_once(jobs):
+    found = values(tasks.doubled, [0.1, 0.2, 0.3, 0.4, 0.5], jobs=jobs)
+    assert sorted(found) == [0, 1, 2, 3, 4]
+    assert [found[i].value for i in range(5)] == [0.2, 0.4, 0.6, 0.8, 1.0]
+    assert all(x.error is None for x in found.values())
+    assert values(tasks.doubled, [], jobs=jobs) == {}
+
+
+def test_processes_are_others_share_the_cores_and_do_not_hear_an_interrupt():
+    found = values(tasks.process_of, range(6), jobs=2)
+    processes, shares, hears = zip(*(x.value for x in found.values()), strict=True)
+    assert os.getpid() not in processes
+    assert 1 <= len(set(processes)) <= 2
+    assert set(shares) == {str(max(1, cores() // 2))}
+    assert set(hears) == {0}
+    assert "NPROC" not in os.environ
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_task_raises_is_data(jobs):
+    found = values(tasks.failing, range(3), jobs=jobs)
+    assert (found[0].value, found[2].value) == (0, 2)
+    assert isinstance(found[1].error, ValueError)
+    assert str(found[1].error) == "one is not welcome"
+
+
+def test_what_cannot_be_pickled_is_an_error_of_the_same_words():
+    found = values(tasks.awkward, range(3), jobs=2)
+    assert found[0].value == 0
+    assert str(found[1].error) == "AwkwardError: this and that"
+    assert found[2].value is None
+    assert found[2].error is not None
+
+
+def test_a_killed_worker_costs_its_own_task_a_second_start_and_no_other_any(tmp_path):
+    found = values(tasks.killed_once, [(tmp_path, x) for x in range(5)], jobs=2)
+    assert {i: x.value for i, x in found.items()} == {i: i for i in range(5)}
+    assert [begun(tmp_path, x) for x in range(5)] == [1, 1, 2, 1, 1]
+
+
+def test_a_task_that_always_dies_is_an_error_and_the_rest_goes_on(tmp_path):
+    found = values(tasks.killed_always, [(tmp_path, x) for x in range(5)], jobs=2)
+    assert [found[x].value for x in range(5)] == [0, 1, None, 3, 4]
+    assert isinstance(found[2].error, WorkerError)
+    assert "signal 9" in str(found[2].error)
+    assert [begun(tmp_path, x) for x in range(5)] == [1, 1, 2, 1, 1]
+
+
+def test_workers_are_replaced_after_some_tasks_and_when_they_have_grown():
+    after_two = {x.value[0] for x in in_processes(tasks.process_of, range(4), 1, Limits(tasks=2))}
+    assert len(after_two) == 2
+    grown = {x.value for x in in_processes(tasks.holding, range(3), 1, Limits(resident=250.0))}
+    assert len(grown) >= 2
+    assert resident() > 10.0
+
+
+def test_leaving_early_ends_the_processes_at_once(tmp_path):
+    begin = time.perf_counter()
+    with outcomes(tasks.slow, [(tmp_path, 0), (tmp_path, 1)], jobs=2):
+        pass
+    stream = in_processes(tasks.slow, [(tmp_path, 2)], 1, Limits())
+    stream.close()
+    assert time.perf_counter() - begin < 5.0
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from bayes_grpo.common.workers import outcomes
+from tests.helpers import tasks
+if __name__ == "__main__":
+    with outcomes(tasks.slow, [(Path(sys.argv[1]), x) for x in range(2)], jobs=2) as found:
+        list(found)
+"""
+
+
+def started(script: Path, *words: object) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, str(script), *map(str, words)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # a group of its own, which Ctrl-C in a terminal reaches as a whole
+        text=True,
+    )
+
+
+def wait_for(condition, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def children(pid: int) -> list[int]:
+    return [int(x) for x in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of children")
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGKILL])
+def test_children_end_with_their_parent(tmp_path, kind):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    process = started(script, tmp_path)
+    wait_for(lambda: begun(tmp_path, 0) and begun(tmp_path, 1))
+    own = children(process.pid)
+    assert len(own) >= 2
+    os.killpg(process.pid, kind) if kind == signal.SIGINT else process.kill()
+    error = process.communicate(timeout=10)[1]
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in own), 5.0)
+    if kind == signal.SIGINT:
+        assert error.count("Traceback") == 1  # the script's own; none of a worker
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.replace('if __name__ == "__main__"', "if True"))
+    process = started(script, tmp_path)
+    error = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    assert "__main__" in error.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("jobs", [0, -1, 1.5, True])
+def test_an_impossible_number_of_processes_is_refused(jobs):
+    with pytest.raises(SettingError, match="jobs: expected"), outcomes(tasks.doubled, [1], jobs=jobs):
+        pass

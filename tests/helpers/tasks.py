@@ -1,0 +1,79 @@
+"""Tasks for worker processes: they have to stand in a module that every process can import."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+
+def doubled(x: float) -> float:
+    return 2 * x
+
+
+def process_of(_: Any) -> tuple[int, str | None, int]:
+    """Which process, how many threads JAX is told to start, and whether Ctrl-C is heard."""
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, set())  # from its first moment on
+    return os.getpid(), os.environ.get("NPROC"), int(not (ignored and blocked))
+
+
+def failing(x: int) -> int:
+    if x == 1:
+        raise ValueError("one is not welcome")
+    return x
+
+
+class AwkwardError(Exception):
+    """An error that cannot be pickled."""
+
+    def __init__(self, left: str, right: str) -> None:
+        super().__init__(f"{left} and {right}")
+
+
+def awkward(x: int) -> Any:
+    if x == 1:
+        raise AwkwardError("this", "that")
+    return (lambda: 0) if x == 2 else x
+
+
+def leave_a_mark(folder: Path, name: str) -> int:
+    """Counts how often a task was begun; the marks of one name."""
+    (folder / f"{name}.{time.monotonic_ns()}").touch()
+    return len(list(folder.glob(f"{name}.*")))
+
+
+def killed_once(argument: tuple[Path, int]) -> int:
+    """Task 2 is killed the first time."""
+    folder, x = argument
+    if leave_a_mark(folder, str(x)) == 1 and x == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def killed_always(argument: tuple[Path, int]) -> int:
+    """Task 2 is killed whenever it begins."""
+    folder, x = argument
+    leave_a_mark(folder, str(x))
+    if x == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def holding(x: int) -> int:
+    """Holds 200 MB more from now on; its process."""
+    HELD.append(bytearray(os.urandom(1)) * 200_000_000)
+    return os.getpid() if x >= 0 else 0
+
+
+HELD: list[bytearray] = []
+
+
+def slow(argument: tuple[Path, int]) -> int:
+    """Takes long, and leaves a mark when it begins."""
+    folder, x = argument
+    leave_a_mark(folder, str(x))
+    time.sleep(30.0)
+    return x
