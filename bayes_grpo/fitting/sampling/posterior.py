@@ -90,8 +90,10 @@ so small that the filters lose all digits and report any density at all. The pri
 
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
     """Log density of the logged rows with the linear parameters integrated out, a scalar."""
-    space = state_space(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
-    return likelihood.log_likelihood(space, jnp.asarray(rows.y), regime.missing_anywhere)
+    near, y = jnp.clip(z, -FARTHEST, FARTHEST), jnp.asarray(rows.y)
+    if regime.row_by_row and not regime.missing_anywhere:
+        return likelihood.log_likelihood_of_rows(lambda rows: state_space(regime, near, prior, rows), rows, y)
+    return likelihood.log_likelihood(state_space(regime, near, prior, rows), y, regime.missing_anywhere)
 
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
