@@ -18,7 +18,7 @@ from bayes_grpo.backtesting.scores import covered, crps, log_score, pit
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.adaptive import Care
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
 from bayes_grpo.forecasting.paths import allot, regime_paths
@@ -26,7 +26,6 @@ from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.future import FutureRows
-from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import schedule_of
@@ -36,8 +35,8 @@ ORIGINS = (0.3, 0.5, 0.7)
 """Forecast origins as shares of the rows."""
 MIN_ROWS = 20
 """Fewer rows leave too little before the first origin and after the last."""
-BACKTEST_SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250, target_accept=0.85)
-"""Sampler settings of a backtest: hundreds of fits, of which only predictive draws are used."""
+BACKTEST_CARE = Care(effective=1000.0, draws=1000)
+"""Points of a backtest's posteriors: hundreds of fits, of which only predictive draws are used."""
 _DRAWS = 1000
 
 
@@ -50,7 +49,7 @@ def backtest(
     priors: PriorsFor = forecast_priors,
     rivals: Sequence[str] = tuple(RIVALS),
     seed: int = 0,
-    sampler: SamplerSettings | None = None,
+    care: Care | None = None,
     progress: Progress | None = None,
 ) -> Backtest:
     """Scores the forecast of a run at earlier steps against the rows that came.
@@ -63,7 +62,7 @@ def backtest(
         priors: Prior overrides of each law for the rows before an origin.
         rivals: Names in `bayes_grpo.backtesting.rivals.RIVALS`.
         seed: Seed.
-        sampler: Length and care of the sampling.
+        care: How many points the posteriors spend.
         progress: Called with a short phrase at every stage.
 
     Returns:
@@ -85,7 +84,7 @@ def backtest(
             f"{run.source}: a backtest needs at least {MIN_ROWS} rows of {whole.signal}, found {len(whole.y)}; "
             "wait for more steps or log more often"
         )
-    laws = _Laws(regimes, priors, sampler or BACKTEST_SAMPLER)
+    laws = _Laws(regimes, priors, care or BACKTEST_CARE)
     scores: list[Score] = []
     refused: list[str] = []
     for share in origins:
@@ -118,7 +117,7 @@ class _Laws:
 
     regimes: Sequence[str | Regime]
     priors: PriorsFor
-    sampler: SamplerSettings
+    care: Care
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +168,7 @@ def _predicted(
         reward=reward,
         priors=laws.priors,
         seed=seed,
-        sampler=laws.sampler,
-        rows=shared(past),
+        care=laws.care,
         strict=False,
         progress=tell,
     )

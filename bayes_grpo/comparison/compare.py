@@ -101,7 +101,7 @@ def compare(
             cautions.append(f"{regime.name} cannot forecast from the steps alone: it has no forecast score.")
             continue
         try:
-            scores = leave_future_out(regime, table, found, priors=given, seed=seed, sampler=settings, progress=stage)
+            scores = leave_future_out(regime, table, priors=given, seed=seed, sampler=settings, progress=stage)
         except FitError as error:
             cautions.append(f"{regime.name} has no forecast score: {error}.")
             continue

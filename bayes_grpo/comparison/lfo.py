@@ -1,11 +1,11 @@
 """Leave-future-out scores: how well a law, fitted on the rows up to an origin, predicts the rows after it.
 
 The second half of the log is cut into blocks of about a tenth of its rows, and every block's start is a forecast
-origin. Two scores come out of the same refits (Bürkner et al. 2020, https://doi.org/10.1080/00949655.2020.1783262):
+origin, at which the law is fitted to the rows before it alone (Bürkner et al. 2020,
+https://doi.org/10.1080/00949655.2020.1783262; a fast posterior makes every refit an exact one). Two scores come out:
 
-- the *block score* of `arviz_stats.lfo_cv`, the joint log density of each block given the rows before it. By the
-  chain rule every row of the block is predicted with the block's earlier rows known, so that it rewards good short
-  steps. Between refits the posterior is carried on by PSIS, with the likelihood of the rows that have come in;
+- the *block score*, the joint log density of each block given the rows before it. By the chain rule every row of the
+  block is predicted with the block's earlier rows known, so that it rewards good short steps;
 - the *forecast score*, the log density of every row of a block given the rows before the block alone: the rows in
   between are never revealed. It is what a forecast is worth, and what forecasts are weighted by.
 
@@ -14,28 +14,21 @@ A refit knows nothing of later rows: its default priors are resolved on its own 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-import jax
 import numpy as np
 
-from bayes_grpo.common.draws import spread
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.dynamics.state_space import LOG_2PI
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings, log_likelihoods, summarise
-from bayes_grpo.fitting.sampling.posterior import PriorNumbers, prior_numbers
-from bayes_grpo.fitting.sampling.result import Posterior
-from bayes_grpo.fitting.sampling.sample import usable_posterior
+from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.batch import row_densities
+from bayes_grpo.fitting.sampling.fast import fast_posterior
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.padding import Rows, padded, shared
 from bayes_grpo.rows.table import RowTable
-
-if TYPE_CHECKING:
-    from xarray import DataArray, DataTree
 
 SHARE = 0.1
 """Rows of a block over the rows of the log."""
@@ -45,11 +38,8 @@ MIN_TRAINING = 8
 """Rows before the first origin, at least."""
 MIN_ORIGINS = 3
 """Fewer forecast origins say nothing."""
-PARETO_K = 0.7
-"""Where the Pareto k of the carried posterior is higher, it is refitted."""
-
-DRAWS = 1000
-"""Draws of a posterior that carry it on and forecast, evenly spread; the scores differ by far more between blocks."""
+LFO_CARE = Care(effective=1500.0, draws=1000)
+"""Points of a refit; the scores differ by far more between blocks than between draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,31 +47,24 @@ class LeaveFutureOut:
     """Leave-future-out scores of one law on one log.
 
     Attributes:
-        data: ArviZ's result: one term a block.
+        blocks: Score of every block, shape (b,).
         origins: Row index of every forecast origin, the first row of its block, shape (b,).
         horizon: Rows of a block.
         forecast: Log density of every row from the first origin on, given the rows before its block alone,
             shape (b · horizon,).
-        refits: Fits that were made, the one at the first origin included.
-        doubtful: Why a refit should not be trusted; empty where all converged.
+        doubtful: Why a refit should not be trusted; empty where all can be.
     """
 
-    data: Any
+    blocks: np.ndarray
     origins: np.ndarray
     horizon: int
     forecast: np.ndarray
-    refits: int
     doubtful: str
 
     @property
     def elpd(self) -> float:
         """Sum of the block scores: log density of all rows from the first origin on."""
-        return float(self.data.elpd)
-
-    @property
-    def blocks(self) -> np.ndarray:
-        """Score of every block, shape (b,)."""
-        return np.asarray(self.data.elpd_i)
+        return float(np.sum(self.blocks))
 
     @property
     def forecast_score(self) -> float:
@@ -111,24 +94,22 @@ def forecast_origins(table: RowTable) -> tuple[np.ndarray, int]:
 def leave_future_out(
     regime: Regime,
     table: RowTable,
-    found: Posterior,
     *,
     priors: Mapping[str, Any] | None = None,
     seed: int = 0,
+    care: Care = LFO_CARE,
     sampler: SamplerSettings | None = None,
-    method: str = "approx",
     progress: Callable[[str], None] | None = None,
 ) -> LeaveFutureOut:
-    """Leave-future-out scores of a law.
+    """Leave-future-out scores of a law, from a refit at every origin.
 
     Args:
         regime: The regime.
         table: Rows of the whole log.
-        found: Posterior on the whole log.
         priors: Overrides, parameter → (median, spread).
         seed: Seed of the refits.
-        sampler: Sampler settings of the refits; those of the whole log compile nothing new.
-        method: "approx" (PSIS between refits) or "exact" (a refit at every origin).
+        care: How many points a refit spends.
+        sampler: Settings of NUTS, which is run where a refit's points cannot be trusted.
         progress: Called with a short phrase at every refit.
 
     Returns:
@@ -137,138 +118,41 @@ def leave_future_out(
     Raises:
         FitError: Too few rows for it.
     """
-    from arviz_base import from_dict
-    from arviz_stats.loo.lfo_cv import lfo_cv
-
     origins, horizon = forecast_origins(table)
-    log = _Blocks(regime, table, padded(table), origins, horizon)
-    refitting = _Refitting(
-        log, dict(priors or {}), seed, sampler or SamplerSettings(), {}, progress or (lambda _: None)
-    )
-    z = thinned(np.asarray(found.chain.z))
-    everything = log.block_likelihoods(z, prior_numbers(regime, found.priors), log.whole)
-    posterior = {name: thinned(x) for name, x in found.draws.items()}
-    data = from_dict(
-        {"posterior": posterior, "log_likelihood": {"y": everything}},
-        dims={"y": ["block"]},
-        coords={"block": np.arange(len(origins) + 1)},
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on many refits, which are exact
-        wrapper = _wrapper(refitting)
-        scores = lfo_cv(data, wrapper, 1, 1, time_dim="block", pointwise=True, method=method, k_threshold=PARETO_K)
-    refits = refitting.done
+    whole = shared(table)
+    blocks, forecast, doubtful = [], [], []
+    start: np.ndarray | None = None
+    for i, cut in enumerate(int(c) for c in origins):
+        if progress is not None:
+            progress(f"forecast origin {i + 1} of {len(origins)}")
+        training, rows = rows_before(table, cut, whole)
+        found = fast_posterior(
+            regime,
+            training,
+            rows,
+            priors=priors,
+            seed=seed_of(seed, "origin", cut),
+            care=care,
+            start=start,  # the rows of one block more have come in since
+            sampler=sampler,
+        )
+        if not found.usable:
+            doubtful.append(f"refit on {cut} rows: {found.sentence}")
+        start = found.z if found.usable else None
+        ahead, block = slice(cut, cut + horizon), _only(whole.y, cut, cut + horizon)
+        known = rows._replace(y=_only(whole.y, 0, cut + horizon))
+        step_by_step, unseen = (
+            row_densities(regime, found.z, found.numbers, x, block)[:, ahead] for x in (known, rows)
+        )
+        blocks.append(_log_mean(step_by_step.sum(axis=1)))
+        forecast.append(_log_mean(unseen))
     return LeaveFutureOut(
-        data=scores,
+        blocks=np.array(blocks),
         origins=origins,
         horizon=horizon,
-        forecast=_forecast_densities(log, refits),
-        refits=len(refits),
-        doubtful=next((r.doubtful for r in refits.values() if r.doubtful), ""),
+        forecast=np.concatenate(forecast),
+        doubtful=doubtful[0] if doubtful else "",
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Blocks:
-    """A law on a log whose rows from the first origin on are cut into blocks of ``horizon`` rows."""
-
-    regime: Regime
-    table: RowTable
-    whole: Rows
-    origins: np.ndarray
-    horizon: int
-
-    def block_likelihoods(self, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> np.ndarray:
-        """Log density of every block given the rows before it, by differences, shape (chains, draws, b + 1)."""
-        ends = [*self.origins, len(self.table.y)]
-        with jax.enable_x64(True):
-            upto = [log_likelihoods(self.regime, z, prior, rows._replace(y=_hidden(self.whole.y, end))) for end in ends]
-        return np.diff(np.stack(upto, axis=-1), axis=-1, prepend=0.0)
-
-
-class _Refit(NamedTuple):
-    """A fit on the rows before an origin: draws, priors, rows, and log density of every later block, (c, d, b)."""
-
-    z: np.ndarray
-    prior: PriorNumbers
-    rows: Rows
-    blocks: np.ndarray
-    doubtful: str
-
-
-@dataclass(frozen=True, eq=False)
-class _Refitting:
-    """Refits on the rows before an origin: how they are made, and those that were, by the first block left out."""
-
-    log: _Blocks
-    priors: Mapping[str, Any]
-    seed: int
-    sampler: SamplerSettings
-    done: dict[int, _Refit]
-    tell: Callable[[str], None]
-
-    def before(self, first: int) -> Posterior:
-        """Fits the rows before a block and keeps what its scores need."""
-        log, cut = self.log, int(self.log.origins[first - 1])
-        self.tell(f"forecast origin {first} of {len(log.origins)}")
-        training, rows = rows_before(log.table, cut, log.whole)
-        seed = seed_of(self.seed, "origin", cut)
-        found = usable_posterior(
-            log.regime, training, rows, priors=self.priors, seed=seed, sampler=self.sampler, chains=2
-        )
-        z, prior = thinned(np.asarray(found.chain.z)), prior_numbers(log.regime, found.priors)
-        doubtful = "" if found.usable else f"refit on {cut} rows: {found.convergence.sentence}"
-        self.done[first] = _Refit(z, prior, rows, log.block_likelihoods(z, prior, rows)[..., first:], doubtful)
-        return found
-
-
-def _wrapper(refitting: _Refitting) -> Any:
-    """ArviZ's sampling wrapper for a law; "observations" are blocks: all rows before the first origin are block 0."""
-    from arviz_base import from_dict
-    from arviz_stats.loo.wrapper import SamplingWrapper
-    from xarray import DataArray
-
-    class Wrapper(SamplingWrapper):
-        def sel_observations(self, idx: np.ndarray) -> tuple[int, np.ndarray]:
-            return int(idx[0]), np.asarray(idx)
-
-        def sample(self, modified_observed_data: int) -> tuple[int, Posterior]:
-            return modified_observed_data, refitting.before(modified_observed_data)
-
-        def get_inference_data(self, fitted_model: tuple[int, Posterior]) -> DataTree:
-            tree = from_dict({"posterior": {k: thinned(x) for k, x in fitted_model[1].draws.items()}})
-            tree.attrs["first"] = fitted_model[0]
-            return tree
-
-        def log_likelihood__i(self, excluded_obs: np.ndarray, idata__i: DataTree) -> DataArray:
-            blocks = refitting.done[idata__i.attrs["first"]].blocks
-            return DataArray(blocks, dims=["chain", "draw", "block"], coords={"block": excluded_obs})
-
-    return Wrapper(model=refitting.log.regime)
-
-
-def _forecast_densities(log: _Blocks, refits: Mapping[int, _Refit]) -> np.ndarray:
-    """Log density of every row after the first origin given the rows before its block, by the refits at hand."""
-    from arviz_stats.base.array import array_stats
-    from scipy.special import logsumexp
-
-    out, refit, first = [], refits[1], 1  # the first origin is always fitted
-    for block, cut in enumerate(log.origins, start=1):
-        if block in refits:
-            refit, first = refits[block], block
-        log_weight = np.zeros(refit.z.shape[:-1])
-        if block > first:
-            stats: Any = array_stats
-            log_weight, _ = stats.psislw(-refit.blocks[..., : block - first].sum(-1), axis=(0, 1))
-        with jax.enable_x64(True):
-            rows = refit.rows._replace(y=_hidden(log.whole.y, cut))
-            ahead = summarise(log.regime, jax.random.key(0), refit.z, refit.prior, rows)
-        future = slice(cut, cut + log.horizon)
-        mean, var = np.asarray(ahead.loo_mean)[..., future], np.asarray(ahead.loo_var)[..., future]
-        density = -0.5 * (LOG_2PI + np.log(var) + (log.whole.y[future] - mean) ** 2 / var)
-        total = np.asarray(log_weight)[..., None] + density
-        out.append(logsumexp(total, axis=(0, 1)) - logsumexp(log_weight))
-    return np.concatenate(out)
 
 
 def rows_before(table: RowTable, cut: int, whole: Rows) -> tuple[RowTable, Rows]:
@@ -279,20 +163,23 @@ def rows_before(table: RowTable, cut: int, whole: Rows) -> tuple[RowTable, Rows]
         table, **{k: v[:cut] for k, v in columns.items() if isinstance(v, np.ndarray) and v.shape == (n,)}
     )
     small = padded(training)
+    speed = np.zeros(()) if small.start_speed is None else small.start_speed
     rows = whole._replace(
-        y=_hidden(whole.y, cut), length=small.length, spacing=small.spacing, start_speed=small.start_speed
+        y=_only(whole.y, 0, cut),
+        length=small.length,
+        spacing=small.spacing,
+        start_speed=None if whole.start_speed is None else speed,
     )
     return training, rows
 
 
-def thinned(draws: np.ndarray) -> np.ndarray:
-    """At most `DRAWS` evenly spread draws of all, from shape (chains, draws, ...)."""
-    chains, n = draws.shape[:2]
-    return draws[:, spread(n, max(1, DRAWS // chains))]
+def _log_mean(log_density: np.ndarray) -> np.ndarray:
+    """Logarithm of the mean over draws, the first axis."""
+    return np.logaddexp.reduce(log_density, axis=0) - np.log(len(log_density))
 
 
-def _hidden(y: Any, cut: int) -> np.ndarray:
-    """The rows with all from ``cut`` on missing."""
-    out = np.array(y)
-    out[cut:] = np.nan
+def _only(y: Any, first: int, last: int) -> np.ndarray:
+    """The rows from ``first`` to before ``last``, all others missing."""
+    out = np.full(len(y), np.nan)
+    out[first:last] = np.asarray(y)[first:last]
     return out

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import warnings
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 
 from bayes_grpo.common.errors import ParetoKWarning
@@ -19,10 +18,9 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.loo_view import loo_view
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.rows_of_fit import rows_of_fit
-from bayes_grpo.fitting.sampling.nuts import summarise
-from bayes_grpo.fitting.sampling.posterior import prior_numbers
-from bayes_grpo.fitting.sampling.sample import usable_posterior
-from bayes_grpo.rows.padding import padded
+from bayes_grpo.fitting.sampling.batch import log_likelihoods
+from bayes_grpo.fitting.sampling.fast import fast_posterior
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.table import RowTable
 
 REFITS = 5
@@ -117,15 +115,12 @@ def exact_density(fit: Fit, row: int, *, seed: int = 0, table: RowTable | None =
         log p(y_row | all other rows).
     """
     table = rows_of_fit(fit) if table is None else table
-    regime, whole = fit.regime, padded(table)
+    whole = shared(table)
     y = np.array(whole.y)
     y[row] = np.nan
     # Leaving the row out of the table instead would give its steps the learning rate of the row after it.
-    holed = replace(regime, missing_anywhere=True)
-    found = usable_posterior(holed, table, whole._replace(y=y), priors=fit.priors, seed=seed)
-    with jax.enable_x64(True):
-        key, prior = jax.random.key(seed), prior_numbers(regime, found.priors)
-        density = summarise(regime, key, np.asarray(found.chain.z), prior, whole).loo_log_density[..., row]
-    density = np.asarray(density)
-    top = density.max()
-    return float(top + np.log(np.mean(np.exp(density - top))))
+    found = fast_posterior(fit.regime, table, whole._replace(y=y), priors=fit.priors, seed=seed)
+    z, numbers = found.z, found.numbers
+    # The row given all others: the joint density of all rows over that of the others, both under the same draws.
+    whole_density, without = (log_likelihoods(fit.regime, z, numbers, r) for r in (whole, found.rows))
+    return float(np.logaddexp.reduce(whole_density - without) - np.log(len(z)))

@@ -63,8 +63,19 @@ def _split(tree: Any) -> tuple[list[Array], Any]:
     return varying, join
 
 
-def _advance(space: StateSpace, mean: Vector, cov: Matrix, y: Array) -> tuple[Vector, Matrix, Any]:
-    """One row: from the prediction of the state before it to that of the state after it."""
+def advance(space: StateSpace, mean: Vector, cov: Matrix, y: Array) -> tuple[Vector, Matrix, Any]:
+    """One row: from the prediction of the state before it to that of the state after it.
+
+    Args:
+        space: The law on this row, see `at_row`.
+        mean: Predicted state before the row, n entries.
+        cov: Its covariance, n × n entries.
+        y: Logged reward, a scalar; NaN = missing.
+
+    Returns:
+        Mean and covariance of the state after the row; and the row's innovation, its variance, whether there is a
+        value, and the gain.
+    """
     present = jnp.isfinite(y)
     ph = matvec(cov, space.observation)
     var = plus(plus(dot(space.observation, ph), space.observation_var), space.measurement_var)
@@ -87,10 +98,17 @@ def _advance(space: StateSpace, mean: Vector, cov: Matrix, y: Array) -> tuple[Ve
     return mean, cov, (innovation, var, present, gain)
 
 
-def _initial(space: StateSpace) -> tuple[Vector, Matrix]:
+def initial_moments(space: StateSpace) -> tuple[Vector, Matrix]:
+    """Mean and covariance of the state before the first row, n and n × n arrays."""
     mean = tuple(jnp.asarray(m, float) for m in space.initial_mean)
     cov = tuple(tuple(jnp.asarray(c, float) for c in row) for row in space.initial_cov)
     return mean, cov
+
+
+def at_row(space: StateSpace, t: Any) -> StateSpace:
+    """The law on one row."""
+    varying, at = _rows(space)
+    return at([x[t] for x in varying])
 
 
 def _rows(space: StateSpace) -> tuple[list[Array], Any]:
@@ -121,11 +139,11 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
     def body(carry: Any, row: Any) -> tuple[Any, None]:
         mean, cov, total = carry
         value, entries = row
-        mean, cov, (innovation, var, present, _) = _advance(at(entries), mean, cov, value)
+        mean, cov, (innovation, var, present, _) = advance(at(entries), mean, cov, value)
         term = jnp.where(present, jnp.log(var) + innovation**2 / var + LOG_2PI, 0.0)
         return (mean, cov, total - 0.5 * term), None
 
-    mean, cov = _initial(space)
+    mean, cov = initial_moments(space)
     (_, _, total), _ = lax.scan(body, (mean, cov, jnp.zeros(())), (y, varying))
     return total
 
@@ -145,15 +163,44 @@ def filter_rows(space: StateSpace, y: Array) -> Filtered:
     def body(carry: Any, row: Any) -> tuple[Any, Any]:
         mean, cov, total = carry
         value, entries = row
-        after, after_cov, (innovation, var, present, gain) = _advance(at(entries), mean, cov, value)
+        after, after_cov, (innovation, var, present, gain) = advance(at(entries), mean, cov, value)
         term = jnp.where(present, jnp.log(var) + innovation**2 / var + LOG_2PI, 0.0)
         gain = tuple(jnp.asarray(k, float) for k in gain)
         return (after, after_cov, total - 0.5 * term), (innovation, var, gain, mean, cov)
 
-    mean, cov = _initial(space)
+    mean, cov = initial_moments(space)
     (last_mean, last_cov, total), out = lax.scan(body, (mean, cov, jnp.zeros(())), (y, varying))
     innovation, var, gain, means, covs = out
     return Filtered(total, innovation, var, gain, means, covs, last_mean, last_cov)
+
+
+def row_densities(space: StateSpace, y: Array, scored: Array) -> Array:
+    """Log density of values given the logged rows before each.
+
+    Where ``y`` is missing from some row on, every later density is that of a row some way ahead by itself.
+
+    Args:
+        space: The law on the rows.
+        y: Logged rewards, shape (T,); NaN = missing.
+        scored: Values whose densities are wanted, shape (T,); NaN = none.
+
+    Returns:
+        Shape (T,); 0 where there is nothing to score.
+    """
+    varying, at = _rows(space)
+
+    def body(carry: Any, row: Any) -> tuple[Any, Array]:
+        value, wanted, entries = row
+        here = at(entries)
+        mean, cov = carry
+        var = plus(dot(here.observation, matvec(cov, here.observation)), here.observation_var)
+        var = plus(var, here.measurement_var)
+        error = jnp.where(jnp.isfinite(wanted), wanted, 0.0) - plus(dot(here.observation, mean), here.offset)
+        density = -0.5 * (jnp.log(var) + error**2 / var + LOG_2PI)
+        mean, cov, _ = advance(here, mean, cov, value)
+        return (mean, cov), jnp.where(jnp.isfinite(wanted), density, 0.0)
+
+    return lax.scan(body, initial_moments(space), (y, scored, varying))[1]
 
 
 def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array, Array]:
@@ -176,7 +223,7 @@ def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array, 
         mean, drawn_mean, cov, volume, misfit = carry
         value, z, entries = row
         here = at(entries)
-        mean, cov, (innovation, var, present, gain) = _advance(here, mean, cov, value)
+        mean, cov, (innovation, var, present, gain) = advance(here, mean, cov, value)
         surprise = jnp.sqrt(var) * z
         drawn = plus(dot(here.observation, drawn_mean), here.offset) + surprise
         drawn_mean = tuple(
@@ -186,7 +233,7 @@ def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array, 
         misfit = misfit - jnp.where(present, 0.5 * innovation**2 / var, 0.0)
         return (mean, drawn_mean, cov, volume, misfit), jnp.where(present, drawn, jnp.nan)
 
-    mean, cov = _initial(space)
+    mean, cov = initial_moments(space)
     (*_, volume, misfit), drawn = lax.scan(body, (mean, mean, cov, jnp.zeros(()), jnp.zeros(())), (y, noise, varying))
     return drawn, volume, misfit
 
@@ -279,8 +326,8 @@ def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smo
     safe_d = jnp.where(present, d, 1.0)
     error = u / safe_d
     log_density = -0.5 * (LOG_2PI - jnp.log(safe_d) + error**2 * safe_d)
-    p0 = jnp.stack([jnp.stack(list(row)) for row in _initial(space)[1]])
-    m0 = jnp.stack(list(_initial(space)[0]))
+    p0 = jnp.stack([jnp.stack(list(row)) for row in initial_moments(space)[1]])
+    m0 = jnp.stack(list(initial_moments(space)[0]))
     r0, n0 = jnp.stack(r0), jnp.stack([jnp.stack(row) for row in n0])
     return Smoothed(
         latent_mean=latent,

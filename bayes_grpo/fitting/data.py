@@ -105,7 +105,7 @@ def build_fit(
     """
     import arviz_base as az
 
-    priors, draws, chain, summary, convergence, _ = found
+    priors, draws, chain, summary, convergence = found
     n = len(table.y)
     values = dict(draws) | {p.name: np.asarray(summary.linear)[..., i] for i, p in enumerate(regime.linear)}
     prior = prior_side(regime, priors, table, seed) if prior is None else prior

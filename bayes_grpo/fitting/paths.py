@@ -12,16 +12,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.dynamics.kalman import filter_rows
-from bayes_grpo.dynamics.paths import carried, square_root
-from bayes_grpo.dynamics.state_space import DenseStateSpace, dense
+from bayes_grpo.dynamics.paths import carried, square_root, state_before
+from bayes_grpo.dynamics.state_space import dot
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.future import FutureRows, extended
-from bayes_grpo.rows.padding import Rows, doubled, padded, shared
+from bayes_grpo.rows.padding import Rows, doubled, shared
 from bayes_grpo.rows.table import RowTable
 
 CHUNK = 250
@@ -67,12 +66,10 @@ def predict(
     """
     names = [p.name for p in regime.sampled]
     total, first, h = len(values[names[0]]), len(table.y), len(future.step)
-    horizon = doubled(h)
-    past = padded(table)
-    rows = shared(extended(table, future), first + horizon)
+    past, horizon = shared(table), doubled(h)
+    rows = shared(extended(table, future), len(past.y) + horizon)
     # Some coordinates refer to the log's length: they keep the meaning that they had when the law was fitted.
-    speed = np.zeros(()) if past.start_speed is None else past.start_speed
-    rows = rows._replace(length=past.length, spacing=past.spacing, start_speed=speed)
+    rows = rows._replace(length=past.length, spacing=past.spacing, start_speed=past.start_speed)
     levels = np.array([[priors[p.name].median, priors[p.name].spread] for p in regime.linear])
     draws = np.stack([np.asarray(values[name], float) for name in names], axis=-1)
     with jax.enable_x64(True):
@@ -94,14 +91,11 @@ def _paths_program(regime: Regime, horizon: int) -> Any:
         values = {name: draw[i] for i, name in enumerate(names)}
         given = {name: (prior[i, 0], prior[i, 1]) for i, name in enumerate(levels)}
         space = regime.state_space(values, given, rows)
-        filtered = filter_rows(space, jnp.asarray(rows.y))
-        mean = jnp.stack([jnp.asarray(m)[first] for m in filtered.mean])
-        cov = jnp.stack([jnp.stack([jnp.asarray(c)[first] for c in row]) for row in filtered.cov])
-        full = dense(space, rows.y.shape[0])
-        ahead = [lax.dynamic_slice_in_dim(x, first, horizon) for x in full[2:]]
-        state_key, noise_key, error_key = jax.random.split(key, 3)
-        start = mean + square_root(cov) @ jax.random.normal(state_key, (space.size,))
-        path = carried(DenseStateSpace(mean, cov, *ahead), start, noise_key, error_key)
+        n = space.size
+        noise = jax.random.normal(key, (horizon + 1, n + 2))
+        mean, cov = state_before(space, jnp.asarray(rows.y), first)
+        start = tuple(m + dot(row, tuple(noise[horizon, :n])) for m, row in zip(mean, square_root(cov), strict=True))
+        path = carried(space, start, first, noise[:horizon, : n + 1], noise[:horizon, n + 1])
         return path.latent, path.trend, path.shown, start[-1]
 
     def run(draws: tuple[Array, Array], prior: Array, rows: Rows, first: Array) -> Any:

@@ -11,25 +11,23 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.sampling.importance import importance_sample
+from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.fast import FastPosterior, fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.posterior import prior_numbers
-from bayes_grpo.fitting.sampling.result import Posterior
-from bayes_grpo.fitting.sampling.sample import usable_posterior
 from bayes_grpo.forecasting.bounds import UNBOUNDED, Bounded, bounded
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.padding import Rows, shared
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
 
 FORECAST_REGIMES = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
 """Regimes that a forecast averages over."""
 FORECAST_SAMPLER = SamplerSettings(chains=4, warmup=300, draws=500)
-"""Sampler settings of a forecast's fits: predictive paths need fewer draws than the tails of parameters."""
+"""Settings of NUTS where a forecast needs it: predictive paths need fewer draws than the tails of parameters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +81,12 @@ def draws_of_fit(fit: Fit, reward: RewardRange) -> RegimeDraws:
     return RegimeDraws(regime, fit.priors, values, initial, known)
 
 
-def draws_of_posterior(regime: Regime, found: Posterior, reward: RewardRange) -> RegimeDraws:
+def draws_of_posterior(found: FastPosterior, reward: RewardRange, seed: int) -> RegimeDraws:
     """Draws of a posterior without a DataTree."""
-    values = {name: np.asarray(x).ravel() for name, x in found.draws.items()}
-    levels = [p.name for p in regime.linear]
-    total = len(next(iter(values.values())))
-    initial = np.full(total, np.nan)
-    if "initial_reward" in levels:
-        initial = np.asarray(found.summary.linear)[..., levels.index("initial_reward")].ravel()
-    fixed_point = np.asarray(found.summary.linear)[..., levels.index("fixed_point")]
-    return RegimeDraws(regime, found.priors, values, initial, bounded(reward, found.priors["fixed_point"], fixed_point))
+    levels = found.levels(seed)
+    initial = levels.get("initial_reward", np.full(len(found.z), np.nan))
+    known = bounded(reward, found.priors["fixed_point"], levels["fixed_point"])
+    return RegimeDraws(found.regime, found.priors, found.values(), initial, known)
 
 
 def fit_regimes(
@@ -102,6 +96,7 @@ def fit_regimes(
     reward: RewardRange | None = None,
     priors: PriorsFor = forecast_priors,
     seed: int = 0,
+    care: Care | None = None,
     sampler: SamplerSettings | None = None,
     rows: Rows | None = None,
     strict: bool = True,
@@ -115,10 +110,11 @@ def fit_regimes(
         reward: Range of the reward; unknown if None.
         priors: Prior overrides of each law for these rows.
         seed: Seed; a law's draws do not depend on which other laws there are.
-        sampler: Length and care of the sampling.
-        rows: The same rows in another padding, so that many logs share their programs.
-        strict: Whether a law whose draws cannot be used is sampled again and, failing that, left out; without it
-            every law is kept as its first sampling left it, or as importance weights mended that.
+        care: How many points the fast posterior spends.
+        sampler: Settings of NUTS, which is run where the fast posterior cannot be trusted.
+        rows: The same rows in another padding.
+        strict: Whether a law whose fast posterior cannot be trusted is sampled by NUTS and, failing that, left out;
+            without it every law is kept as its points left it.
         progress: Called with a short phrase at every stage.
 
     Returns:
@@ -135,40 +131,34 @@ def fit_regimes(
     if unable:
         raise SettingError(f"regimes: {unable[0]} cannot forecast from the steps alone; leave it out")
     tell = progress or (lambda _: None)
-    settings, rows = sampler or FORECAST_SAMPLER, padded(table) if rows is None else rows
+    rows = shared(table) if rows is None else rows
     found: dict[str, RegimeDraws] = {}
     evidence: dict[str, float] = {}
     notes = []
     for i, regime in enumerate(regimes):
         tell(f"{regime.name} ({i + 1} of {len(regimes)})")
         try:
-            given = priors(regime, table)
-            posterior = usable_posterior(
+            posterior = fast_posterior(
                 regime,
                 table,
                 rows,
-                priors=given,
+                priors=priors(regime, table),
                 seed=seed_of(seed, "fit", regime.name),
-                sampler=settings,
-                retry=strict,
+                care=care,
+                sampler=sampler or FORECAST_SAMPLER,
+                fallback=strict,
             )
         except FitError as error:
             notes.append(f"{regime.name} was left out: {error}")
             continue
         if strict and not posterior.usable:
-            notes.append(f"{regime.name} was left out: {posterior.convergence.sentence}")
+            notes.append(f"{regime.name} was left out: {posterior.sentence}")
             continue
-        if posterior.effective is not None:
-            notes.append(
-                f"{regime.name}: the sampler mixed badly, so its draws were resampled by importance weights (effective "
-                f"size {posterior.effective:.0f})"
-            )
-        found[regime.name] = draws_of_posterior(regime, posterior, reward or RewardRange())
-        numbers = prior_numbers(regime, posterior.priors)
-        points = importance_sample(
-            regime, np.asarray(posterior.chain.z), numbers, rows, seed_of(seed, "evidence", regime.name)
-        )
-        evidence[regime.name] = points.log_evidence + found[regime.name].bounded.log_factor
+        if strict and posterior.sentence:
+            notes.append(f"{regime.name}: {posterior.sentence}")
+        drawn = draws_of_posterior(posterior, reward or RewardRange(), seed_of(seed, "levels", regime.name))
+        found[regime.name] = drawn
+        evidence[regime.name] = posterior.log_evidence + drawn.bounded.log_factor
     if not found:
         raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
     trending = {name: x.regime.has_trend for name, x in found.items()}

@@ -1,8 +1,8 @@
 """Weights of the laws of a forecast, from how well each predicted every row before it was there.
 
 The log marginal likelihood of a law is the sum of its leave-future-out scores, one row ahead, from the first row on:
-log p(y₁…yₙ) = Σ log p(yₜ | y₁…yₜ₋₁). It is computed by importance sampling about the posterior draws
-(`bayes_grpo.fitting.sampling.importance`), so that no law is fitted a second time. Weights go with prior weight times
+log p(y₁…yₙ) = Σ log p(yₜ | y₁…yₜ₋₁). It comes with the fast posterior (`bayes_grpo.fitting.sampling.adaptive`), so
+that no law is fitted a second time. Weights go with prior weight times
 marginal likelihood (Kass and Raftery 1995, https://doi.org/10.1080/01621459.1995.10476572). A share is then kept for
 the laws with a trend, by their prior weights: rows can refute "no trend" for good, but never that a trend is still to
 come, and the law that described the past best need not be the one for what comes (none of them is true).

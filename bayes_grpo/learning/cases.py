@@ -12,9 +12,10 @@ import numpy as np
 
 from bayes_grpo.common.draws import spread
 from bayes_grpo.common.errors import FitError
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.fast import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.posterior import prior_numbers
-from bayes_grpo.fitting.sampling.sample import sample_posterior
 from bayes_grpo.learning.coordinates import features_of, unit_of
 from bayes_grpo.learning.folder import SourcedRun
 from bayes_grpo.learning.learn import LogCase
@@ -28,9 +29,8 @@ from bayes_grpo.rows.table import RowTable
 CUTS = (0.3, 0.5, 0.7, 1.0)
 """Shares of a log at which it could have been cut off: a user's log is unfinished."""
 DRAWS = 150
-LARGEST_RHAT = 1.1
-"""Fits worse than this are left out: a chain that never moved says nothing about its log."""
 SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250)
+"""Settings of NUTS where a fast posterior cannot be trusted."""
 
 
 class FittedLogs(NamedTuple):
@@ -67,36 +67,27 @@ def case_of(
         signal: "auto", "reward" or "eval".
         cuts: Shares of the log's length.
         seed: Seed.
-        sampler: Sampler settings.
+        sampler: Settings of NUTS, which is run where the fast posterior cannot be trusted.
 
     Returns:
         The case.
 
     Raises:
-        FitError: The log cannot be fitted, or the sampler was far from convergence.
+        FitError: The log cannot be fitted, or neither posterior can be trusted.
     """
     regime = get_regime(regime)
     table = rows_of(run, signal)
     seen = [features_of(t) for t in (_until(run, signal, table, share) for share in cuts) if t is not None]
     if not seen:
         raise FitError(f"{run.source}: too few rows at any cut")
-    found = sample_posterior(regime, table, seed=seed, sampler=sampler, retry=False, rows=shared(table))
-    if not found.convergence.worst.rhat <= LARGEST_RHAT:
-        raise FitError(f"{run.source}, law {regime.name}: {found.convergence.sentence}")
-    prior = prior_numbers(regime, found.priors)
-    free, levels = np.asarray(found.chain.z), np.asarray(found.summary.linear)
+    found = fast_posterior(regime, table, shared(table), seed=seed, care=Care(draws=DRAWS), sampler=sampler)
+    if not found.usable:
+        raise FitError(f"{run.source}, law {regime.name}: {found.sentence}")
     order = [p.name for p in regime.parameters]
-    u = dict(
-        zip(
-            [p.name for p in regime.sampled],
-            np.moveaxis(np.asarray(prior.location + prior.scale * free), -1, 0),
-            strict=True,
-        )
-    )
-    u |= dict(zip([p.name for p in regime.linear], np.moveaxis(levels, -1, 0), strict=True))
-    total = free.shape[0] * free.shape[1]
-    picks = spread(total, DRAWS)
-    values = np.stack([u[name].ravel()[picks] for name in order], axis=-1)
+    coordinates = found.numbers.location + found.numbers.scale * found.z
+    u = dict(zip([p.name for p in regime.sampled], coordinates.T, strict=True))
+    u |= found.levels(seed_of(seed, "levels"))
+    values = np.stack([u[name] for name in order], axis=-1)[spread(len(found.z), DRAWS)]
     centre = np.array([p.transform.inverse(found.priors[p.name].median) for p in regime.parameters])
     width = np.array([found.priors[p.name].spread for p in regime.parameters])
     units = [np.array([unit_of(p, f) for p in regime.parameters]) for f in seen]

@@ -101,12 +101,12 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
 
     Args:
         table: The rows.
-        length: Least length to pad to; that of the rows if None.
+        length: Length to pad to; one of few that holds the rows if None.
 
     Returns:
         The rows.
     """
-    rows = padded(table, doubled(len(table.y) if length is None else length))
+    rows = padded(table, doubled(len(table.y)) if length is None else length)
     if all(x is None or np.ndim(x) == 0 for x in (rows.window, rows.gap, rows.rate, rows.weight)):
         return rows._replace(start_speed=np.zeros(()) if rows.start_speed is None else rows.start_speed)
     return _whole(rows)

@@ -4,20 +4,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo import SamplerSettings
 from bayes_grpo.backtesting import backtest as module
 from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.plot import plot_backtest
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, merge_backtests
 from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.fitting.sampling.adaptive import Care
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run
 
-FAST = SamplerSettings(chains=2, warmup=100, draws=150)
-OPTIONS = {"regimes": ("flat", "exponential"), "rivals": ("last", "mean10", "gp"), "sampler": FAST}
+FAST = Care(effective=500.0, draws=500)
+OPTIONS = {"regimes": ("flat", "exponential"), "rivals": ("last", "mean10", "gp"), "care": FAST}
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_picture_fits_into_a_part_of_a_figure(result):
 
 
 def test_a_rival_more_changes_no_other_score(result):
-    more = backtest(rising_run(40), origins=(0.7,), regimes=("flat", "exponential"), rivals=("last",), sampler=FAST)
+    more = backtest(rising_run(40), origins=(0.7,), regimes=("flat", "exponential"), rivals=("last",), care=FAST)
     before = {s.name: s for s in result.scores if s.origin == 0.7}
     assert [s.name for s in more.scores] == ["forecast", "flat", "exponential", "last"]
     for s in more.scores:
@@ -76,7 +76,7 @@ def test_nothing_before_the_origin_knows_what_comes_after():
 
 
 def test_a_law_that_needs_more_rows_is_scored_without_a_trend():
-    found = backtest(rising_run(20), origins=(0.35,), regimes=("flat", "sigmoid"), rivals=("last",), sampler=FAST)
+    found = backtest(rising_run(20), origins=(0.35,), regimes=("flat", "sigmoid"), rivals=("last",), care=FAST)
     scores = {s.name: s for s in found.scores}
     assert scores["sigmoid"].crps == scores["flat"].crps
     assert scores["forecast"].rows == 13

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.comparison.lfo import MIN_TRAINING, forecast_origins, leave_future_out, rows_before, thinned
+from bayes_grpo.comparison.lfo import MIN_TRAINING, forecast_origins, leave_future_out, rows_before
 from bayes_grpo.dynamics import kalman
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.posterior import prior_numbers, state_space
 from bayes_grpo.fitting.sampling.sample import sample_posterior
 from bayes_grpo.regimes import get_regime
@@ -56,31 +54,27 @@ def test_a_refit_knows_nothing_of_later_rows(table):
     assert [np.shape(x) for x in jax.tree.leaves(rows_one)] == [np.shape(x) for x in jax.tree.leaves(padded(table))]
 
 
-def test_scores_are_those_of_the_filter_and_of_exact_refits(table):
-    """Block terms by PSIS against refits at every origin; those against the filter's innovations."""
+def test_scores_are_those_of_the_filter_and_of_nuts(table):
+    """Block scores against the filter's innovations, averaged over draws of NUTS on the rows before the block."""
     regime = get_regime("exponential")
-    found = sample_posterior(regime, table, seed=1)
-    approx, exact = (leave_future_out(regime, table, found, seed=1, method=m) for m in ("approx", "exact"))
-    assert exact.refits == len(exact.origins) > approx.refits
-    np.testing.assert_allclose(approx.blocks, exact.blocks, atol=0.25)
-    assert approx.elpd == pytest.approx(exact.elpd, abs=2 * max(np.std(approx.blocks - exact.blocks) * 5**0.5, 0.1))
-    assert approx.forecast_score == pytest.approx(exact.forecast_score, abs=0.1)
-    cut, horizon = int(exact.origins[0]), exact.horizon
-    training, rows = rows_before(table, cut, padded(table))
-    seed, two = seed_of(1, "origin", cut), SamplerSettings(chains=2)
-    again = sample_posterior(regime, training, seed=seed, rows=rows, sampler=two, retry=False)
-    draws = thinned(np.asarray(again.chain.z))
-    prior = prior_numbers(regime, again.priors)
-    with jax.enable_x64(True):
-        whole = rows._replace(y=padded(table).y)
+    scores = leave_future_out(regime, table, seed=1)
+    assert not scores.doubtful
+    for i in (0, 2):
+        cut, horizon = int(scores.origins[i]), scores.horizon
+        training, rows = rows_before(table, cut, padded(table))
+        again = sample_posterior(regime, training, seed=5, rows=rows)
+        draws = np.asarray(again.chain.z)[:, ::4]
+        prior = prior_numbers(regime, again.priors)
+        with jax.enable_x64(True):
+            whole = rows._replace(y=padded(table).y)
 
-        def innovations(z):
-            f = kalman.filter_rows(state_space(regime, z, prior, whole), jnp.asarray(whole.y))
-            term = -0.5 * (jnp.log(2 * jnp.pi * f.innovation_var) + f.innovation**2 / f.innovation_var)
-            return term[cut : cut + horizon].sum()
+            def innovations(z, prior=prior, whole=whole, cut=cut, horizon=horizon):
+                f = kalman.filter_rows(state_space(regime, z, prior, whole), jnp.asarray(whole.y))
+                term = -0.5 * (jnp.log(2 * jnp.pi * f.innovation_var) + f.innovation**2 / f.innovation_var)
+                return term[cut : cut + horizon].sum()
 
-        terms = np.asarray(jax.lax.map(innovations, draws.reshape(-1, draws.shape[-1]), batch_size=200))
-    assert exact.blocks[0] == pytest.approx(np.log(np.mean(np.exp(terms))), abs=1e-6)
+            terms = np.asarray(jax.lax.map(innovations, draws.reshape(-1, draws.shape[-1]), batch_size=200))
+        assert scores.blocks[i] == pytest.approx(np.log(np.mean(np.exp(terms))), abs=0.06)
 
 
 def test_forecast_score_is_the_density_given_the_rows_before_the_block(table):
@@ -90,8 +84,7 @@ def test_forecast_score_is_the_density_given_the_rows_before_the_block(table):
         "relaxation_time": (tau, 1e-5), "observation_sd": (noise, 1e-5), "fluctuation_sd": (1e-6, 1e-5),
         "fixed_point": (0.5, 0.4), "initial_reward": (0.3, 0.3),
     }  # fmt: skip
-    found = sample_posterior(regime, table, priors=pinned, seed=0)
-    scores = leave_future_out(regime, table, found, priors=pinned, seed=0)
+    scores = leave_future_out(regime, table, priors=pinned, seed=0)
     end, begin = table.step, table.step - table.window
     left = tau * (np.exp(-begin / tau) - np.exp(-end / tau)) / table.window
     design = np.stack([1 - left, left], axis=1)

@@ -13,7 +13,7 @@ from rich.console import Console
 from bayes_grpo.cli.priors import base_priors, split_priors
 from bayes_grpo.common.errors import BayesGrpoError, PriorError
 from bayes_grpo.forecasting.priors import LearnedPriors, priors_named
-from bayes_grpo.learning.cases import CUTS, SAMPLER, case_of
+from bayes_grpo.learning.cases import CUTS, case_of
 from bayes_grpo.learning.coordinates import features_of
 from bayes_grpo.learning.folder import load_cases, read_folder, save_cases
 from bayes_grpo.learning.learn import LogCase, corpus_priors, learn
@@ -185,7 +185,7 @@ def test_the_shipped_table_gives_every_law_usable_priors(synthetic_run):
 
 
 def test_a_log_becomes_a_case_seen_from_its_cuts(synthetic_run):
-    found = case_of(synthetic_run, LAW, "owner/r", sampler=replace(SAMPLER, draws=250))
+    found = case_of(synthetic_run, LAW, "owner/r")
     assert found.parameters == NAMES
     assert found.draws.shape[0] == len(CUTS)
     assert found.draws.shape[2] == len(NAMES)

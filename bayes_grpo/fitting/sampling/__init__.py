@@ -1,1 +1,1 @@
-"""Posteriors of a regime on rows: NUTS, its checks, importance weights."""
+"""Posteriors of a regime on rows: NUTS and its checks for what is reported, a fast one for what is used."""

@@ -15,7 +15,7 @@ from jax import Array
 
 from bayes_grpo.dynamics import kalman, likelihood
 from bayes_grpo.dynamics.paths import square_root
-from bayes_grpo.dynamics.state_space import StateSpace
+from bayes_grpo.dynamics.state_space import StateSpace, dot
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.quantiles import GRID, interpolated, slopes_of
@@ -128,7 +128,10 @@ def summarise_draw(regime: Regime, key: Array, z: Array, prior: PriorNumbers, ro
     """Draws the linear parameters and smooths the rows for one draw of shape (p,)."""
     space = state_space(regime, z, prior, rows)
     smoothed = kalman.smooth(space, jnp.asarray(rows.y))
-    state = smoothed.initial_mean + square_root(smoothed.initial_cov) @ jax.random.normal(key, (space.size,))
+    n = space.size
+    root = square_root(tuple(tuple(smoothed.initial_cov[i, j] for j in range(n)) for i in range(n)))
+    noise = jax.random.normal(key, (n,))
+    state = smoothed.initial_mean + jnp.stack([dot(row, tuple(noise)) for row in root])
     levels = regime.linear_values(state)
     return DrawSummary(
         linear=jnp.stack([levels[p.name] for p in regime.linear]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,9 +10,6 @@ from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import Chain
 from bayes_grpo.fitting.sampling.posterior import DrawSummary
 from bayes_grpo.regimes.parameters import Prior
-
-if TYPE_CHECKING:
-    pass
 
 
 class Posterior(NamedTuple):
@@ -24,8 +21,6 @@ class Posterior(NamedTuple):
         chain: The sampler's output.
         summary: Linear parameters, curves and leave-one-out conditionals, padded rows.
         convergence: The checks.
-        effective: Effective size of the importance weights where the draws were resampled by them, because the
-            sampler that `convergence` describes mixed badly; None for the sampler's own draws.
     """
 
     priors: dict[str, Prior]
@@ -33,9 +28,3 @@ class Posterior(NamedTuple):
     chain: Chain
     summary: DrawSummary
     convergence: Convergence
-    effective: float | None = None
-
-    @property
-    def usable(self) -> bool:
-        """Whether the draws serve as weights and for paths."""
-        return self.effective is not None or self.convergence.usable

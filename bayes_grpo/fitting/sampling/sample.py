@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -13,7 +12,6 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.imports import preload
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
-from bayes_grpo.fitting.sampling.importance import resampled
 from bayes_grpo.fitting.sampling.nuts import (
     Chain,
     SamplerSettings,
@@ -88,48 +86,6 @@ def sample_posterior(
         draws = values_of(regime, np.asarray(chain.z), prior, rows)
         draws = {name: np.asarray(x) for name, x in draws.items()}
     return Posterior(resolved, draws, chain, summary, convergence)
-
-
-def usable_posterior(
-    regime: Regime,
-    table: RowTable,
-    rows: Rows,
-    *,
-    priors: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    sampler: SamplerSettings | None = None,
-    chains: int | None = None,
-    retry: bool = True,
-) -> Posterior:
-    """A posterior for a score or a forecast and not for a report, sampled once where its draws can be used.
-
-    Where they are not `Convergence.usable` they are resampled by importance
-    (`bayes_grpo.fitting.sampling.importance`), and only where that fails too all chains of the settings are run, and
-    once more if need be.
-
-    Args:
-        regime: The regime.
-        table: Rows of the log.
-        rows: The same rows in the padding of the whole log.
-        priors: Overrides, parameter → (median, spread).
-        seed: Seed of all randomness.
-        sampler: Length and care of the sampling.
-        chains: Chains of the first attempt; those of the settings if None.
-        retry: Whether to run the chains again where resampling fails too.
-
-    Returns:
-        Draws, curves and checks.
-    """
-    settings = sampler or SamplerSettings()
-    first = settings if chains is None else replace(settings, chains=chains)
-    found = sample_posterior(regime, table, priors=priors, seed=seed, sampler=first, rows=rows, retry=False)
-    if found.usable:
-        return found
-    better = resampled(regime, found, rows, seed)
-    if better.usable or not retry:
-        return better
-    found = sample_posterior(regime, table, priors=priors, seed=seed, sampler=settings, rows=rows)
-    return found if found.usable else resampled(regime, found, rows, seed)
 
 
 def _summarise(

@@ -1,0 +1,200 @@
+"""Tempered adaptive importance sampling: a posterior of few coordinates from batches of likelihoods, no gradient.
+
+The prior is standard normal in the sampler's coordinates. The first batch is drawn from it. Then, round by round, the
+likelihood is raised to the largest power ≤ 1 at which all points so far keep an effective size, a proposal is built
+about the points with these weights, and a batch is drawn from it: where the posterior is far narrower than the prior
+the power climbs over some rounds, and a second mode keeps its kernels on the way. Every point of every round counts,
+weighted by prior times likelihood over the mixture of all proposals (adaptive multiple importance sampling, Cornuet et
+al. 2012, https://doi.org/10.1111/j.1467-9469.2011.00756.x); the prior in that mixture bounds the weights.
+
+`AdaptiveSampler` asks for likelihoods and is told them, so that whoever computes them may do so for many logs at once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_grpo.common.densities import log_student_t
+from bayes_grpo.fitting.sampling.weighted import WeightedDraws, effective_size
+
+_DEGREES = 5.0
+_KERNELS = 96
+_WIDE_SHARE = 0.35
+_WIDE = 3.0  # times the covariance: thin corners of a posterior keep some points
+_ADAPTED = 150.0
+
+
+@dataclass(frozen=True)
+class Care:
+    """How many points an adaptive sampler spends.
+
+    Attributes:
+        effective: Effective size at which it stops.
+        batch: Points a round.
+        rounds: Rounds at most.
+        pareto_k: Shape of the weights' tail from which it stops.
+        draws: Equally weighted draws that stand for the points in the end.
+    """
+
+    effective: float = 3000.0
+    batch: int = 1024
+    rounds: int = 24
+    pareto_k: float = 0.6
+    draws: int = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A wide Student t about the mean, and narrow ones about some of the points: two modes keep both.
+
+    Attributes:
+        centre: Shape (p,).
+        wide: Cholesky factor of the wide t's scale, shape (p, p).
+        kernels: Centres of the narrow ones, shape (k, p).
+        narrow: Cholesky factor of their common scale, shape (p, p).
+    """
+
+    centre: np.ndarray
+    wide: np.ndarray
+    kernels: np.ndarray
+    narrow: np.ndarray
+
+    @classmethod
+    def about(cls, points: WeightedDraws, rng: np.random.Generator) -> Proposal:
+        """The proposal about weighted points."""
+        centre, cov = points.moments()
+        p = len(centre)
+        cov = cov + 1e-8 * np.eye(p)
+        # Silverman's rule for the kernels' width.
+        narrow = (4.0 / (p + 2.0) / _KERNELS) ** (2.0 / (p + 4.0))
+        kernels = points.resampled(_KERNELS, rng)
+        return cls(centre, np.linalg.cholesky(_WIDE * cov), kernels, np.linalg.cholesky(narrow * cov))
+
+    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Points, shape (size, p); the first ones from the wide t."""
+        p = len(self.centre)
+        step = rng.standard_normal((size, p)) / np.sqrt(rng.chisquare(_DEGREES, size) / _DEGREES)[:, None]
+        wide = round(_WIDE_SHARE * size)
+        near = self.kernels[rng.integers(0, len(self.kernels), size - wide)] + step[wide:] @ self.narrow.T
+        return np.concatenate([self.centre + step[:wide] @ self.wide.T, near])
+
+    def log_density(self, z: np.ndarray) -> np.ndarray:
+        """Log density at points of shape (n, p), shape (n,)."""
+        wide = log_student_t(z, self.centre, self.wide, _DEGREES)
+        # All kernels have one scale: their densities differ by the distance alone.
+        whiten = np.linalg.inv(self.narrow).T
+        a, b = (z - self.centre) @ whiten, (self.kernels - self.centre) @ whiten
+        squared = np.maximum((a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * a @ b.T, 0.0)
+        near = ((1.0 + squared / _DEGREES) ** (-0.5 * (_DEGREES + z.shape[1]))).mean(axis=1)
+        top = log_student_t(self.centre, self.centre, self.narrow, _DEGREES)
+        return np.logaddexp(math.log(_WIDE_SHARE) + wide, math.log1p(-_WIDE_SHARE) + top + np.log(near + 1e-300))
+
+
+class AdaptiveSampler:
+    """Asks for log likelihoods and is told them, round by round.
+
+    Attributes:
+        rounds: Rounds so far.
+        power: Power of the likelihood at which the last proposal was built; 1 at the end.
+    """
+
+    def __init__(self, size: int, seed: int, care: Care | None = None, start: np.ndarray | None = None) -> None:
+        """Begins.
+
+        Args:
+            size: Number of coordinates p.
+            seed: Seed.
+            care: How many points to spend.
+            start: Draws of a posterior that is expected to be close, shape (n, p): a proposal about them takes the
+                place of the climb from the prior, of which a quarter of a batch still comes.
+        """
+        self.care = care or Care()
+        self.rounds, self.power = 0, 0.0
+        self._rng, self._size = np.random.default_rng(seed), size
+        self._proposals: list[Proposal] = []
+        self._counts: list[int] = []
+        self._z, self._likelihood = np.zeros((0, size)), np.zeros(0)
+        self._start = None if start is None else WeightedDraws(start, np.zeros(len(start)))
+        self._densities: list[np.ndarray] = []  # of the prior and of every proposal, at all points
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing more to ask for."""
+        if self.rounds == 0 or self.rounds >= self.care.rounds:
+            return self.rounds > 0
+        points = self.points
+        # A heavy tail of weights lies where no kernel is yet: the next ones are drawn there.
+        return self.power == 1.0 and points.effective >= self.care.effective and points.pareto_k <= self.care.pareto_k
+
+    def ask(self) -> np.ndarray:
+        """Points whose log likelihood is wanted, shape (batch, p)."""
+        batch = self.care.batch
+        if self.rounds == 0 and self._start is None:
+            return self._rng.standard_normal((batch, self._size))
+        if self.rounds == 0 and self._start is not None:
+            self._proposals.append(Proposal.about(self._start, self._rng))
+            prior = self._rng.standard_normal((batch // 4, self._size))
+            return np.concatenate([prior, self._proposals[0].draw(batch - len(prior), self._rng)])
+        self._proposals.append(Proposal.about(self._tempered(), self._rng))
+        return self._proposals[-1].draw(batch, self._rng)
+
+    def tell(self, z: np.ndarray, log_likelihood: np.ndarray) -> None:
+        """Takes the log likelihoods of the points that were asked for.
+
+        Args:
+            z: The points, shape (batch, p).
+            log_likelihood: Shape (batch,); what is not finite has no likelihood.
+        """
+        first = self.rounds == 0
+        new = [len(z) // 4, len(z) - len(z) // 4] if first and self._start is not None else [len(z)]
+        self._counts += new
+        known = [_log_normal, *(x.log_density for x in self._proposals)]
+        old = self._densities
+        self._densities = [np.concatenate([old[i], f(z)]) if i < len(old) else f(z) for i, f in enumerate(known)]
+        self._z = np.concatenate([self._z, z])
+        for i in range(len(old), len(known)):  # a new proposal at the points of all rounds
+            self._densities[i] = known[i](self._z)
+        told = np.where(np.isfinite(log_likelihood), log_likelihood, -np.inf)
+        self._likelihood = np.concatenate([self._likelihood, told])
+        self.rounds += 1
+        self._set_power()
+
+    @property
+    def points(self) -> WeightedDraws:
+        """All points so far with their weights."""
+        return WeightedDraws(self._z, self._base() + self._likelihood)
+
+    def _base(self) -> np.ndarray:
+        """Log of prior over the mixture of all proposals, shape (n,)."""
+        total = sum(self._counts)
+        parts = [d + math.log(n / total) for d, n in zip(self._densities, self._counts, strict=True)]
+        return self._densities[0] - np.logaddexp.reduce(parts, axis=0)
+
+    def _set_power(self) -> None:
+        """The largest power of the likelihood at which the points keep an effective size."""
+        base = self._base()
+
+        def effective(power: float) -> float:
+            return effective_size(base + power * self._likelihood)
+
+        if effective(1.0) >= _ADAPTED:
+            self.power = 1.0
+            return
+        low, high = 0.0, 1.0
+        for _ in range(30):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if effective(middle) >= _ADAPTED else (low, middle)
+        self.power = low
+
+    def _tempered(self) -> WeightedDraws:
+        """All points, weighted with the likelihood to the present power."""
+        if self.power == 0.0:
+            return WeightedDraws(self._z, self._base())
+        return WeightedDraws(self._z, self._base() + self.power * self._likelihood)
+
+
+def _log_normal(z: np.ndarray) -> np.ndarray:
+    return -0.5 * np.sum(z**2, axis=1) - 0.5 * z.shape[1] * math.log(2.0 * math.pi)

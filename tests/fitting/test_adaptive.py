@@ -1,0 +1,140 @@
+"""Tempered adaptive importance sampling on targets whose evidence and quantiles are known in closed form."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from bayes_grpo.fitting.sampling.adaptive import AdaptiveSampler, Care, Proposal
+from bayes_grpo.fitting.sampling.fast import trust_of
+from bayes_grpo.fitting.sampling.weighted import WeightedDraws, effective_size, pareto_shape
+
+
+def run(log_likelihood, size, seed=0, **options):
+    sampler = AdaptiveSampler(size, seed, **options)
+    while not sampler.done:
+        z = sampler.ask()
+        sampler.tell(z, log_likelihood(z))
+    return sampler
+
+
+def quantile(points, i, q):
+    order = np.argsort(points.z[:, i])
+    edges = np.cumsum(points.weight[order])
+    return np.interp(q, edges - 0.5 * points.weight[order], points.z[order, i])
+
+
+@pytest.mark.parametrize("sd", [1.0, 0.05, 0.003])
+def test_a_normal_likelihood(sd):
+    """Posterior and evidence in closed form, from as wide as the prior to 300 times narrower in 4 coordinates."""
+    at = np.array([0.5, -1.0, 1.5, 0.0])
+    found = run(lambda z: norm.logpdf(z, at, sd).sum(axis=1), 4).points
+    assert found.log_evidence == pytest.approx(norm.logpdf(at, 0.0, math.hypot(1.0, sd)).sum(), abs=0.1)
+    centre, spread = at / (1.0 + sd**2), sd / math.hypot(1.0, sd)
+    for i in range(4):
+        for q in (0.05, 0.5, 0.95):
+            assert quantile(found, i, q) == pytest.approx(norm.ppf(q, centre[i], spread), abs=0.15 * spread)
+
+
+def test_two_modes_keep_their_shares():
+    """Modes 30 of their widths apart, one with three times the mass of the other."""
+    far = np.array([1.2, 1.2, 0.0])
+
+    def log_likelihood(z):
+        one, other = (norm.logpdf(z, at, 0.08).sum(axis=1) for at in (far, -far))
+        return np.logaddexp(one + math.log(0.75), other + math.log(0.25))
+
+    shares = []
+    for seed in range(5):
+        sampler = run(log_likelihood, 3, seed)
+        assert trust_of(sampler).passed
+        shares.append(float(sampler.points.weight[sampler.points.z[:, 0] > 0].sum()))
+    np.testing.assert_allclose(shares, 0.75, atol=0.06)
+
+
+def test_a_curved_ridge():
+    """z1 near z0² - 1: mean and standard deviation by a grid."""
+
+    def log_likelihood(z):
+        return norm.logpdf(z[:, 1] - z[:, 0] ** 2 + 1.0, 0.0, 0.05)
+
+    sampler = run(log_likelihood, 2)
+    assert trust_of(sampler).passed
+    grid = np.stack(np.meshgrid(np.linspace(-4, 4, 1601), np.linspace(-4, 6, 2001), indexing="ij"), -1).reshape(-1, 2)
+    density = norm.logpdf(grid).sum(axis=1) + log_likelihood(grid)
+    exact = WeightedDraws(grid, density)
+    mean, cov = exact.moments()
+    found_mean, found_cov = sampler.points.moments()
+    sd = np.sqrt(np.diag(cov))
+    np.testing.assert_allclose(found_mean, mean, atol=0.08 * sd.max())
+    np.testing.assert_allclose(np.sqrt(np.diag(found_cov)), sd, rtol=0.08)
+    cell = (8.0 / 1600) * (10.0 / 2000)
+    assert sampler.points.log_evidence == pytest.approx(np.logaddexp.reduce(density) + math.log(cell), abs=0.08)
+
+
+def test_a_start_close_by_saves_rounds_and_one_far_off_changes_nothing():
+    at = np.array([0.5, -1.0, 1.5])
+
+    def log_likelihood(z):
+        return norm.logpdf(z, at, 0.02).sum(axis=1)
+
+    rng = np.random.default_rng(1)
+    afresh = run(log_likelihood, 3)
+    close = run(log_likelihood, 3, start=at + 0.03 * rng.standard_normal((500, 3)))
+    off = run(log_likelihood, 3, start=-at + 0.03 * rng.standard_normal((500, 3)))
+    assert close.rounds < afresh.rounds
+    for other in (close, off):
+        assert trust_of(other).passed
+        assert other.points.log_evidence == pytest.approx(afresh.points.log_evidence, abs=0.1)
+
+
+def test_what_cannot_be_reached_is_said():
+    """A spike of no width: the rounds end before the posterior is reached."""
+    care = Care(rounds=4)
+    trust = trust_of(run(lambda z: -1e12 * np.abs(z).sum(axis=1), 3, care=care))
+    assert not trust.passed
+    assert any("did not reach the posterior" in x for x in trust.reasons)
+    nowhere = trust_of(run(lambda z: np.full(len(z), -np.inf), 3, care=care))
+    assert not nowhere.passed
+    assert nowhere.effective == 0.0
+
+
+def test_the_same_seed_gives_the_same_points():
+    one, two, other = (run(lambda z: norm.logpdf(z, 0.3, 0.2).sum(axis=1), 2, s).points for s in (3, 3, 4))
+    np.testing.assert_array_equal(one.z, two.z)
+    assert not np.array_equal(one.z[:10], other.z[:10])
+
+
+def test_a_proposal_has_the_density_that_its_points_have():
+    rng = np.random.default_rng(0)
+    seen = WeightedDraws(rng.standard_normal((400, 2)) * [1.0, 0.3], np.zeros(400))
+    proposal = Proposal.about(seen, rng)
+    points = proposal.draw(200_000, rng)
+    inside = (np.abs(points) < 1.0).all(axis=1).mean()
+    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 401)] * 2, indexing="ij"), -1).reshape(-1, 2)
+    mass = np.exp(proposal.log_density(grid)).mean() * 4.0
+    assert inside == pytest.approx(mass, abs=0.005)
+
+
+@pytest.mark.parametrize("heavy", [0.3, 0.6, 1.2])
+def test_pareto_shape_is_that_of_arviz(heavy):
+    from arviz_stats.base.array import array_stats
+
+    log_weight = heavy * -np.log(np.random.default_rng(0).uniform(size=4000))
+    stats: object = array_stats
+    _, k = stats.psislw(-log_weight[None], axis=-1)  # of the weights, not their inverses  # pyright: ignore[reportAttributeAccessIssue]
+    assert pareto_shape(log_weight) == pytest.approx(float(np.squeeze(k)), abs=0.01)
+    assert pareto_shape(log_weight) == pytest.approx(heavy, abs=0.2)
+
+
+def test_weights_of_no_likelihood_are_worth_nothing():
+    nothing = WeightedDraws(np.zeros((4, 2)), np.full(4, -np.inf))
+    assert nothing.effective == effective_size(np.full(4, -np.inf)) == 0.0
+    assert nothing.weight == pytest.approx(0.25)
+    assert nothing.pareto_k == math.inf
+    some = WeightedDraws(np.arange(8.0).reshape(4, 2), np.log([1.0, 1.0, 2.0, 1e-300]))
+    assert some.effective == pytest.approx(16.0 / 6.0)
+    picked = some.resampled(400, np.random.default_rng(0))
+    assert np.mean(picked[:, 0] == 4.0) == pytest.approx(0.5, abs=0.01)
+    assert pareto_shape(np.zeros(1000)) == -math.inf

@@ -1,0 +1,165 @@
+"""The fast posterior of a law: against prior draws, the smoother and NUTS; and NUTS where it cannot be trusted."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayes_grpo import SamplerSettings
+from bayes_grpo.dynamics import kalman
+from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.batch import level_draws, log_likelihoods, row_densities
+from bayes_grpo.fitting.sampling.fast import fast_posterior
+from bayes_grpo.fitting.sampling.posterior import FARTHEST, log_likelihood, potential, prior_numbers, state_space
+from bayes_grpo.fitting.sampling.sample import sample_posterior
+from bayes_grpo.fitting.sampling.weighted import WeightedDraws
+from bayes_grpo.logs.run import Run, Settings
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.rows.padding import padded, shared
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.table import RowTable
+
+LAWS = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
+
+
+def make_table(y: np.ndarray) -> RowTable:
+    step, nothing = np.arange(1.0, len(y) + 1), np.array([])
+    return rows_of(Run("made", "made", "none", "0", step, y, np.ones(len(y)), {}, nothing, nothing, Settings()))
+
+
+@pytest.fixture(scope="module")
+def flat_rows():
+    return make_table(0.5 + 0.05 * np.random.default_rng(0).standard_normal(24))
+
+
+@pytest.fixture(scope="module")
+def zigzag():
+    """Rows that alternate: nothing tells measurement noise from short fluctuations, a ridge that chains climb badly."""
+    rng = np.random.default_rng(3)
+    return make_table(0.5 + 0.25 * np.cos(2.2 * np.arange(17)) + 0.05 * rng.standard_normal(17))
+
+
+@pytest.mark.parametrize("name", ["flat", "oscillator"])
+def test_against_prior_draws_weighted_by_the_likelihood(zigzag, name):
+    regime, rows = get_regime(name), shared(zigzag)
+    found = fast_posterior(regime, zigzag, rows, seed=0, fallback=False)
+    assert found.usable
+    assert not found.sentence
+    z = np.random.default_rng(1).standard_normal((400_000, len(regime.sampled)))
+    exact = WeightedDraws(z, log_likelihoods(regime, z, found.numbers, rows))
+    assert exact.effective > 300
+    mean, cov = exact.moments()
+    sd = np.sqrt(np.diag(cov))
+    error = sd * np.sqrt(1.0 / exact.effective + 1.0 / found.trust.effective)
+    assert np.all(np.abs(found.z.mean(axis=0) - mean) < 4.0 * error)
+    np.testing.assert_allclose(found.z.std(axis=0), sd, rtol=0.25)
+    evidence_error = np.sqrt(1.0 / exact.effective + 1.0 / found.trust.effective)
+    assert found.log_evidence == pytest.approx(exact.log_evidence, abs=4.0 * evidence_error)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_against_nuts(synthetic_run, name):
+    """Quantiles of every parameter, the two levels too, within what both samples can tell."""
+    regime, table = get_regime(name), rows_of(synthetic_run)
+    nuts = sample_posterior(regime, table, seed=2, sampler=SamplerSettings(draws=4000))
+    fast = fast_posterior(regime, table, shared(table), seed=1, fallback=False)
+    assert fast.usable
+    draws = {p.name: np.asarray(nuts.chain.z)[..., i].ravel() for i, p in enumerate(regime.sampled)}
+    draws |= {p.name: np.asarray(nuts.summary.linear)[..., i].ravel() for i, p in enumerate(regime.linear)}
+    found = {p.name: fast.z[:, i] for i, p in enumerate(regime.sampled)} | fast.levels(0)
+    assert set(found) == set(draws)
+    for parameter, x in draws.items():
+        for q in (0.05, 0.5, 0.95):
+            assert np.quantile(found[parameter], q) == pytest.approx(np.quantile(x, q), abs=0.3 * x.std()), parameter
+
+
+@pytest.mark.parametrize("name", ["flat", "exponential", "logistic"])
+def test_level_draws_are_those_of_the_smoother(synthetic_run, name):
+    """Tweedie's formula by differences of the likelihood, against the smoothed state before the first row."""
+    regime, table = get_regime(name), rows_of(synthetic_run)
+    rows, prior = padded(table), prior_numbers(regime, resolve_priors(regime, table))
+    z = np.repeat(0.3 * np.ones((1, len(regime.sampled))), 20_000, axis=0)
+    drawn = level_draws(regime, z, prior, rows, np.random.default_rng(0))
+    with jax.enable_x64(True):
+        smoothed = kalman.smooth(state_space(regime, jnp.asarray(z[0]), prior, rows), jnp.asarray(rows.y))
+        mean = {k: float(v) for k, v in regime.linear_values(smoothed.initial_mean).items()}
+        picks = np.random.default_rng(1).multivariate_normal(
+            np.asarray(smoothed.initial_mean), np.asarray(smoothed.initial_cov), 20_000
+        )
+        spread = {k: float(np.std(v)) for k, v in regime.linear_values(jnp.asarray(picks)).items()}
+    for parameter, x in drawn.items():
+        assert np.mean(x) == pytest.approx(mean[parameter], abs=5.0 * spread[parameter] / np.sqrt(20_000))
+        assert np.std(x) == pytest.approx(spread[parameter], rel=0.03)
+
+
+def test_the_batched_likelihood_is_the_sampler_s_own(synthetic_run):
+    table = rows_of(synthetic_run)
+    rng = np.random.default_rng(0)
+    for name in LAWS:
+        regime, rows = get_regime(name), padded(table)
+        prior = prior_numbers(regime, resolve_priors(regime, table))
+        z = rng.standard_normal((5, len(regime.sampled)))
+        with jax.enable_x64(True):
+            one = [float(log_likelihood(regime, jnp.asarray(x), prior, rows)) for x in z]
+        np.testing.assert_allclose(log_likelihoods(regime, z, prior, rows), one, rtol=1e-9)
+        np.testing.assert_allclose(log_likelihoods(regime, z, prior, shared(table)), one, rtol=1e-9)
+        steps = row_densities(regime, z, prior, rows, np.asarray(rows.y))
+        np.testing.assert_allclose(steps.sum(axis=1), one, rtol=1e-9)
+
+
+def test_far_from_the_prior_the_likelihood_stands_still(flat_rows):
+    """A warm-up once leapt 140 prior sds away, to a noise of 3e-41, and found a log density of 1e122 there."""
+    regime, rows = get_regime("exponential"), padded(flat_rows)
+    prior = prior_numbers(regime, resolve_priors(regime, flat_rows))
+    far = np.array([-10.2, -139.7, 24.3])
+    there, edge = log_likelihoods(regime, np.stack([far, np.clip(far, -FARTHEST, FARTHEST)]), prior, rows)
+    assert there == edge
+    assert abs(edge) < 1e6
+    with jax.enable_x64(True):
+        assert potential(regime, jnp.asarray(far), prior, rows) == pytest.approx(0.5 * np.sum(far**2) - edge)
+    near = np.array([[0.5, -1.0, 0.3], [0.5, -0.9 * FARTHEST, 0.3], [0.5, -FARTHEST, 0.3]])
+    assert len(set(log_likelihoods(regime, near, prior, rows))) == 3
+
+
+def test_a_start_gives_the_same_posterior_in_fewer_rounds(synthetic_run):
+    regime, table = get_regime("oscillator"), rows_of(synthetic_run)
+    afresh = fast_posterior(regime, table, shared(table), seed=1)
+    again = fast_posterior(regime, table, shared(table), seed=2, start=afresh.z)
+    assert again.usable
+    assert again.trust.rounds < afresh.trust.rounds
+    assert again.log_evidence == pytest.approx(afresh.log_evidence, abs=0.15)
+
+
+def test_nuts_where_the_points_cannot_be_trusted(flat_rows):
+    """One round is too few for any trust; NUTS is run, and points spread about its draws."""
+    care = Care(rounds=1)
+    regime = get_regime("flat")
+    alone = fast_posterior(regime, flat_rows, shared(flat_rows), care=care, fallback=False)
+    assert not alone.usable
+    assert "limit" in alone.sentence
+    mended = fast_posterior(
+        regime, flat_rows, shared(flat_rows), care=care, sampler=SamplerSettings(chains=2, warmup=200, draws=600)
+    )
+    assert mended.usable
+    assert "NUTS" in mended.sentence
+    whole = fast_posterior(regime, flat_rows, shared(flat_rows))
+    assert mended.log_evidence == pytest.approx(whole.log_evidence, abs=0.2)
+    np.testing.assert_allclose(mended.z.mean(axis=0), whole.z.mean(axis=0), atol=0.25)
+
+
+def test_a_hole_in_the_rows_is_a_missing_value(flat_rows):
+    """For a leave-one-out refit, in NUTS too."""
+    regime, rows = get_regime("flat"), shared(flat_rows)
+    y = np.array(rows.y)
+    y[7] = np.nan
+    holed = rows._replace(y=y)
+    points = fast_posterior(regime, flat_rows, holed, seed=1)
+    forced = fast_posterior(regime, flat_rows, holed, seed=1, care=Care(rounds=1), sampler=SamplerSettings(chains=2))
+    np.testing.assert_allclose(forced.z.mean(axis=0), points.z.mean(axis=0), atol=0.2)
+    with jax.enable_x64(True):
+        missing = replace(regime, missing_anywhere=True)
+        one = [float(log_likelihood(missing, jnp.asarray(z), points.numbers, holed)) for z in points.z[:3]]
+    np.testing.assert_allclose(log_likelihoods(regime, points.z[:3], points.numbers, holed), one, rtol=1e-9)
