@@ -1,4 +1,4 @@
-"""A regime's posterior on rows: scout, sample, check, sample once more where the checks fail."""
+"""A regime's posterior on rows: starting points, sample, check, sample once more where the checks fail."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.imports import preload
 from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.fitting.sampling.adaptive import AdaptiveSampler, Care
+from bayes_grpo.fitting.sampling.batch import log_likelihoods
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 from bayes_grpo.fitting.sampling.nuts import (
     Chain,
@@ -18,7 +21,7 @@ from bayes_grpo.fitting.sampling.nuts import (
     Start,
     compile_ahead,
     sample,
-    scout,
+    start_about,
     summarise,
 )
 from bayes_grpo.fitting.sampling.posterior import PriorNumbers, prior_numbers, values_of
@@ -68,8 +71,11 @@ def sample_posterior(
         keys = jax.random.split(jax.random.key(seed), 6)
         ahead = compile_ahead(regime, keys[2], prior, rows)
         tell("finding starting points")
-        start = scout(regime, keys[0], prior, rows, settings.chains)
+        start, trusted = _start(regime, prior, rows, seed, settings.chains)
         tell("sampling")
+        if not trusted:
+            # The chains move by the covariance that they begin with: a first run finds it.
+            start = _restart(sample(regime, keys[0], prior, rows, start, settings, settings.target_accept), start)
         chain = sample(regime, keys[1], prior, rows, start, settings, settings.target_accept)
         if ahead is not None:
             ahead.join()
@@ -86,6 +92,21 @@ def sample_posterior(
         draws = values_of(regime, np.asarray(chain.z), prior, rows)
         draws = {name: np.asarray(x) for name, x in draws.items()}
     return Posterior(resolved, draws, chain, summary, convergence)
+
+
+_ENOUGH = Care(effective=500.0, rounds=16)
+"""Points for a covariance; more of them would change no chain."""
+
+
+def _start(regime: Regime, prior: PriorNumbers, rows: Rows, seed: int, chains: int) -> tuple[Start, bool]:
+    """Where the chains begin, and whether the covariance there is the posterior's."""
+    points = AdaptiveSampler(len(regime.sampled), seed_of(seed, "start"), _ENOUGH)
+    while not points.done:
+        z = points.ask()
+        points.tell(z, log_likelihoods(regime, z, prior, rows))
+    found = points.points
+    trusted = points.power == 1.0 and found.effective >= 0.5 * _ENOUGH.effective
+    return start_about(found, chains, np.random.default_rng(seed_of(seed, "chains"))), trusted
 
 
 def _summarise(
