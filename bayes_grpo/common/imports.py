@@ -26,7 +26,6 @@ def preload() -> threading.Thread:
     def work() -> None:
         nuts_kernels()
         import arviz_base  # noqa: F401
-        import arviz_stats.base  # noqa: F401
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
