@@ -216,7 +216,7 @@ def beside(entry: Entry) -> Entry:
     return entry[None] if getattr(entry, "ndim", 0) else entry  # pyright: ignore[reportIndexIssue]
 
 
-def mark(size: int, place: int) -> np.ndarray:
+def mark(size: int, place: int) -> Any:
     """1 in one place of a column of columns, shape (size, 1)."""
     out = np.zeros((size, 1))
     out[place] = 1.0
@@ -236,7 +236,8 @@ def advance_columns(law: Law, columns: Vector, gain: Vector, value: Array, level
     Returns:
         The columns after the row, and its residuals of shape (C, B): that of the mean, then their slopes.
     """
-    is_mean, is_slope = mark(len(columns[0]), 0), mark(len(columns[0]), 1)
+    size = jnp.shape(columns[0])[0]
+    is_mean, is_slope = mark(size, 0), mark(size, 1)
     known = value - plus(times(law.constant_seen, level), law.offset)
     residual = beside(known) * is_mean - times(beside(law.constant_seen), is_slope)
     residual = residual - dot(tuple(beside(h) for h in law.observation), columns)

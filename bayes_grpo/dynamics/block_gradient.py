@@ -91,7 +91,8 @@ def _with_gradient(structure: Any, entries: list[Array], values: Array, present:
         mean=tuple(x[0] for x in r),
         slope=tuple(x[0] * shift + spread * x[1] for x in r),
         cov=_once({**seen, **{(i, i): 0.5 * seen[i, i] for i in range(d)}}, d),
-        level=left,
+        # The moving components keep their mean where the prior mean of the constant moves.
+        level=left - dot(start.slope, tuple(x[0] for x in r)),
         level_var=0.5 * (left**2 - found.bend * share),
     )
     return integrated(found, start.level_var), (gradient, slopes[-1], jnp.zeros_like(present), of_start)

@@ -122,7 +122,7 @@ def _same_law(law: Law, values: Array, present: Array, level: Array) -> Elements
 
     def shared(carry: Any, _: None) -> tuple[Any, Any]:
         cov, ways = carry
-        cov, (_, weight, gain, _) = advance_cov(law, cov)
+        cov, (_seen, weight, gain, _moved) = advance_cov(law, cov)
         misses = [plus(dot(law.observation, ways[0]), law.constant_seen)]
         misses = [-jnp.asarray(x) for x in (*misses, *(dot(law.observation, way) for way in ways[1:]))]
         moved = [

@@ -56,7 +56,7 @@ def differentiable(moments: Callable[..., tuple[Array, ...]]) -> Callable[..., t
     def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Any, Any]:
         *coefficients, t = primals
         at_step = partial(_with_step, moments, t)
-        units = [np.eye(len(coefficients))[:, i] for i in range(len(coefficients))]
+        units: list[Any] = [np.eye(len(coefficients))[:, i] for i in range(len(coefficients))]
 
         def along(*unit: Array) -> tuple[Any, Any]:
             directions = tuple(jnp.full_like(c, u) for c, u in zip(coefficients, unit, strict=True))
