@@ -84,7 +84,7 @@ def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> An
     hmc, at_point = nuts_kernels()
     init_kernel, sample_kernel = hmc(potential_fn_gen=potential_of, algo="NUTS")
 
-    def run(key: Array, z: Array, inverse_mass: Array, target: Any, prior: PriorNumbers, rows: Rows) -> Chain:
+    def run(key_data: Array, z: Array, inverse_mass: Array, target: Any, prior: PriorNumbers, rows: Rows) -> Chain:
         state = init_kernel(
             # A potential so large, and no force: the first iteration leaves the start with certainty, to a point whose
             # potential is known. With the true ones the gradient would be compiled twice.
@@ -97,7 +97,7 @@ def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> An
             target_accept_prob=target,
             max_tree_depth=MAX_TREE_DEPTH,
             model_args=(prior, rows),
-            rng_key=key,
+            rng_key=jax.random.wrap_key_data(key_data),
         )
 
         def body(state: Any, _: None) -> tuple[Any, Chain]:
@@ -145,14 +145,14 @@ def start_about(points: WeightedDraws, chains: int, rng: np.random.Generator) ->
     return Start(points.resampled(chains, rng), cov + 1e-6 * np.eye(len(cov)))
 
 
-def compile_ahead(regime: Regime, key: Array, prior: PriorNumbers, rows: Rows) -> threading.Thread | None:
+def compile_ahead(regime: Regime, prior: PriorNumbers, rows: Rows) -> threading.Thread | None:
     """Compiles the program that summarises draws while the chains are still being compiled and run."""
     if accelerated():
         return None
 
     def work() -> None:
         with jax.enable_x64(True):
-            program(_summary_program, (regime,), _some_draws(regime, key), prior, rows)
+            program(_summary_program, (regime,), _some_draws(regime), prior, rows)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -164,25 +164,25 @@ def compile_programs(regime: Regime, prior: PriorNumbers, rows: Rows, settings: 
     if accelerated():
         return
     with jax.enable_x64(True):
-        p, key = len(regime.sampled), jax.random.key(0)
+        p = len(regime.sampled)
         options = (regime, settings.warmup, settings.draws, False)
-        program(_chain_program, options, key, np.zeros(p), np.eye(p), np.asarray(0.9), prior, rows)
-        program(_summary_program, (regime,), _some_draws(regime, key), prior, rows)
+        program(_chain_program, options, _keys(0, 1)[0], np.zeros(p), np.eye(p), np.asarray(0.9), prior, rows)
+        program(_summary_program, (regime,), _some_draws(regime), prior, rows)
 
 
-def _some_draws(regime: Regime, key: Array) -> tuple[Any, np.ndarray]:
+def _some_draws(regime: Regime) -> tuple[Any, np.ndarray]:
     """A chunk of draws of the shape that `summarise` sends."""
-    return _key_data(key, SUMMARISED), np.zeros((SUMMARISED, len(regime.sampled)))
+    return _keys(0, SUMMARISED), np.zeros((SUMMARISED, len(regime.sampled)))
 
 
-def _key_data(key: Array, draws: int) -> np.ndarray:
-    """Random keys of draws as numbers, shape (draws, ...)."""
-    return np.asarray(jax.random.key_data(jax.random.split(key, draws)))
+def _keys(seed: int, size: int) -> np.ndarray:
+    """Random keys as numbers, shape (size, 2); JAX would compile a program for each way to split one."""
+    return np.random.default_rng(seed).integers(0, 2**32, (size, 2), dtype=np.uint32)
 
 
 def sample(
     regime: Regime,
-    key: Array,
+    seed: int,
     prior: PriorNumbers,
     rows: Rows,
     start: Start,
@@ -193,7 +193,7 @@ def sample(
 
     Args:
         regime: The law.
-        key: Random key.
+        seed: Seed.
         prior: Priors as numbers.
         rows: Padded rows.
         start: Starting points and mass matrix.
@@ -203,7 +203,7 @@ def sample(
     Returns:
         Draws with leading axes (chains, draws).
     """
-    keys = jax.random.split(key, settings.chains)
+    keys = _keys(seed, settings.chains)
     shared = (start.inverse_mass, np.asarray(target_accept), prior, rows)
     batched = accelerated()
     options = (regime, settings.warmup, settings.draws, batched)
@@ -224,12 +224,12 @@ def sample(
     return jax.tree.map(lambda *x: np.stack(x), *chains)
 
 
-def summarise(regime: Regime, key: Array, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> DrawSummary:
+def summarise(regime: Regime, seed: int, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> DrawSummary:
     """Linear parameters, curves and leave-one-out conditionals of every draw.
 
     Args:
         regime: The law.
-        key: Random key.
+        seed: Seed.
         z: Draws in the sampler's coordinates, shape (chains, draws, p).
         prior: Priors as numbers.
         rows: Padded rows.
@@ -238,6 +238,6 @@ def summarise(regime: Regime, key: Array, z: np.ndarray, prior: PriorNumbers, ro
         Arrays with leading axes (chains, draws).
     """
     chains, draws, p = z.shape
-    each = (_key_data(key, chains * draws), z.reshape(-1, p))
+    each = (_keys(seed, chains * draws), z.reshape(-1, p))
     out = over_draws(_summary_program, (regime,), SUMMARISED, each, prior, rows)
     return jax.tree.map(lambda x: x.reshape(chains, draws, *x.shape[1:]), out)

@@ -6,13 +6,15 @@ Every sampled parameter is ``transform(location + scale * z)`` with z standard n
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from bayes_grpo.common.programs import program
 from bayes_grpo.dynamics import kalman, likelihood
 from bayes_grpo.dynamics.paths import square_root
 from bayes_grpo.dynamics.state_space import StateSpace, dot
@@ -75,6 +77,27 @@ def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: 
     u = coordinates(z, prior)
     raw = {p.name: p.transform.forward(u[..., i]) for i, p in enumerate(regime.sampled)}
     return regime.physical(raw, rows)
+
+
+def values_of_draws(regime: Regime, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> dict[str, np.ndarray]:
+    """Sampled parameters in their units of many draws, by one compiled program.
+
+    Args:
+        regime: The law.
+        z: Standardised coordinates, shape (..., p).
+        prior: Priors as numbers.
+        rows: Padded rows.
+
+    Returns:
+        Arrays of shape (...).
+    """
+    flat = np.reshape(z, (-1, z.shape[-1]))
+    found = program(_values_program, (regime,), flat, prior, rows)(flat, prior, rows)
+    return {name: np.asarray(x).reshape(z.shape[:-1]) for name, x in found.items()}
+
+
+def _values_program(regime: Regime) -> Any:
+    return partial(values_of, regime)
 
 
 def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> StateSpace:
