@@ -93,7 +93,8 @@ def values_of_draws(regime: Regime, z: np.ndarray, prior: PriorNumbers, rows: Ro
     """
     flat = np.reshape(z, (-1, z.shape[-1]))
     found = program(_values_program, (regime,), flat, prior, rows)(flat, prior, rows)
-    return {name: np.asarray(x).reshape(z.shape[:-1]) for name, x in found.items()}
+    # A compiled program sorts a dictionary by its keys.
+    return {p.name: np.asarray(found[p.name]).reshape(z.shape[:-1]) for p in regime.sampled}
 
 
 def _values_program(regime: Regime) -> Any:
