@@ -7,12 +7,14 @@ likelihood  Value and gradient of the log posterior, compiled, float64, argument
             parameters: the same model without the marginalisation, so its gradient has six components and ours
             four. Once as single calls (with JAX's dispatch) and once inside a compiled loop (as a sampler calls it).
             Rows are one-step windows for us; the peer's times are the windows' middles.
-sampling    Smallest bulk ESS over the six parameters per second, 400 rows, 4 chains, same warm-up and draws, compiled
-            beforehand, dense mass and target acceptance 0.9 for both, chains spread over threads in the same way
-            (`peers/chains.py`). Our seconds hold the search for starting points and the drawing of fixed point and
-            initial reward, with which come smoothing, curves and leave-one-out terms of every draw. Peers: tinygp
-            in plain NumPyro, and the latent path by Euler-Maruyama with every increment sampled (default diagonal
-            mass; it is run shorter, warm-up and draws cut by the same factor).
+sampling    Smallest bulk ESS over the six parameters per second, 400 rows, 4 chains of 500 draws, compiled beforehand,
+            dense mass and target acceptance 0.9 for both, chains spread over threads in the same way
+            (`peers/chains.py`). The peers warm up for 500 iterations, in which they find their mass matrix; ours is the
+            covariance of weighted points, found before, and its warm-up the default one. Our seconds hold these
+            points and the drawing of fixed point and initial reward, with which come smoothing, curves and
+            leave-one-out terms of every draw. Peers: tinygp in plain NumPyro; a scan with explicit levels under a
+            falling learning rate (`peers/scan_model.py`); and the latent path by Euler-Maruyama with every increment
+            sampled (default diagonal mass; it is run shorter, warm-up and draws cut by the same factor).
 process     Whole processes: `bayes-grpo fit LOG --json` with an empty cache and again with a warm one, beside
             `peers/plain_script.py`, which has no cache, as users have none by default; the full run shows it with
             JAX's own cache filled too. Both 4 × (400 + 1,000).
@@ -33,7 +35,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -48,8 +50,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings, sample, scout, summarise
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings, sample, summarise
 from bayes_grpo.fitting.sampling.posterior import potential, prior_numbers, state_space
+from bayes_grpo.fitting.sampling.sample import starting_points
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
@@ -67,7 +70,7 @@ from benchmarks.common import (
     versions,
     write_log,
 )
-from benchmarks.peers import latent_path, tinygp_model
+from benchmarks.peers import latent_path, scan_model, tinygp_model
 from benchmarks.peers.agreement import largest_differences
 from benchmarks.peers.chains import compiled_sampler
 from benchmarks.peers.processes import many, memory, process
@@ -166,62 +169,87 @@ def _looped(value_and_gradient: Callable[..., Any], z: Any, *arguments: Any) -> 
 
 
 def sampling(quick: bool) -> list[Line]:
-    """Smallest bulk ESS a second beside tinygp and the latent path."""
-    table, length = table_of(ROWS), 500
-    settings = SamplerSettings(warmup=length, draws=length)
-    arguments = (jnp.asarray(table.step - 0.5), jnp.asarray(table.y), float(ROWS))
-    say("sampling: compiling")
-    peer = compiled_sampler(
-        tinygp_model.model, arguments, warmup=length, draws=length, dense_mass=True, target_accept_prob=0.9
-    )
-    _ours(table, settings, 0)
-    rates: dict[str, list[float]] = {"ours": [], "NUTS alone": [], "tinygp": []}
-    steps: dict[str, float] = {}
-    medians: dict[str, float] = {}
-    for seed in range(1, 4 if quick else 8):
-        say(f"sampling: turn {seed}")
-        seconds, nuts, draws, steps["ours"] = _ours(table, settings, seed)
-        ess = smallest_ess(draws)
-        rates["ours"].append(ess / seconds)
-        rates["NUTS alone"].append(ess / nuts)
-        medians["ours"] = float(np.median(draws["fixed_point"]))
-        seconds, draws, extra = peer(seed)
-        rates["tinygp"].append(smallest_ess({k: draws[k] for k in SITES}) / seconds)
-        medians["tinygp"], steps["tinygp"] = float(np.median(draws["fixed_point"])), extra["num_steps"].mean()
+    """Smallest bulk ESS a second beside tinygp and the latent path, and beside a scan under a falling learning rate."""
+    table = table_of(ROWS)
+    rate = np.linspace(1.0, 0.01, ROWS)
+    y, times = jnp.asarray(table.y), jnp.asarray(table.step - 0.5)
+    constant = _beside(quick, table, "tinygp", tinygp_model.model, (times, y, float(ROWS)))
+    fallen = table_of(ROWS, rate)
+    falling = _beside(quick, fallen, "scan", scan_model.model, (jnp.asarray(fallen.y), jnp.asarray(rate), float(ROWS)))
     short = 100 if quick else 300
     say(f"sampling: latent path, 4 × ({short} + {short})")
-    arguments = (jnp.asarray(table.step), *arguments[1:])
+    arguments = (jnp.asarray(table.step), y, float(ROWS))
     seconds, draws, extra = compiled_sampler(latent_path.model, arguments, warmup=short, draws=short)(1)
     latent = smallest_ess({k: draws[k] for k in SITES}) / seconds
-    middle = {name: statistics.median(values) for name, values in rates.items()}
-    ours = middle["ours"]
-
-    def note(name: str, steps_a_draw: float, fixed: float) -> str:
-        mine = f"{steps['ours']:.0f} and {steps_a_draw:.0f} steps a draw"
-        return f"peer: {name}; {mine}; median R* {medians['ours']:.3f} and {fixed:.3f}"
-
-    by_gp = note("tinygp", steps["tinygp"], medians["tinygp"])
-    by_path = note("latent path", extra["num_steps"].mean(), float(np.median(draws["fixed_point"])))
-    ratio, alone, path = ours / middle["tinygp"], middle["NUTS alone"] / middle["tinygp"], ours / latent
+    path = constant.ours / latent
     what, unit = "smallest ESS a second, 400 rows", "1/s"
+    by_path = f"peer: latent path; {constant.steps:.0f} and {extra['num_steps'].mean():.0f} steps a draw; " + (
+        f"median R* {constant.median:.3f} and {float(np.median(draws['fixed_point'])):.3f}"
+    )
     return [
-        Line("sampling", what, unit, ours, middle["tinygp"], ratio, "≥ 6", ratio >= 6, by_gp),
-        Line("sampling", f"{what}, NUTS alone", unit, middle["NUTS alone"], middle["tinygp"], alone),
-        Line("sampling", what, unit, ours, latent, path, "≥ 30", path >= 30, by_path),
+        *constant.lines(what, 8.0),
+        *falling.lines(f"{what}, falling learning rate", 5.0),
+        Line("sampling", what, unit, constant.ours, latent, path, "≥ 30", path >= 30, by_path),
     ]
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """Smallest ESS a second of ours and of a peer, with leapfrog steps a draw and the median of R*."""
+
+    ours: float
+    alone: float
+    peer: float
+    steps: float
+    median: float
+    note: str
+
+    def lines(self, what: str, aim: float) -> list[Line]:
+        """Lines of the table: with all that is needed, and NUTS alone."""
+        ratio, alone = self.ours / self.peer, self.alone / self.peer
+        aimed = f"≥ {aim:g}"
+        return [
+            Line("sampling", what, "1/s", self.ours, self.peer, ratio, aimed, ratio >= aim, self.note),
+            Line("sampling", f"{what}, NUTS alone", "1/s", self.alone, self.peer, alone),
+        ]
+
+
+def _beside(quick: bool, table: RowTable, name: str, model: Any, arguments: tuple[Any, ...]) -> _Rates:
+    """Ours and a peer in turns, both with their own warm-up: ours the default, the peer's 500."""
+    say(f"sampling: compiling, {name}")
+    length = 500
+    peer = compiled_sampler(model, arguments, warmup=length, draws=length, dense_mass=True, target_accept_prob=0.9)
+    settings = SamplerSettings(draws=length)
+    _ours(table, settings, 0)
+    rates: dict[str, list[float]] = {"ours": [], "alone": [], "peer": []}
+    steps, medians = [0.0, 0.0], [0.0, 0.0]
+    for seed in range(1, 4 if quick else 8):
+        say(f"sampling: {name}, turn {seed}")
+        seconds, nuts, draws, steps[0] = _ours(table, settings, seed)
+        ess = smallest_ess(draws)
+        rates["ours"].append(ess / seconds)
+        rates["alone"].append(ess / nuts)
+        medians[0] = float(np.median(draws["fixed_point"]))
+        seconds, draws, extra = peer(seed)
+        rates["peer"].append(smallest_ess({k: draws[k] for k in SITES}) / seconds)
+        medians[1], steps[1] = float(np.median(draws["fixed_point"])), float(extra["num_steps"].mean())
+    note = (
+        f"peer: {name}; {steps[0]:.0f} and {steps[1]:.0f} steps a draw; median R* {medians[0]:.3f} and {medians[1]:.3f}"
+    )
+    middle = {k: statistics.median(v) for k, v in rates.items()}
+    return _Rates(**middle, steps=steps[0], median=medians[0], note=note)
 
 
 def _ours(table: RowTable, settings: SamplerSettings, seed: int) -> tuple[float, float, dict[str, np.ndarray], float]:
     """Seconds, seconds of NUTS alone, draws of all parameters, leapfrog steps a draw."""
     rows, prior = padded(table), prior_numbers(OSCILLATOR, resolve_priors(OSCILLATOR, table))
-    keys = jax.random.split(jax.random.key(seed), 3)
     begin = time.perf_counter()
-    start = scout(OSCILLATOR, keys[0], prior, rows, settings.chains)
+    start, _ = starting_points(OSCILLATOR, prior, rows, seed, settings.chains)
     scouted = time.perf_counter()
-    chain = sample(OSCILLATOR, keys[1], prior, rows, start, settings, settings.target_accept)
+    chain = sample(OSCILLATOR, seed, prior, rows, start, settings, settings.target_accept)
     nuts = time.perf_counter() - scouted
     z = np.asarray(chain.z)
-    levels = np.asarray(summarise(OSCILLATOR, keys[2], z, prior, rows).linear)
+    levels = np.asarray(summarise(OSCILLATOR, seed, z, prior, rows).linear)
     seconds = time.perf_counter() - begin
     draws = {p.name: z[..., i] for i, p in enumerate(OSCILLATOR.sampled)}
     draws |= {p.name: levels[..., i] for i, p in enumerate(OSCILLATOR.linear)}

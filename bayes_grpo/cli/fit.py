@@ -53,7 +53,7 @@ def fit(
     json_: Json = False,
     seed: Seed = 0,
     chains: Annotated[int, typer.Option(help="Chains.")] = 4,
-    warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.")] = 400,
+    warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.")] = 150,
     draws: Annotated[int, typer.Option(help="Kept draws a chain.")] = 1000,
     *,
     reading: Reading,

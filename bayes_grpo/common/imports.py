@@ -13,10 +13,11 @@ _NUMPYRO = threading.Lock()
 
 
 def nuts_kernels() -> Any:
-    """NumPyro's `hmc`, imported where a sampler is compiled; 1 s the first time."""
+    """NumPyro's `hmc` and what tells it a starting point, imported where a sampler is compiled; 1 s the first time."""
     with _NUMPYRO:
         from numpyro.infer.hmc import hmc
-    return hmc
+        from numpyro.infer.util import ParamInfo
+    return hmc, ParamInfo
 
 
 def preload() -> threading.Thread:
@@ -25,7 +26,6 @@ def preload() -> threading.Thread:
     def work() -> None:
         nuts_kernels()
         import arviz_base  # noqa: F401
-        import arviz_stats.base  # noqa: F401
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import platform
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 import jax
 import numpy as np
+from jax.errors import JaxRuntimeError
 
 from bayes_grpo.common.cache import compilation_cache
 
+_WIDE = {"xla_cpu_prefer_vector_width": 512}
+"""Vectors as wide as the processor has them; XLA would stop at 256 bits. A tenth to a quarter faster with AVX-512."""
 PROGRAMS = 128
 """Compiled programs kept in a process. Each holds about 280 memory mappings, and Linux allows a process 65,530."""
 
@@ -21,7 +26,11 @@ def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[A
     """A program compiled for arguments of given shapes; the same shapes never compile twice in a process."""
     arguments = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
     with compilation_cache():
-        return jax.jit(make(*options)).lower(*arguments).compile()
+        lowered = jax.jit(make(*options)).lower(*arguments)
+        if jax.default_backend() == "cpu" and platform.machine() in ("x86_64", "AMD64"):
+            with suppress(JaxRuntimeError):  # another version of XLA may not know the option
+                return lowered.compile(compiler_options=_WIDE)
+        return lowered.compile()
 
 
 def program(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:

@@ -2,72 +2,72 @@
 
 The rows are cut into B blocks. Inside a block the filter starts from a state known exactly, so that every prediction
 is affine in that state; all blocks advance together as one vector. A block then says two things: where the state after
-it lies given the state before it, and a quadratic log likelihood of the state before it. B small updates combine them.
+it lies given the state before it, and a quadratic log likelihood of the state before it. B small updates join them.
+
+The last component of the state is constant (the fixed point). It is no part of the recursions: everything is affine in
+it, and it is integrated out at the end (the augmented filter of de Jong 1991, https://doi.org/10.1214/aos/1176348139).
+
 Where the law's coefficients are the same for all rows, covariances and gains are the same in every block and are
-computed once.
+computed once. Where they differ, the gradient has a rule of its own (`bayes_grpo.dynamics.block_gradient`).
 
 Accuracy beside the plain filter: 1e-9 relatively on the test laws. Where the measurement noise is thousands of times
 smaller than the rows' spread, the blocks' quadratics are so narrow that digits are lost, 1e-5 in the log density.
 
-The last component of the state must be constant (the fixed point), and missing values may stand at the end only;
-`bayes_grpo.dynamics.kalman` has neither restriction.
+Missing values may stand at the end only; `bayes_grpo.dynamics.kalman` takes them anywhere.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from bayes_grpo.dynamics import kalman
-from bayes_grpo.dynamics.state_space import (
-    LOG_2PI,
-    Entry,
-    Matrix,
-    StateSpace,
-    Vector,
-    dot,
-    matvec,
-    plus,
-    symmetric_product,
-    times,
+from bayes_grpo.dynamics.block_elements import (
+    Elements,
+    Law,
+    Start,
+    advance_cov,
+    full,
+    integrated,
+    joined,
+    reference_of,
+    symmetric,
+    upper,
+    without_constant,
 )
+from bayes_grpo.dynamics.block_gradient import log_density
+from bayes_grpo.dynamics.state_space import LOG_2PI, StateSpace, Vector, dot, matvec, plus, times
+
+LEAST_ROWS = 32
+"""Fewer rows take the plain filter."""
 
 
-class _Law(NamedTuple):
-    """A law without its constant component: d moving components, and the constant's way into them and the row."""
-
-    transition: Matrix
-    from_constant: Vector
-    noise_cov: Matrix
-    observation: Vector
-    constant_seen: Entry
-    cross_cov: Vector
-    variance: Entry
-    offset: Entry
+def blocks_of(rows: int) -> tuple[int, int]:
+    """Number of blocks and rows a block."""
+    blocks = 2 ** round(math.log2(math.sqrt(rows)))
+    return blocks, -(-rows // blocks)
 
 
-class _Block(NamedTuple):
-    """What a block says, arrays with a leading axis of blocks.
+def side_by_side(column: Array, fill: Any = None) -> Array:
+    """A column of the rows with the blocks side by side: first the first row of every block, then the second.
 
-    Attributes:
-        a: State after the block is ``a @ (before - reference) + b`` plus noise of covariance ``c``; shape (B, n, n).
-        b: Shape (B, n).
-        c: Shape (B, n, n).
-        j: Minus the second derivative of the block's log likelihood in the state before it, shape (B, n, n).
-        eta: Its first derivative at the reference, shape (B, n).
-        constant: Its value at the reference, shape (B,).
+    Args:
+        column: Shape (T,).
+        fill: What completes the last block; the last row's value if None.
+
+    Returns:
+        Shape (rows a block × blocks,).
     """
-
-    a: Array
-    b: Array
-    c: Array
-    j: Array
-    eta: Array
-    constant: Array
+    blocks, length = blocks_of(len(column))
+    missing = blocks * length - len(column)
+    if missing:
+        rest = jnp.broadcast_to(column[-1] if fill is None else jnp.asarray(fill), (missing,))
+        column = jnp.concatenate([column, rest])
+    return column.reshape(blocks, length).T.ravel()
 
 
 def log_likelihood(space: StateSpace, y: Array) -> Array:
@@ -80,186 +80,88 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
     Returns:
         The log density, a scalar, equal to `bayes_grpo.dynamics.kalman.log_likelihood` up to rounding.
     """
-    rows = y.shape[0]
-    if space.size > 3 or rows < 32:
+    if space.size > 3 or len(y) < LEAST_ROWS:
         return kalman.log_likelihood(space, y)
-    blocks = 2 ** round(math.log2(math.sqrt(rows)))
-    length = -(-rows // blocks)
-    missing = blocks * length - rows
+    space = jax.tree.map(lambda entry: side_by_side(entry) if getattr(entry, "ndim", 0) == 1 else entry, space)
+    return log_likelihood_side_by_side(space, side_by_side(y, jnp.nan), blocks_of(len(y))[0])
+
+
+def log_likelihood_side_by_side(space: StateSpace, y: Array, blocks: int) -> Array:
+    """The same for rows that stand side by side already (`side_by_side`), which spares their transposition.
+
+    Args:
+        space: The law on the rows, up to three components, the last one constant.
+        y: Logged rewards; NaN at the end of the log only.
+        blocks: Number of blocks.
+
+    Returns:
+        The log density, a scalar.
+    """
 
     def columns(entry: Any) -> Any:
         """Rows as (length, blocks); an entry that holds for every row stays as it is."""
-        if getattr(entry, "ndim", 0) == 0:
-            return entry
-        return jnp.concatenate([entry, jnp.broadcast_to(entry[-1], (missing,))]).reshape(blocks, length).T
+        return entry if getattr(entry, "ndim", 0) == 0 else entry.reshape(-1, blocks)
 
-    regime = jax.tree.map(columns, _without_constant(space))
-    values = jnp.concatenate([y, jnp.full(missing, jnp.nan)]).reshape(blocks, length).T
-    level = jnp.asarray(space.initial_mean[-1], float)
-    first = jnp.where(jnp.isfinite(values[0]), values[0], level)
-    # Near the state where the block begins: from 0, small noise would leave little of a difference of large squares.
-    reference = jnp.stack([first - level, *[jnp.zeros(blocks)] * (space.size - 2), jnp.full(blocks, level)], axis=-1)
-    return _combine(space, _blocks(regime, values, reference), reference)
-
-
-def _without_constant(space: StateSpace) -> _Law:
-    d = space.size - 1
-    return _Law(
-        transition=tuple(row[:d] for row in space.transition[:d]),
-        from_constant=tuple(row[d] for row in space.transition[:d]),
-        noise_cov=tuple(row[:d] for row in space.noise_cov[:d]),
-        observation=space.observation[:d],
-        constant_seen=space.observation[d],
-        cross_cov=space.cross_cov[:d],
-        variance=plus(space.observation_var, space.measurement_var),
-        offset=space.offset,
-    )
-
-
-def _advance_cov(regime: _Law, cov: Matrix, ways: Matrix) -> tuple[Matrix, Matrix, tuple[Entry, Vector, Vector]]:
-    """One row: covariance, and the state's ways from the state before the block (d rows, n columns)."""
-    d = len(ways)
-    ph = matvec(cov, regime.observation)
-    var = plus(dot(regime.observation, ph), regime.variance)
-    cross = tuple(plus(c, s) for c, s in zip(matvec(regime.transition, ph), regime.cross_cov, strict=True))
-    gain = tuple(times(c, 1.0 / var) for c in cross)
-    columns = tuple(tuple(row[j] for row in ways) for j in range(d + 1))
-    seen = [dot(regime.observation, column) for column in columns]
-    seen[d] = plus(seen[d], regime.constant_seen)
-    moved = [list(matvec(regime.transition, column)) for column in columns]
-    moved[d] = [plus(m, f) for m, f in zip(moved[d], regime.from_constant, strict=True)]
-    ways = tuple(tuple(plus(moved[j][i], -times(gain[i], seen[j])) for j in range(d + 1)) for i in range(d))
-    spread = symmetric_product(regime.transition, cov)
-    cov = tuple(
-        tuple(
-            plus(plus(spread[i][j], regime.noise_cov[i][j]), -times(cross[min(i, j)], gain[max(i, j)]))
-            for j in range(d)
-        )
-        for i in range(d)
-    )
-    return cov, ways, (var, gain, tuple(seen))
-
-
-def _advance_mean(regime: _Law, mean: Vector, level: Array, gain: Vector, value: Array) -> tuple[Vector, Array]:
-    """One row: the state's mean if the block began at its reference, and the row's innovation."""
-    error = value - plus(plus(dot(regime.observation, mean), times(regime.constant_seen, level)), regime.offset)
-    moved = matvec(regime.transition, mean)
-    moved = tuple(plus(m, times(f, level)) for m, f in zip(moved, regime.from_constant, strict=True))
-    return tuple(plus(m, times(k, error)) for m, k in zip(moved, gain, strict=True)), error
-
-
-def _blocks(regime: _Law, values: Array, reference: Array) -> _Block:
-    """Runs all blocks side by side; ``values`` has shape (length, blocks), ``reference`` (blocks, n)."""
-    length, blocks = values.shape
-    d = len(regime.transition)
+    law = jax.tree.map(columns, without_constant(space))
+    values = y.reshape(-1, blocks)
     present = jnp.isfinite(values)
-    y = jnp.where(present, values, 0.0)
-    leaves, treedef = jax.tree.flatten(regime)
-    varying = [leaf for leaf in leaves if getattr(leaf, "ndim", 0) == 2]
-
-    def at(row: list[Array]) -> _Law:
-        own = iter(row)
-        return jax.tree.unflatten(treedef, [next(own) if getattr(x, "ndim", 0) == 2 else x for x in leaves])
-
-    shape = (blocks,) if varying else ()
-    zero, one = jnp.zeros(shape), jnp.ones(shape)
-    cov: Matrix = tuple(tuple(zero for _ in range(d)) for _ in range(d))
-    ways: Matrix = tuple(tuple(one if i == j else zero for j in range(d + 1)) for i in range(d))
-    mean: Vector = tuple(reference[:, i] for i in range(d))
-    level = reference[:, d]
-
-    def full(tree: Any, like: Array) -> Any:
-        return jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x, float), like.shape), tree)
-
-    if varying:
-
-        def step(carry: Any, row: Any) -> tuple[Any, Any]:
-            cov, ways, mean = carry
-            value, entries = row
-            own = at(entries)
-            cov, ways, (var, gain, seen) = _advance_cov(own, cov, ways)
-            mean, error = _advance_mean(own, mean, level, gain, value)
-            return full((cov, ways, mean), zero), (*full((var, seen), zero), error)
-
-        (cov, ways, mean), (var, seen, error) = lax.scan(step, (cov, ways, mean), (y, varying))
-    else:
-
-        def shared(carry: Any, _: None) -> tuple[Any, Any]:
-            cov, ways, out = _advance_cov(regime, *carry)
-            return full((cov, ways), zero), full(out, zero)
-
-        def own_mean(mean: Vector, row: Any) -> tuple[Any, Array]:
-            value, gain = row
-            mean, error = _advance_mean(regime, mean, level, gain, value)
-            return full(mean, value), error
-
-        (cov, ways), (var, gain, seen) = lax.scan(shared, (cov, ways), None, length=length)
-        mean, error = lax.scan(own_mean, mean, (y, gain))
-        var, seen = var[:, None], tuple(s[:, None] for s in seen)
-    return _quadratic(present, var, seen, error, cov, ways, (*mean, level))
+    values = jnp.where(present, values, 0.0)
+    start = Start.of(space)
+    if any(getattr(x, "ndim", 0) for x in jax.tree.leaves(law)):
+        return log_density(law, values, present.astype(float), start)
+    return integrated(joined(_same_law(law, values, present, start.level), start)[0], start.level_var)
 
 
-def _quadratic(
-    present: Array, var: Array, seen: Vector, error: Array, cov: Matrix, ways: Matrix, mean: Vector
-) -> _Block:
-    """Sums the rows of every block into a quadratic in the state before it."""
-    blocks, d = error.shape[1], len(ways)
-    weight = present / var
-    constant = -0.5 * jnp.sum(present * (jnp.log(var) + LOG_2PI) + weight * error**2, axis=0)
-    eta = jnp.stack([jnp.sum(weight * error * s, axis=0) for s in seen], axis=-1)
-    upper = {(i, k): jnp.sum(weight * (seen[i] * seen[k]), axis=0) for i in range(d + 1) for k in range(i, d + 1)}
-    j = _matrix([[upper[min(i, k), max(i, k)] for k in range(d + 1)] for i in range(d + 1)], blocks)
-    constant_row = [0.0] * d
-    return _Block(
-        a=_matrix([*(list(row) for row in ways), [*constant_row, 1.0]], blocks),
-        b=_matrix([list(mean)], blocks)[:, 0],
-        c=_matrix([*([*row, 0.0] for row in cov), [*constant_row, 0.0]], blocks),
-        j=j,
-        eta=eta,
-        constant=constant,
+def _same_law(law: Law, values: Array, present: Array, level: Array) -> Elements:
+    """What the blocks say where the law is the same for all rows; only the mean differs from block to block."""
+    d = len(law.observation)
+    zero, one = jnp.zeros(()), jnp.ones(())
+    cov = tuple((zero,) * d for _ in range(d))
+    # Columns of the state's way: from the constant, and from each component before the block.
+    ways = ((zero,) * d, *(tuple(one if i == k else zero for i in range(d)) for k in range(d)))
+
+    def shared(carry: Any, _: None) -> tuple[Any, Any]:
+        cov, ways = carry
+        cov, (_seen, weight, gain, _moved) = advance_cov(law, cov)
+        misses = [plus(dot(law.observation, ways[0]), law.constant_seen)]
+        misses = [-jnp.asarray(x) for x in (*misses, *(dot(law.observation, way) for way in ways[1:]))]
+        moved = [
+            tuple(plus(m, times(k, miss)) for m, k in zip(matvec(law.transition, way), gain, strict=True))
+            for way, miss in zip(ways, misses, strict=True)
+        ]
+        moved[0] = tuple(plus(m, f) for m, f in zip(moved[0], law.from_constant, strict=True))
+        return full((cov, tuple(moved)), zero), full((weight, gain, tuple(misses)), zero)
+
+    (cov, ways), (weight, gain, misses) = lax.scan(shared, (cov, ways), None, length=len(values))
+    reference = reference_of(values, present, level, d)
+
+    def own(mean: Vector, row: Any) -> tuple[Any, Array]:
+        value, gain = row
+        seen = plus(plus(dot(law.observation, mean), times(law.constant_seen, level)), law.offset)
+        error = value - seen
+        moved = matvec(law.transition, mean)
+        moved = tuple(plus(m, times(f, level)) for m, f in zip(moved, law.from_constant, strict=True))
+        return full(tuple(plus(m, times(k, error)) for m, k in zip(moved, gain, strict=True)), value), error
+
+    mean, error = lax.scan(own, reference, (values, gain))
+    weight = present * weight[:, None]
+    slopes = [jnp.sum(weight * error * miss[:, None], axis=0) for miss in misses]
+    bends = {
+        (i, k): jnp.sum(weight * (misses[i] * misses[k])[:, None], axis=0)
+        for i in range(d + 1)
+        for k in range(i, d + 1)
+    }
+    constant = -0.5 * jnp.sum(weight * error**2 - jnp.log(jnp.where(present, weight, 1.0)) + present * LOG_2PI, axis=0)
+    return Elements(
+        way=full(tuple(tuple(ways[1 + k][i] for k in range(d)) for i in range(d)), slopes[0]),
+        from_constant=full(ways[0], slopes[0]),
+        mean=mean,
+        cov=full(cov, slopes[0]),
+        value=constant,
+        slope=tuple(-s for s in slopes[1:]),
+        bend=symmetric({(i, k): bends[1 + i, 1 + k] for i, k in upper(d)}, d),
+        constant_slope=-slopes[0],
+        mixed_bend=tuple(bends[0, 1 + k] for k in range(d)),
+        constant_bend=bends[0, 0],
+        reference=reference,
     )
-
-
-def _matrix(entries: list[list[Any]], blocks: int) -> Array:
-    """Entries, each a number, a scalar or of shape (blocks,), as an array of shape (blocks, rows, columns)."""
-    return jnp.stack(
-        [jnp.stack([jnp.broadcast_to(jnp.asarray(x, float), (blocks,)) for x in row], -1) for row in entries], -2
-    )
-
-
-def _combine(space: StateSpace, blocks: _Block, references: Array) -> Array:
-    """Runs over the blocks: each updates the state before it by its quadratic and moves it on."""
-    mean = jnp.stack([jnp.asarray(m, float) for m in space.initial_mean])
-    cov = jnp.stack([jnp.stack([jnp.asarray(c, float) for c in row]) for row in space.initial_cov])
-    eye = jnp.eye(space.size)
-
-    def step(carry: Any, row: tuple[_Block, Array]) -> tuple[Any, None]:
-        mean, cov, total = carry
-        block, reference = row
-        away = mean - reference
-        inverse, determinant = _inverse(eye + cov @ block.j)
-        pull = block.eta - block.j @ away
-        narrowed = inverse @ cov
-        total = total + block.constant + block.eta @ away - 0.5 * away @ (block.j @ away)
-        total = total + 0.5 * pull @ (narrowed @ pull) - 0.5 * jnp.log(determinant)
-        away = away + narrowed @ pull
-        return (block.a @ away + block.b, block.a @ narrowed @ block.a.T + block.c, total), None
-
-    return lax.scan(step, (mean, cov, jnp.zeros(())), (blocks, references))[0][2]
-
-
-def _inverse(m: Array) -> tuple[Array, Array]:
-    """Inverse and determinant of a 2 × 2 or 3 × 3 matrix by cofactors; here 1 plus a product of covariances."""
-    if m.shape[0] == 2:
-        a, b, c, d = m[0, 0], m[0, 1], m[1, 0], m[1, 1]
-        determinant = a * d - b * c
-        return jnp.stack([jnp.stack([d, -b]), jnp.stack([-c, a])]) / determinant, determinant
-
-    def cofactor(i: int, j: int) -> Array:
-        # Cyclic indices carry the sign.
-        r, s, u, v = (i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3
-        return m[r, u] * m[s, v] - m[r, v] * m[s, u]
-
-    adjugate = jnp.stack([jnp.stack([cofactor(j, i) for j in range(3)]) for i in range(3)])
-    determinant = m[0] @ adjugate[:, 0]
-    return adjugate / determinant, determinant

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 SERIES_RADIUS = 0.06
@@ -55,14 +56,15 @@ def differentiable(moments: Callable[..., tuple[Array, ...]]) -> Callable[..., t
     def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Any, Any]:
         *coefficients, t = primals
         at_step = partial(_with_step, moments, t)
-        out = None
-        total: list[Array] | None = None
-        for i, tangent in enumerate(tangents[:-1]):
-            unit = tuple(jnp.full_like(c, float(i == j)) for j, c in enumerate(coefficients))
-            out, slope = jax.jvp(at_step, tuple(coefficients), unit)
-            part = [s * tangent for s in slope]
-            total = part if total is None else [a + b for a, b in zip(total, part, strict=True)]
-        return out, tuple(total or ())
+        units: list[Any] = [np.eye(len(coefficients))[:, i] for i in range(len(coefficients))]
+
+        def along(*unit: Array) -> tuple[Any, Any]:
+            directions = tuple(jnp.full_like(c, u) for c, u in zip(coefficients, unit, strict=True))
+            return jax.jvp(at_step, tuple(coefficients), directions)
+
+        # All directions at once: the values are then computed once for all of them.
+        out, slopes = jax.vmap(along, out_axes=(None, 0))(*units)
+        return out, tuple(sum(s[i] * tangent for i, tangent in enumerate(tangents[:-1])) for s in slopes)
 
     return wrapped
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -29,3 +32,27 @@ def log_likelihood(space: StateSpace, y: Array, missing_anywhere: bool = False) 
     if missing_anywhere:
         return kalman.log_likelihood(space, jnp.asarray(y))  # the blocks take missing rows at the end only
     return (associative if accelerated() else blocks).log_likelihood(space, jnp.asarray(y))
+
+
+def log_likelihood_of_rows(space: Callable[[Any], StateSpace], rows: Any, y: Array) -> Array:
+    """The same for a law whose entries of a row depend on the columns of that row alone.
+
+    Its columns are put side by side in blocks before the law sees them: two or three columns are then transposed, in
+    place of a dozen entries and as many derivatives.
+
+    Args:
+        space: The law on rows, at most three components.
+        rows: Columns of the rows, a tree; those of shape (T,) vary over rows.
+        y: Logged values, shape (T,); NaN = missing, at the end only.
+
+    Returns:
+        The log density, a scalar.
+    """
+    if accelerated() or len(y) < blocks.LEAST_ROWS:
+        return log_likelihood(space(rows), y)
+
+    def moved(column: Any) -> Any:
+        return blocks.side_by_side(jnp.asarray(column)) if jnp.shape(column) == y.shape else column
+
+    values = blocks.side_by_side(jnp.asarray(y), jnp.nan)
+    return blocks.log_likelihood_side_by_side(space(jax.tree.map(moved, rows)), values, blocks.blocks_of(len(y))[0])

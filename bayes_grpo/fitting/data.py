@@ -30,7 +30,7 @@ from bayes_grpo.fitting.replicates import replicate
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.posterior import DrawSummary, prior_numbers, values_of
+from bayes_grpo.fitting.sampling.posterior import DrawSummary, prior_numbers, values_of_draws
 from bayes_grpo.fitting.sampling.result import Posterior
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
@@ -194,7 +194,7 @@ def draw_prior(
     with jax.enable_x64(True):
         z = {p.name: rng.standard_normal(size) for p in regime.parameters}
         numbers = prior_numbers(regime, dict(priors))
-        free = values_of(regime, np.stack([z[p.name] for p in regime.sampled], axis=-1), numbers, padded(table))
+        free = values_of_draws(regime, np.stack([z[p.name] for p in regime.sampled], axis=-1), numbers, padded(table))
         levels = {p.name: priors[p.name].median + priors[p.name].spread * z[p.name] for p in regime.linear}
         return {k: np.asarray(v) for k, v in (free | levels).items()}
 

@@ -8,11 +8,13 @@ of a quantity is measured (Kallioinen et al. 2024, https://doi.org/10.1007/s1122
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common.pareto import smoothed_weights
 from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.sampling.mixing import ess_tail
 
 ALPHAS = (0.99, 1.01)
 """Powers to which prior and likelihood are raised."""
@@ -59,24 +61,40 @@ def _total(fit: Fit, group: str) -> np.ndarray:
 
 
 def _weights(log_density: np.ndarray) -> list[np.ndarray]:
-    """Smoothed weights of the draws for each power, normalised."""
-    from arviz_stats.base.array import array_stats  # seconds of import, unless a sampler has run
-
-    stats: Any = array_stats
-    out = []
-    for alpha in ALPHAS:
-        weight = np.exp(stats.power_scale_lw(log_density, alpha=alpha, axis=(-2, -1)))
-        out.append(weight / weight.sum())
-    return out
+    """Smoothed weights of the draws for each power, normalised, shape (draws,)."""
+    # All chains in a row as one, as ArviZ takes them.
+    efficiency = ess_tail(log_density.reshape(1, -1), 0.05, 0.95) / log_density.size
+    return [smoothed_weights((alpha - 1.0) * log_density.ravel(), efficiency) for alpha in ALPHAS]
 
 
 def _sense(draws: np.ndarray, weights: list[np.ndarray]) -> float:
-    from arviz_stats.base.array import array_stats
-
-    stats: Any = array_stats
+    """Second derivative of the distance in the power's logarithm, by its values on both sides."""
     if not np.isfinite(draws).all() or np.ptp(draws) == 0:
         return math.nan
-    return float(stats.power_scale_sense(draws, *weights, *ALPHAS))
+    flat = draws.ravel()
+    apart = [max(_distance(flat, weight), _distance(-flat, weight)) for weight in weights]
+    return float(np.mean([d / abs(math.log2(alpha)) for d, alpha in zip(apart, ALPHAS, strict=True)]))
+
+
+def _distance(draws: np.ndarray, weight: np.ndarray) -> float:
+    """Cumulative Jensen-Shannon distance between draws and the same draws weighted.
+
+    Nguyen and Vreeken 2015, https://doi.org/10.1007/978-3-319-23525-7_11.
+    """
+    order = np.argsort(draws)
+    n, width = len(draws), np.diff(draws[order])
+    plain = np.linspace(1.0 / n, 1.0 - 1.0 / n, n - 1)
+    weighted = np.cumsum(weight[order] / weight.sum())[:-1]
+    middle = _log2(0.5 * (plain + weighted))
+    areas = plain @ width, weighted @ width
+    gap = 0.5 / math.log(2.0) * (areas[1] - areas[0])
+    one = width @ (plain * (_log2(plain) - middle)) + gap
+    other = width @ (weighted * (_log2(weighted) - middle)) - gap
+    return math.sqrt((max(0.0, one) + max(0.0, other)) / sum(areas))
+
+
+def _log2(x: np.ndarray) -> np.ndarray:
+    return np.log2(x, out=np.zeros_like(x), where=x != 0)
 
 
 def _diagnosed(prior: float, likelihood: float) -> Sensitivity:

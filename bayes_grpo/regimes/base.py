@@ -41,6 +41,8 @@ class Regime(ABC):
         on_request: Whether comparisons leave it out unless it is named: slow, or close to another.
         quantities: Derived quantities by name, with units and meanings.
         shown: Names of the quantities in the picture of a fit; the first three parameters if empty.
+        row_by_row: Whether what `state_space` says of a row depends on the columns of that row alone, and not on those
+            before it; at most three components then. Such rows are computed in any order, which is faster.
         missing_anywhere: Whether rows may be missing anywhere and not only at the end; a slower filter then.
     """
 
@@ -51,6 +53,7 @@ class Regime(ABC):
     on_request: ClassVar[bool] = False
     quantities: ClassVar[Mapping[str, Quantity]] = {}
     shown: ClassVar[tuple[str, ...]] = ()
+    row_by_row: ClassVar[bool] = False
 
     missing_anywhere: bool = False
 

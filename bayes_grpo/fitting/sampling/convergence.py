@@ -1,7 +1,6 @@
 """Convergence checks of a sampler's draws: rank R-hat, bulk and tail ESS, divergences, E-BFMI.
 
-R-hat and ESS as in Vehtari et al. 2021 (https://doi.org/10.1214/20-BA1221), E-BFMI as in Betancourt 2016
-(https://arxiv.org/abs/1604.00695); all three computed by ArviZ.
+The numbers are those of `bayes_grpo.fitting.sampling.mixing`.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+
+from bayes_grpo.fitting.sampling.mixing import energy_fraction, ess_bulk, ess_tail, rhat
 
 RHAT_LIMIT = 1.01
 ESS_LIMIT = 400.0
@@ -102,20 +103,9 @@ def check_convergence(
     Returns:
         The checks and the verdict.
     """
-    from arviz_stats.base.array import array_stats  # seconds of import
-
-    stats: Any = array_stats  # its methods are typed for every shape of answer
-
-    checks = {
-        name: ParameterCheck(
-            rhat=float(stats.rhat(x)),
-            ess_bulk=float(stats.ess(x, method="bulk")),
-            ess_tail=float(stats.ess(x, method="tail", prob=(0.05, 0.95))),
-        )
-        for name, x in draws.items()
-    }
+    checks = {name: ParameterCheck(rhat(x), ess_bulk(x), ess_tail(x, 0.05, 0.95)) for name, x in draws.items()}
     divergences = int(np.sum(diverging))
-    ebfmi = float(np.min(stats.bfmi(energy)))
+    ebfmi = float(np.min(energy_fraction(energy)))
     reasons = []
     for name, c in checks.items():
         if not c.rhat <= RHAT_LIMIT:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -23,16 +24,15 @@ from bayes_grpo.dynamics.likelihood import accelerated
 from bayes_grpo.fitting.sampling.posterior import (
     DrawSummary,
     PriorNumbers,
-    log_likelihood,
     potential,
     summarise_draw,
 )
+from bayes_grpo.fitting.sampling.weighted import WeightedDraws
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows
 
-SCOUTS = 512
-"""Prior draws from which the chains' starting points are resampled by their likelihood."""
 MAX_TREE_DEPTH = 8
+_FAR = 1e10
 SUMMARISED = 500
 """Draws a call of the program that summarises them."""
 
@@ -50,7 +50,7 @@ class SamplerSettings:
     """
 
     chains: int = 4
-    warmup: int = 400
+    warmup: int = 150
     draws: int = 1000
     target_accept: float = 0.9
     retry_target_accept: float = 0.99
@@ -81,19 +81,23 @@ def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> An
     def potential_of(prior: PriorNumbers, rows: Rows) -> Any:
         return lambda z: traced(z, prior, rows)
 
-    init_kernel, sample_kernel = nuts_kernels()(potential_fn_gen=potential_of, algo="NUTS")
+    hmc, at_point = nuts_kernels()
+    init_kernel, sample_kernel = hmc(potential_fn_gen=potential_of, algo="NUTS")
 
-    def run(key: Array, z: Array, inverse_mass: Array, target: Any, prior: PriorNumbers, rows: Rows) -> Chain:
+    def run(key_data: Array, z: Array, inverse_mass: Array, target: Any, prior: PriorNumbers, rows: Rows) -> Chain:
         state = init_kernel(
-            z,
+            # A potential so large, and no force: the first iteration leaves the start with certainty, to a point whose
+            # potential is known. With the true ones the gradient would be compiled twice.
+            at_point(z, jnp.asarray(_FAR), jnp.zeros_like(z)),
             warmup,
             step_size=0.5,
             inverse_mass_matrix=inverse_mass,
+            adapt_mass_matrix=False,
             dense_mass=True,
             target_accept_prob=target,
             max_tree_depth=MAX_TREE_DEPTH,
             model_args=(prior, rows),
-            rng_key=key,
+            rng_key=jax.random.wrap_key_data(key_data),
         )
 
         def body(state: Any, _: None) -> tuple[Any, Chain]:
@@ -115,13 +119,6 @@ def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> An
     return jax.vmap(run, in_axes=(0, 0, None, None, None, None)) if batched else run
 
 
-def _scout_program(regime: Regime) -> Any:
-    def run(z: Array, prior: PriorNumbers, rows: Rows) -> Array:
-        return jax.vmap(lambda one: log_likelihood(regime, one, prior, rows))(z)
-
-    return run
-
-
 def _summary_program(regime: Regime) -> Any:
     def run(draws: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> DrawSummary:
         return jax.lax.map(
@@ -131,68 +128,31 @@ def _summary_program(regime: Regime) -> Any:
     return run
 
 
-def scout(regime: Regime, key: Array, prior: PriorNumbers, rows: Rows, chains: int) -> Start:
-    """Starting points from the prior, resampled by their likelihood.
+def start_about(points: WeightedDraws, chains: int, rng: np.random.Generator) -> Start:
+    """Starting points drawn from weighted ones, with their covariance as inverse mass matrix.
 
-    A posterior with two modes gets its chains in proportion to the modes' mass, and the mass matrix starts from the
-    spread of the same draws.
-    """
-    draw_key, pick_key = jax.random.split(key)
-    z = np.asarray(jax.random.normal(draw_key, (SCOUTS, len(regime.sampled))))
-    score = np.asarray(program(_scout_program, (regime,), z, prior, rows)(z, prior, rows))
-    score = np.where(np.isfinite(score), score, -np.inf)
-    if not np.isfinite(score).any():
-        return Start(0.1 * z[:chains], np.eye(z.shape[1]))
-    # Tempered weights: with plain ones a single scout would carry nearly everything.
-    weight = _tempered(score - score.max())
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(pick_key)))
-    picks = rng.choice(SCOUTS, size=chains, p=weight)
-    centre = weight @ z
-    cov = (z - centre).T @ (weight[:, None] * (z - centre))
-    return Start(z[picks], 0.9 * cov + 0.1 * np.diag(np.diag(cov)) + 1e-4 * np.eye(len(cov)))
-
-
-def log_likelihoods(regime: Regime, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> np.ndarray:
-    """Log density of the logged rows for many draws, by the scouts' program, so that nothing is compiled for it.
+    A posterior with two modes gets its chains in proportion to the modes' mass.
 
     Args:
-        regime: The law.
-        z: Draws in the sampler's coordinates, shape (..., p).
-        prior: Priors as numbers.
-        rows: Padded rows.
+        points: Points of the posterior, or of one raised to a power.
+        chains: Number of chains.
+        rng: Source of randomness.
 
     Returns:
-        Shape (...).
+        Where the chains begin.
     """
-    flat = np.reshape(z, (-1, z.shape[-1]))
-    return over_draws(_scout_program, (regime,), SCOUTS, flat, prior, rows).reshape(z.shape[:-1])
+    cov = points.moments()[1]
+    return Start(points.resampled(chains, rng), cov + 1e-6 * np.eye(len(cov)))
 
 
-def _tempered(score: np.ndarray, effective: float = 20.0) -> np.ndarray:
-    """Weights ``exp(score × power)`` with the largest power ≤ 1 that leaves an effective size of ``effective``."""
-    low, high = 0.0, 1.0
-    for power in (1.0, *([None] * 30)):
-        power = 0.5 * (low + high) if power is None else power
-        weight = np.exp(score * power)
-        weight /= weight.sum()
-        if 1.0 / np.sum(weight**2) >= effective:
-            low = power
-            if power == 1.0:
-                break
-        else:
-            high = power
-    weight = np.exp(score * low)
-    return weight / weight.sum()
-
-
-def compile_ahead(regime: Regime, key: Array, prior: PriorNumbers, rows: Rows) -> threading.Thread | None:
+def compile_ahead(regime: Regime, prior: PriorNumbers, rows: Rows) -> threading.Thread | None:
     """Compiles the program that summarises draws while the chains are still being compiled and run."""
     if accelerated():
         return None
 
     def work() -> None:
         with jax.enable_x64(True):
-            program(_summary_program, (regime,), _some_draws(regime, key), prior, rows)
+            program(_summary_program, (regime,), _some_draws(regime), prior, rows)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -204,26 +164,25 @@ def compile_programs(regime: Regime, prior: PriorNumbers, rows: Rows, settings: 
     if accelerated():
         return
     with jax.enable_x64(True):
-        p, key = len(regime.sampled), jax.random.key(0)
-        program(_scout_program, (regime,), np.zeros((SCOUTS, p)), prior, rows)
+        p = len(regime.sampled)
         options = (regime, settings.warmup, settings.draws, False)
-        program(_chain_program, options, key, np.zeros(p), np.eye(p), np.asarray(0.9), prior, rows)
-        program(_summary_program, (regime,), _some_draws(regime, key), prior, rows)
+        program(_chain_program, options, _keys(0, 1)[0], np.zeros(p), np.eye(p), np.asarray(0.9), prior, rows)
+        program(_summary_program, (regime,), _some_draws(regime), prior, rows)
 
 
-def _some_draws(regime: Regime, key: Array) -> tuple[Any, np.ndarray]:
+def _some_draws(regime: Regime) -> tuple[Any, np.ndarray]:
     """A chunk of draws of the shape that `summarise` sends."""
-    return _key_data(key, SUMMARISED), np.zeros((SUMMARISED, len(regime.sampled)))
+    return _keys(0, SUMMARISED), np.zeros((SUMMARISED, len(regime.sampled)))
 
 
-def _key_data(key: Array, draws: int) -> np.ndarray:
-    """Random keys of draws as numbers, shape (draws, ...)."""
-    return np.asarray(jax.random.key_data(jax.random.split(key, draws)))
+def _keys(seed: int, size: int) -> np.ndarray:
+    """Random keys as numbers, shape (size, 2); JAX would compile a program for each way to split one."""
+    return np.random.default_rng(seed).integers(0, 2**32, (size, 2), dtype=np.uint32)
 
 
 def sample(
     regime: Regime,
-    key: Array,
+    seed: int,
     prior: PriorNumbers,
     rows: Rows,
     start: Start,
@@ -234,7 +193,7 @@ def sample(
 
     Args:
         regime: The law.
-        key: Random key.
+        seed: Seed.
         prior: Priors as numbers.
         rows: Padded rows.
         start: Starting points and mass matrix.
@@ -244,7 +203,7 @@ def sample(
     Returns:
         Draws with leading axes (chains, draws).
     """
-    keys = jax.random.split(key, settings.chains)
+    keys = _keys(seed, settings.chains)
     shared = (start.inverse_mass, np.asarray(target_accept), prior, rows)
     batched = accelerated()
     options = (regime, settings.warmup, settings.draws, batched)
@@ -265,12 +224,12 @@ def sample(
     return jax.tree.map(lambda *x: np.stack(x), *chains)
 
 
-def summarise(regime: Regime, key: Array, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> DrawSummary:
+def summarise(regime: Regime, seed: int, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> DrawSummary:
     """Linear parameters, curves and leave-one-out conditionals of every draw.
 
     Args:
         regime: The law.
-        key: Random key.
+        seed: Seed.
         z: Draws in the sampler's coordinates, shape (chains, draws, p).
         prior: Priors as numbers.
         rows: Padded rows.
@@ -279,6 +238,6 @@ def summarise(regime: Regime, key: Array, z: np.ndarray, prior: PriorNumbers, ro
         Arrays with leading axes (chains, draws).
     """
     chains, draws, p = z.shape
-    each = (_key_data(key, chains * draws), z.reshape(-1, p))
+    each = (_keys(seed, chains * draws), z.reshape(-1, p))
     out = over_draws(_summary_program, (regime,), SUMMARISED, each, prior, rows)
     return jax.tree.map(lambda x: x.reshape(chains, draws, *x.shape[1:]), out)

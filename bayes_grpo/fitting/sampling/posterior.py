@@ -6,13 +6,15 @@ Every sampled parameter is ``transform(location + scale * z)`` with z standard n
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from bayes_grpo.common.programs import program
 from bayes_grpo.dynamics import kalman, likelihood
 from bayes_grpo.dynamics.paths import square_root
 from bayes_grpo.dynamics.state_space import StateSpace, dot
@@ -77,6 +79,28 @@ def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: 
     return regime.physical(raw, rows)
 
 
+def values_of_draws(regime: Regime, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> dict[str, np.ndarray]:
+    """Sampled parameters in their units of many draws, by one compiled program.
+
+    Args:
+        regime: The law.
+        z: Standardised coordinates, shape (..., p).
+        prior: Priors as numbers.
+        rows: Padded rows.
+
+    Returns:
+        Arrays of shape (...).
+    """
+    flat = np.reshape(z, (-1, z.shape[-1]))
+    found = program(_values_program, (regime,), flat, prior, rows)(flat, prior, rows)
+    # A compiled program sorts a dictionary by its keys.
+    return {p.name: np.asarray(found[p.name]).reshape(z.shape[:-1]) for p in regime.sampled}
+
+
+def _values_program(regime: Regime) -> Any:
+    return partial(values_of, regime)
+
+
 def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> StateSpace:
     """The law on the rows at one point of the sampler's space, shape (p,)."""
     levels = {p.name: (prior.linear_mean[i], prior.linear_sd[i]) for i, p in enumerate(regime.linear)}
@@ -90,8 +114,10 @@ so small that the filters lose all digits and report any density at all. The pri
 
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
     """Log density of the logged rows with the linear parameters integrated out, a scalar."""
-    space = state_space(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
-    return likelihood.log_likelihood(space, jnp.asarray(rows.y), regime.missing_anywhere)
+    near, y = jnp.clip(z, -FARTHEST, FARTHEST), jnp.asarray(rows.y)
+    if regime.row_by_row and not regime.missing_anywhere:
+        return likelihood.log_likelihood_of_rows(lambda rows: state_space(regime, near, prior, rows), rows, y)
+    return likelihood.log_likelihood(state_space(regime, near, prior, rows), y, regime.missing_anywhere)
 
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:

@@ -1,4 +1,4 @@
-"""A regime's posterior on rows: scout, sample, check, sample once more where the checks fail."""
+"""A regime's posterior on rows: starting points, sample, check, sample once more where the checks fail."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.imports import preload
 from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.fitting.sampling.adaptive import AdaptiveSampler, Care
+from bayes_grpo.fitting.sampling.batch import log_likelihoods
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 from bayes_grpo.fitting.sampling.nuts import (
     Chain,
@@ -18,10 +21,10 @@ from bayes_grpo.fitting.sampling.nuts import (
     Start,
     compile_ahead,
     sample,
-    scout,
+    start_about,
     summarise,
 )
-from bayes_grpo.fitting.sampling.posterior import PriorNumbers, prior_numbers, values_of
+from bayes_grpo.fitting.sampling.posterior import PriorNumbers, prior_numbers, values_of_draws
 from bayes_grpo.fitting.sampling.result import Posterior
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.priors import resolve_priors
@@ -65,34 +68,64 @@ def sample_posterior(
     imports = preload()
     with jax.enable_x64(True):
         rows, prior = padded(table) if rows is None else rows, prior_numbers(regime, resolved)
-        keys = jax.random.split(jax.random.key(seed), 6)
-        ahead = compile_ahead(regime, keys[2], prior, rows)
+        ahead = compile_ahead(regime, prior, rows)
         tell("finding starting points")
-        start = scout(regime, keys[0], prior, rows, settings.chains)
+        start, trusted = starting_points(regime, prior, rows, seed, settings.chains)
         tell("sampling")
-        chain = sample(regime, keys[1], prior, rows, start, settings, settings.target_accept)
+
+        def run(part: str, start: Start, target: float) -> Chain:
+            return sample(regime, seed_of(seed, part), prior, rows, start, settings, target)
+
+        if not trusted:
+            # The chains move by the covariance that they begin with: a first run finds it.
+            start = _restart(run("first chains", start, settings.target_accept), start)
+        chain = run("chains", start, settings.target_accept)
         if ahead is not None:
             ahead.join()
         imports.join()
-        summary, convergence = _summarise(regime, keys[2], chain, prior, rows, retried=False)
+        summary, convergence = _summarise(regime, seed_of(seed, "levels"), chain, prior, rows, retried=False)
         if retry and not convergence.passed:
             tell("sampling again, more carefully")
             # Twice: the first run only lengthens the warm-up, without compiling another program for it.
             start = _restart(chain, start)
-            chain = sample(regime, keys[5], prior, rows, start, settings, settings.retry_target_accept)
-            start = _restart(chain, start)
-            chain = sample(regime, keys[3], prior, rows, start, settings, settings.retry_target_accept)
-            summary, convergence = _summarise(regime, keys[4], chain, prior, rows, retried=True)
-        draws = values_of(regime, np.asarray(chain.z), prior, rows)
-        draws = {name: np.asarray(x) for name, x in draws.items()}
+            start = _restart(run("careful first chains", start, settings.retry_target_accept), start)
+            chain = run("careful chains", start, settings.retry_target_accept)
+            summary, convergence = _summarise(regime, seed_of(seed, "levels again"), chain, prior, rows, retried=True)
+        draws = values_of_draws(regime, np.asarray(chain.z), prior, rows)
     return Posterior(resolved, draws, chain, summary, convergence)
 
 
+_ENOUGH = Care(effective=500.0, rounds=16)
+"""Points for a covariance; more of them would change no chain."""
+
+
+def starting_points(regime: Regime, prior: PriorNumbers, rows: Rows, seed: int, chains: int) -> tuple[Start, bool]:
+    """Where the chains begin, and whether the covariance there is the posterior's.
+
+    Args:
+        regime: The law.
+        prior: Priors as numbers.
+        rows: Padded rows.
+        seed: Seed of the fit.
+        chains: Number of chains.
+
+    Returns:
+        The start, and whether the weighted points that it is made of reached the posterior.
+    """
+    points = AdaptiveSampler(len(regime.sampled), seed_of(seed, "start"), _ENOUGH)
+    while not points.done:
+        z = points.ask()
+        points.tell(z, log_likelihoods(regime, z, prior, rows))
+    found = points.points
+    trusted = points.power == 1.0 and found.effective >= 0.5 * _ENOUGH.effective
+    return start_about(found, chains, np.random.default_rng(seed_of(seed, "chains"))), trusted
+
+
 def _summarise(
-    regime: Regime, key: Any, chain: Chain, prior: PriorNumbers, rows: Rows, retried: bool
+    regime: Regime, seed: int, chain: Chain, prior: PriorNumbers, rows: Rows, retried: bool
 ) -> tuple[Any, Convergence]:
     """Linear parameters, curves and checks; R-hat and ESS are checked on the sampler's own coordinates too."""
-    summary = summarise(regime, key, np.asarray(chain.z), prior, rows)
+    summary = summarise(regime, seed, np.asarray(chain.z), prior, rows)
     draws = {p.name: np.asarray(chain.z)[..., i] for i, p in enumerate(regime.sampled)}
     levels = [p.name for p in regime.parameters if p.linear]
     draws |= {name: summary.linear[..., i] for i, name in enumerate(levels)}

@@ -41,6 +41,7 @@ class Oscillator(Regime):
 
     name = "oscillator"
     title = "stochastically forced damped oscillator"
+    row_by_row = True
     quantities = SECOND_ORDER
     shown = ("stiffness", "damping", "fixed_point")
 

@@ -61,6 +61,7 @@ class Reduction(Regime):
 
     name = "reduction"
     title = "oscillator with mass, damping and stiffness from the settings"
+    row_by_row = True
     rests_on_settings = True
     quantities: ClassVar = SECOND_ORDER | FROM_SETTINGS
 
