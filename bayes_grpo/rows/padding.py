@@ -13,9 +13,11 @@ import jax
 import numpy as np
 from jax import Array
 
+from bayes_grpo.common.traced import stored
 from bayes_grpo.rows.table import RowTable
 
 
+@stored
 class Rows(NamedTuple):
     """Rows on their way into the compiled sampler, padded to a bucket length T.
 
@@ -94,10 +96,11 @@ def padded(table: RowTable, length: int | None = None) -> Rows:
 
 
 def shared(table: RowTable, length: int | None = None) -> Rows:
-    """Rows for programs that many logs share: one of few lengths, and columns of one of two kinds.
+    """Rows for programs that many logs share: one of few lengths, and columns of one of three kinds.
 
-    Columns are scalars where all of them are (a constant learning rate, rows that follow on each other), and arrays
-    otherwise; so a folder of logs compiles two programs a length and regime.
+    Rows of one window that follow on each other keep it as a scalar, with a constant learning rate or with one that
+    varies; all else has every column as an array. So a folder of logs compiles at most three programs a length and
+    regime.
 
     Args:
         table: The rows.
@@ -107,9 +110,13 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
         The rows.
     """
     rows = padded(table, doubled(len(table.y)) if length is None else length)
-    if all(x is None or np.ndim(x) == 0 for x in (rows.window, rows.gap, rows.rate, rows.weight)):
-        return rows._replace(start_speed=np.zeros(()) if rows.start_speed is None else rows.start_speed)
-    return _whole(rows)
+    if rows.gap is not None or rows.weight is not None or np.ndim(0.0 if rows.window is None else rows.window):
+        return _whole(rows)
+    return rows._replace(
+        window=np.zeros(()) if rows.window is None else rows.window,
+        rate=None if rows.rate is None else _column(rows, rows.rate, 1.0),
+        start_speed=np.zeros(()) if rows.start_speed is None else rows.start_speed,
+    )
 
 
 def stacked(tables: Sequence[RowTable]) -> Rows:
@@ -127,17 +134,18 @@ def stacked(tables: Sequence[RowTable]) -> Rows:
 
 def _whole(rows: Rows) -> Rows:
     """The same rows with every column as an array."""
-
-    def column(values: Any, otherwise: float) -> np.ndarray:
-        return np.array(np.broadcast_to(otherwise if values is None else values, rows.y.shape), float)
-
     return rows._replace(
-        window=column(rows.window, 0.0),
-        gap=column(rows.gap, 0.0),
-        rate=column(rows.rate, 1.0),
-        weight=column(rows.weight, 1.0),
+        window=_column(rows, rows.window, 0.0),
+        gap=_column(rows, rows.gap, 0.0),
+        rate=_column(rows, rows.rate, 1.0),
+        weight=_column(rows, rows.weight, 1.0),
         start_speed=np.zeros(()) if rows.start_speed is None else rows.start_speed,
     )
+
+
+def _column(rows: Rows, values: Any, otherwise: float) -> np.ndarray:
+    """A column as an array."""
+    return np.array(np.broadcast_to(otherwise if values is None else values, rows.y.shape), float)
 
 
 def bucket(n: int) -> int:

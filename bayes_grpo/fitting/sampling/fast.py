@@ -18,7 +18,7 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import AdaptiveSampler, Care
 from bayes_grpo.fitting.sampling.batch import level_draws, log_likelihoods
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.posterior import PriorNumbers, prior_numbers, values_of
+from bayes_grpo.fitting.sampling.posterior import PriorNumbers, prior_numbers, values_of_draws
 from bayes_grpo.fitting.sampling.sample import sample_posterior
 from bayes_grpo.fitting.sampling.weighted import WeightedDraws
 from bayes_grpo.regimes.base import Regime
@@ -108,8 +108,7 @@ class FastPosterior:
     def values(self) -> dict[str, np.ndarray]:
         """Sampled parameters in their units, shape (draws,) each."""
         with jax.enable_x64(True):
-            found = values_of(self.regime, self.z, self.numbers, self.rows)
-            return {name: np.asarray(x) for name, x in found.items()}
+            return values_of_draws(self.regime, self.z, self.numbers, self.rows)
 
     def levels(self, seed: int) -> dict[str, np.ndarray]:
         """Linear parameters of each draw, drawn given the rows, shape (draws,) each."""

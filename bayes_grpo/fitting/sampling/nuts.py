@@ -20,6 +20,7 @@ from jax import Array
 
 from bayes_grpo.common.imports import nuts_kernels
 from bayes_grpo.common.programs import over_draws, program
+from bayes_grpo.common.traced import stored
 from bayes_grpo.dynamics.likelihood import accelerated
 from bayes_grpo.fitting.sampling.posterior import (
     DrawSummary,
@@ -56,6 +57,7 @@ class SamplerSettings:
     retry_target_accept: float = 0.99
 
 
+@stored
 class Chain(NamedTuple):
     """Draws of one chain, leading axis (draws,), or of all chains, leading axes (chains, draws)."""
 

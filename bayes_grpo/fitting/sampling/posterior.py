@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.programs import program
+from bayes_grpo.common.traced import stored
 from bayes_grpo.dynamics import kalman, likelihood
 from bayes_grpo.dynamics.paths import square_root
 from bayes_grpo.dynamics.state_space import StateSpace, dot
@@ -24,6 +25,7 @@ from bayes_grpo.regimes.quantiles import GRID, interpolated, slopes_of
 from bayes_grpo.rows.padding import Rows
 
 
+@stored
 class PriorNumbers(NamedTuple):
     """Priors as numbers, so that overriding one does not compile anew.
 
@@ -126,6 +128,7 @@ def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Arra
     return jnp.where(jnp.isfinite(value), value, jnp.inf)  # what overflowed is rejected
 
 
+@stored
 class DrawSummary(NamedTuple):
     """What one draw of the sampled parameters implies.
 
