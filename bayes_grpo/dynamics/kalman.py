@@ -6,6 +6,7 @@ is NaN counts as missing.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -149,7 +150,7 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
 
 
 _STRETCH = 32
-"""Rows of a stretch of `log_density`."""
+"""Rows of a stretch of `log_density`, where the number of rows is a multiple of it."""
 
 
 def log_density(space: StateSpace, y: Array) -> Array:
@@ -160,14 +161,15 @@ def log_density(space: StateSpace, y: Array) -> Array:
 
     Args:
         space: The law on the rows.
-        y: Logged rewards, shape (T,), T a multiple of 32 or below it; NaN = missing.
+        y: Logged rewards, shape (T,); NaN = missing.
 
     Returns:
         The log density, a scalar.
     """
     varying, at = _rows(space)
-    length = min(_STRETCH, y.shape[0])
-    last = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, y.shape[0] + 1), 0))
+    rows = y.shape[0]
+    length = math.gcd(_STRETCH, rows) if rows % 8 == 0 else rows
+    last = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, rows + 1), 0))
 
     def body(carry: Any, row: Any) -> tuple[Any, None]:
         mean, cov, total = carry
@@ -177,8 +179,8 @@ def log_density(space: StateSpace, y: Array) -> Array:
         return (mean, cov, total - 0.5 * term), None
 
     def stretch(i: Any, carry: Any) -> Any:
-        rows = [lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying)]
-        return lax.scan(body, carry, (rows[0], rows[1:]))[0]
+        value, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying))
+        return lax.scan(body, carry, (value, entries))[0]
 
     mean, cov = initial_moments(space)
     return lax.fori_loop(0, -(-last // length), stretch, (mean, cov, jnp.zeros(())))[2]
