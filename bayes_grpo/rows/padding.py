@@ -149,11 +149,11 @@ def _column(rows: Rows, values: Any, otherwise: float) -> np.ndarray:
 
 
 def bucket(n: int) -> int:
-    """Smallest bucket length that holds ``n`` rows: 32, 48, 64, 96, 128 and so on."""
-    size = 32
-    while size < n:
-        size = size * 3 // 2 if size & (size - 1) == 0 else size * 4 // 3
-    return size
+    """Smallest bucket length that holds ``n`` rows: 32, 40, 48, 56, 64, 80 and so on, four to a doubling."""
+    step = 8
+    while 8 * step < n:
+        step *= 2
+    return max(32, -(-n // step) * step)
 
 
 def doubled(n: int) -> int:

@@ -101,7 +101,7 @@ def test_same_seed_same_numbers(run):
 
 def test_programs_are_compiled_once_for_a_bucket(run):
     short = SamplerSettings(chains=2, warmup=60, draws=120)
-    other = make_run(run.step[:55], run.reward[:55] * 3.0, momentum=0.5)
+    other = make_run(run.step[:58], run.reward[:58] * 3.0, momentum=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit(run, "exponential", sampler=short)
