@@ -11,7 +11,7 @@ import jax
 
 from bayes_grpo.common.about import About
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
-from bayes_grpo.comparison.lfo import forecast_origins, leave_future_out
+from bayes_grpo.comparison.lfo import LeaveFutureOut, forecast_origins, leave_future_out
 from bayes_grpo.comparison.loo import REFITS, leave_one_out
 from bayes_grpo.comparison.result import FEW_ROWS, Comparison
 from bayes_grpo.comparison.table import Scored, comparison_of
@@ -72,7 +72,9 @@ def compare(
     regimes, left_out = _chosen(regimes, table)
     scored: dict[str, Scored] = {}
     cautions, lfo = _cautions(table, lfo)
-    compiling = _compile_side_by_side(regimes, table, priors or {}, settings)
+    given = priors or {}
+    compiling = _compile_side_by_side(regimes, table, given, settings)
+    ahead = _rows_ahead_side_by_side(regimes if lfo else [], table, given, seed, settings)
     for i, regime in enumerate(regimes):
         where = f"{regime.name} ({i + 1} of {len(regimes)})"
 
@@ -82,8 +84,9 @@ def compare(
         stage("compiling")
         compiling[i].result()
         try:
-            given = (priors or {}).get(regime.name)
-            found = sample_posterior(regime, table, priors=given, seed=seed, sampler=settings, progress=stage)
+            found = sample_posterior(
+                regime, table, priors=given.get(regime.name), seed=seed, sampler=settings, progress=stage
+            )
         except FitError as error:
             left_out[regime.name] = str(error)
             continue
@@ -97,16 +100,10 @@ def compare(
             scored[regime.name] = Scored(fit, leave_one_out(fit, refits=refits, seed=seed), None)
         if not lfo:
             continue
-        if not regime.forecasts:
-            cautions.append(f"{regime.name} cannot forecast from the steps alone: it has no forecast score.")
-            continue
-        try:
-            scores = leave_future_out(regime, table, priors=given, seed=seed, sampler=settings, progress=stage)
-        except FitError as error:
-            cautions.append(f"{regime.name} has no forecast score: {error}.")
-            continue
-        if scores.doubtful:
-            cautions.append(f"{regime.name} has no forecast score: {scores.doubtful}")
+        stage("rows ahead")
+        scores = ahead[regime.name].result()
+        if isinstance(scores, str):
+            cautions.append(f"{regime.name} has no forecast score: {scores}")
         else:
             scored[regime.name] = scored[regime.name]._replace(lfo=scores)
     if not scored:
@@ -150,6 +147,30 @@ def _compile_side_by_side(
             compile_programs(regime, prior, padded(table), settings)
 
     futures = [pool.submit(work, regime) for regime in regimes]
+    pool.shutdown(wait=False)
+    return futures
+
+
+def _rows_ahead_side_by_side(
+    regimes: Sequence[Regime],
+    table: RowTable,
+    priors: Mapping[str, Mapping[str, Any]],
+    seed: int,
+    settings: SamplerSettings,
+) -> dict[str, Future[LeaveFutureOut | str]]:
+    """Starts the scores of the rows ahead of every law, one law at a time beside the fits; a text says why not."""
+    pool = ThreadPoolExecutor(max_workers=1)
+
+    def work(regime: Regime) -> LeaveFutureOut | str:
+        if not regime.forecasts:
+            return "it cannot forecast from the steps alone."
+        try:
+            scores = leave_future_out(regime, table, priors=priors.get(regime.name), seed=seed, sampler=settings)
+        except FitError as error:
+            return f"{error}."
+        return scores.doubtful or scores
+
+    futures = {regime.name: pool.submit(work, regime) for regime in regimes}
     pool.shutdown(wait=False)
     return futures
 

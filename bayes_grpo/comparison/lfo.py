@@ -38,7 +38,7 @@ MIN_TRAINING = 8
 """Rows before the first origin, at least."""
 MIN_ORIGINS = 3
 """Fewer forecast origins say nothing."""
-LFO_CARE = Care(effective=1500.0)
+LFO_CARE = Care(effective=1000.0)
 """Points of a refit; the scores differ by far more between blocks than between draws."""
 
 
