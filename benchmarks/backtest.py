@@ -22,6 +22,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    if find_spec("statsmodels") is None:
+        parser.error("the rival ets needs statsmodels, which is not installed: uv sync --group bench")
     if "corpus" in options.prior and not (options.cases and options.index):
         parser.error("--prior corpus needs --index and --cases, the fitted logs that `learn-prior --cases` keeps")
     repos: dict[str, str] = {}

@@ -15,9 +15,13 @@ sampling    Smallest bulk ESS over the six parameters per second, 400 rows, 4 ch
             leave-one-out terms of every draw. Peers: tinygp in plain NumPyro; a scan with explicit levels under a
             falling learning rate (`peers/scan_model.py`); and the latent path by Euler-Maruyama with every increment
             sampled (default diagonal mass; it is run shorter, warm-up and draws cut by the same factor).
-process     Whole processes: `bayes-grpo fit LOG --json` with an empty cache and again with a warm one, beside
-            `peers/plain_script.py`, which has no cache, as users have none by default; the full run shows it with
-            JAX's own cache filled too. Both 4 × (400 + 1,000).
+process     Whole processes: `bayes-grpo fit LOG --json` with an empty cache and again with a warm one, for a constant
+            and for a falling learning rate, beside `peers/plain_script.py` and `peers/plain_falling.py`, which have no
+            cache, as users have none by default; the full run shows them with JAX's own cache filled too. Defaults of
+            each: ours 4 × (150 + 1,000) from weighted points, the scripts 4 × (400 + 1,000).
+commands    `fit`, `forecast`, `compare` and `diagnose` on the logs that people have: learning rates that fall linearly
+            or as a cosine, windows of ten steps, gaps, 60, 400 and 2,000 rows; empty and warm cache
+            (`peers/commands.py`).
 many        50 logs of 60 to 120 rows in one process, beside a fresh MCMC object for each; the peer is timed on a
             few of them and scaled unless --full. Compilation counts on both sides, imports do not.
 memory      Peak resident memory of one `bayes-grpo fit` process with an empty cache.
@@ -73,6 +77,7 @@ from benchmarks.common import (
 from benchmarks.peers import latent_path, scan_model, tinygp_model
 from benchmarks.peers.agreement import largest_differences
 from benchmarks.peers.chains import compiled_sampler
+from benchmarks.peers.commands import commands
 from benchmarks.peers.processes import many, memory, process
 
 OSCILLATOR = get_regime("oscillator")
@@ -265,6 +270,7 @@ def main() -> None:
         "likelihood": likelihood,
         "sampling": sampling,
         "process": process,
+        "commands": commands,
         "many": partial(many, full=False),
         "memory": memory,
     }

@@ -45,8 +45,10 @@ def lowered(make: Any, options: tuple[Any, ...], arguments: tuple[Any, ...]) -> 
     if directory is None or name is None:
         return jax.jit(make(*options)).lower(*arguments)
     path = directory / "traced" / name
-    with suppress(OSError, ValueError, KeyError):  # a damaged file, or one of another version, is made anew
-        return jax.jit(jax.export.deserialize(bytearray(path.read_bytes())).call).lower(*arguments)
+    content = _whole_content(path)
+    if content is not None:
+        with suppress(ValueError):  # a type that this process does not know yet
+            return jax.jit(jax.export.deserialize(content).call).lower(*arguments)
     traced = jax.jit(make(*options))
     try:
         exported = jax.export.export(traced)(*arguments)
@@ -56,8 +58,18 @@ def lowered(make: Any, options: tuple[Any, ...], arguments: tuple[Any, ...]) -> 
     with suppress(OSError, OutputError):  # a full disk costs the next process a second, and not this one its result
         path.parent.mkdir(parents=True, exist_ok=True)
         with written_whole(path) as temporary:
-            temporary.write_bytes(content)
+            temporary.write_bytes(hashlib.sha256(content).digest() + content)
     return jax.jit(exported.call).lower(*arguments)
+
+
+def _whole_content(path: Path) -> bytearray | None:
+    """What was written to the file; None where there is none, or not the whole of it."""
+    try:
+        kept = path.read_bytes()
+    except OSError:
+        return None
+    checksum, content = kept[:32], kept[32:]
+    return bytearray(content) if hashlib.sha256(content).digest() == checksum else None
 
 
 def _name(make: Any, options: tuple[Any, ...], arguments: tuple[Any, ...]) -> str | None:

@@ -112,7 +112,7 @@ def fastest_chains():
     return "parallel" if jax.default_backend() == "cpu" else "vectorized"
 
 
-def sampler(chain_method):
+def sampler(chain_method, model=model):
     """A fresh MCMC object."""
     kernel = NUTS(model, dense_mass=True, target_accept_prob=0.9, init_strategy=init_to_median)
     return MCMC(

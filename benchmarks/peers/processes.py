@@ -17,17 +17,24 @@ ROWS, RUNS = 400, 50
 
 
 def process(quick: bool) -> list[Line]:
-    """Whole processes beside a plain script."""
+    """Whole processes beside plain scripts, with a constant and with a falling learning rate."""
+    return [
+        *_process(quick, "constant", "plain_script.py", 1.0),
+        *_process(quick, "falling", "plain_falling.py", np.linspace(1.0, 0.01, ROWS)),
+    ]
+
+
+def _process(quick: bool, kind: str, script_name: str, rate: np.ndarray | float) -> list[Line]:
     taken: dict[str, list[Finished]] = {"first": [], "warm": [], "plain": [], "plain, cache": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        log = write_log(folder / "trainer_state.json", simulated(ROWS, 1, ROWS / 5.0))
-        script = [sys.executable, str(FOLDER / "plain_script.py"), str(log)]
+        log = write_log(folder / "trainer_state.json", simulated(ROWS, 1, ROWS / 5.0), rate)
+        script = [sys.executable, str(FOLDER / script_name), str(log)]
         own = {"JAX_COMPILATION_CACHE_DIR": str(folder / "own"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"}
         if not quick:
             run_process(script, own)
         for turn in range(2 if quick else 5):
-            say(f"process: turn {turn + 1}")
+            say(f"process, {kind} rate: turn {turn + 1}")
             cache = {"BAYES_GRPO_CACHE": str(folder / f"cache-{turn}")}
             taken["first"].append(_fit_process(log, cache))
             taken["plain"].append(run_process(script))
@@ -39,7 +46,7 @@ def process(quick: bool) -> list[Line]:
         return statistics.median(getattr(x, what) for x in taken[name])
 
     lines = []
-    for name, limit, peer in (("first", 0.6, "plain"), ("warm", 0.4, "plain"), ("warm", None, "plain, cache")):
+    for name, limit, peer in (("first", 0.6, "plain"), ("warm", 0.35, "plain"), ("warm", None, "plain, cache")):
         if not taken[peer]:
             continue
         mine, theirs = median(name, "wall"), median(peer, "wall")
@@ -48,7 +55,7 @@ def process(quick: bool) -> list[Line]:
         lines.append(
             Line(
                 "process",
-                "fit of 400 rows, " + ("empty cache" if name == "first" else "warm cache"),
+                f"fit of 400 rows, {kind} rate, " + ("empty cache" if name == "first" else "warm cache"),
                 "s",
                 mine,
                 theirs,
