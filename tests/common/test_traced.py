@@ -1,7 +1,7 @@
 """Programs that were traced before: read back, made anew where anything changed or is damaged, never in the way."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,8 @@ CALLS: list[str] = []
 
 @stored
 class Pair(NamedTuple):
-    one: object
-    other: object
+    one: Any
+    other: Any
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def make(law, factor):
 
 def unkept(factor):
     class Inner(NamedTuple):
-        value: object
+        value: Any
 
     return lambda x: Inner(factor * x)
 
