@@ -49,6 +49,10 @@ COLLAPSE = 0.5
 """A log that loses this share of what it had gained at its origin, from there to its last tenth, collapsed."""
 
 
+SEVERAL = 3
+"""Repositories of fewer logs say little of the forecast."""
+
+
 def one(path: Path, cache: Path | None, seed: int, learned: PriorTable | None) -> dict[str, Any]:
     """Scores of one log, from the cache where they are there; under a learned prior where one is given."""
     warnings.simplefilter("ignore")
@@ -141,6 +145,7 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
         "ratio": ratio,
         "coverage": {f"origin_{100 * o:.0f}": c for o, (_, c) in ours.by_origin.items()},
         "highest_tenth": float(counts[-1]),
+        "flat_behind": max(0.0, *(g["ratio"] - 1.0 for g in groups.values() if g["logs"] >= SEVERAL)),
         "table": result.to_dict()["table"],
         "by_repository": groups,
         "pit": counts.tolist(),

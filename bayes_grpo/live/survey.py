@@ -18,7 +18,7 @@ from bayes_grpo.learning.folder import logs_in
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.source import is_output_directory
-from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
 
 Logs = PathLike | Run | Iterable[PathLike | Run]
@@ -121,7 +121,7 @@ def _log(run: Run, place: Path | Run, signal: str) -> Log:
 
 def _shapes(run: Run, signal: str) -> str:
     try:
-        rows = padded(rows_of(run, signal))
+        rows = shared(rows_of(run, signal))
     except FitError:
         return ""
     return repr([None if x is None else np.shape(x) for x in rows])
