@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayes_grpo.common.pareto import generalised_pareto
+
 
 @dataclass(frozen=True, eq=False)
 class WeightedDraws:
@@ -103,13 +105,5 @@ def pareto_shape(log_weight: np.ndarray) -> float:
         # No tail: all weights are alike, or one point has all of it.
         return -math.inf if effective_size(log_weight) > 0.5 * n else math.inf
     tail = np.exp(above - ordered[-1]) - math.exp(cutoff - ordered[-1])
-    m = len(tail)
-    grid = 30 + int(math.sqrt(m))
-    b = (1.0 - np.sqrt(grid / (np.arange(1, grid + 1) - 0.5))) / (3.0 * tail[int(m / 4 + 0.5) - 1]) + 1.0 / tail[-1]
-    shape = np.log1p(-b[:, None] * tail).mean(axis=1)
-    score = m * (np.log(-b / shape) - shape - 1.0)
-    weight = 1.0 / np.exp(score - score[:, None]).sum(axis=1)
-    weight = np.where(weight < 10 * np.finfo(float).eps, 0.0, weight)
-    middle = float(np.sum(b * weight) / weight.sum())
-    k = float(np.log1p(-middle * tail).mean())
-    return (k * m + 0.5 * 10.0) / (m + 10.0)
+    shape = generalised_pareto(tail)[0]
+    return math.inf if math.isnan(shape) else shape
