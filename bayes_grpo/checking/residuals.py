@@ -11,7 +11,8 @@ from jax import Array
 
 from bayes_grpo.common.draws import spread
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.dynamics.kalman import filter_rows, smooth
+from bayes_grpo.dynamics.kalman import filter_rows
+from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.rows_of_fit import rows_of_fit
 from bayes_grpo.regimes.base import Regime

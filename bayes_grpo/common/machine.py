@@ -10,9 +10,11 @@ from pathlib import Path
 
 
 def cores() -> int:
-    """Processors that this process may use."""
+    """Processors that this process may use; a worker knows its share by ``NPROC``, as JAX does (see `threads`)."""
     affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    found = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    share = os.environ.get("NPROC", "")
+    return min(found, int(share)) if share.isdecimal() and int(share) else found
 
 
 def resident() -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -14,6 +13,7 @@ import numpy as np
 from jax.errors import JaxRuntimeError
 
 from bayes_grpo.common.cache import compilation_cache
+from bayes_grpo.common.machine import cores
 from bayes_grpo.common.traced import lowered
 
 _WIDE = {"xla_cpu_prefer_vector_width": 512}
@@ -75,6 +75,6 @@ def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *sha
     if len(chunks) == 1:
         found = [one(chunks[0])]
     else:
-        with ThreadPoolExecutor(max_workers=min(len(chunks), os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(max_workers=min(len(chunks), cores())) as pool:
             found = list(pool.map(one, chunks))
     return jax.tree.map(lambda *x: np.concatenate(x)[:total], *found)

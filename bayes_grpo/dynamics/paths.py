@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from bayes_grpo.dynamics.kalman import advance, at_row, initial_moments
+from bayes_grpo.dynamics.kalman import advance, at_row, initial_moments, over_rows
 from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector, dot, matvec, plus, times
 
 
@@ -74,6 +74,28 @@ def carried(space: StateSpace, start: Vector, first: Array, last: Array, noise: 
 
     empty = Path(*(jnp.zeros(len(noise)) for _ in range(3)))
     return lax.fori_loop(first, last, step, (_arrays(start), _arrays(start), empty))[2]
+
+
+def mean_path(space: StateSpace, initial: Array, rows: int) -> Array:
+    """Latent reward of every row if nothing forced the law, from a given initial state.
+
+    Args:
+        space: The law on the rows.
+        initial: State before the first row, shape (n,).
+        rows: Number of rows T.
+
+    Returns:
+        The law's mean trajectory, shape (T,).
+    """
+    varying, at = over_rows(space)
+
+    def body(state: Any, entries: Any) -> tuple[Any, Array]:
+        sp = at(entries)
+        reward = plus(dot(sp.observation, state), sp.offset)
+        after = tuple(jnp.asarray(x, float) for x in matvec(sp.transition, state))
+        return after, jnp.asarray(reward, float)
+
+    return lax.scan(body, tuple(initial[i] for i in range(space.size)), varying, length=rows)[1]
 
 
 def square_root(cov: Matrix) -> Matrix:

@@ -7,6 +7,7 @@ that put it on the log: windows, gaps, learning rate and laws that depend on the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.programs import over_draws
+from bayes_grpo.common.seeds import spawn
 from bayes_grpo.dynamics.paths import carried, square_root, state_before
 from bayes_grpo.dynamics.state_space import dot
 from bayes_grpo.regimes.base import Regime
@@ -71,11 +73,12 @@ def predict(
     rows = rows._replace(length=past.length, spacing=past.spacing, start_speed=past.start_speed)
     levels = np.array([[priors[p.name].median, priors[p.name].spread] for p in regime.linear])
     draws = np.stack([np.asarray(values[name], float) for name in names], axis=-1)
-    rng, n = np.random.default_rng(seed), state_size(regime, rows)
-    # Drawn draw by draw: how many draws there are changes no draw's randomness.
-    start = rng.standard_normal((total, n), np.float32)
+    n = state_size(regime, rows)
+    # Each drawn draw by draw: how many draws there are changes no draw's randomness.
+    begin, later = (np.random.default_rng(part) for part in spawn(seed, 2))
+    start = begin.standard_normal((total, n), np.float32)
     noise = np.zeros((total, len(rows.y), n + 2), np.float32)
-    noise[:, first : first + h] = rng.standard_normal((total, h, n + 2), np.float32)
+    noise[:, first : first + h] = later.standard_normal((total, h, n + 2), np.float32)
     with jax.enable_x64(True):
         ends = np.array([first, first + h])
         latent, trend, shown, fixed = over_draws(
@@ -86,10 +89,17 @@ def predict(
 
 
 def state_size(regime: Regime, rows: Rows) -> int:
-    """Number of components of a law's state."""
+    """Number of components of a law's state; known once for rows of the same shapes."""
+    leaves, tree = jax.tree.flatten(rows)
+    return _state_size(regime, tree, tuple((np.shape(x), np.asarray(x).dtype) for x in leaves))
+
+
+@lru_cache(maxsize=256)
+def _state_size(regime: Regime, tree: Any, shapes: tuple[Any, ...]) -> int:
+    rows = jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(*x) for x in shapes])
+    levels = {p.name: (0.0, 1.0) for p in regime.linear}
     with jax.enable_x64(True):
         values = {p.name: jax.ShapeDtypeStruct((), float) for p in regime.sampled}
-        levels = {p.name: (0.0, 1.0) for p in regime.linear}
         return len(jax.eval_shape(lambda v, r: regime.state_space(v, levels, r).initial_mean, values, rows))
 
 

@@ -8,7 +8,6 @@ program, and all laws with as many parameters share one.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.imports import preload
+from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import program
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 
@@ -196,7 +196,7 @@ def _chains(key: Array, target: float, logs: Logs, uses: np.ndarray, groups: int
         with jax.enable_x64(True):  # a thread does not inherit the caller's setting
             return jax.tree.map(np.asarray, run(keys[i], *arguments))
 
-    with ThreadPoolExecutor(max_workers=min(CHAINS, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(max_workers=min(CHAINS, cores())) as pool:
         return jax.tree.map(lambda *x: np.stack(x), *pool.map(one, range(CHAINS)))
 
 

@@ -19,7 +19,7 @@ from bayes_grpo.comparison.plot import plot_comparison
 from bayes_grpo.comparison.render import render_comparison
 from bayes_grpo.comparison.result import FEW_ROWS, Line, verdict_sentence
 from bayes_grpo.comparison.stacking import shrunk, stacking_weights
-from bayes_grpo.dynamics import kalman
+from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.data import draw_prior
 from bayes_grpo.regimes import REGIMES
@@ -52,7 +52,7 @@ def test_leave_one_out_conditionals_are_those_of_a_dense_normal(name):
         draw = {k: jnp.asarray(v[0]) for k, v in draw_prior(regime, priors, table, rng, size=1).items()}
         levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.linear}
         space = regime.state_space({p.name: draw[p.name] for p in regime.sampled}, levels, padded(table, n))
-        smoothed = kalman.smooth(space, jnp.asarray(table.y))
+        smoothed = smooth(space, jnp.asarray(table.y))
         full = jax.tree.map(np.asarray, dense(space, n))
     mean, cov = dense_moments(full)
     residual, inverse = table.y - mean, np.linalg.inv(cov)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.dynamics import associative, blocks, kalman
+from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.rows.padding import Rows
@@ -183,7 +184,7 @@ def test_smoother_and_leave_one_out_equal_dense_conditionals(zeta, kind):
     omega = frequency(zeta, kind)
     y, mean, cov = dense(zeta, omega, kind)
     rows = make_rows(kind)[0]
-    smoothed = compiled(kalman.smooth, kind)(zeta, omega)
+    smoothed = compiled(smooth, kind)(zeta, omega)
     present = np.isfinite(y)
     precision = np.linalg.inv(cov[np.ix_(present, present)])
     pull = precision @ (y - mean)[present]

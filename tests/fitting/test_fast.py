@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import SamplerSettings
-from bayes_grpo.dynamics import kalman
+from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.fitting.sampling.adaptive import Care
 from bayes_grpo.fitting.sampling.batch import level_draws, log_likelihoods, row_densities
 from bayes_grpo.fitting.sampling.fast import fast_posterior
@@ -84,7 +84,7 @@ def test_level_draws_are_those_of_the_smoother(synthetic_run, name):
     z = np.repeat(0.3 * np.ones((1, len(regime.sampled))), 20_000, axis=0)
     drawn = level_draws(regime, z, prior, rows, np.random.default_rng(0))
     with jax.enable_x64(True):
-        smoothed = kalman.smooth(state_space(regime, jnp.asarray(z[0]), prior, rows), jnp.asarray(rows.y))
+        smoothed = smooth(state_space(regime, jnp.asarray(z[0]), prior, rows), jnp.asarray(rows.y))
         mean = {k: float(v) for k, v in regime.linear_values(smoothed.initial_mean).items()}
         picks = np.random.default_rng(1).multivariate_normal(
             np.asarray(smoothed.initial_mean), np.asarray(smoothed.initial_cov), 20_000

@@ -8,7 +8,7 @@ import pytest
 
 from bayes_grpo import SamplerSettings, fit
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.dynamics import kalman
+from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.fitting.paths import predict
 from bayes_grpo.fitting.rows_of_fit import rows_of_fit
 from bayes_grpo.fitting.sampling.posterior import prior_numbers, values_of
@@ -59,7 +59,7 @@ def test_paths_have_the_moments_of_the_exact_predictive(name):
         rows = rows._replace(length=past.length, spacing=past.spacing)
         levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.linear}
         space = regime.state_space(values, levels, rows)
-        exact = kalman.smooth(space, jnp.asarray(rows.y))
+        exact = smooth(space, jnp.asarray(rows.y))
     mean, latent_var = np.asarray(exact.latent_mean)[-4:], np.asarray(exact.latent_var)[-4:]
     row_var = np.asarray(exact.loo_var)[-4:]
     count = 8000

@@ -15,6 +15,7 @@ from bayes_grpo import fit, load_fit, save_fit, summarize
 from bayes_grpo.common.errors import ConvergenceWarning, FitError
 from bayes_grpo.dynamics import blocks, kalman
 from bayes_grpo.dynamics.flows import CENTRED, NORMALISED, centred_logit, half_logit
+from bayes_grpo.dynamics.paths import mean_path
 from bayes_grpo.fitting.rows_of_fit import rows_of_fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.posterior import potential, prior_numbers
@@ -93,7 +94,7 @@ def test_unforced_mean_is_the_law_s(name, kind):
     with jax.enable_x64(True):
         space = space_of(name, table)
         state = jnp.asarray([0.0, 0.7] if name == "flat" else [0.2 - 0.7, 0.0, 0.7])
-        found = np.asarray(kalman.mean_path(space, state, n))
+        found = np.asarray(mean_path(space, state, n))
     wanted = 0.7 + (0.2 - 0.7) * unforced(name, table)
     # Windows that begin where a power of the step is not smooth cost the quadrature digits.
     np.testing.assert_allclose(found, wanted, atol=2e-6 if name == "sigmoid" else 1e-8)
@@ -149,7 +150,7 @@ def test_rows_that_follow_continue_the_same_law(name):
             np.testing.assert_allclose(one, other[: len(table.y)], rtol=1e-12)
 
         jax.tree.map(same, short[2:], long[2:])
-        curve = np.asarray(kalman.mean_path(long, jnp.asarray([-0.5, 0.0, 0.7][-long.size :]), len(longer.y)))
+        curve = np.asarray(mean_path(long, jnp.asarray([-0.5, 0.0, 0.7][-long.size :]), len(longer.y)))
     assert log_density[0] == pytest.approx(log_density[1], rel=1e-12)
     assert np.isfinite(curve).all()
     if name in ("bernoulli", "logistic", "sigmoid"):

@@ -6,7 +6,6 @@ tree. On an accelerator they run as one batched program.
 
 from __future__ import annotations
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.imports import nuts_kernels
+from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import over_draws, program
 from bayes_grpo.common.traced import stored
 from bayes_grpo.dynamics.likelihood import accelerated
@@ -218,7 +218,7 @@ def sample(
         with jax.enable_x64(True):  # a thread does not inherit the caller's setting
             return jax.tree.map(np.asarray, run(keys[i], start.z[i], *shared))
 
-    pool = ThreadPoolExecutor(max_workers=min(settings.chains, os.cpu_count() or 1))
+    pool = ThreadPoolExecutor(max_workers=min(settings.chains, cores()))
     try:
         chains = list(pool.map(one, range(settings.chains)))
     finally:

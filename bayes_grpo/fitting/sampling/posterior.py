@@ -16,8 +16,9 @@ from jax import Array
 
 from bayes_grpo.common.programs import program
 from bayes_grpo.common.traced import stored
-from bayes_grpo.dynamics import kalman, likelihood
-from bayes_grpo.dynamics.paths import square_root
+from bayes_grpo.dynamics import likelihood
+from bayes_grpo.dynamics.paths import mean_path, square_root
+from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.dynamics.state_space import StateSpace, dot
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
@@ -154,7 +155,7 @@ class DrawSummary(NamedTuple):
 def summarise_draw(regime: Regime, key: Array, z: Array, prior: PriorNumbers, rows: Rows) -> DrawSummary:
     """Draws the linear parameters and smooths the rows for one draw of shape (p,)."""
     space = state_space(regime, z, prior, rows)
-    smoothed = kalman.smooth(space, jnp.asarray(rows.y))
+    smoothed = smooth(space, jnp.asarray(rows.y))
     n = space.size
     root = square_root(tuple(tuple(smoothed.initial_cov[i, j] for j in range(n)) for i in range(n)))
     noise = jax.random.normal(key, (n,))
@@ -162,7 +163,7 @@ def summarise_draw(regime: Regime, key: Array, z: Array, prior: PriorNumbers, ro
     levels = regime.linear_values(state)
     return DrawSummary(
         linear=jnp.stack([levels[p.name] for p in regime.linear]),
-        curve=kalman.mean_path(space, state, rows.y.shape[0]),
+        curve=mean_path(space, state, rows.y.shape[0]),
         latent=smoothed.latent_mean,
         latent_var=smoothed.latent_var,
         loo_log_density=smoothed.loo_log_density,
