@@ -31,7 +31,7 @@ import numpy as np
 from bayes_grpo import FORECAST_REGIMES, SamplerSettings, forecast_priors, get_regime, read_log
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.fitting.sampling.adaptive import Care
-from bayes_grpo.fitting.sampling.fast import weighted_posterior
+from bayes_grpo.fitting.sampling.points import weighted_posterior
 from bayes_grpo.fitting.sampling.posterior import prior_numbers
 from bayes_grpo.fitting.sampling.sample import sample_posterior
 from bayes_grpo.fitting.sampling.weighted import WeightedDraws

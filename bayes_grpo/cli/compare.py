@@ -36,7 +36,12 @@ def compare(
     signal: Signal = "auto",
     at: At = None,
     no_lfo: Annotated[bool, typer.Option("--no-lfo", help="No forecast scores; faster.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Save the fits to this directory, a NetCDF file a regime.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Fit every regime of the table by NUTS and save the fits to this directory, a NetCDF file a regime."
+        ),
+    ] = None,
     plot: Plot = None,
     json_: Json = False,
     seed: Seed = 0,
@@ -52,10 +57,11 @@ def compare(
     names = None if regimes is None else names_in(regimes)
     with progress() as tell:
         found = bg.compare(run, names, signal=signal, seed=seed, lfo=not no_lfo, progress=tell)
-        tell("writing", 1.0)
         if out is not None:
-            for name, fit in found.fits.items():
-                bg.save_fit(fit, out / f"{name}.nc")
+            for i, name in enumerate(found.fits):
+                tell(f"{name}: fitting by NUTS", i / len(found.fits))
+                bg.save_fit(found.fits[name], out / f"{name}.nc")
+        tell("writing", 1.0)
         if plot is not None:
             bg.save_plot(bg.plot_comparison(found), plot)
     if json_:

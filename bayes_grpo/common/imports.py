@@ -9,15 +9,24 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-_NUMPYRO = threading.Lock()
+_ONE = threading.RLock()
 
 
 def nuts_kernels() -> Any:
     """NumPyro's `hmc` and what tells it a starting point, imported where a sampler is compiled; 1 s the first time."""
-    with _NUMPYRO:
+    with _ONE:
         from numpyro.infer.hmc import hmc
         from numpyro.infer.util import ParamInfo
     return hmc, ParamInfo
+
+
+def scores() -> Any:
+    """ArviZ's leave-one-out and its comparison of models, imported where laws are compared; 2 s the first time."""
+    with _ONE:
+        import arviz_base
+        from arviz_stats.loo.compare import compare
+        from arviz_stats.loo.loo import loo
+    return arviz_base, loo, compare
 
 
 def preload() -> threading.Thread:
@@ -25,7 +34,8 @@ def preload() -> threading.Thread:
 
     def work() -> None:
         nuts_kernels()
-        import arviz_base  # noqa: F401
+        with _ONE:
+            import arviz_base  # noqa: F401
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()

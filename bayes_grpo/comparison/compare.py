@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import jax
-
+from bayes_grpo.common import imports
 from bayes_grpo.common.about import About
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
+from bayes_grpo.common.machine import cores
+from bayes_grpo.comparison.fits import Fits
+from bayes_grpo.comparison.law import law_on
 from bayes_grpo.comparison.lfo import LeaveFutureOut, forecast_origins, leave_future_out
-from bayes_grpo.comparison.loo import REFITS, leave_one_out
+from bayes_grpo.comparison.loo import REFITS, law_left_out
 from bayes_grpo.comparison.result import FEW_ROWS, Comparison
 from bayes_grpo.comparison.table import Scored, comparison_of
-from bayes_grpo.fitting.data import build_fit
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings, compile_programs
-from bayes_grpo.fitting.sampling.posterior import prior_numbers
-from bayes_grpo.fitting.sampling.sample import check_settings, sample_posterior
+from bayes_grpo.fitting.fit import fit
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.sample import check_settings
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 
@@ -42,9 +42,10 @@ def compare(
     refits: int = REFITS,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Fits laws to a run and compares how well they predict rows that they have not seen.
+    """Puts laws on a run and compares how well they predict rows that they have not seen.
 
-    Leave-one-out by PSIS on exact conditionals, with refits where that fails; `arviz_stats.compare` with stacking
+    Each law is weighed by its fast posterior (`bayes_grpo.fitting.sampling.fast`); a NUTS fit is made where it is asked
+    for. Leave-one-out by PSIS on exact conditionals, with refits where that fails; `arviz_stats.compare` with stacking
     weights; leave-future-out from the middle of the log on (`bayes_grpo.comparison.lfo` says what its scores mean).
 
     Args:
@@ -53,14 +54,14 @@ def compare(
         signal: "auto", "reward" (train) or "eval" (held-out).
         priors: Regime → overrides, parameter → (median, spread).
         seed: Seed of all randomness.
-        sampler: Length and care of the sampling.
+        sampler: Length and care of NUTS: of the fits that are asked for, and where a fast posterior cannot be trusted.
         lfo: Whether to compute leave-future-out scores.
         refits: Exact leave-one-out refits of a law, at most.
         progress: Called at the start of every stage with a short phrase and the share of the laws that are done.
 
     Returns:
-        Table, weights, sentence and the fits. A law that cannot be fitted or does not converge is left out of
-        the table, with the reason.
+        Table, weights, sentence, and fits on request. A law that cannot be put on the log or whose posterior was not
+        reached is left out of the table, with the reason.
 
     Raises:
         FitError: The log has no such signal or too few rows, or no law could be fitted.
@@ -70,47 +71,49 @@ def compare(
     check_settings(settings, seed)
     table = rows_of(run, signal)
     regimes, left_out = _chosen(regimes, table)
-    scored: dict[str, Scored] = {}
     cautions, lfo = _cautions(table, lfo)
     given = priors or {}
-    compiling = _compile_side_by_side(regimes, table, given, settings)
-    ahead = _rows_ahead_side_by_side(regimes if lfo else [], table, given, seed, settings)
-    for i, regime in enumerate(regimes):
-        where = f"{regime.name} ({i + 1} of {len(regimes)})"
 
-        def stage(phrase: str, where: str = where, share: float = i / len(regimes)) -> None:
-            tell(f"{where}: {phrase}", share)
+    def fit_of(name: str) -> Fit:
+        regime = next(x for x in regimes if x.name == name)
+        return fit(run, regime, signal=signal, priors=given.get(name), seed=seed, sampler=settings)
 
-        stage("compiling")
-        compiling[i].result()
-        try:
-            found = sample_posterior(
-                regime, table, priors=given.get(regime.name), seed=seed, sampler=settings, progress=stage
-            )
-        except FitError as error:
-            left_out[regime.name] = str(error)
-            continue
-        if not found.convergence.passed:
-            left_out[regime.name] = "; ".join(["did not converge", *found.convergence.reasons])
-            continue
-        stage("leave-one-out")
-        fit = build_fit(run, regime, table, found, settings, seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BayesGrpoWarning)  # said in the table
-            scored[regime.name] = Scored(fit, leave_one_out(fit, refits=refits, seed=seed), None)
-        if not lfo:
-            continue
-        stage("rows ahead")
-        scores = ahead[regime.name].result()
-        if isinstance(scores, str):
-            cautions.append(f"{regime.name} has no forecast score: {scores}")
-        else:
-            scored[regime.name] = scored[regime.name]._replace(lfo=scores)
+    scored: dict[str, Scored] = {}
+    pool = ThreadPoolExecutor(max_workers=cores())  # what is compiled lets go of Python's interpreter
+    try:
+        ask = {"seed": seed, "sampler": settings}
+        laws = {x.name: pool.submit(law_on, x, table, priors=given.get(x.name), **ask) for x in regimes}
+        ahead = {x.name: pool.submit(_rows_ahead, x, table, given.get(x.name), **ask) for x in regimes if lfo}
+        imports.scores()  # beside them
+        for i, regime in enumerate(regimes):
+            name, share = regime.name, i / len(regimes)
+            where = f"{name} ({i + 1} of {len(regimes)})"
+            tell(f"{where}: posterior", share)
+            try:
+                law = laws[name].result()
+            except FitError as error:
+                left_out[name] = str(error)
+                continue
+            if law.note:
+                cautions.append(f"{name}: {law.note}")
+            tell(f"{where}: leave-one-out", share)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BayesGrpoWarning)  # said in the table
+                scored[name] = Scored(law, law_left_out(law, refits=refits, seed=seed), None)
+        for i, name in enumerate(scored if lfo else ()):
+            tell(f"{name}: rows ahead", i / len(scored))
+            scores = ahead[name].result()
+            if isinstance(scores, str):
+                cautions.append(f"{name} has no forecast score: {scores}")
+            else:
+                scored[name] = scored[name]._replace(lfo=scores)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
     if not scored:
         reasons = "; ".join(f"{k}: {v}" for k, v in left_out.items())
         raise FitError(f"{run.source}: none of the laws could be fitted to {table.signal}; {reasons}")
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
-    return comparison_of(about, scored, left_out, cautions, seed)
+    return comparison_of(run, about, scored, Fits(tuple(scored), fit_of), left_out, cautions, seed)
 
 
 def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[list[Regime], dict[str, str]]:
@@ -135,44 +138,17 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[li
     return regimes, left_out
 
 
-def _compile_side_by_side(
-    regimes: Sequence[Regime], table: RowTable, priors: Mapping[str, Mapping[str, Any]], settings: SamplerSettings
-) -> list[Future[None]]:
-    """Starts to compile every law's programs, two at a time: the next laws compile while one is sampled."""
-    pool = ThreadPoolExecutor(max_workers=2)
-
-    def work(regime: Regime) -> None:
-        with jax.enable_x64(True):  # a thread does not inherit the caller's setting
-            prior = prior_numbers(regime, resolve_priors(regime, table, priors.get(regime.name)))
-            compile_programs(regime, prior, padded(table), settings)
-
-    futures = [pool.submit(work, regime) for regime in regimes]
-    pool.shutdown(wait=False)
-    return futures
-
-
-def _rows_ahead_side_by_side(
-    regimes: Sequence[Regime],
-    table: RowTable,
-    priors: Mapping[str, Mapping[str, Any]],
-    seed: int,
-    settings: SamplerSettings,
-) -> dict[str, Future[LeaveFutureOut | str]]:
-    """Starts the scores of the rows ahead of every law, one law at a time beside the fits; a text says why not."""
-    pool = ThreadPoolExecutor(max_workers=1)
-
-    def work(regime: Regime) -> LeaveFutureOut | str:
-        if not regime.forecasts:
-            return "it cannot forecast from the steps alone."
-        try:
-            scores = leave_future_out(regime, table, priors=priors.get(regime.name), seed=seed, sampler=settings)
-        except FitError as error:
-            return f"{error}."
-        return scores.doubtful or scores
-
-    futures = {regime.name: pool.submit(work, regime) for regime in regimes}
-    pool.shutdown(wait=False)
-    return futures
+def _rows_ahead(
+    regime: Regime, table: RowTable, priors: Mapping[str, Any] | None, *, seed: int, sampler: SamplerSettings
+) -> LeaveFutureOut | str:
+    """Scores of the rows ahead; a text says why there are none."""
+    if not regime.forecasts:
+        return "it cannot forecast from the steps alone."
+    try:
+        scores = leave_future_out(regime, table, priors=priors, seed=seed, sampler=sampler)
+    except FitError as error:
+        return f"{error}."
+    return scores.doubtful or scores
 
 
 def _cautions(table: RowTable, lfo: bool) -> tuple[list[str], bool]:

@@ -1,4 +1,4 @@
-"""Leave-one-out scores of a fit: PSIS on exact conditionals, and refits where its Pareto k says that it fails.
+"""Leave-one-out scores of a law: PSIS on exact conditionals, and refits where its Pareto k says that it fails.
 
 The pointwise terms are log p(y_t | all other rows, draw) from the smoother, never innovations: those condition on the
 past alone. PSIS-LOO: Vehtari et al. 2017, https://doi.org/10.1007/s11222-016-9696-4.
@@ -7,29 +7,33 @@ past alone. PSIS-LOO: Vehtari et al. 2017, https://doi.org/10.1007/s11222-016-96
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ParetoKWarning
 from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.comparison.law import Law
 from bayes_grpo.fitting.loo_view import loo_view
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.rows_of_fit import rows_of_fit
 from bayes_grpo.fitting.sampling.batch import log_likelihoods
 from bayes_grpo.fitting.sampling.fast import fast_posterior
+from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.table import RowTable
 
 REFITS = 5
-"""Rows of a fit that are refitted exactly at most; where more fail, the result says so."""
+"""Rows of a law that are refitted exactly at most; where more fail, the result says so."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """Leave-one-out scores of one fit.
+    """Leave-one-out scores of one law.
 
     Attributes:
         data: ArviZ's result, with the refitted rows in place (their Pareto k is 0).
@@ -65,20 +69,59 @@ def leave_one_out(fit: Fit, *, refits: int = REFITS, seed: int = 0) -> LeaveOneO
     Returns:
         The scores. Where more rows fail than may be refitted, a `ParetoKWarning` is raised as a warning too.
     """
-    from arviz_stats.loo.loo import loo
+    table = rows_of_fit(fit)
 
+    def exact(row: int) -> float:
+        return exact_density(fit, row, seed=seed_of(seed, "row", row), table=table)
+
+    what = f"{fit.data.attrs['source']}, regime {fit.regime.name}"
+    return _scored(loo_view(fit), relative_efficiency(fit), exact, refits, what)
+
+
+def law_left_out(law: Law, *, refits: int = REFITS, seed: int = 0) -> LeaveOneOut:
+    """The same of a law of a comparison.
+
+    Args:
+        law: The law's posterior.
+        refits: Refits at most.
+        seed: Seed of the refits.
+
+    Returns:
+        The scores, with the same warning.
+    """
+    az, *_ = imports.scores()
+
+    def exact(row: int) -> float:
+        return density_left_out(law.regime, law.table, law.priors, row, seed_of(seed, "row", row))
+
+    view = az.from_dict(
+        {
+            "posterior": {k: v[None] for k, v in law.draws.items()},
+            "log_likelihood": {"y": law.left_out[None]},
+            "observed_data": {"y": law.table.y},
+        },
+        dims={"y": ["step"]},
+        coords={"step": law.table.step},
+        sample_dims=["chain", "draw"],
+    )
+    return _scored(view, law.efficiency, exact, refits, f"regime {law.regime.name}")
+
+
+def _scored(view: Any, efficiency: float, exact: Callable[[int], float], refits: int, what: str) -> LeaveOneOut:
+    """PSIS of a view that ArviZ reads, with exact densities in place of the worst rows where it fails."""
+    _, loo, _ = imports.scores()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k, which is dealt with here
-        found: Any = loo(loo_view(fit), pointwise=True, reff=relative_efficiency(fit))
+        found: Any = loo(view, pointwise=True, reff=efficiency)
     k = np.asarray(found.pareto_k)
     bad = [int(i) for i in np.flatnonzero(~(k <= found.good_k))]
     again = sorted(bad, key=lambda i: -k[i])[:refits]
     if again:
         found = deepcopy(found)
-        before, table = np.asarray(found.elpd_i).copy(), rows_of_fit(fit)
+        before = np.asarray(found.elpd_i).copy()
         after = before.copy()
         for i in again:
-            after[i] = exact_density(fit, i, seed=seed_of(seed, "row", i), table=table)
+            after[i] = exact(i)
         found.elpd_i.values[:] = after
         found.pareto_k.values[again] = 0.0
         found.elpd, found.se = float(after.sum()), float(np.sqrt(len(after) * after.var()))
@@ -87,10 +130,10 @@ def leave_one_out(fit: Fit, *, refits: int = REFITS, seed: int = 0) -> LeaveOneO
     left = tuple(i for i in bad if i not in again)
     if left:
         warnings.warn(
-            f"{fit.data.attrs['source']}, regime {fit.regime.name}: Pareto k above {found.good_k:.2f} at {len(left)} "
+            f"{what}: Pareto k above {found.good_k:.2f} at {len(left)} "
             f"rows beyond the {refits} that were refitted; its leave-one-out score is unreliable",
             ParetoKWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return LeaveOneOut(found, tuple(sorted(again)), left)
 
@@ -115,12 +158,28 @@ def exact_density(fit: Fit, row: int, *, seed: int = 0, table: RowTable | None =
         log p(y_row | all other rows).
     """
     table = rows_of_fit(fit) if table is None else table
+    return density_left_out(fit.regime, table, fit.priors, row, seed)
+
+
+def density_left_out(regime: Regime, table: RowTable, priors: Mapping[str, Any], row: int, seed: int) -> float:
+    """Log density of a row given all others under a law, by a posterior without it.
+
+    Args:
+        regime: The law.
+        table: All rows.
+        priors: Priors, parameter → prior; those of the whole log.
+        row: Index of the row.
+        seed: Seed.
+
+    Returns:
+        log p(y_row | all other rows).
+    """
     whole = shared(table)
     y = np.array(whole.y)
     y[row] = np.nan
     # Leaving the row out of the table instead would give its steps the learning rate of the row after it.
-    found = fast_posterior(fit.regime, table, whole._replace(y=y), priors=fit.priors, seed=seed)
+    found = fast_posterior(regime, table, whole._replace(y=y), priors=priors, seed=seed)
     z, numbers = found.z, found.numbers
     # The row given all others: the joint density of all rows over that of the others, both under the same draws.
-    whole_density, without = (log_likelihoods(fit.regime, z, numbers, r) for r in (whole, found.rows))
+    whole_density, without = (log_likelihoods(regime, z, numbers, r) for r in (whole, found.rows))
     return float(np.logaddexp.reduce(whole_density - without) - np.log(len(z)))

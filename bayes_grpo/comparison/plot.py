@@ -62,14 +62,13 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL, figure: Canvas
 
 
 def _plot_regime(axes: Axes, comparison: Comparison, name: str, colour: str, level: float, legend: bool) -> None:
-    fit, line = comparison.fits[name], comparison.line(name)
-    step, y = fit.step(), fit.observed()
+    law, line = comparison.laws[name], comparison.line(name)
+    step, y = law.table.step, law.table.y
     tails = [(1 - level) / 2, (1 + level) / 2]
-    predicted = fit.trajectories("rows").reshape(-1, len(y))
-    curve = fit.trajectories("curve").reshape(-1, len(y))
+    predicted, curve = law.rows(), law.curves()
     axes.fill_between(step, *np.quantile(predicted, tails, axis=0), color=GRID, alpha=0.25, lw=0, label="logged rows")
     axes.fill_between(step, *np.quantile(curve, tails, axis=0), color=colour, alpha=0.25, lw=0)
-    axes.plot(step, fit.data["constant_data"].dataset["curve_mean"], color=colour, lw=1.8, label="unforced law")
+    axes.plot(step, law.curve_mean, color=colour, lw=1.8, label="unforced law")
     axes.plot(step, y, ".", color=DATA, ms=2.5, alpha=0.6, label="logged")
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.2 * spread, y.max() + 0.2 * spread)

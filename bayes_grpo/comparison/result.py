@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.comparison.law import Law
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.fitting.result import Fit
+from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +92,9 @@ class Comparison:
         weights_lfo: Regime → weight for forecasts: stacking of the forecast scores, shrunk towards equal weights
             (see `bayes_grpo.comparison.stacking.shrunk`, with the forecast origins as points). Equal weights of all
             laws that can forecast where there are no forecast scores.
-        fits: Regime → fit, for the laws of the table.
+        run: The run.
+        laws: Regime → posterior by which it was weighed, for the laws of the table.
+        fits: Regime → fit by NUTS, sampled when it is asked for first.
         loo: Regime → leave-one-out scores.
         lfo: Regime → leave-future-out scores.
         about: Which rows were fitted.
@@ -106,6 +110,8 @@ class Comparison:
     damping: Mapping[str, Mapping[str, float]]
     weights_loo: Mapping[str, float]
     weights_lfo: Mapping[str, float]
+    run: Run
+    laws: Mapping[str, Law]
     fits: Mapping[str, Fit]
     loo: Mapping[str, LeaveOneOut]
     lfo: Mapping[str, LeaveFutureOut]

@@ -8,37 +8,49 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common import imports
 from bayes_grpo.common.about import About
+from bayes_grpo.comparison.law import Law
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.comparison.result import CLEAR, SURE, Comparison, Line, verdict_sentence
 from bayes_grpo.comparison.stacking import shrunk, stacking_weights
+from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.summary import r_squared, summarize
+from bayes_grpo.fitting.summary import r_squared
+from bayes_grpo.logs.run import Run
 
 
 class Scored(NamedTuple):
     """A law with its scores.
 
     Attributes:
-        fit: Its fit.
+        law: Its posterior.
         loo: Leave-one-out scores.
         lfo: Leave-future-out scores; None where there are none to be trusted.
     """
 
-    fit: Fit
+    law: Law
     loo: LeaveOneOut
     lfo: LeaveFutureOut | None
 
 
 def comparison_of(
-    about: About, scored: Mapping[str, Scored], left_out: Mapping[str, str], cautions: Sequence[str], seed: int
+    run: Run,
+    about: About,
+    scored: Mapping[str, Scored],
+    fits: Mapping[str, Fit],
+    left_out: Mapping[str, str],
+    cautions: Sequence[str],
+    seed: int,
 ) -> Comparison:
     """Puts scored laws into a table, with weights, cautions and the sentence.
 
     Args:
-        about: Which rows they were fitted to.
-        scored: Regime → fit and scores; at least one.
+        run: The run.
+        about: Which rows they were put on.
+        scored: Regime → posterior and scores; at least one.
+        fits: Regime → fit, made when asked for.
         left_out: Regime → why it has no place in the table.
         cautions: What not to believe, as far as it is known before the table.
         seed: Seed that was used.
@@ -46,24 +58,26 @@ def comparison_of(
     Returns:
         The comparison.
     """
-    loo, fits = {k: x.loo for k, x in scored.items()}, {k: x.fit for k, x in scored.items()}
+    loo, laws = {k: x.loo for k, x in scored.items()}, {k: x.law for k, x in scored.items()}
     future = {k: x.lfo for k, x in scored.items() if x.lfo is not None}
     by_forecast = _forecast_weights(future) if future else {}
     ahead = max(future.values(), key=lambda x: x.elpd, default=None)
     lines = tuple(_line(row, scored[name], ahead, by_forecast.get(name)) for name, row in _ranked(loo).items())
     if not by_forecast:
-        able = [x.regime for x in lines if fits[x.regime].regime.forecasts]
+        able = [x.regime for x in lines if laws[x.regime].regime.forecasts]
         by_forecast = dict.fromkeys(able, 1.0 / len(able)) if able else {}
     some = next(iter(future.values()), None)
-    steps = next(iter(fits.values())).step()
+    steps = next(iter(laws.values())).table.step
     return Comparison(
         lines=lines,
         sentence=verdict_sentence(lines, about.reward),
         cautions=(*cautions, *_doubts(lines, loo), *(f"{k} is not in the table: {why}" for k, why in left_out.items())),
         left_out=left_out,
-        damping={k: damping for k, fit in fits.items() if (damping := _damping(fit))},
+        damping={k: damping for k, law in laws.items() if (damping := _damping(law))},
         weights_loo={x.regime: x.weight for x in lines},
         weights_lfo=by_forecast,
+        run=run,
+        laws=laws,
         fits=fits,
         loo=loo,
         lfo=future,
@@ -88,18 +102,19 @@ def _doubts(lines: Sequence[Line], loo: Mapping[str, LeaveOneOut]) -> list[str]:
     return out
 
 
-def _damping(fit: Fit) -> dict[str, float]:
+def _damping(law: Law) -> dict[str, float]:
     """Probabilities of the kinds of damping; empty for a law without a damping ratio."""
-    if "damping_ratio" not in fit.data["posterior"].dataset:
+    table = law.table
+    draws = {**law.draws, **law.regime.derived(law.draws, table)}
+    if "damping_ratio" not in draws:
         return {}
-    found = summarize(fit).probabilities
+    found = probabilities(law.regime, draws, float(table.step[-1] - table.start))
     return {k: found[k] for k in ("overdamped", "oscillatory", "unstable", "half_period_seen")}
 
 
 def _ranked(loo: Mapping[str, LeaveOneOut]) -> dict[str, dict[str, float]]:
     """ArviZ's comparison, best law first."""
-    from arviz_stats.loo.compare import compare as az_compare
-
+    *_, az_compare = imports.scores()
     if len(loo) == 1:
         name, only = next(iter(loo.items()))
         alone = {"elpd_diff": 0.0, "dse": 0.0, "p_worse": float("nan"), "weight": 1.0}
@@ -126,15 +141,15 @@ def _forecast_weights(future: Mapping[str, LeaveFutureOut]) -> dict[str, float]:
 
 def _line(row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None, weight_lfo: float | None) -> Line:
     """A law's line: its row of ArviZ's table, and how far it is behind the best law ahead."""
-    fit, future = scored.fit, scored.lfo
-    constant, y = fit.data["constant_data"].dataset, fit.observed()
+    law, future = scored.law, scored.lfo
+    y = law.table.y
     difference, error, p_worse = row["elpd_diff"], row["dse"], row["p_worse"]
     against = abs(difference) >= CLEAR and p_worse >= SURE
     nothing = float("nan")
     behind, behind_se, verdict_ahead = _behind(future, ahead)
     return Line(
-        regime=fit.regime.name,
-        title=fit.regime.title,
+        regime=law.regime.name,
+        title=law.regime.title,
         elpd=row["elpd"],
         elpd_se=row["se"],
         difference=difference,
@@ -143,15 +158,15 @@ def _line(row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None
         weight=row["weight"],
         effective_parameters=row["p"],
         verdict="best" if difference == 0 else "worse" if against else "cannot tell",
-        r2=r_squared(y, constant["curve_mean"].to_numpy()),
-        r2_latent=r_squared(y, constant["latent_mean"].to_numpy()),
+        r2=r_squared(y, law.curve_mean),
+        r2_latent=r_squared(y, law.latent_mean),
         lfo=future.elpd if future else nothing,
         lfo_difference=behind,
         lfo_difference_se=behind_se,
         verdict_ahead=verdict_ahead,
         forecast_score=future.forecast_score if future else nothing,
         weight_lfo=nothing if weight_lfo is None else weight_lfo,
-        growth=_growth(fit),
+        growth=_growth(law),
         high_k=len(scored.loo.unreliable),
         refitted=len(scored.loo.refitted),
     )
@@ -172,7 +187,7 @@ def _behind(future: LeaveFutureOut | None, best: LeaveFutureOut | None) -> tuple
     return total, error, "worse" if -total >= CLEAR and sure else "cannot tell"
 
 
-def _growth(fit: Fit) -> float:
-    if not fit.regime.has_trend:
+def _growth(law: Law) -> float:
+    if not law.regime.has_trend:
         return float("nan")
-    return float(np.mean(fit.draws("fixed_point") > fit.draws("initial_reward")))
+    return float(np.mean(law.draws["fixed_point"] > law.draws["initial_reward"]))

@@ -26,7 +26,7 @@ import numpy as np
 
 from bayes_grpo.common.draws import spread
 from bayes_grpo.dynamics.state_space import LOG_2PI
-from bayes_grpo.fitting.replicates import replicate
+from bayes_grpo.fitting.replicates import measured_again, replicate
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -212,11 +212,9 @@ def _trajectories(
     def flat(x: Any) -> np.ndarray:
         return x.reshape(total, -1)[picks][:, :n]
 
-    curve, mean, var = flat(summary.curve), flat(summary.latent), flat(summary.latent_var)
-    latent = mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal(mean.shape)
-    noise = values["observation_sd"].reshape(total, 1)[picks] / np.sqrt(table.weight)
-    rows = latent + noise * rng.standard_normal(mean.shape)
-    return {"curve": curve[None], "latent": latent[None], "rows": rows[None]}
+    mean, var, noise = flat(summary.latent), flat(summary.latent_var), values["observation_sd"].reshape(total)[picks]
+    latent, rows = measured_again(mean, var, noise, table.weight, rng)
+    return {"curve": flat(summary.curve)[None], "latent": latent[None], "rows": rows[None]}
 
 
 def _attributes(

@@ -79,3 +79,22 @@ def _replicate_program(regime: Regime) -> Any:
         return jax.vmap(one, in_axes=(0, 0, None))(*draws, rows)
 
     return run
+
+
+def measured_again(
+    mean: np.ndarray, var: np.ndarray, noise: np.ndarray, weight: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The logged run itself, measured again: its latent reward and rows about it.
+
+    Args:
+        mean: Mean of the latent reward given all rows at every draw, shape (draws, n).
+        var: Its variance, shape (draws, n).
+        noise: Observation noise of a row of weight 1, shape (draws,).
+        weight: Weights of the rows, shape (n,).
+        rng: Randomness.
+
+    Returns:
+        Latent reward and rows, shape (draws, n) each.
+    """
+    latent = mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal(mean.shape)
+    return latent, latent + noise[:, None] / np.sqrt(weight) * rng.standard_normal(mean.shape)

@@ -11,6 +11,7 @@ from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sensitivity import THRESHOLD, sensitivities
@@ -132,16 +133,16 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         Table, probabilities, R², warnings and the verdict sentence.
     """
     rows = tuple(_rows(fit, level))
-    probabilities = _probabilities(fit)
+    chances = _probabilities(fit)
     y = fit.observed()
     constant = fit.data["constant_data"].dataset
     curve = fit.trajectories("curve").reshape(-1, len(y))
-    warnings = _warnings(fit, rows, probabilities)
+    warnings = _warnings(fit, rows, chances)
     attrs = fit.data.attrs
     return Summary(
-        verdict=_verdict(fit, rows, probabilities),
+        verdict=_verdict(fit, rows, chances),
         rows=rows,
-        probabilities=probabilities,
+        probabilities=chances,
         r2=r_squared(y, constant["curve_mean"].to_numpy()),
         r2_latent=r_squared(y, constant["latent_mean"].to_numpy()),
         bayes_r2=interval(bayesian_r_squared(y, curve), level),
@@ -230,25 +231,11 @@ def _rows(fit: Fit, level: float) -> list[Row]:
 
 def _probabilities(fit: Fit) -> dict[str, float]:
     posterior = fit.data["posterior"].dataset
-    out = {}
-    if fit.regime.has_trend:
-        out["growth"] = float(np.mean(fit.draws("fixed_point") > fit.draws("initial_reward")))
-    if "damping_ratio" in posterior:
-        zeta, omega = fit.draws("damping_ratio"), fit.draws("natural_frequency")
-        length = fit.step()[-1] - fit.data.attrs["start"]
-        swing = omega * np.sqrt(np.maximum(1.0 - zeta**2, 0.0)) * length
-        out |= {
-            "overdamped": float(np.mean(zeta >= 1)),
-            "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),
-            "unstable": float(np.mean(zeta <= 0)),
-            "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
-        }
-    elif "growth_per_step" in posterior:
-        out["unstable"] = float(np.mean(fit.draws("growth_per_step") > 1.0))
-    return out
+    draws = {str(name): posterior[name].to_numpy() for name in posterior.data_vars}
+    return probabilities(fit.regime, draws, float(fit.step()[-1] - fit.data.attrs["start"]))
 
 
-def _warnings(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -> tuple[str, ...]:
+def _warnings(fit: Fit, rows: tuple[Row, ...], chances: dict[str, float]) -> tuple[str, ...]:
     out = []
     if not fit.convergence.passed:
         out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
@@ -267,7 +254,7 @@ def _warnings(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) 
             f"Learned from the log, and yet another prior would move: {', '.join(moved)} (power-scaling sensitivity of "
             f"{THRESHOLD:g} or more)."
         )
-    if probabilities.get("oscillatory", 0.0) > 0.5 and probabilities["half_period_seen"] < 0.5:
+    if chances.get("oscillatory", 0.0) > 0.5 and chances["half_period_seen"] < 0.5:
         out.append(
             "Damping ratio below 1 without half a period in the data: a slow start bends a linear law this way; "
             "it is no evidence of oscillation until nonlinear laws have been compared."
@@ -283,13 +270,13 @@ def _assumed(fit: Fit) -> tuple[str, ...]:
     )
 
 
-def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -> str:
+def _verdict(fit: Fit, rows: tuple[Row, ...], chances: dict[str, float]) -> str:
     by_name = {r.name: r for r in rows}
     what = fit.about.reward
     level = f"{rows[0].posterior.level:.0%}"
     start, end = by_name["initial_reward"].posterior, by_name["fixed_point"].posterior
     failed = "" if fit.convergence.passed else "NOT CONVERGED, do not rely on this: "
-    p_growth = probabilities.get("growth")
+    p_growth = chances.get("growth")
     if p_growth is None:
         course = f"this law has no trend: the {what} stays at {_text(end)}"
     elif max(p_growth, 1 - p_growth) < 0.95:
@@ -304,19 +291,19 @@ def _verdict(fit: Fit, rows: tuple[Row, ...], probabilities: dict[str, float]) -
         course = f"the {what} {verb} from {start.median:.3g} towards {_text(end)}{when}"
     clause = ""
     if "damping_ratio" in by_name:
-        clause = f"; {_damping_clause(by_name['damping_ratio'], probabilities)}"
-    elif "unstable" in probabilities:
-        unstable = probabilities["unstable"]
+        clause = f"; {_damping_clause(by_name['damping_ratio'], chances)}"
+    elif "unstable" in chances:
+        unstable = chances["unstable"]
         word, share = ("unstable", unstable) if unstable > 0.5 else ("stable", 1.0 - unstable)
         clause = f"; {word} with probability {probability_text(share)}"
     return f"{failed}{course} ({level} intervals){clause}."
 
 
-def _damping_clause(zeta: Row, probabilities: dict[str, float]) -> str:
+def _damping_clause(zeta: Row, chances: dict[str, float]) -> str:
     names = ("overdamped", "oscillatory", "unstable")
-    best = max(names, key=lambda n: probabilities[n])
-    p = probabilities[best]
-    if best == "oscillatory" and probabilities["half_period_seen"] < 0.5:
+    best = max(names, key=lambda n: chances[n])
+    p = chances[best]
+    if best == "oscillatory" and chances["half_period_seen"] < 0.5:
         return f"a slow start, but no oscillation seen (P(damping ratio < 1) = {probability_text(p)})"
     if zeta.mostly_prior:
         return f"{best} with probability {probability_text(p)}, mostly from the prior"

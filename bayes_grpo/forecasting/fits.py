@@ -10,6 +10,7 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.comparison.law import Law
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.adaptive import Care
 from bayes_grpo.fitting.sampling.fast import FastPosterior, fast_posterior
@@ -79,6 +80,13 @@ def draws_of_fit(fit: Fit, reward: RewardRange) -> RegimeDraws:
     initial = fit.draws("initial_reward").ravel() if regime.has_trend else np.full(total, np.nan)
     known = bounded(reward, fit.priors["fixed_point"], fit.draws("fixed_point"))
     return RegimeDraws(regime, fit.priors, values, initial, known)
+
+
+def draws_of_law(law: Law, reward: RewardRange) -> RegimeDraws:
+    """Draws of a law of a comparison."""
+    initial = law.draws.get("initial_reward", np.full(len(law.draws["fixed_point"]), np.nan))
+    known = bounded(reward, law.priors["fixed_point"], law.draws["fixed_point"])
+    return RegimeDraws(law.regime, law.priors, {p.name: law.draws[p.name] for p in law.regime.sampled}, initial, known)
 
 
 def draws_of_posterior(found: FastPosterior, reward: RewardRange, seed: int) -> RegimeDraws:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
 
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, RegimeDraws, draws_of_fit, fit_regimes
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, RegimeDraws, draws_of_fit, draws_of_law, fit_regimes
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.result import Forecast
@@ -24,17 +24,8 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.future import beyond_steps, future_rows, future_steps
 
 
-class Weighted(Protocol):
-    """Fits of several regimes on the same rows with their weights, such as a comparison of regimes."""
-
-    @property
-    def fits(self) -> Mapping[str, Fit]: ...  # noqa: D102
-    @property
-    def weights_lfo(self) -> Mapping[str, float]: ...  # noqa: D102
-
-
 def forecast(
-    source: Run | Fit | Weighted,
+    source: Run | Fit | Comparison,
     until: float,
     *,
     schedule: str | None = None,
@@ -55,7 +46,7 @@ def forecast(
     Fits are taken as they are, with the priors and weights that they come with.
 
     Args:
-        source: A run, one fit, or fits of several regimes with weights (a comparison of regimes).
+        source: A run, one fit, or a comparison of regimes with its weights.
         until: Horizon, an optimizer step after the last logged one.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default what the log and its
             settings say, or a continuation that is named in ``assumed``.
@@ -89,10 +80,14 @@ def forecast(
             asked = {x if isinstance(x, str) else x.name for x in regimes}
             shares = {k: w for k, w in weights.items() if k in drawn or k not in asked}  # less those left out
     else:
-        fits = {source.regime.name: source} if isinstance(source, Fit) else dict(source.fits)
-        basis = basis_of_fit(next(iter(fits.values())), schedule, total_steps)
-        drawn = {k: draws_of_fit(v, basis.reward) for k, v in fits.items()}
-        shares = weights if weights is not None else _weights_of(source)
+        if isinstance(source, Fit):
+            basis = basis_of_fit(source, schedule, total_steps)
+            drawn, shares = {source.regime.name: draws_of_fit(source, basis.reward)}, {source.regime.name: 1.0}
+        else:
+            basis = basis_of_run(source.run, source.about.signal, schedule, total_steps)
+            drawn = {k: draws_of_law(v, basis.reward) for k, v in source.laws.items()}
+            shares = source.weights_lfo
+        shares = shares if weights is None else weights
     return _averaged(basis, drawn, _shares(drawn, shares), until, draws, seed)
 
 
@@ -135,10 +130,6 @@ def _averaged(
         notes=notes,
         name=basis.name,
     )
-
-
-def _weights_of(source: Any) -> Mapping[str, float]:
-    return {source.regime.name: 1.0} if isinstance(source, Fit) else source.weights_lfo
 
 
 def _shares(fits: Mapping[str, RegimeDraws], weights: Mapping[str, float]) -> dict[str, float]:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import bayes_grpo.comparison.compare as module
+import bayes_grpo.comparison.law as law_module
 from bayes_grpo import SamplerSettings, compare, fit
 from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
 from bayes_grpo.comparison.loo import exact_density, leave_one_out
@@ -123,20 +124,13 @@ def test_rows_where_psis_fails_are_refitted_and_the_rest_is_said(found, monkeypa
 def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch):
     rng = np.random.default_rng(0)
     run = make_run(np.arange(1.0, 8), 0.5 + 0.1 * rng.standard_normal(7))
-    honest = module.sample_posterior
-
-    def failing(regime, *args, **kwargs):
-        out = honest(regime, *args, **kwargs)
-        bad = replace(out.convergence, passed=False, reasons=("R-hat of x is 2",))
-        return out._replace(convergence=bad if regime.name == "exponential" else out.convergence)
-
-    monkeypatch.setattr(module, "sample_posterior", failing)
+    monkeypatch.setattr(law_module, "fast_posterior", lost_on("exponential"))
     monkeypatch.setattr(
         module, "REGIMES", {k: REGIMES[k] for k in ("flat", "exponential", "reduction", "sigmoid", "hold")}
     )
     found = compare(run)
     assert set(found.fits) == {"flat"}
-    assert "did not converge; R-hat of x is 2" in found.left_out["exponential"]
+    assert "did not converge; Their Pareto k is 2.00 (limit 0.7)" in found.left_out["exponential"]
     assert "nobody stated" in found.left_out["reduction"]
     assert "rows" in found.left_out["sigmoid"]
     assert "hold" not in found.left_out
@@ -145,9 +139,42 @@ def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch)
     assert any("No forecast scores" in x for x in found.cautions)
 
 
-def test_nothing_converged_is_an_error_with_reasons(synthetic_run):
+def test_nothing_converged_is_an_error_with_reasons(synthetic_run, monkeypatch):
+    monkeypatch.setattr(law_module, "fast_posterior", lost_on("exponential"))
     with pytest.raises(FitError, match=r"none of the laws .* did not converge"):
-        compare(synthetic_run, ["exponential"], sampler=SamplerSettings(chains=2, warmup=50, draws=100))
+        compare(synthetic_run, ["exponential"])
+    with pytest.raises(SettingError, match="chains"):
+        compare(synthetic_run, ["exponential"], sampler=SamplerSettings(chains=1))
+
+
+def lost_on(name):
+    """The fast posterior, untrusted for one law as where NUTS did not converge either."""
+    honest = law_module.fast_posterior
+
+    def lost(regime, *args, **kwargs):
+        found = honest(regime, *args, **kwargs)
+        return found if regime.name != name else replace(found, trust=replace(found.trust, pareto_k=2.0), usable=False)
+
+    return lost
+
+
+def test_fits_are_sampled_when_asked_for_and_say_what_the_scores_said(found, monkeypatch):
+    """NUTS's leave-one-out and curve agree with those of the posterior that the law was weighed by."""
+    law, fit_ = found.laws["exponential"], found.fits["exponential"]
+    assert found.fits["exponential"] is fit_
+    assert fit_.convergence.passed
+    scores = leave_one_out(fit_)
+    assert found.line("exponential").elpd == pytest.approx(float(scores.data.elpd), abs=0.3)
+    np.testing.assert_allclose(found.loo["exponential"].pointwise, scores.pointwise, atol=0.1)
+    curve = fit_.data["constant_data"].dataset["curve_mean"].to_numpy()
+    np.testing.assert_allclose(law.curve_mean, curve, atol=0.2 * np.ptp(curve))
+    assert law.curves().shape == law.rows().shape == (400, len(law.table.y))
+    ours, theirs = (np.quantile(x, [0.05, 0.95], axis=0) for x in (law.rows(), fit_.trajectories("rows")[0]))
+    np.testing.assert_allclose(ours, theirs, atol=0.5 * float(fit_.draws("observation_sd").mean()))
+    with pytest.raises(KeyError):
+        found.fits["pendulum"]
+    monkeypatch.setattr(module, "fit", None)
+    assert set(compare(found.run, ["flat"], lfo=False).fits) == {"flat"}  # no NUTS
 
 
 @pytest.mark.parametrize("bad", [[], ["exponential", "exponential"], ["pendulum"]])

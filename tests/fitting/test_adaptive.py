@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from bayes_grpo.fitting.sampling.adaptive import AdaptiveSampler, Care, Proposal
-from bayes_grpo.fitting.sampling.fast import trust_of
+from bayes_grpo.fitting.sampling.points import trust_of
 from bayes_grpo.fitting.sampling.weighted import WeightedDraws, effective_size, pareto_shape
 
 

@@ -161,17 +161,6 @@ def compile_ahead(regime: Regime, prior: PriorNumbers, rows: Rows) -> threading.
     return thread
 
 
-def compile_programs(regime: Regime, prior: PriorNumbers, rows: Rows, settings: SamplerSettings) -> None:
-    """Compiles all that a fit runs, in the calling thread; for laws whose turn comes later."""
-    if accelerated():
-        return
-    with jax.enable_x64(True):
-        p = len(regime.sampled)
-        options = (regime, settings.warmup, settings.draws, False)
-        program(_chain_program, options, _keys(0, 1)[0], np.zeros(p), np.eye(p), np.asarray(0.9), prior, rows)
-        program(_summary_program, (regime,), _some_draws(regime), prior, rows)
-
-
 def _some_draws(regime: Regime) -> tuple[Any, np.ndarray]:
     """A chunk of draws of the shape that `summarise` sends."""
     return _keys(0, SUMMARISED), np.zeros((SUMMARISED, len(regime.sampled)))

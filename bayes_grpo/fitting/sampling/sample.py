@@ -12,8 +12,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.imports import preload
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.sampling.adaptive import AdaptiveSampler, Care
-from bayes_grpo.fitting.sampling.batch import log_likelihoods
+from bayes_grpo.fitting.sampling.adaptive import Care
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 from bayes_grpo.fitting.sampling.nuts import (
     Chain,
@@ -24,6 +23,7 @@ from bayes_grpo.fitting.sampling.nuts import (
     start_about,
     summarise,
 )
+from bayes_grpo.fitting.sampling.points import weighted_posterior
 from bayes_grpo.fitting.sampling.posterior import PriorNumbers, prior_numbers, values_of_draws
 from bayes_grpo.fitting.sampling.result import Posterior
 from bayes_grpo.regimes.base import Regime
@@ -112,12 +112,8 @@ def starting_points(regime: Regime, prior: PriorNumbers, rows: Rows, seed: int, 
     Returns:
         The start, and whether the weighted points that it is made of reached the posterior.
     """
-    points = AdaptiveSampler(len(regime.sampled), seed_of(seed, "start"), _ENOUGH)
-    while not points.done:
-        z = points.ask()
-        points.tell(z, log_likelihoods(regime, z, prior, rows))
-    found = points.points
-    trusted = points.power == 1.0 and found.effective >= 0.5 * _ENOUGH.effective
+    found, trust = weighted_posterior(regime, prior, rows, seed_of(seed, "start"), _ENOUGH)
+    trusted = trust.power == 1.0 and trust.effective >= 0.5 * _ENOUGH.effective
     return start_about(found, chains, np.random.default_rng(seed_of(seed, "chains"))), trusted
 
 
