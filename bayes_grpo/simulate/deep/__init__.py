@@ -1,0 +1,1 @@
+"""GRPO on a small transformer that writes tokens: real failures with known causes (extra ``lab``)."""
