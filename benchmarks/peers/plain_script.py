@@ -132,15 +132,21 @@ def read(path):
     return jnp.array([float(row["step"]) for row in history]), jnp.array([row["reward"] for row in history])
 
 
-def main():
-    """Reads a trainer's log, samples, prints the summary with 90% intervals."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+def main(read=read, model=model, text=__doc__):
+    """Reads a trainer's log, samples, prints the summary with 90% intervals.
+
+    Args:
+        read: A log's path → arguments of the model.
+        model: The NumPyro model.
+        text: What ``--help`` says.
+    """
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("log")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     numpyro.enable_x64()
     numpyro.set_host_device_count(CHAINS)
-    mcmc = sampler(fastest_chains())
+    mcmc = sampler(fastest_chains(), model)
     mcmc.run(jax.random.key(options.seed), *read(options.log))
     import arviz as az
 
