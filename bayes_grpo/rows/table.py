@@ -45,7 +45,7 @@ class RowTable:
         from_rest: Whether the log starts at the beginning of the run, where the curve is at rest.
         optimizer: Settings of the run that the reduced model rests on.
         notes: What was done to the rows that a user should know.
-        entropy: Policy entropy at each row in nats, shape (n,), from the logged values around it, its own left out;
+        entropy: Policy entropy at each row in nats, shape (n,), from the logged values before it;
             None where not logged.
     """
 

@@ -3,7 +3,7 @@
 H is the policy's logged entropy, in nats, and the ceiling b - a is where it is used up. The law has no clock: it says
 what the reward is at an entropy, not when, so it cannot forecast without a forecast of the entropy. Its fixed point is
 the ceiling; its initial reward is the one at the mean of e^H over the first rows. The entropy of
-a row is read off the rows around it, because its own logged value shares prompts, and so noise, with its reward; what
+a row is read off the rows before it, because its own logged value shares prompts, and so noise, with its reward; what
 noise is left counts as exact and flattens the law.
 """
 
