@@ -1,18 +1,18 @@
 """How good the diagnosis is: calibration on simulated runs, early warning, labelled real logs, missing signals, speed.
 
     python benchmarks/diagnosis.py [--runs 2000] [--early 150] [--removed 300] [--seed 900] [--jobs 2]
-                                   [--index FOLDER/index.csv] [--plot reliability.png] [--json OUT]
+                                   [--index FOLDER/index.csv ...] [--plot reliability.png] [--json OUT]
 
 The simulated runs come from other seeds than those used for learning. Beside the diagnosis: alarms at fixed thresholds,
 and rlwatch where it is installed, fed the same signals. The rivals' alarms are turned into probabilities by their own
 frequencies on further simulated runs, which is more than a user of them has. With an index that has the columns run_id,
-outcome_label and label_evidence, and a folder csv beside it, labelled real logs are judged too.
+repo, outcome_label and label_evidence, and a folder csv beside it, labelled real logs are judged too, those of each
+repository by a layer that was learned without them.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 import time
@@ -23,17 +23,17 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo import diagnose, read_log
-from bayes_grpo.common.errors import BayesGrpoError
+from bayes_grpo import diagnose
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR
 from bayes_grpo.diagnosis.classify import effective, posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.logs.run import Run
 from benchmarks.common import keep
+from benchmarks.diagnosis_logs import labelled_logs
 from benchmarks.diagnosis_rivals import RIVALS, AlarmOdds, has_rlwatch
 from benchmarks.diagnosis_runs import LabelledRun, labelled_runs
-from benchmarks.learn_diagnosis import Row, frequencies, rows_of
+from benchmarks.learn_diagnosis import SIMULATED, Case, Row, frequencies, learn, rows_of
 
 ALARM = 0.5
 REMOVED = {
@@ -237,59 +237,80 @@ def _without(run: Run, names: Sequence[str]) -> Run:
     return replace(run, signals=signals)
 
 
-def labelled(index: Path) -> dict[str, Any]:
-    """Part 3: real logs with labels, at the package's own prior."""
-    with index.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    out: list[dict[str, Any]] = []
-    print("\nlabelled logs (c: label from the curve only); probabilities; alarms of P >= 0.5")
-    for row in rows:
-        label = row["outcome_label"]
-        if label not in CLASSES:
-            continue
-        try:
-            run = read_log(index.parent / "csv" / f"{row['run_id']}.csv")
-            result = diagnose(run)
-        except BayesGrpoError as error:
-            print(f"{row['run_id']}: {error}")
-            continue
-        order = sorted(ANSWERS, key=lambda name: -result.probability[name])
-        found = {
-            "run": row["run_id"],
-            "label": label,
-            "curve only": "curve" in row["label_evidence"] and "author" not in row["label_evidence"],
-            "probability": dict(result.probability),
-            "first two": order[:2],
-            "alarms": [mode for mode in MODES if result.own[mode] >= ALARM],
-            "rivals": {name: sorted(rival(run)) for name, rival in RIVALS.items()},
-        }
-        out.append(found)
-        shown = " ".join(f"{name[:6]} {result.probability[name]:.2f}" for name in order[:3])
-        print(
-            f"{row['run_id'][:34]:34s} {'c' if found['curve only'] else ' '} {label[:13]:13s} {shown}   "
-            f"{', '.join(found['alarms'])}"
+def labelled(indices: Sequence[Path], simulated: Sequence[Row], out_of_domain: tuple[str, ...]) -> dict[str, Any]:
+    """Part 3: real logs with labels, each repository by a layer that was learned without it, at the package's prior.
+
+    The definitions of the events were written with these logs in view; the layer's numbers were not learned from them.
+    """
+    logs = labelled_logs(indices)
+    kept = [x for x in logs if not x.name.startswith(out_of_domain)]
+    cases = [Case(x.label, x.repository, x.features) for x in kept]
+    others = [Case(r.label, SIMULATED, r.features) for r in simulated]
+    judged_logs: list[dict[str, Any]] = []
+    print("\nlabelled logs (c: label from the curve only), nested by repository; probabilities; alarms of P >= 0.5")
+    layers = {r: learn([c for c in cases if c.repository != r] + others, {}) for r in {x.repository for x in logs}}
+    for x in logs:
+        result = posterior(x.features, None, layers[x.repository])
+        rest = [c.label for c in cases if c.repository != x.repository]
+        base = np.array([rest.count(name) + 1.0 for name in CLASSES])
+        order = sorted(ANSWERS, key=lambda name, p=result.probability: -p[name])
+        p = effective(result.probability, PRIOR)
+        judged_logs.append(
+            {
+                "run": x.name,
+                "label": x.label,
+                "in words": x.in_words,
+                "in domain": not x.name.startswith(out_of_domain),
+                "probability": dict(result.probability),
+                "effective": p.tolist(),
+                "log score": float(np.log(p[CLASSES.index(x.label)])),
+                "log score of the base rates": float(np.log(base[CLASSES.index(x.label)] / base.sum())),
+                "first two": [CLASSES[k] for k in np.argsort(-p)[:2]],
+                "alarms": [mode for mode in MODES if result.own[mode] >= ALARM],
+                "rivals": {name: sorted(rival(x.run)) for name, rival in RIVALS.items()},
+            }
         )
-    failed = [r for r in out if r["label"] in MODES]
-    healthy = [r for r in out if r["label"] == "healthy"]
-    hits = [r for r in failed if r["label"] in r["first two"]]
-    false = [r for r in healthy if r["alarms"]]
-    summary = {
+        shown = " ".join(f"{name[:6]} {result.probability[name]:.2f}" for name in order[:3])
+        alarms = ", ".join(judged_logs[-1]["alarms"])
+        print(f"{x.name[:34]:34s} {' ' if x.in_words else 'c'} {x.label[:13]:13s} {shown}   {alarms}")
+    inside = [r for r in judged_logs if r["in domain"]]
+    parts = {"all": inside, "in words": [r for r in inside if r["in words"]]}
+    summary = {name: _summary(rows) for name, rows in parts.items()}
+    outside = [r for r in judged_logs if not r["in domain"]]
+    if outside:
+        summary["out of domain"] = _summary(outside)
+    for name, values in summary.items():
+        print(f"  {name}")
+        for key, value in values.items():
+            print(f"    {key}: {value:.3f}" if isinstance(value, float) else f"    {key}: {value}")
+    return {"summary": summary, "logs": judged_logs}
+
+
+def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Counts and scores of judged logs."""
+    failed, unfailed = ([r for r in rows if (r["label"] in MODES) == bad] for bad in (True, False))
+    p = np.array([r["effective"] for r in rows])
+    truth = np.array([CLASSES.index(r["label"]) for r in rows])
+    right = (p.argmax(axis=1) == truth).astype(float)
+    out: dict[str, Any] = {
+        "logs": len(rows),
         "failed": len(failed),
-        "first or second": len(hits),
-        "first or second, label from the curve only": sum(r["curve only"] for r in hits),
-        "failed, label from the curve only": sum(r["curve only"] for r in failed),
-        "alarm of the right failure": sum(r["label"] in r["alarms"] for r in failed),
-        "healthy": len(healthy),
-        "false alarms on healthy": len(false),
-        "misses": [r["run"] for r in failed if r not in hits],
-        "false": [r["run"] for r in false],
+        "first or second": sum(r["label"] in r["first two"] for r in failed),
+        "right alarm": sum(r["label"] in r["alarms"] for r in failed),
+        "unfailed": len(unfailed),
+        "alarms on unfailed": sum(bool(r["alarms"]) for r in unfailed),
+        "log score": float(np.mean([r["log score"] for r in rows])),
+        "log score of the base rates": float(np.mean([r["log score of the base rates"] for r in rows])),
+        "ECE of the top answer": calibration_error(p.max(axis=1), right),
+        "ECE of all classes": calibration_error(p.ravel(), np.eye(len(CLASSES))[truth].ravel()),
     }
     for name in RIVALS:
-        summary[f"{name}: right alarm"] = sum(r["label"] in r["rivals"][name] for r in failed)
-        summary[f"{name}: false alarms on healthy"] = sum(bool(r["rivals"][name]) for r in healthy)
-    for key, value in summary.items():
-        print(f"  {key}: {value}")
-    return {"summary": summary, "logs": out}
+        out[f"{name}: right alarm"] = sum(r["label"] in r["rivals"][name] for r in failed)
+        out[f"{name}: alarms on unfailed"] = sum(bool(r["rivals"][name]) for r in unfailed)
+    return out | {
+        "misses": [r["run"] for r in failed if r["label"] not in r["first two"]],
+        "false": [r["run"] for r in unfailed if r["alarms"]],
+    }
 
 
 def speed(run: Run) -> dict[str, float]:
@@ -329,7 +350,10 @@ def totals(out: Mapping[str, Any], runs: int, complete: list[LabelledRun], prior
             "false_alarms": ours["alarms on unfailed runs"],
             "false_alarms_thresholds": theirs["alarms on unfailed runs"],
         },
-        "labelled": {k: v for k, v in out["labelled"]["summary"].items() if isinstance(v, int)},
+        "labelled": {
+            part: {k.replace(" ", "_"): v for k, v in values.items() if isinstance(v, int | float)}
+            for part, values in out["labelled"]["summary"].items()
+        },
         "speed": out["speed"],
     }
 
@@ -341,7 +365,8 @@ def main() -> None:
     parser.add_argument("--removed", type=int, default=300)
     parser.add_argument("--seed", type=int, default=900)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--index", type=Path)
+    parser.add_argument("--index", type=Path, nargs="*", default=[])
+    parser.add_argument("--out-of-domain", nargs="*", default=["rec_"], help="Logs whose names begin so.")
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -352,7 +377,7 @@ def main() -> None:
     test = rows_of(options.runs, options.seed, False, options.jobs)
     out["simulated"] = simulated(test, practice, options.plot)
     if options.index:
-        out["labelled"] = labelled(options.index)
+        out["labelled"] = labelled(options.index, rows_of(900, 100, False, options.jobs), tuple(options.out_of_domain))
     complete = labelled_runs(max(options.early, options.removed), 1000 * (options.seed + 2), complete=True)
     out["early"] = early(complete[: options.early], prior)
     out["removed"] = removed(complete[: options.removed], prior)

@@ -1,9 +1,9 @@
-"""Learns the likelihoods of the diagnosis from simulated runs and writes them as the package's table.
+"""Learns the layer of the diagnosis from labelled logs and simulated runs and writes it as the package's table.
 
-    python benchmarks/learn_diagnosis.py [--runs 5400] [--tune 1350] [--seed 100] [--jobs 2] [--out likelihoods.json]
+    python benchmarks/learn_diagnosis.py INDEX.csv ... [--simulated 900] [--seed 100] [--jobs 2] [--out layer.json]
 
-Densities are fitted on logs with every signal; missing ones are integrated out later. The exponent of the likelihoods
-is chosen on other runs that lack signals at random, by their log score.
+The logs of one repository count as `MOST` logs at most, and all simulated runs together as one repository: authors
+differ more than their runs do, and a simulator is one author.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -21,64 +22,60 @@ import numpy as np
 
 from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES, MODES
-from bayes_grpo.diagnosis.classify import Likelihoods, effective, posterior
-from bayes_grpo.diagnosis.features import gather_all, vector
-from bayes_grpo.diagnosis.mixture import Mixture, fit_mixture
-from benchmarks.common import keep
+from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES
+from bayes_grpo.diagnosis.features import gather_all
+from bayes_grpo.diagnosis.layer import EVENTS, INTERCEPT_SD, WEIGHT_SD, Layer, event_values
+from benchmarks.diagnosis_logs import labelled_logs
 from benchmarks.diagnosis_rivals import RIVALS
 from benchmarks.diagnosis_runs import SETTINGS, labelled_runs
 
-TARGET = Path(__file__).parents[1] / "bayes_grpo" / "diagnosis" / "likelihoods.json"
+TARGET = Path(__file__).parents[1] / "bayes_grpo" / "diagnosis" / "layer.json"
 PART = 450
-RESOLUTION = 0.25  # of a feature, in its sd over all runs: sharper differences are artefacts of the simulation
-BROAD = 2.5  # variance of "cannot tell" over that of all runs
-TEMPERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
+MOST = 8.0
+SIMULATED = "simulated"
 
 
-def learn(rows: Sequence[Row], provenance: Mapping[str, object]) -> Likelihoods:
-    """Fits all densities.
+class Case(NamedTuple):
+    """A labelled run as the layer learns from it.
 
-    Args:
-        rows: The runs, every signal there.
-        provenance: What to write into the table.
+    Attributes:
+        label: What it is.
+        repository: Whose it is.
+        features: What the layer sees.
     """
-    names = tuple(rows[0].features)
-    x = np.stack([vector(dict(r.features), names) for r in rows])
-    label = np.array([r.label for r in rows])
-    # The few features that a complete log lacks (no spread at all) take their class's median.
-    for name in CLASSES:
-        chosen = label == name
-        middle = np.nan_to_num(np.nanmedian(np.where(chosen[:, None], x, np.nan), axis=0))
-        x = np.where(chosen[:, None] & ~np.isfinite(x), middle, x)
-    spread = x.std(axis=0)
-    floor = (RESOLUTION * spread) ** 2
-    classes = {name: fit_mixture(x[label == name], floor) for name in CLASSES}
-    present = {mode: fit_mixture(x[np.array([mode in r.modes for r in rows])], floor) for mode in MODES}
-    weight = np.array([1.0 / np.sum(label == name) for name in label])
-    weight /= weight.sum()
-    centre = weight @ x
-    cov = BROAD * (((x - centre).T * weight) @ (x - centre) + np.diag(floor))
-    background = Mixture(np.ones(1), centre[None], cov[None], 4.0)
-    return Likelihoods(names, classes, present, background, 1.0, dict(provenance))
+
+    label: str
+    repository: str
+    features: Mapping[str, float]
 
 
-def tuned(table: Likelihoods, rows: Sequence[Row]) -> tuple[Likelihoods, dict[float, float]]:
-    """The table with the exponent of the best mean log score, and the scores of all."""
-    prior = frequencies([r.label for r in rows])
-    scores = {}
-    for temper in TEMPERS:
-        tried = Likelihoods(table.names, table.classes, table.present, table.background, temper, table.provenance)
-        scores[temper] = float(
-            np.mean(
-                [
-                    np.log(effective(posterior(f, prior, tried).probability, prior)[CLASSES.index(label)])
-                    for label, _, f, _ in rows
-                ]
-            )
+def learn(cases: Sequence[Case], provenance: Mapping[str, object]) -> Layer:
+    """The layer of highest posterior density: multinomial logistic likelihood, normal priors."""
+    from scipy.optimize import minimize
+
+    x = np.stack([event_values(c.features) for c in cases])
+    truth = np.array([CLASSES.index(c.label) for c in cases])
+    count = Counter(c.repository for c in cases)
+    weight = np.array([min(1.0, MOST / count[c.repository]) for c in cases])
+    belongs = np.array([CLASSES.index(e.belongs) for e in EVENTS])
+    middle, k = np.array([e.weight for e in EVENTS]), len(CLASSES)
+    place = np.eye(k)[belongs]
+
+    def loss(numbers: np.ndarray) -> tuple[float, np.ndarray]:
+        intercept, slope = numbers[:k], numbers[k:]
+        score = intercept + (x * slope) @ place
+        log = score - np.logaddexp.reduce(score, axis=1, keepdims=True)
+        away = (slope - middle) / WEIGHT_SD
+        value = -float(weight @ log[np.arange(len(truth)), truth]) + 0.5 * float(
+            away @ away + intercept @ intercept / INTERCEPT_SD**2
         )
-    best = max(scores, key=lambda t: scores[t])
-    return Likelihoods(table.names, table.classes, table.present, table.background, best, table.provenance), scores
+        off = (np.exp(log) - np.eye(k)[truth]) * weight[:, None]
+        slopes = np.sum(off[:, belongs] * x, axis=0) + away / WEIGHT_SD
+        return value, np.concatenate([off.sum(axis=0) + intercept / INTERCEPT_SD**2, slopes])
+
+    found = minimize(loss, np.concatenate([np.zeros(k), middle]), jac=True, method="L-BFGS-B").x
+    share = np.bincount(truth, weight, k) + 1.0
+    return Layer(found[:k] - found[:k].mean(), found[k:], share / share.sum(), dict(provenance))
 
 
 def frequencies(labels: Sequence[str], cannot_tell: float = 0.12) -> dict[str, float]:
@@ -94,7 +91,7 @@ class Row(NamedTuple):
     Attributes:
         label: What it is.
         modes: Failures under way.
-        features: What the classification sees.
+        features: What the layer sees.
         alarms: Rival → mode → step of its first alarm.
     """
 
@@ -112,7 +109,7 @@ def rows_of(n: int, seed: int, complete: bool, jobs: int = 1) -> list[Row]:
     Args:
         n: Number of runs.
         seed: Seed of the set.
-        complete: Keep every signal in every log, and every feature of it: what is learned from.
+        complete: Keep every signal in every log.
         jobs: Processes.
     """
     parts = [(min(PART, n - first), 1000 * seed + i, complete) for i, first in enumerate(range(0, n, PART))]
@@ -130,7 +127,7 @@ def _part(n: int, seed: int, complete: bool) -> list[Row]:
         Row(
             r.label,
             r.modes,
-            {} if g is None else g.all_features if complete else g.features,
+            {} if g is None else g.features,
             {} if complete else {name: rival(r.run) for name, rival in RIVALS.items()},
         )
         for r, g in zip(runs, gathered, strict=True)
@@ -138,44 +135,34 @@ def _part(n: int, seed: int, complete: bool) -> list[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5400)
-    parser.add_argument("--tune", type=int, default=1350)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("index", type=Path, nargs="+")
+    parser.add_argument("--simulated", type=int, default=900)
     parser.add_argument("--seed", type=int, default=100)
+    parser.add_argument("--leave-out", nargs="*", default=["rec_"], help="Logs whose names begin so: out of domain.")
     parser.add_argument("--out", type=Path, default=TARGET)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     begun = time.perf_counter()
-    rows = rows_of(options.runs, options.seed, True, options.jobs)
-    print(f"{len(rows)} runs for learning, {time.perf_counter() - begun:.0f} s", flush=True)
-    tune = rows_of(options.tune, options.seed + 1, False, options.jobs)
-    print(f"{len(tune)} runs for the exponent, {time.perf_counter() - begun:.0f} s", flush=True)
-    write(rows, tune, options.seed, options.out)
-
-
-def write(rows: Sequence, tune: Sequence, seed: int, out: Path) -> Likelihoods:
-    """Learns, tunes, reports and writes the table."""
-    import jax
-
-    labels = [r.label for r in rows]
-    provenance = {
-        "made by": "benchmarks/learn_diagnosis.py",
-        "runs": {name: labels.count(name) for name in CLASSES},
-        "runs for the exponent": len(tune),
-        "seeds": [seed, seed + 1],
-        "settings": SETTINGS,
-        "versions": {"jax": jax.__version__, "numpy": np.__version__},
-    }
-    table, scores = tuned(learn(rows, provenance), tune)
-    print("components:", {k: len(m.weight) for k, m in table.classes.items()})
-    print("mean log score by exponent:", {t: round(s, 3) for t, s in scores.items()}, "taken:", table.temper)
-    with written_whole(out) as temporary:
-        temporary.write_text(json.dumps(table.to_dict(), separators=(",", ":")) + "\n", encoding="utf-8")
-    if out == TARGET:
-        by_exponent = {f"{t:g}".replace(".", "_"): s for t, s in scores.items()}
-        keep("learn_diagnosis", {"runs": len(rows), "log_score": by_exponent, "exponent": table.temper})
-    print(f"{out.name}: {out.stat().st_size / 1000:.0f} kB")
-    return table
+    simulated = rows_of(options.simulated, options.seed, False, options.jobs)
+    logs = [x for x in labelled_logs(options.index) if not x.name.startswith(tuple(options.leave_out))]
+    cases = [Case(x.label, x.repository, x.features) for x in logs]
+    cases += [Case(r.label, SIMULATED, r.features) for r in simulated]
+    layer = learn(
+        cases,
+        {
+            "made by": "benchmarks/learn_diagnosis.py",
+            "logs": dict(Counter(x.label for x in logs)),
+            "repositories": len({x.repository for x in logs}),
+            "simulated": dict(Counter(r.label for r in simulated)),
+            "seed": options.seed,
+            "settings": SETTINGS,
+        },
+    )
+    with written_whole(options.out) as temporary:
+        temporary.write_text(json.dumps(layer.to_dict(), indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(layer.to_dict(), indent=1))
+    print(f"{len(cases)} runs, {time.perf_counter() - begun:.0f} s")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,11 @@ from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, interval, probability_text
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PRIOR
-from bayes_grpo.diagnosis.classify import Likelihoods, checked_prior, most_likely, posterior
+from bayes_grpo.diagnosis.classify import checked_prior, most_likely, posterior
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.evidence import Evidence
 from bayes_grpo.diagnosis.features import gather
+from bayes_grpo.diagnosis.layer import Layer
 from bayes_grpo.diagnosis.mode import Mode, all_modes, label_of
 from bayes_grpo.diagnosis.progress import PROGRESS
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
@@ -28,7 +29,7 @@ def diagnose(
     *,
     at: float | None = None,
     prior: Mapping[str, float] | None = None,
-    likelihoods: Likelihoods | None = None,
+    layer: Layer | None = None,
 ) -> Diagnosis:
     """Names what is wrong with a run, with probabilities.
 
@@ -37,7 +38,7 @@ def diagnose(
         at: Use rows up to this optimizer step only, as if it were now.
         prior: Prior probability of some or all of healthy, plateaued, the four failures and cannot_tell; those left
             out share the rest as in the default prior.
-        likelihoods: Learned likelihoods; the shipped ones if None.
+        layer: Learned numbers; the shipped ones if None.
 
     Returns:
         Probabilities, evidence, onsets and remedies. A log with too few rewards gets "cannot tell".
@@ -70,7 +71,7 @@ def diagnose(
             notes=shown.notes,
             courses=None,
         )
-    result = posterior(found.features, weights, likelihoods)
+    result = posterior(found.features, weights, layer)
     own = result.own | _own_of_unlearned(found.evidence)
     modes = {mode.name: mode for mode in all_modes()}
     suspects = [name for name in modes if own.get(name, 0.0) > SUSPECT]
@@ -103,7 +104,7 @@ def diagnose(
 
 
 def _own_of_unlearned(evidence: Mapping[str, Evidence]) -> dict[str, float]:
-    """Probabilities of the modes that Bayes' rule knows no likelihood of: each that of its evidence alone."""
+    """Probabilities of the modes that the layer does not know: each that of its evidence alone."""
     others = [e for name, e in evidence.items() if name not in (PROGRESS, *MODES)]
     return {e.mode: e.probability for e in others if np.isfinite(e.probability)}
 

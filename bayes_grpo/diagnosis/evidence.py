@@ -41,7 +41,7 @@ class Evidence:
         used: Signals it rests on.
         missing: Signals that would say more.
         sentence: What it says, in words.
-        features: What the classification sees, by name; NaN where the log cannot say.
+        features: What the layer sees (`bayes_grpo.diagnosis.layer`), by name; NaN where the log cannot say.
     """
 
     mode: str
@@ -74,27 +74,6 @@ class Evidence:
         )
 
 
-MANY = 4.0
-"""Largest size of a change in noise sd on the asinh scale, 27 sd: beyond that more is not more evidence."""
-
-
 def quantity(name: str, draws: np.ndarray, unit: str, meaning: str) -> Quantity:
     """A quantity from its draws."""
     return Quantity(name, unit, meaning, interval(draws))
-
-
-def log_odds(probability: float, draws: float = 200.0) -> float:
-    """Log odds of a probability that was counted among so many draws, so that 0 and 1 stay finite."""
-    p = (probability * draws + 0.5) / (draws + 1.0)
-    return float(np.log(p / (1.0 - p)))
-
-
-def logit(share: np.ndarray | float, edge: float = 0.003) -> np.ndarray:
-    """Log odds of shares, kept off 0 and 1."""
-    p = np.clip(share, edge, 1.0 - edge)
-    return np.log(p / (1.0 - p))
-
-
-def score(draws: np.ndarray) -> float:
-    """Posterior mean over posterior sd, compressed: asinh, so that a huge one is not decisive alone."""
-    return float(np.arcsinh(draws.mean() / max(draws.std(), 1e-300)))

@@ -1,4 +1,4 @@
-"""From a run to the evidence of every mode, and to the vector that the classification sees."""
+"""From a run to the evidence of every mode, and to the events that the layer sees."""
 
 from __future__ import annotations
 
@@ -13,26 +13,11 @@ from bayes_grpo.diagnosis.courses import Courses, courses_of
 from bayes_grpo.diagnosis.damping import dampings_of
 from bayes_grpo.diagnosis.evidence import Evidence
 from bayes_grpo.diagnosis.mode import Mode, all_modes
-from bayes_grpo.diagnosis.progress import PROGRESS, course_features, fall_features, progress_evidence
+from bayes_grpo.diagnosis.progress import PROGRESS, progress_evidence
 from bayes_grpo.logs.run import Run
 
 MIN_ROWS = 3
 """Fewer rewards than this show no course."""
-
-
-HELD_OUT = "held_out_"
-"""Begins the names of features of the held-out reward's own course."""
-_OWN = (
-    "gain_score",
-    "gain_over_noise",
-    "late_score",
-    "level_start",
-    "level_end",
-    "fall_share",
-    "fall_over_noise",
-    "fell",
-)
-_OF_TRAIN = (*_OWN, "kl_ahead", "entropy_headroom", "oscillates", "swings_grow", "excess_noise")
 
 
 class RunEvidence(NamedTuple):
@@ -40,7 +25,7 @@ class RunEvidence(NamedTuple):
 
     Attributes:
         courses: Courses of its signals.
-        evidence: Name → evidence: progress and the modes, those with a learned likelihood first.
+        evidence: Name → evidence: progress and the modes, those that the layer knows first.
     """
 
     courses: Courses
@@ -48,26 +33,9 @@ class RunEvidence(NamedTuple):
 
     @property
     def features(self) -> dict[str, float]:
-        """What the classification sees, by name.
-
-        Beside a train reward the held-out reward speaks through its coupling. Alone it has features of its own: a
-        hacked run's held-out reward does not rise as its train reward does.
-        """
-        found = self.all_features
-        if self.courses.uses_eval:
-            return found | dict.fromkeys(_OF_TRAIN, np.nan)
-        return {k: np.nan if k.startswith(HELD_OUT) else v for k, v in found.items()}
-
-    @property
-    def all_features(self) -> dict[str, float]:
-        """The same without leaving any out: what is learned from."""
+        """What the layer sees, by name; NaN where the log cannot say."""
         learned = [e for e in self.evidence.values() if e.mode in (PROGRESS, *MODES)]
-        found = {k: v for e in learned for k, v in e.features.items()}
-        held = self.courses.progress if self.courses.uses_eval else self.courses.held_out
-        own = dict.fromkeys(_OWN, np.nan)
-        if held is not None:
-            own = course_features(held, self.courses) | fall_features(held)
-        return found | {HELD_OUT + k: v for k, v in own.items()}
+        return {k: v for e in learned for k, v in e.features.items()}
 
 
 def gather(run: Run) -> RunEvidence | None:
@@ -93,8 +61,3 @@ def gather_all(runs: Sequence[Run]) -> list[RunEvidence | None]:
 def _evidence(courses: Courses, modes: Sequence[Mode]) -> RunEvidence:
     found = [progress_evidence(courses), *(mode.evidence(courses) for mode in modes)]
     return RunEvidence(courses, {e.mode: e for e in found if e is not None})
-
-
-def vector(features: dict[str, float], names: Sequence[str]) -> np.ndarray:
-    """Features in a fixed order, NaN where the log cannot say."""
-    return np.array([features.get(name, np.nan) for name in names], dtype=float)

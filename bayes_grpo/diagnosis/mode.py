@@ -18,8 +18,8 @@ from bayes_grpo.diagnosis.evidence import Evidence
 class Mode:
     """One way in which a run goes wrong, or stands still. A file states ``MODE``, an instance of a subclass.
 
-    Modes of `classes.MODES` have learned likelihoods, and Bayes' rule weighs them against each other. Any other mode
-    speaks for itself: its own probability is that of its evidence.
+    Modes of `classes.MODES` have learned weights and are weighed against each other (`bayes_grpo.diagnosis.layer`). Any
+    other mode speaks for itself: its own probability is that of its evidence.
 
     Attributes:
         name: Standard name, as in results.

@@ -6,7 +6,8 @@ import numpy as np
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.evidence import MANY, Evidence, log_odds, logit, quantity, score
+from bayes_grpo.diagnosis.events import grew, sure
+from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.trend import Trend
 
 PROGRESS = "progress"
@@ -27,7 +28,6 @@ def progress_evidence(courses: Courses) -> Evidence:
         quantity("late_gain", late, "reward", "change over the last third of the log"),
         quantity("level", course.draws[:, -1], "reward", "where it stands"),
     ]
-    features = course_features(course, courses)
     p = float(np.mean(gain > 0))
     level = quantities[2].posterior
     g = quantities[0].posterior
@@ -37,34 +37,8 @@ def progress_evidence(courses: Courses) -> Evidence:
     )
     used = ("eval_reward",) if courses.uses_eval else ("reward",)
     missing = ("reward",) if courses.uses_eval else ()
+    features = {"grew": sure(grew(course)), "train_reward": float(not courses.uses_eval)}
     return Evidence(PROGRESS, p, tuple(quantities), used, missing, sentence, features)
-
-
-def course_features(course: Trend, courses: Courses) -> dict[str, float]:
-    """Growth of a reward's course, and its levels where the reward's range is known."""
-    gain = course.change()
-    late = course.change(first=course.step[-1] - (course.step[-1] - course.step[0]) / 3.0)
-    features = {
-        "gain_score": score(gain),
-        "gain_over_noise": float(np.clip(np.arcsinh(gain.mean() / course.noise_sd), -MANY, MANY)),
-        "late_score": score(late),
-        "level_start": np.nan,
-        "level_end": np.nan,
-    }
-    if courses.has_range:
-        share = courses.share(course.draws[:, [0, -1]])
-        features["level_start"], features["level_end"] = logit(share, 0.01).mean(axis=0)
-    return features
-
-
-def fall_features(course: Trend) -> dict[str, float]:
-    """How far a course ends below its best, of its range and in noise sd, and whether it fell."""
-    fall, share, fell = falls(course)
-    return {
-        "fall_share": float(np.mean(share * (fall / (fall + course.noise_sd)))),
-        "fall_over_noise": min(float(np.arcsinh(fall.mean() / course.noise_sd)), MANY),
-        "fell": log_odds(float(fell.mean())),
-    }
 
 
 def falls(course: Trend) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

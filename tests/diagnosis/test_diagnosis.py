@@ -14,7 +14,8 @@ from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError, PriorError
 from bayes_grpo.common.picture import save_plot
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR
-from bayes_grpo.diagnosis.classify import checked_prior, posterior, shipped_likelihoods
+from bayes_grpo.diagnosis.classify import checked_prior, effective, posterior
+from bayes_grpo.diagnosis.layer import shipped_layer
 from bayes_grpo.diagnosis.plot import plot_diagnosis
 from bayes_grpo.diagnosis.render import render_diagnosis
 from benchmarks.diagnosis import calibration_error, judged, scores
@@ -48,12 +49,44 @@ def test_no_evidence_means_cannot_tell():
     assert found.own == pytest.approx({mode: PRIOR[mode] for mode in MODES})
 
 
-def test_features_where_no_run_lies_mean_cannot_tell():
-    table = shipped_likelihoods()
-    mean, sd = table.background.mean[0], np.sqrt(np.diag(table.background.cov[0]))
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (20, len(sd)))
-    found = [posterior(dict(zip(table.names, mean + 4.0 * sd * s, strict=True))) for s in signs]
-    assert np.median([f.probability[CANNOT_TELL] for f in found]) > 0.5
+def test_no_log_is_more_certain_than_the_events_at_their_bounds():
+    names = ("grew", "uncoupled", "wasted", "spent", "collapse", "held_out_collapse", "swings", "strain")
+    for signs in np.random.default_rng(0).choice([-1.0, 1.0], (20, len(names))):
+        wild, bound = (posterior(dict(zip(names, size * signs, strict=True))) for size in (1e6, 3.0))
+        assert max(wild.probability.values()) == pytest.approx(max(bound.probability.values()), abs=0.02)
+        assert sum(wild.probability.values()) == pytest.approx(1.0)
+
+
+def test_cannot_tell_read_as_the_prior_gives_the_posterior_back():
+    layer, prior = shipped_layer(), np.array([PRIOR[name] for name in CLASSES])
+    features = {"grew": 0.3, "uncoupled": -0.5, "wasted": 0.2, "spent": -0.5, "collapse": -0.8, "train_reward": 1.0}
+    found, likelihood = posterior(features), layer.log_likelihoods(features)
+    wanted = prior * np.exp([likelihood[name] for name in CLASSES])
+    np.testing.assert_allclose(effective(found.probability, PRIOR), wanted / wanted.sum(), rtol=1e-9)
+    assert found.probability[CANNOT_TELL] == pytest.approx(np.min(wanted / wanted.sum() / (prior / prior.sum())))
+    assert min(found.probability.values()) == pytest.approx(0.0, abs=1e-12)  # nothing of the prior is left in it
+
+
+def test_what_cannot_be_seen_stays_at_its_prior():
+    seen = {"grew": 2.0, "uncoupled": -2.0, "wasted": -2.0, "spent": -2.0, "collapse": -2.0, "train_reward": 1.0}
+    blind = {k: v for k, v in seen.items() if k not in ("uncoupled", "spent")}
+    for stated in (0.08, 0.3):
+        prior = checked_prior({"reward_hacking": stated})
+        p = posterior(blind, prior)
+        whole = effective(p.probability, prior)
+        hacking, healthy = (whole[CLASSES.index(name)] for name in ("reward_hacking", "healthy"))
+        assert hacking / (hacking + healthy) == pytest.approx(stated, rel=1e-6)
+    assert posterior(seen).probability["reward_hacking"] < 0.01
+
+
+def test_a_collapse_that_anyone_can_see_is_named():
+    """A reward from .9 to 0 that stays there, whatever else is logged."""
+    rng = np.random.default_rng(0)
+    reward = np.clip(np.where(np.arange(40) < 12, 0.89, np.maximum(0.89 - 0.05 * (np.arange(40) - 12), 0.0)), 0, 1)
+    reward = np.where(reward > 0, reward + 0.02 * rng.standard_normal(40), 0.0)
+    signals = {"entropy": np.linspace(0.1, 2.6, 40), "frac_reward_zero_std": np.where(reward > 0, 0.3, 1.0)}
+    for run in (make_run(steps(40), reward), make_run(steps(40), reward, signals=signals)):
+        assert diagnose(run).own["dynamical_instability"] > 0.9
 
 
 def test_a_higher_prior_gives_a_higher_posterior(hacked):
@@ -154,29 +187,19 @@ def test_thresholds_alarm_as_they_say(rising):
     assert CLASSES[odds(found).argmax()] == "policy_concentration"
 
 
-def test_calibrated_and_better_than_thresholds_on_a_few_simulated_runs():
-    families = ("late", "concentrated", "poor", "unstable", "flat")
-    runs = labelled_runs(100, seed=77, only=families)
-    labels = [r.label for r in runs]
-    p, own, _ = judged([r.run for r in runs], frequencies(labels))
-    found = scores(p, labels)
-    odds = AlarmOdds([thresholds(r.run) for r in runs], labels)
+def test_better_than_thresholds_on_a_few_simulated_runs():
+    """Both know how often each label comes from other runs; the layer was learned mostly from real logs."""
+    practice, runs = (labelled_runs(120, seed=seed) for seed in (76, 77))
+    labels, known = ([r.label for r in x] for x in (runs, practice))
+    p, own, _ = judged([r.run for r in runs], frequencies(known))
+    odds = AlarmOdds([thresholds(r.run) for r in practice], known)
     rival = scores(np.array([odds(thresholds(r.run)) for r in runs]), labels)
-    # The rival is scored on the runs that its frequencies come from.
-    assert found["log score"] > rival["log score"]
+    found = scores(p, labels)
+    assert found["log score"] > rival["log score"] + 0.1
+    assert found["balanced accuracy"] > rival["balanced accuracy"] + 0.1
     present = np.array([[mode in r.modes for mode in MODES] for r in runs], float)
-    # 100 runs leave an error of 0.03 to 0.05 by chance alone.
+    # 120 runs leave an error of 0.03 to 0.05 by chance alone.
     assert calibration_error(own.ravel(), present.ravel()) < 0.1
-
-
-@pytest.mark.slow
-def test_calibrated_on_all_families():
-    runs = labelled_runs(500, seed=78, complete=True)
-    labels = [r.label for r in runs]
-    p, own, _ = judged([r.run for r in runs], frequencies(labels))
-    present = np.array([[mode in r.modes for mode in MODES] for r in runs], float)
-    assert calibration_error(own.ravel(), present.ravel()) < 0.05
-    assert scores(p, labels)["balanced accuracy"] > 0.8
 
 
 def command(*arguments):

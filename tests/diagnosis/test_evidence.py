@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.diagnosis.damping import damping_of
+from bayes_grpo.diagnosis.events import collapsed, declined, grew, span
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import MODE as DEGENERACY
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows, implied_share
 from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
@@ -43,7 +44,8 @@ def test_without_a_held_out_signal_hacking_is_not_judged(rising):
     found = HACKING.evidence(courses_of(make_run(steps(ROWS), rising, signals={"kl": np.linspace(0, 1, ROWS)})))
     assert np.isnan(found.probability)
     assert "look alike" in found.sentence
-    assert np.isfinite(found.features["kl_ahead"])
+    assert np.isnan(found.features["uncoupled"])
+    assert "runs" in found.sentence
 
 
 def test_onset_of_hacking_is_where_the_curves_part(hacked):
@@ -141,12 +143,44 @@ def test_fall_after_a_rise(rising):
     assert INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising))).probability < 0.1
 
 
-def test_bursts_stand_out(rising):
+def test_bursts_are_strain(rising):
     calm = np.exp(0.1 * noise(4))
     wild = calm.copy()
     wild[60] = 40.0
-    features = [
-        INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising, signals={"grad_norm": g}))).features
+    quiet, burst = (
+        INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising, signals={"grad_norm": g}))).features["strain"]
         for g in (calm, wild)
-    ]
-    assert features[1]["grad_burst"] > features[0]["grad_burst"] + 1.0
+    )
+    assert quiet == 0.0
+    assert burst == pytest.approx(np.log(40.0 / np.median(calm) / 8.0), abs=0.05)
+    assert np.isnan(INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising))).features["strain"])
+
+
+def test_events_on_either_side_of_their_borders():
+    """A collapse loses half of its gain; one that comes back, or loses a third, is none."""
+    x = np.arange(ROWS)
+    up = np.minimum(0.2 + 0.6 * x / 30, 0.8)
+    rows = {
+        "collapse": np.where(x > 50, np.maximum(0.8 - 0.05 * (x - 50), 0.3), up),
+        "third": np.where(x > 50, np.maximum(0.8 - 0.05 * (x - 50), 0.6), up),
+        "back": np.where((x > 35) & (x < 50), 0.3, up),
+        "high": np.where(x > 50, 0.05, 0.9),
+    }
+    found = {}
+    for name, values in rows.items():
+        courses = courses_of(make_run(steps(ROWS), values + 0.02 * noise(5)))
+        found[name] = float(collapsed(courses.progress, span(courses, courses.progress), courses.low).mean())
+    assert found["collapse"] > 0.95
+    assert found["high"] > 0.95
+    assert found["third"] < 0.05
+    assert found["back"] < 0.05
+    falling = courses_of(make_run(steps(ROWS), -1.0 - 0.05 * x + 0.1 * noise(6)))
+    assert declined(falling.progress, span(falling, falling.progress)).mean() > 0.95
+    assert grew(falling.progress).mean() < 0.05
+
+
+def test_a_solved_task_wastes_nothing():
+    solved = make_run(steps(ROWS), np.full(ROWS, 1.0), signals={"frac_reward_zero_std": 1.0, "reward_std": 0.0})
+    stuck = make_run(steps(ROWS), np.full(ROWS, 0.4), signals={"frac_reward_zero_std": 1.0, "reward_std": 0.0})
+    low, high = (DEGENERACY.evidence(courses_of(run)).features["wasted"] for run in (solved, stuck))
+    assert low < 0.0 < high

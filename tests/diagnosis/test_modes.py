@@ -10,7 +10,7 @@ from rich.console import Console
 from bayes_grpo import diagnose, plot_diagnosis, render_diagnosis
 from bayes_grpo.diagnosis import modes
 from bayes_grpo.diagnosis.classes import MODES
-from bayes_grpo.diagnosis.classify import shipped_likelihoods
+from bayes_grpo.diagnosis.layer import EVENTS
 from bayes_grpo.diagnosis.mode import all_modes, label_of
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import make_run, steps
@@ -33,12 +33,12 @@ class Clipped(Mode):
     def evidence(self, courses):
         course = courses.signals.get("clip_ratio")
         if course is None:
-            return Evidence(self.name, np.nan, (), (), ("clip_ratio",), "no clip ratio", {"gain_score": 99.0})
+            return Evidence(self.name, np.nan, (), (), ("clip_ratio",), "no clip ratio", {"grew": 99.0})
         share = course.draws[:, -1]
         found = quantity("clipped", share, "", "share of tokens clipped at the end")
         sentence = f"{found.posterior.median:.0%} of the tokens are clipped"
         probability = float(np.mean(share > 0.5))
-        return Evidence(self.name, probability, (found,), ("clip_ratio",), (), sentence, {"gain_score": 99.0})
+        return Evidence(self.name, probability, (found,), ("clip_ratio",), (), sentence, {"grew": 99.0})
 
     def onset(self, courses):
         course = courses.signals["clip_ratio"]
@@ -70,7 +70,7 @@ def clipping(rising):
 def test_the_shipped_modes_are_the_classified_ones_and_the_plateau():
     found = all_modes()
     assert tuple(m.name for m in found) == (*MODES, "plateaued")
-    assert set(shipped_likelihoods().present) == set(MODES)
+    assert {e.belongs for e in EVENTS} == {"healthy", "plateaued", *MODES}
     assert [m.name for m in found if m.is_failure] == list(MODES)
     assert label_of("reward_hacking") == "reward hacking"
     assert label_of("cannot_tell") == "cannot tell"

@@ -13,13 +13,16 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.evidence import Evidence, logit, quantity
+from bayes_grpo.diagnosis.events import SOLVED
+from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
 from bayes_grpo.diagnosis.trend import Trend
 
 FAILING_SHARE = 0.6
 """Above this share of groups without spread most of a batch is wasted."""
+BORDER, EXCESS, DEAD = 0.55, 0.15, 0.35
+"""Borders of waste: share of groups, its excess, share of dead rows."""
 CONCENTRATION = 1.0
 """a + b of the Beta law of success rates over prompts; 1 is U-shaped, as graded sets of problems mostly are."""
 TYPICAL_GROUP = 8
@@ -36,7 +39,8 @@ class AdvantageDegeneracy(Mode):
 
     def evidence(self, courses: Courses) -> Evidence:
         """Share of zero-spread groups, its excess, and rows without any signal."""
-        features = {"zero_share": np.nan, "zero_excess": np.nan, "dead_rows": np.nan}
+        features = {"wasted": np.nan}
+        excess = None
         quantities, used, missing, parts = [], [], [], []
         probability = np.nan
         level = courses.share(_late(courses.progress))
@@ -46,7 +50,6 @@ class AdvantageDegeneracy(Mode):
             share = np.clip(_late(course), 0.0, 1.0)
             used.append("frac_reward_zero_std")
             probability = float(np.mean(share > FAILING_SHARE))
-            features["zero_share"] = float(logit(share, 0.01).mean())
             quantities.append(
                 quantity("zero_share", share, "", "share of groups without spread, second half of the log")
             )
@@ -59,7 +62,6 @@ class AdvantageDegeneracy(Mode):
                 size = float(courses.run.settings.group_size.value or TYPICAL_GROUP)
                 implied = implied_share(np.clip(level, 0.002, 0.998), size)
                 excess = share - implied
-                features["zero_excess"] = float(excess.mean())
                 quantities.append(quantity("zero_excess", excess, "", "share minus what reward and group size imply"))
             s = quantities[0].posterior
             parts.append(f"{s.median:.0%} [{s.low:.0%}, {s.high:.0%}] ({s.level:.0%}) of the groups have no spread")
@@ -69,7 +71,6 @@ class AdvantageDegeneracy(Mode):
         if dead is not None:
             count, rows = int(dead.sum()), len(dead)
             draws = np.random.default_rng(0).beta(0.5 + count, 0.5 + rows - count, 400)
-            features["dead_rows"] = float(logit((count + 0.5) / (rows + 1.0), 0.01))
             quantities.append(
                 quantity("dead_rows", draws, "", "share of rows without any spread, second half of the log")
             )
@@ -77,6 +78,8 @@ class AdvantageDegeneracy(Mode):
             if np.isnan(probability):
                 probability = float(np.mean(draws > 0.5))
             used += [name for name in ("reward_std", "loss") if name in courses.run.signals]
+        waste = _waste(course, excess, dead, level if known_level else None)
+        features["wasted"] = max(waste, default=np.nan)
         if known_level and course is not None and quantities[0].posterior.median > 0.3:
             middle = float(np.median(level))
             if middle < 0.2 or middle > 0.8:
@@ -131,6 +134,24 @@ class AdvantageDegeneracy(Mode):
                 f"at a share of {share.median:.0%} a step does the work of {1.0 - share.median:.0%} of its batch"
             )
         return tuple(out)
+
+
+def _waste(
+    course: Trend | None, excess: np.ndarray | None, dead: np.ndarray | None, level: np.ndarray | None
+) -> list[float]:
+    """How far groups, and rows, without spread go beyond their borders, with what excuses them; each within [-2, 3].
+
+    A solved task wastes its batch and is no failure: the reward's level explains its groups.
+    """
+    found = []
+    if course is not None:
+        share = float(np.clip(_late(course), 0.0, 1.0).mean())
+        unexplained = 3.0 if excess is None else 8.0 * (float(excess.mean()) - EXCESS)
+        found.append(float(np.clip(min(6.0 * (share - BORDER), unexplained), -2.0, 3.0)))
+    if dead is not None:
+        unsolved = 3.0 if level is None else 6.0 * (SOLVED - float(level.mean()))
+        found.append(float(np.clip(min(5.0 * (float(np.mean(dead)) - DEAD), unsolved), -2.0, 3.0)))
+    return found
 
 
 def implied_share(success_rate: np.ndarray, group_size: float, concentration: float = CONCENTRATION) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.courses import Courses
+from bayes_grpo.diagnosis.events import sure
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
@@ -31,7 +32,7 @@ class PolicyConcentration(Mode):
 
     def evidence(self, courses: Courses) -> Evidence:
         """Entropy left, entropy spent for the reward gained, headroom."""
-        features = {"entropy_ratio": np.nan, "entropy_late": np.nan, "entropy_headroom": np.nan}
+        features = {"spent": np.nan}
         entropy = courses.signals.get("entropy")
         if entropy is None:
             return Evidence(
@@ -41,29 +42,25 @@ class PolicyConcentration(Mode):
         change = entropy.change()
         ratio = np.exp(np.clip(change, -12.0, 12.0))
         quantities = [quantity("entropy_ratio", ratio, "", "entropy at the end over that at the start")]
-        features["entropy_ratio"] = float(np.clip(change, -8.0, 4.0).mean())
-        third = entropy.step[-1] - (entropy.step[-1] - entropy.step[0]) / 3.0
-        features["entropy_late"] = float(np.clip(entropy.change(first=third), -5.0, 3.0).mean())
         r = quantities[0].posterior
         parts = [f"{r.median:.0%} [{r.low:.0%}, {r.high:.0%}] ({r.level:.0%}) of the starting entropy is left"]
         reward = courses.progress
         left = _headroom(courses)
         if left is not None:
-            scale = np.abs(reward.change()) + reward.noise_sd
-            features["entropy_headroom"] = float(np.clip(left / scale, -2.0, 4.0).mean())
             quantities.append(quantity("entropy_headroom", left, "reward", "b - a - R of the entropy law"))
             h = quantities[-1].posterior
             parts.append(f"the entropy law leaves {h.median:.3g} [{h.low:.3g}, {h.high:.3g}] of reward to gain")
         spent = ratio < SPENT
         if courses.has_range:
             short = (courses.high - reward.draws[:, -1]) / (courses.high - courses.low)
-            probability = float(np.mean(spent & (short > 1.0 - POOR)))
+            early = spent & (short > 1.0 - POOR)
             quantities.append(quantity("reward_short", short, "", "share of the reward's range not reached"))
         else:
             # Without the reward's range only a reward that did not gain can be called poor.
-            probability = float(np.mean(spent & (reward.change() < reward.noise_sd)))
+            early = spent & (reward.change() < reward.noise_sd)
+        features["spent"] = sure(early)
         used = ("entropy", "eval_reward" if courses.uses_eval else "reward")
-        return Evidence(self.name, probability, tuple(quantities), used, (), "; ".join(parts), features)
+        return Evidence(self.name, float(np.mean(early)), tuple(quantities), used, (), "; ".join(parts), features)
 
     def onset(self, courses: Courses) -> tuple[np.ndarray, str] | None:
         """Where half of the starting entropy is spent."""

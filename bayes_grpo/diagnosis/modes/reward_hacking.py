@@ -14,14 +14,14 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.evidence import Evidence, log_odds, quantity
+from bayes_grpo.diagnosis.events import sure
+from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
 from bayes_grpo.diagnosis.trend import Trend
 
 LOOSE = 0.25
 """Below this coupling, most of the train reward's rise does not carry over."""
-_FEATURES = ("coupling", "uncoupled", "turnover", "kl_ahead")
 
 
 class RewardHacking(Mode):
@@ -34,7 +34,7 @@ class RewardHacking(Mode):
     def evidence(self, courses: Courses) -> Evidence:
         """Coupling, turnover and growth of the KL."""
         train = courses.progress
-        features: dict[str, float] = dict.fromkeys(_FEATURES, np.nan)
+        features: dict[str, float] = {"uncoupled": np.nan}
         quantities, used, missing, parts = [], [], [], []
         probability = np.nan
         held = courses.held_out
@@ -43,7 +43,7 @@ class RewardHacking(Mode):
             if last > first:
                 used += ["eval_reward" if courses.held_out_name == "eval_reward" else "gold_reward"]
                 rise, carried = train.change(first, last), held.change(first, last)
-                rose = rise > np.maximum(0.5 * train.noise_sd, 2.0 * rise.std())
+                rose = rise > np.maximum(train.noise_sd, 2.0 * rise.std())
                 safe = np.where(np.abs(rise) > 1e-12, rise, 1e-12)
                 coupling = np.clip(carried / safe, -3.0, 3.0)
                 steps = np.linspace(first, last, 40)
@@ -52,11 +52,9 @@ class RewardHacking(Mode):
                 rows = np.arange(len(best))
                 fall = gold[rows, best] - gold[:, -1]
                 went_on = path[:, -1] > path[rows, best]
-                scale = np.abs(rise).mean() + train.noise_sd
-                probability = float(np.mean(rose & (coupling < LOOSE)))
-                features["coupling"] = float(np.clip(carried / (np.abs(safe) + 0.5 * train.noise_sd), -2.0, 2.0).mean())
-                features["uncoupled"] = log_odds(probability)
-                features["turnover"] = float(np.mean(np.minimum(np.where(went_on, fall, 0.0) / scale, 2.0)))
+                uncoupled = rose & (coupling < LOOSE)
+                probability = float(np.mean(uncoupled))
+                features["uncoupled"] = sure(uncoupled)
                 quantities += [
                     quantity("coupling", coupling, "", "change of the held-out reward over that of the train reward"),
                     quantity("turnover", np.where(went_on, fall, 0.0), "reward", "fall of the held-out reward from its "
@@ -75,7 +73,6 @@ class RewardHacking(Mode):
         if kl is not None:
             used.append("kl")
             ahead = _ahead(courses)
-            features["kl_ahead"] = float(ahead.mean())
             quantities.append(quantity("kl_ahead", ahead, "", "share of the KL gained in the second half minus the "
                                        "reward's share"))  # fmt: skip
             parts.append(f"the KL's growth in the second half runs {ahead.mean():+.2f} against the reward's")

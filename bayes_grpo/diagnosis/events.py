@@ -1,0 +1,104 @@
+"""What a run is, as events on latent courses: the definitions, with their borders in one place.
+
+| event | holds where the course |
+|---|---|
+| grew | ends more than the noise of a row above its start |
+| collapsed | has lost half of its gain, or of its level over the lowest reward; `MATERIAL` of its range; beyond noise |
+| declined | ends a quarter of its range below its start, beyond noise |
+| uncoupled | rose, and less than a quarter of the rise came with the held-out reward |
+| wasted | has groups without spread beyond what its level explains |
+| spent | has lost four fifths of its entropy, with most of the reward's range not reached |
+
+An event is judged on every draw of a course, so that its probability carries the uncertainty of the log; `sure` is half
+of its log odds, held within ±`SURE`, because no border is worth more than that. *Strain* is no event but a sum: how
+many e-folds gradient norm, KL, completion length and entropy lie beyond `CALM`, their ordinary range.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_grpo.diagnosis.courses import Courses
+from bayes_grpo.diagnosis.trend import Trend
+
+SURE = 2.0
+LOST = 0.5
+"""Share of gain or level that a collapse loses."""
+MATERIAL = 0.03
+"""Share of the reward's range below which no fall matters."""
+DECLINE = 0.25
+"""Share of the reward's range that a decline covers."""
+CALM = {"burst": 8.0, "grad_norm": 6.0, "kl": 1.5, "completion_length": 3.3, "entropy": 2.0}
+"""Largest row over the median and end over start of the gradient norm; KL in nats; end over start of the length (either
+way) and of the entropy."""
+STRAIN_EACH, STRAIN_MOST = 2.0, 3.0
+SOLVED = 0.93
+"""Share of the reward's range from which a task counts as solved."""
+TAIL = 12
+"""A course's end is the mean over its last twelfth."""
+
+
+def sure(event: np.ndarray) -> float:
+    """Half the log odds of an event, counted over draws, within ±`SURE`."""
+    return odds((float(np.sum(event)) + 0.5) / (len(event) + 1.0))
+
+
+def odds(p: float) -> float:
+    """Half the log odds of a probability, within ±`SURE`."""
+    p = min(max(p, 1e-6), 1.0 - 1e-6)
+    return float(np.clip(0.5 * np.log(p / (1.0 - p)), -SURE, SURE))
+
+
+def span(courses: Courses, course: Trend) -> float:
+    """The range of a reward: the known one, or what the log shows of it."""
+    if courses.has_range:
+        return courses.high - courses.low
+    return max(float(np.ptp(course.value)), 0.5 * float(np.abs(course.value).max()), 1e-12)
+
+
+def grew(course: Trend) -> np.ndarray:
+    """Draws of whether a course grew, shape (draws,)."""
+    return course.change() > course.noise_sd
+
+
+def collapsed(course: Trend, span: float, low: float = np.nan) -> np.ndarray:
+    """Draws of whether a course collapsed, shape (draws,).
+
+    Args:
+        course: A reward's course.
+        span: Its range.
+        low: Lowest reward; NaN if unknown.
+    """
+    path = course.draws
+    top, start = path.max(axis=1), path[:, 0]
+    lost = top - path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1)
+    gain, noise = top - start, course.noise_sd
+    of_gain = (lost > LOST * gain) & (gain > 2.0 * noise) & (lost > 2.0 * noise) & (path.argmax(axis=1) > 0)
+    of_level = (lost > LOST * (top - low)) & (lost > 3.0 * noise) if np.isfinite(low) else np.zeros(len(top), bool)
+    return (of_gain | of_level) & (lost > MATERIAL * span)
+
+
+def declined(course: Trend, span: float) -> np.ndarray:
+    """Draws of whether a course declined, shape (draws,)."""
+    change = course.change()
+    return (change < -2.0 * course.noise_sd) & (change < -DECLINE * span)
+
+
+def strain(courses: Courses) -> float:
+    """How far signals lie beyond their ordinary range, in e-folds, between 0 and `STRAIN_MOST`; NaN without any."""
+    found = []
+    norm, kl, length, entropy = (courses.signals.get(k) for k in ("grad_norm", "kl", "completion_length", "entropy"))
+    if norm is not None:  # courses of gradient norm, length and entropy are those of their logarithms
+        found.append(float((norm.raw - np.median(norm.raw)).max()) - np.log(CALM["burst"]))
+        found.append(float(norm.change().mean()) - np.log(CALM["grad_norm"]))
+    if kl is not None:
+        found.append(float(np.log(max(abs(kl.mean[-1]), 1e-3) / CALM["kl"])))
+    if length is not None:
+        found.append(abs(float(length.change().mean())) - np.log(CALM["completion_length"]))
+    if entropy is not None:
+        found.append(float(entropy.change().mean()) - np.log(CALM["entropy"]))
+    if not found:
+        return np.nan
+    if courses.has_range and float(courses.share(courses.progress.mean[-1])) > SOLVED:
+        return 0.0  # a solved task has no gradient to speak of: what moves then is rounding
+    return float(min(np.clip(found, 0.0, STRAIN_EACH).sum(), STRAIN_MOST))

@@ -1,0 +1,122 @@
+"""From events to probabilities: a logistic layer of few numbers, learned from labelled logs and simulated failures.
+
+    score of a class = intercept + Σ weight · how sure the log is of its event,   P ∝ exp(score) · prior / frequency
+
+Every class has few events, each with a bounded value, so that no log can be more certain than the labelled ones were
+together. `benchmarks/learn_diagnosis.py` learns the numbers, with normal priors about `Event.weight`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.diagnosis.classes import CLASSES
+
+
+class Event(NamedTuple):
+    """An event as the layer sees it.
+
+    Attributes:
+        belongs: Class whose score it raises.
+        name: Feature, or one of `combined`.
+        unseen: Its value where no signal tells.
+        weight: Prior mean of its weight; the prior sd is `WEIGHT_SD`.
+    """
+
+    belongs: str
+    name: str
+    unseen: float
+    weight: float
+
+
+EVENTS = (
+    Event("healthy", "honest", 0.0, 0.7),
+    Event("plateaued", "still", 0.0, 0.7),
+    Event("reward_hacking", "uncoupled", -1.2, 2.0),
+    Event("advantage_degeneracy", "wasted", -1.2, 1.5),
+    Event("policy_concentration", "spent", -1.0, 1.5),
+    Event("dynamical_instability", "collapse", -2.0, 1.0),
+    Event("dynamical_instability", "held_out_collapse", -1.0, 1.0),
+    Event("dynamical_instability", "swings", -2.0, 0.5),
+    Event("dynamical_instability", "strain", 0.0, 1.0),
+)
+MOST = 3.0
+"""Largest size of an event's value."""
+WEIGHT_SD, INTERCEPT_SD = 0.7, 5.0
+"""Prior standard deviations, before `benchmarks/learn_diagnosis.py` scales the logs' weight."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """The learned numbers.
+
+    Attributes:
+        intercept: Of every class, in the order of `CLASSES`.
+        weight: Of every event, in the order of `EVENTS`.
+        frequency: How often each class was learned from, in the order of `CLASSES`; sums to 1.
+        provenance: From what they were learned.
+    """
+
+    intercept: np.ndarray
+    weight: np.ndarray
+    frequency: np.ndarray
+    provenance: Mapping[str, Any]
+
+    def log_likelihoods(self, features: Mapping[str, float]) -> dict[str, float]:
+        """Log likelihood of every class, up to a constant of all: the score less the log of its frequency."""
+        values = self.weight * event_values(features)
+        belongs = np.array([CLASSES.index(e.belongs) for e in EVENTS])
+        score = self.intercept + np.bincount(belongs, values, len(CLASSES)) - np.log(self.frequency)
+        return dict(zip(CLASSES, score.tolist(), strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready content."""
+        return {
+            "provenance": dict(self.provenance),
+            "intercept": dict(zip(CLASSES, self.intercept.tolist(), strict=True)),
+            "frequency": dict(zip(CLASSES, self.frequency.tolist(), strict=True)),
+            "weight": {f"{e.belongs}: {e.name}": float(w) for e, w in zip(EVENTS, self.weight, strict=True)},
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Layer:
+        """The inverse of `to_dict`."""
+        return cls(
+            np.array([content["intercept"][name] for name in CLASSES]),
+            np.array([content["weight"][f"{e.belongs}: {e.name}"] for e in EVENTS]),
+            np.array([content["frequency"][name] for name in CLASSES]),
+            content["provenance"],
+        )
+
+
+@cache
+def shipped_layer() -> Layer:
+    """The numbers of the package."""
+    text = resources.files("bayes_grpo.diagnosis").joinpath("layer.json").read_text(encoding="utf-8")
+    return Layer.from_dict(json.loads(text))
+
+
+def event_values(features: Mapping[str, float]) -> np.ndarray:
+    """Values of `EVENTS`, those that no signal tells of at their unseen value, shape (events,)."""
+    known = combined(features)
+    values = [known.get(e.name, np.nan) for e in EVENTS]
+    return np.clip([v if np.isfinite(v) else e.unseen for v, e in zip(values, EVENTS, strict=True)], -MOST, MOST)
+
+
+def combined(features: Mapping[str, float]) -> dict[str, float]:
+    """Features with what follows from several: honest growth, standing still, and what growth excuses."""
+    found = {k: float(np.clip(v, -MOST, MOST)) for k, v in features.items()}
+    growth, against = found.get("grew", np.nan), [found.get(k, np.nan) for k in ("uncoupled", "collapse", "spent")]
+    if np.isfinite(growth):
+        found["honest"] = float(min(growth, *(-x for x in against if np.isfinite(x)), np.inf))
+        found["still"] = -growth
+        for name in ("wasted", "spent"):
+            found[name] = found.get(name, np.nan) - 0.5 * max(growth, 0.0)
+    return found

@@ -1,0 +1,62 @@
+"""Labelled real logs: an index.csv with a folder csv beside it, as evidence with label and repository."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bayes_grpo import read_log
+from bayes_grpo.common.errors import BayesGrpoError
+from bayes_grpo.diagnosis.classes import CLASSES
+from bayes_grpo.diagnosis.features import gather_all
+from bayes_grpo.logs.run import Run
+
+
+class LabelledLog(NamedTuple):
+    """A real log with its label.
+
+    Attributes:
+        name: Its name in the index.
+        repository: Where it comes from; logs of one author depend on each other.
+        label: One of `CLASSES`.
+        in_words: Whether the label rests on more than a reader's look at the curve: the authors' words, or counts.
+        features: What the layer sees.
+        run: The run.
+    """
+
+    name: str
+    repository: str
+    label: str
+    in_words: bool
+    features: Mapping[str, float]
+    run: Run
+
+
+def labelled_logs(indices: Sequence[Path]) -> list[LabelledLog]:
+    """Logs of indices (columns run_id, repo, outcome_label, label_evidence) that have a label and can be read."""
+    rows, runs = [], []
+    for index in indices:
+        with index.open(encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if row["outcome_label"] not in CLASSES:
+                    continue
+                try:
+                    runs.append(read_log(index.parent / "csv" / f"{row['run_id']}.csv"))
+                except BayesGrpoError as error:
+                    print(f"{row['run_id']}: {error}")
+                    continue
+                rows.append(row)
+    found = [g for first in range(0, len(runs), 64) for g in gather_all(runs[first : first + 64])]
+    return [
+        LabelledLog(
+            row["run_id"],
+            row["repo"],
+            row["outcome_label"],
+            not row["label_evidence"].startswith("from curve"),
+            {} if g is None else g.features,
+            run,
+        )
+        for row, run, g in zip(rows, runs, found, strict=True)
+    ]
