@@ -25,6 +25,7 @@ from bayes_grpo.common.files import written_whole
 from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import EVENTS, INTERCEPT_SD, WEIGHT_SD, Layer, event_values
+from benchmarks.common import keep
 from benchmarks.diagnosis_logs import labelled_logs
 from benchmarks.diagnosis_rivals import RIVALS
 from benchmarks.diagnosis_runs import SETTINGS, labelled_runs
@@ -161,6 +162,8 @@ def main() -> None:
     )
     with written_whole(options.out) as temporary:
         temporary.write_text(json.dumps(layer.to_dict(), indent=1) + "\n", encoding="utf-8")
+    if options.out == TARGET:
+        keep("learn_diagnosis", {"logs": len(logs), "simulated": len(simulated), "numbers": layer.to_dict()["weight"]})
     print(json.dumps(layer.to_dict(), indent=1))
     print(f"{len(cases)} runs, {time.perf_counter() - begun:.0f} s")
 
