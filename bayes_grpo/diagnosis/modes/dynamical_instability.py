@@ -50,6 +50,7 @@ class DynamicalInstability(Mode):
         fall, _, fell = falls(course)
         quantities.append(quantity("fall", fall, "reward", "from the best of the course to its end"))
         f = quantities[0].posterior
+        parts.append(f"the reward ends {f.median:.3g} [{f.low:.3g}, {f.high:.3g}] ({f.level:.0%}) below its best")
         probability = float(fell.mean())
         damping = courses.damping
         if damping is not None:
@@ -71,7 +72,6 @@ class DynamicalInstability(Mode):
             if interval.value and interval.provenance is not Provenance.ASSUMED:
                 steps = damping.response_time[drawn] * (course.step[-1] - course.step[0])
                 quantities.append(quantity("stability_margin", steps / float(interval.value), "", _MARGIN))
-        parts.append(f"the reward ends {f.median:.3g} [{f.low:.3g}, {f.high:.3g}] ({f.level:.0%}) below its best")
         norm = courses.signals.get("grad_norm")
         if norm is None:
             missing.append("grad_norm")

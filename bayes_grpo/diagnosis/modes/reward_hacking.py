@@ -68,7 +68,12 @@ class RewardHacking(Mode):
                 )
         else:
             missing.append("gold or held-out reward beside the train reward")
-            parts.append("no held-out signal beside the train reward, so a hacked and an honest rise look alike")
+            parts.append(
+                f"the log has a held-out reward alone, which changed by {float(np.median(train.change())):.3g}: where it "
+                "falls, hacking and instability look alike, and the train reward would tell"
+                if courses.uses_eval
+                else "no held-out signal beside the train reward, so a hacked and an honest rise look alike"
+            )
         kl = courses.signals.get("kl")
         if kl is not None:
             used.append("kl")
