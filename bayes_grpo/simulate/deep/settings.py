@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -36,9 +36,12 @@ class Lab:
         """Refuses what cannot be run on a task.
 
         Raises:
-            SettingError: Expected updates, steps that evaluations do not divide, or a limit below the answers.
+            SettingError: Expected updates, an unknown loss, steps that evaluations do not divide, or a limit below the
+                answers.
         """
         structure = self.structure
+        if self.loss not in get_args(LossKind):
+            raise SettingError(f"loss: expected one of {', '.join(get_args(LossKind))}, found {self.loss!r}")
         if structure.update != "sampled":
             raise SettingError(f"update: a network's completions are sampled, found {structure.update!r}")
         if structure.ddof != 1:
@@ -104,10 +107,16 @@ def check_lab_numbers(numbers: LabNumbers) -> LabNumbers:
 
 
 def spread_numbers(numbers: LabNumbers, n_runs: int) -> LabNumbers:
-    """The same with every number of shape (n_runs,)."""
+    """The same with every number of shape (n_runs,).
 
-    def wide(x: Any) -> np.ndarray:
+    Raises:
+        SettingError: A setting has numbers for another number of runs.
+    """
+
+    def wide(name: str, x: Any) -> np.ndarray:
+        if np.shape(x) not in ((), (n_runs,)):
+            raise SettingError(f"{name}: expected a number or one for each of {n_runs} runs, found shape {np.shape(x)}")
         return np.broadcast_to(np.asarray(x), (n_runs,))
 
-    base = Numbers(*(wide(x) for x in numbers.base))
-    return LabNumbers(base, *(wide(x) for x in numbers[1:]))
+    base = Numbers(*(wide(name, x) for name, x in numbers.base._asdict().items()))
+    return LabNumbers(base, *(wide(name, x) for name, x in list(numbers._asdict().items())[1:]))

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.flatten_util import ravel_pytree
 from numpy.typing import ArrayLike
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.deep.loss import Weights, group_statistics, grpo_loss
-from bayes_grpo.simulate.deep.network import Transformer, fresh
+from bayes_grpo.simulate.deep.network import Transformer, unflattened
 from bayes_grpo.simulate.deep.rollout import Completions, Scores, read, score, write
 from bayes_grpo.simulate.deep.settings import REWARDS, Lab, LabNumbers, check_lab_numbers, spread_numbers
 from bayes_grpo.simulate.deep.tasks import Task
@@ -120,10 +118,7 @@ def tables_of(task: Task) -> Tables:
 
 def network_from(lab: Lab, vocabulary: int) -> tuple[int, Any]:
     """Number of parameters of a lab's network, and what makes a `Transformer` of a flat vector of them."""
-    like = eqx.filter_eval_shape(fresh, lab.network, vocabulary, jax.random.key(0))
-    zero = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype) if hasattr(x, "dtype") else x, like)
-    flat, unravel = ravel_pytree(eqx.filter(zero, eqx.is_array))
-    return flat.size, lambda theta: eqx.combine(unravel(theta), zero)
+    return unflattened(lab.network, vocabulary)
 
 
 def train(
@@ -143,17 +138,15 @@ def train(
         NumPy arrays with a leading axis of runs.
 
     Raises:
-        SettingError: A setting is out of range, or the start has another number of parameters.
+        SettingError: A setting is out of range, or another number of runs or parameters is given than is trained.
     """
     lab.check(task)
     seed_array = np.atleast_1d(np.asarray(seeds))
     n_runs = len(seed_array)
     checked = spread_numbers(check_lab_numbers(numbers), n_runs)
-    size, _ = network_from(lab, task.vocabulary)
-    begin = np.broadcast_to(np.asarray(start, np.float32), (n_runs, np.shape(start)[-1]))
-    if begin.shape[1] != size:
-        raise SettingError(f"start: expected {size} parameters for {lab.network}, found {begin.shape[1]}")
-    kept = begin if reference is None else np.broadcast_to(np.asarray(reference, np.float32), begin.shape)
+    shape = (n_runs, network_from(lab, task.vocabulary)[0])
+    begin = _parameters("start", start, shape)
+    kept = begin if reference is None else _parameters("reference", reference, shape)
     memory = int(np.max(checked.base.refresh_interval)) + 1 if lab.structure.refresh == "delay" else 1
     with jax.enable_x64(False):
         cast = jax.tree.map(
@@ -164,6 +157,14 @@ def train(
         program = Program(lab, task.vocabulary, memory)
         found = _run(program, cast, tables_of(task), policies, jnp.asarray(seed_array))
         return jax.tree.map(np.asarray, jax.device_get(found))
+
+
+def _parameters(name: str, given: ArrayLike, shape: tuple[int, int]) -> np.ndarray:
+    """Parameters of every run, shape (n_runs, parameters)."""
+    found = np.asarray(given, np.float32)
+    if found.shape not in (shape, shape[1:]):
+        raise SettingError(f"{name}: expected {shape[1]} parameters or {shape}, found the shape {found.shape}")
+    return np.broadcast_to(found, shape)
 
 
 @partial(jax.jit, static_argnums=0)
