@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.simulate.deep.loss import LossKind
+from bayes_grpo.simulate.deep.loss import KlKind, LossKind
 from bayes_grpo.simulate.deep.network import Network
 from bayes_grpo.simulate.deep.tasks import Task
 from bayes_grpo.simulate.settings import Numbers, Structure, check_numbers
+
+Order = Literal["drawn", "shuffled"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,9 @@ class Lab:
         structure: Steps, groups, advantages, optimizer, schedule, staleness and evaluations, as for small policies.
         network: Shape of the transformer.
         loss: Over what the loss is a mean.
+        kl: Which estimate of the KL divergence is the penalty.
+        order: Whether the prompts of a step are drawn with replacement, or all are gone through in passes, shuffled
+            anew each, of which a rest too small for a step is left out, as trainers do.
         limit: Tokens of a completion at most.
         eval_prompts: Held-out prompts of an evaluation, one completion each.
     """
@@ -29,6 +34,8 @@ class Lab:
     structure: Structure = field(default_factory=lambda: Structure(eval_every=10))
     network: Network = field(default_factory=Network)
     loss: LossKind = "token"
+    kl: KlKind = "plain"
+    order: Order = "drawn"
     limit: int = 16
     eval_prompts: int = 64
 
@@ -36,12 +43,18 @@ class Lab:
         """Refuses what cannot be run on a task.
 
         Raises:
-            SettingError: Expected updates, an unknown loss, steps that evaluations do not divide, or a limit below the
-                answers.
+            SettingError: Expected updates, an unknown word, steps that evaluations do not divide, a limit below the
+                answers, or more prompts in a step than there are to go through.
         """
         structure = self.structure
-        if self.loss not in get_args(LossKind):
-            raise SettingError(f"loss: expected one of {', '.join(get_args(LossKind))}, found {self.loss!r}")
+        for name, kinds in (("loss", get_args(LossKind)), ("kl", get_args(KlKind)), ("order", get_args(Order))):
+            if getattr(self, name) not in kinds:
+                raise SettingError(f"{name}: expected one of {', '.join(kinds)}, found {getattr(self, name)!r}")
+        if self.order == "shuffled" and structure.prompts_per_step > len(task.train):
+            raise SettingError(
+                f"order: expected at most the task's {len(task.train)} prompts in a step that goes through them, found "
+                f"{structure.prompts_per_step}"
+            )
         if structure.update != "sampled":
             raise SettingError(f"update: a network's completions are sampled, found {structure.update!r}")
         if structure.ddof != 1:

@@ -183,7 +183,8 @@ def _train(
     def update(state: _State, t: Array) -> tuple[_State, dict[str, Array]]:
         past, sampling, batch = _sampling_policy(program, state.past, state.parameters, t, numbers)
         key = jax.random.fold_in(rollout_key, batch)
-        completions, scores, reward = rollout(lab, program.network(sampling), numbers, tables, key, t)
+        chosen = prompts_of(lab, len(tables.train), rollout_key, key, batch)
+        completions, scores, reward = rollout(lab, program.network(sampling), numbers, tables, chosen, key, t)
         groups = group_statistics(
             reward, structure.group_size, structure.advantage == "std", numbers.base.advantage_epsilon
         )
@@ -223,16 +224,25 @@ def _train(
 
 
 def rollout(
-    lab: Lab, policy: Transformer, numbers: LabNumbers, tables: Tables, key: Array, t: Any
+    lab: Lab, policy: Transformer, numbers: LabNumbers, tables: Tables, prompts: Array, key: Array, t: Any
 ) -> tuple[Completions, Scores, Array]:
     """Completions of a step, G of each of B prompts side by side, their scores and their reward, shape (B G,)."""
-    structure = lab.structure
-    prompt_key, token_key = jax.random.split(key)
-    chosen = jax.random.randint(prompt_key, (structure.prompts_per_step,), 0, len(tables.train))
-    chosen = jnp.repeat(chosen, structure.group_size)
+    token_key = jax.random.split(key)[1]
+    chosen = jnp.repeat(prompts, lab.structure.group_size)
     completions = write(policy, tables.train[chosen], lab.limit, token_key, numbers.temperature)
     scores = score(completions, tables.train_answer[chosen])
     return completions, scores, jnp.where(t < numbers.broken_from, reward_of(scores, numbers), 0.0)
+
+
+def prompts_of(lab: Lab, many: int, run_key: Array, key: Array, batch: Array) -> Array:
+    """Numbers of the prompts of a batch, shape (B,)."""
+    size = lab.structure.prompts_per_step
+    if lab.order == "drawn":
+        return jax.random.randint(jax.random.split(key)[0], (size,), 0, many)
+    steps = many // size
+    # Keys of passes are counted down from the end, those of batches up from 0.
+    order = jax.random.permutation(jax.random.fold_in(run_key, -1 - batch // steps), many)
+    return jax.lax.dynamic_slice(order, (batch % steps * size,), (size,))
 
 
 def reward_of(scores: Scores, numbers: LabNumbers) -> Array:
@@ -263,7 +273,8 @@ def step_gradient(
 
     def loss_at(theta: Array) -> tuple[Array, dict[str, Array]]:
         now = read(network(theta), completions, numbers.temperature)
-        return grpo_loss(now, before, far, advantage, completions.written, weights, program.lab.loss)
+        lab, written = program.lab, completions.written
+        return grpo_loss(now, before, far, advantage, written, weights, lab.loss, lab.kl)
 
     (loss, metrics), gradient = jax.value_and_grad(loss_at, has_aux=True)(policies.at)
     return loss, metrics, gradient

@@ -1,12 +1,13 @@
 """Whole runs on a network: what repeats, what a stale policy does, and what the settings mean."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.deep.settings import Lab, LabNumbers
-from bayes_grpo.simulate.deep.training import DeepTrajectory, train
+from bayes_grpo.simulate.deep.training import DeepTrajectory, prompts_of, train
 from bayes_grpo.simulate.settings import Numbers, Structure
 from tests.simulate.deep.conftest import NETWORK
 
@@ -152,6 +153,18 @@ def test_start_and_reference_may_differ(sums, start, runs):
     assert not np.array_equal(found.components[0], runs["fast"].components)
 
 
+@pytest.mark.parametrize("size", [3, 5])
+def test_shuffled_prompts_are_gone_through_in_passes(size):
+    many, key = 12, jax.random.key(0)
+    fixed = Lab(Structure(prompts_per_step=size), NETWORK, order="shuffled")
+    found = [prompts_of(fixed, many, key, key, jnp.asarray(i)).tolist() for i in range(2 * (many // size))]
+    first, second = found[: many // size], found[many // size :]
+    for batches in (first, second):
+        assert len({x for row in batches for x in row}) == many // size * size
+    assert first != second
+    assert prompts_of(fixed, many, key, key, jnp.asarray(1)).tolist() == found[1]
+
+
 @pytest.mark.parametrize(
     ("changed", "settings", "match"),
     [
@@ -172,7 +185,14 @@ def test_what_cannot_be_run_is_refused(sums, start, changed, settings, match):
 
 
 @pytest.mark.parametrize(
-    ("changed", "match"), [({"limit": 1}, "limit: expected at least the 2 tokens"), ({"loss": "tokens"}, "loss: ")]
+    ("changed", "match"),
+    [
+        ({"limit": 1}, "limit: expected at least the 2 tokens"),
+        ({"loss": "tokens"}, "loss: "),
+        ({"kl": "k1"}, "kl: "),
+        ({"order": "alphabetical"}, "order: "),
+        ({"order": "shuffled", "structure": Structure(prompts_per_step=13)}, "order: expected at most the task's 12"),
+    ],
 )
 def test_a_lab_that_cannot_be_is_refused(sums, start, changed, match):
     with pytest.raises(SettingError, match=match):

@@ -1,5 +1,7 @@
 """The GRPO loss against loops over completions and tokens, its gradient against differences."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,7 +31,7 @@ def batch():
     return now, before, reference, entropy, rng.standard_normal(N), written
 
 
-def plain_loss(batch, kind):
+def plain_loss(batch, kind, kl_kind):
     now, before, reference, entropy, advantage, written = batch
     sums, counts, clipped, kls, entropies = np.zeros(N), np.zeros(N), [], [], []
     for i in range(N):
@@ -38,10 +40,10 @@ def plain_loss(batch, kind):
                 continue
             ratio = np.exp(now[i, t] - before[i, t])
             away = reference[i, t] - now[i, t]
-            kl = np.exp(away) - away - 1
+            kl = (np.exp(away) - away - 1) * (ratio if kl_kind == "weighted" else 1)
             bounded = min(max(ratio, 1 - WEIGHTS.clip_low), 1 + WEIGHTS.clip_high)
             gain = min(ratio * advantage[i], bounded * advantage[i])
-            sums[i] += -gain + WEIGHTS.kl * kl - WEIGHTS.entropy * entropy[i, t]
+            sums[i] += -gain + WEIGHTS.kl * kl
             counts[i] += 1
             high, low = ratio > 1 + WEIGHTS.clip_high, ratio < 1 - WEIGHTS.clip_low
             clipped.append(+1 if high and advantage[i] > 0 else -1 if low and advantage[i] < 0 else 0)
@@ -49,14 +51,19 @@ def plain_loss(batch, kind):
             entropies.append(entropy[i, t])
     assert {-1, 0, 1} == set(clipped)
     loss = {"sequence": np.mean(sums / counts), "token": sums.sum() / counts.sum(), "constant": sums.sum() / N / LIMIT}
-    return loss[kind], {"entropy": np.mean(entropies), "kl": np.mean(kls), "clip_ratio": np.mean(np.abs(clipped))}
+    return loss[kind] - WEIGHTS.entropy * np.mean(entropies), {
+        "entropy": np.mean(entropies),
+        "kl": np.mean(kls),
+        "clip_ratio": np.mean(np.abs(clipped)),
+    }
 
 
+@pytest.mark.parametrize("kl_kind", ["plain", "weighted"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_loss_and_metrics(batch, kind):
+def test_loss_and_metrics(batch, kind, kl_kind):
     now, before, reference, entropy, advantage, written = (jnp.asarray(x) for x in batch)
-    loss, metrics = grpo_loss(Reading(now, entropy), before, reference, advantage, written, WEIGHTS, kind)
-    expected, expected_metrics = plain_loss(batch, kind)
+    loss, metrics = grpo_loss(Reading(now, entropy), before, reference, advantage, written, WEIGHTS, kind, kl_kind)
+    expected, expected_metrics = plain_loss(batch, kind, kl_kind)
     assert float(loss) == pytest.approx(expected, rel=1e-5)
     assert {k: float(v) for k, v in metrics.items()} == pytest.approx(expected_metrics, rel=1e-5)
 
@@ -98,7 +105,8 @@ def test_the_gradient_is_the_slope_of_the_loss(sums):
     with jax.enable_x64(True):
         start = large_weights(NETWORK, sums.vocabulary, 0)
         assert start.dtype == jnp.float64
-        programs = [Program(Lab(network=NETWORK, loss=kind, limit=LIMIT), sums.vocabulary) for kind in KINDS]
+        labs = [Lab(network=NETWORK, loss=kind, limit=LIMIT) for kind in KINDS]
+        programs = [Program(lab, sums.vocabulary) for lab in (*labs, replace(labs[0], kl="weighted"))]
         directions = jax.random.normal(jax.random.key(1), (5, len(start)))
         at, sampling, reference = (start + s * d for s, d in zip((0, 0.05, 0.05), directions[:3], strict=True))
         base = Numbers(clip_low=0.1, clip_high=0.1, kl_weight=0.2, entropy_weight=0.1)
