@@ -4,8 +4,9 @@
 
 Needs the dependency group `trl`. The same weights stand in our network and in `transformers`' Llama. First, the same
 completions go through TRL's own `GRPOTrainer` (its advantages, its `_compute_loss`, its metrics) and through ours.
-Then TRL trains from the same supervised start that laboratory runs do, and its rows are counted in their bands. TRL's
-`trainer_state.json` files are kept in the folder and read, fitted and diagnosed like anybody's.
+Then TRL trains from the same supervised start that laboratory runs do, and its rows are counted in their bands; beside
+it stands how often runs of the laboratory lie in the bands of the others. TRL's `trainer_state.json` files stay in the
+folder, and are not made again where they are there.
 """
 
 import argparse
@@ -40,7 +41,9 @@ TASK = make_task("sorting", length=3, symbols=5)
 
 def lab_of(**settings: Any) -> Lab:
     structure = {"n_steps": STEPS, "group_size": 8, "prompts_per_step": 8, "optimizer": "adam", "schedule": "linear"}
-    fixed: dict[str, Any] = {"kl": "weighted"} | {k: settings.pop(k) for k in ("loss", "kl") if k in settings}
+    fixed: dict[str, Any] = {"kl": "weighted", "order": "shuffled"} | {
+        k: settings.pop(k) for k in ("loss", "kl", "order") if k in settings
+    }
     return Lab(Structure(**structure | settings), Network(), limit=6, **fixed)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 from datasets import Dataset  # pyright: ignore[reportMissingImports]
@@ -58,7 +59,7 @@ def side_by_side(lab: Lab, vocabulary: int, weights: dict[str, Any]) -> np.ndarr
     # Each of our places is filled with its own number, so that theirs can be told by name.
     place = llama_weights(lab, vocabulary, np.arange(size, dtype=np.float32))
     assert sorted(place) == sorted(weights)
-    assert np.array_equal(flat(made(np.arange(size, dtype=np.float32))), np.arange(size))
+    assert np.array_equal(flat(made(jnp.arange(size, dtype=jnp.float32))), np.arange(size))
     out = np.empty(size)
     for name, index in place.items():
         out[index.numpy().astype(int).ravel()] = weights[name].double().numpy().ravel()
