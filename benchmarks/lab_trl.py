@@ -13,6 +13,7 @@ import argparse
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -235,7 +236,8 @@ def main() -> None:
         print(f"{name:30}", *(f"{k} {v:.3g}" for k, v in found.items()))
     if options.plot:
         picture(options.plot, runs, theirs)
-    keep("lab_trl", {"one_step": {"worst": worst, "cases": steps}, "runs": bands})
+    beside = {name: version(name) for name in ("trl", "transformers", "torch")}
+    keep("lab_trl", {"versions": beside, "one_step": {"worst": worst, "cases": steps}, "runs": bands})
 
 
 if __name__ == "__main__":

@@ -88,6 +88,7 @@ def grpo_loss(
     written: Array,
     weights: Weights,
     kind: LossKind,
+    *,
     kl_kind: KlKind = "plain",
 ) -> tuple[Array, dict[str, Array]]:
     """Clipped surrogate with a KL penalty and an entropy bonus, to be minimised.

@@ -274,7 +274,7 @@ def step_gradient(
     def loss_at(theta: Array) -> tuple[Array, dict[str, Array]]:
         now = read(network(theta), completions, numbers.temperature)
         lab, written = program.lab, completions.written
-        return grpo_loss(now, before, far, advantage, written, weights, lab.loss, lab.kl)
+        return grpo_loss(now, before, far, advantage, written, weights, lab.loss, kl_kind=lab.kl)
 
     (loss, metrics), gradient = jax.value_and_grad(loss_at, has_aux=True)(policies.at)
     return loss, metrics, gradient

@@ -62,7 +62,9 @@ def plain_loss(batch, kind, kl_kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_loss_and_metrics(batch, kind, kl_kind):
     now, before, reference, entropy, advantage, written = (jnp.asarray(x) for x in batch)
-    loss, metrics = grpo_loss(Reading(now, entropy), before, reference, advantage, written, WEIGHTS, kind, kl_kind)
+    loss, metrics = grpo_loss(
+        Reading(now, entropy), before, reference, advantage, written, WEIGHTS, kind, kl_kind=kl_kind
+    )
     expected, expected_metrics = plain_loss(batch, kind, kl_kind)
     assert float(loss) == pytest.approx(expected, rel=1e-5)
     assert {k: float(v) for k, v in metrics.items()} == pytest.approx(expected_metrics, rel=1e-5)
