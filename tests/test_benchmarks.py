@@ -31,9 +31,9 @@ def test_every_option_that_a_program_reads_is_one_that_it_takes(path: Path):
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
-def test_every_program_can_be_imported_or_lacks_a_package_of_the_bench_group(path: Path):
-    group = tomllib.loads((RESULTS.parents[1] / "pyproject.toml").read_text())["dependency-groups"]["bench"]
-    extra, lacking = {re.split(r"[^\w-]", line)[0] for line in group}, None
+def test_every_program_can_be_imported_or_lacks_a_package_of_a_group_of_its_own(path: Path):
+    groups = tomllib.loads((RESULTS.parents[1] / "pyproject.toml").read_text())["dependency-groups"]
+    extra, lacking = {re.split(r"[^\w-]", line)[0] for name in ("bench", "trl") for line in groups[name]}, None
     try:
         importlib.import_module(f"benchmarks.{path.stem}")
     except ModuleNotFoundError as error:

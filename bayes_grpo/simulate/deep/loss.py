@@ -15,6 +15,10 @@ from bayes_grpo.simulate.deep.rollout import Reading
 
 LossKind = Literal["sequence", "token", "constant"]
 """Mean over a completion's tokens and then over completions; mean over all tokens; sum over the longest length."""
+KlKind = Literal["plain", "weighted"]
+"""The estimate of the penalty as it is, or times the importance ratio. The gradient of the second is that of the KL
+divergence, also where the ratio is 1 (DeepSeek-V3.2, https://doi.org/10.48550/arXiv.2512.02556; TRL's default since
+2026)."""
 KL_LARGEST = 30.0
 """Log ratios beyond this are held, so that one token cannot make the penalty infinite."""
 
@@ -77,7 +81,15 @@ class Weights(NamedTuple):
 
 
 def grpo_loss(
-    now: Reading, before: Array, reference: Array, advantage: Array, written: Array, weights: Weights, kind: LossKind
+    now: Reading,
+    before: Array,
+    reference: Array,
+    advantage: Array,
+    written: Array,
+    weights: Weights,
+    kind: LossKind,
+    *,
+    kl_kind: KlKind = "plain",
 ) -> tuple[Array, dict[str, Array]]:
     """Clipped surrogate with a KL penalty and an entropy bonus, to be minimised.
 
@@ -88,7 +100,8 @@ def grpo_loss(
         advantage: Shape (n,).
         written: Which tokens count, shape (n, L).
         weights: Clip ranges and weights.
-        kind: Over what the mean is taken.
+        kind: Over what the mean is taken; that of the entropy is over all tokens.
+        kl_kind: Whether the penalty is weighed by the importance ratio.
 
     Returns:
         The loss and the metrics entropy and kl (nats a token) and clip_ratio (share of tokens).
@@ -98,7 +111,8 @@ def grpo_loss(
     push = advantage[:, None]
     behind = jnp.clip(reference - now.log_probability, -KL_LARGEST, KL_LARGEST)
     kl = jnp.exp(behind) - behind - 1.0
-    term = -jnp.minimum(ratio * push, held * push) + weights.kl * kl - weights.entropy * now.entropy
+    kl = kl * ratio if kl_kind == "weighted" else kl
+    term = -jnp.minimum(ratio * push, held * push) + weights.kl * kl
     tokens = written.sum()
 
     def a_token(x: Array) -> Array:
@@ -111,4 +125,5 @@ def grpo_loss(
         loss = a_token(term)
     else:
         loss = jnp.sum(term * written) / written.size
-    return loss, {"entropy": a_token(now.entropy), "kl": a_token(kl), "clip_ratio": a_token(clipped)}
+    entropy = a_token(now.entropy)
+    return loss - weights.entropy * entropy, {"entropy": entropy, "kl": a_token(kl), "clip_ratio": a_token(clipped)}

@@ -7,6 +7,7 @@ trained side by side. All functions take one text without a batch axis; callers 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.flatten_util import ravel_pytree
 
 from bayes_grpo.common.errors import MissingExtraError, SettingError
 
@@ -127,6 +129,19 @@ def fresh(network: Network, vocabulary: int, key: Array) -> Transformer:
     blocks = tuple(block() for _ in range(network.layers))
     table = INITIAL_SD * jax.random.normal(next(keys), (vocabulary, width))
     return Transformer(eqx.nn.Embedding(weight=table), blocks, norm(), linear(width, vocabulary), network.heads)
+
+
+def flat(network: Transformer) -> Array:
+    """All weights of a network side by side, shape (parameters,)."""
+    return ravel_pytree(eqx.filter(network, eqx.is_array))[0]
+
+
+def unflattened(network: Network, vocabulary: int) -> tuple[int, Callable[[Array], Transformer]]:
+    """Number of weights of a network of this shape, and what makes it of them side by side."""
+    like = eqx.filter_eval_shape(fresh, network, vocabulary, jax.random.key(0))
+    zero = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype) if hasattr(x, "dtype") else x, like)
+    weights, unravel = ravel_pytree(eqx.filter(zero, eqx.is_array))
+    return weights.size, lambda theta: eqx.combine(unravel(theta), zero)
 
 
 def logits(network: Transformer, tokens: Array) -> Array:

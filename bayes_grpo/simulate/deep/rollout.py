@@ -118,7 +118,9 @@ def score(completions: Completions, answers: Array) -> Scores:
     asked = answers != PAD
     in_place = (tokens[:, :size] == answers) & asked
     symbols = asked & (answers != END)
-    windows = jnp.stack([tokens[:, i : i + size - 1] for i in range(limit - size + 2)], axis=1)
+    # A short answer may begin later than the longest one could: padding, which is no symbol, stands behind the limit.
+    beyond = jnp.pad(tokens, ((0, 0), (0, size)), constant_values=PAD)
+    windows = jnp.stack([beyond[:, i : i + size - 1] for i in range(limit)], axis=1)
     found = jnp.all((windows == answers[:, None, :-1]) | ~symbols[:, None, :-1], axis=-1)
     ended = jnp.any(tokens == END, axis=1)
     return Scores(

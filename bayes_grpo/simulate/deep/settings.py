@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.simulate.deep.loss import LossKind
+from bayes_grpo.simulate.deep.loss import KlKind, LossKind
 from bayes_grpo.simulate.deep.network import Network
 from bayes_grpo.simulate.deep.tasks import Task
 from bayes_grpo.simulate.settings import Numbers, Structure, check_numbers
+
+Order = Literal["drawn", "shuffled"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,9 @@ class Lab:
         structure: Steps, groups, advantages, optimizer, schedule, staleness and evaluations, as for small policies.
         network: Shape of the transformer.
         loss: Over what the loss is a mean.
+        kl: Which estimate of the KL divergence is the penalty.
+        order: Whether the prompts of a step are drawn with replacement, or all are gone through in passes, shuffled
+            anew each, of which a rest too small for a step is left out, as trainers do.
         limit: Tokens of a completion at most.
         eval_prompts: Held-out prompts of an evaluation, one completion each.
     """
@@ -29,6 +34,8 @@ class Lab:
     structure: Structure = field(default_factory=lambda: Structure(eval_every=10))
     network: Network = field(default_factory=Network)
     loss: LossKind = "token"
+    kl: KlKind = "plain"
+    order: Order = "drawn"
     limit: int = 16
     eval_prompts: int = 64
 
@@ -36,9 +43,18 @@ class Lab:
         """Refuses what cannot be run on a task.
 
         Raises:
-            SettingError: Expected updates, steps that evaluations do not divide, or a limit below the answers.
+            SettingError: Expected updates, an unknown word, steps that evaluations do not divide, a limit below the
+                answers, or more prompts in a step than there are to go through.
         """
         structure = self.structure
+        for name, kinds in (("loss", get_args(LossKind)), ("kl", get_args(KlKind)), ("order", get_args(Order))):
+            if getattr(self, name) not in kinds:
+                raise SettingError(f"{name}: expected one of {', '.join(kinds)}, found {getattr(self, name)!r}")
+        if self.order == "shuffled" and structure.prompts_per_step > len(task.train):
+            raise SettingError(
+                f"order: expected at most the task's {len(task.train)} prompts in a step that goes through them, found "
+                f"{structure.prompts_per_step}"
+            )
         if structure.update != "sampled":
             raise SettingError(f"update: a network's completions are sampled, found {structure.update!r}")
         if structure.ddof != 1:
@@ -104,10 +120,16 @@ def check_lab_numbers(numbers: LabNumbers) -> LabNumbers:
 
 
 def spread_numbers(numbers: LabNumbers, n_runs: int) -> LabNumbers:
-    """The same with every number of shape (n_runs,)."""
+    """The same with every number of shape (n_runs,).
 
-    def wide(x: Any) -> np.ndarray:
+    Raises:
+        SettingError: A setting has numbers for another number of runs.
+    """
+
+    def wide(name: str, x: Any) -> np.ndarray:
+        if np.shape(x) not in ((), (n_runs,)):
+            raise SettingError(f"{name}: expected a number or one for each of {n_runs} runs, found shape {np.shape(x)}")
         return np.broadcast_to(np.asarray(x), (n_runs,))
 
-    base = Numbers(*(wide(x) for x in numbers.base))
-    return LabNumbers(base, *(wide(x) for x in numbers[1:]))
+    base = Numbers(*(wide(name, x) for name, x in numbers.base._asdict().items()))
+    return LabNumbers(base, *(wide(name, x) for name, x in list(numbers._asdict().items())[1:]))

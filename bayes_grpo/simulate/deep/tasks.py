@@ -60,7 +60,9 @@ def brackets(length: int = 6, seed: int = 0) -> tuple[int, np.ndarray, np.ndarra
     rng = np.random.default_rng(seed)
     opening, closing = (_FIRST, _FIRST + 1), (_FIRST + 2, _FIRST + 3)
     found: dict[tuple[int, ...], list[int]] = {}
-    while len(found) < 400:
+    for _ in range(4000):
+        if len(found) == 400:
+            break
         text, open_ = [], []
         for left in range(length, 0, -1):
             # A bracket is closed only where enough places are left for the answer to have something to close.
@@ -98,7 +100,7 @@ def make_task(name: str, *, held_out: float = 0.25, seed: int = 0, **options: in
         The task.
 
     Raises:
-        SettingError: An unknown task, or a share outside (0, 1).
+        SettingError: An unknown task, or a share that leaves nothing to train on or to hold out.
     """
     if name not in TASKS:
         raise SettingError(f"task: expected one of {', '.join(TASKS)}, found {name!r}")
@@ -109,5 +111,7 @@ def make_task(name: str, *, held_out: float = 0.25, seed: int = 0, **options: in
     ended[np.arange(len(answers)), (answers != PAD).sum(axis=1)] = END
     order = np.random.default_rng(seed).permutation(len(prompts))
     cut = round(held_out * len(prompts))
+    if not 0 < cut < len(prompts):
+        raise SettingError(f"held_out: expected both parts of {len(prompts)} prompts, found a share of {held_out!r}")
     rest, kept = order[cut:], order[:cut]
     return Task(name, vocabulary, prompts[rest], ended[rest], prompts[kept], ended[kept])

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.flatten_util import ravel_pytree
 from numpy.typing import ArrayLike
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.deep.loss import Weights, group_statistics, grpo_loss
-from bayes_grpo.simulate.deep.network import Transformer, fresh
+from bayes_grpo.simulate.deep.network import Transformer, unflattened
 from bayes_grpo.simulate.deep.rollout import Completions, Scores, read, score, write
 from bayes_grpo.simulate.deep.settings import REWARDS, Lab, LabNumbers, check_lab_numbers, spread_numbers
 from bayes_grpo.simulate.deep.tasks import Task
@@ -120,10 +118,7 @@ def tables_of(task: Task) -> Tables:
 
 def network_from(lab: Lab, vocabulary: int) -> tuple[int, Any]:
     """Number of parameters of a lab's network, and what makes a `Transformer` of a flat vector of them."""
-    like = eqx.filter_eval_shape(fresh, lab.network, vocabulary, jax.random.key(0))
-    zero = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype) if hasattr(x, "dtype") else x, like)
-    flat, unravel = ravel_pytree(eqx.filter(zero, eqx.is_array))
-    return flat.size, lambda theta: eqx.combine(unravel(theta), zero)
+    return unflattened(lab.network, vocabulary)
 
 
 def train(
@@ -143,17 +138,15 @@ def train(
         NumPy arrays with a leading axis of runs.
 
     Raises:
-        SettingError: A setting is out of range, or the start has another number of parameters.
+        SettingError: A setting is out of range, or another number of runs or parameters is given than is trained.
     """
     lab.check(task)
     seed_array = np.atleast_1d(np.asarray(seeds))
     n_runs = len(seed_array)
     checked = spread_numbers(check_lab_numbers(numbers), n_runs)
-    size, _ = network_from(lab, task.vocabulary)
-    begin = np.broadcast_to(np.asarray(start, np.float32), (n_runs, np.shape(start)[-1]))
-    if begin.shape[1] != size:
-        raise SettingError(f"start: expected {size} parameters for {lab.network}, found {begin.shape[1]}")
-    kept = begin if reference is None else np.broadcast_to(np.asarray(reference, np.float32), begin.shape)
+    shape = (n_runs, network_from(lab, task.vocabulary)[0])
+    begin = _parameters("start", start, shape)
+    kept = begin if reference is None else _parameters("reference", reference, shape)
     memory = int(np.max(checked.base.refresh_interval)) + 1 if lab.structure.refresh == "delay" else 1
     with jax.enable_x64(False):
         cast = jax.tree.map(
@@ -164,6 +157,14 @@ def train(
         program = Program(lab, task.vocabulary, memory)
         found = _run(program, cast, tables_of(task), policies, jnp.asarray(seed_array))
         return jax.tree.map(np.asarray, jax.device_get(found))
+
+
+def _parameters(name: str, given: ArrayLike, shape: tuple[int, int]) -> np.ndarray:
+    """Parameters of every run, shape (n_runs, parameters)."""
+    found = np.asarray(given, np.float32)
+    if found.shape not in (shape, shape[1:]):
+        raise SettingError(f"{name}: expected {shape[1]} parameters or {shape}, found the shape {found.shape}")
+    return np.broadcast_to(found, shape)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -182,7 +183,8 @@ def _train(
     def update(state: _State, t: Array) -> tuple[_State, dict[str, Array]]:
         past, sampling, batch = _sampling_policy(program, state.past, state.parameters, t, numbers)
         key = jax.random.fold_in(rollout_key, batch)
-        completions, scores, reward = rollout(lab, program.network(sampling), numbers, tables, key, t)
+        chosen = prompts_of(lab, len(tables.train), rollout_key, key, batch)
+        completions, scores, reward = rollout(lab, program.network(sampling), numbers, tables, chosen, key, t)
         groups = group_statistics(
             reward, structure.group_size, structure.advantage == "std", numbers.base.advantage_epsilon
         )
@@ -222,16 +224,25 @@ def _train(
 
 
 def rollout(
-    lab: Lab, policy: Transformer, numbers: LabNumbers, tables: Tables, key: Array, t: Any
+    lab: Lab, policy: Transformer, numbers: LabNumbers, tables: Tables, prompts: Array, key: Array, t: Any
 ) -> tuple[Completions, Scores, Array]:
     """Completions of a step, G of each of B prompts side by side, their scores and their reward, shape (B G,)."""
-    structure = lab.structure
-    prompt_key, token_key = jax.random.split(key)
-    chosen = jax.random.randint(prompt_key, (structure.prompts_per_step,), 0, len(tables.train))
-    chosen = jnp.repeat(chosen, structure.group_size)
+    token_key = jax.random.split(key)[1]
+    chosen = jnp.repeat(prompts, lab.structure.group_size)
     completions = write(policy, tables.train[chosen], lab.limit, token_key, numbers.temperature)
     scores = score(completions, tables.train_answer[chosen])
     return completions, scores, jnp.where(t < numbers.broken_from, reward_of(scores, numbers), 0.0)
+
+
+def prompts_of(lab: Lab, many: int, run_key: Array, key: Array, batch: Array) -> Array:
+    """Numbers of the prompts of a batch, shape (B,)."""
+    size = lab.structure.prompts_per_step
+    if lab.order == "drawn":
+        return jax.random.randint(jax.random.split(key)[0], (size,), 0, many)
+    steps = many // size
+    # Keys of passes are counted down from the end, those of batches up from 0.
+    order = jax.random.permutation(jax.random.fold_in(run_key, -1 - batch // steps), many)
+    return jax.lax.dynamic_slice(order, (batch % steps * size,), (size,))
 
 
 def reward_of(scores: Scores, numbers: LabNumbers) -> Array:
@@ -262,7 +273,8 @@ def step_gradient(
 
     def loss_at(theta: Array) -> tuple[Array, dict[str, Array]]:
         now = read(network(theta), completions, numbers.temperature)
-        return grpo_loss(now, before, far, advantage, completions.written, weights, program.lab.loss)
+        lab, written = program.lab, completions.written
+        return grpo_loss(now, before, far, advantage, written, weights, lab.loss, kl_kind=lab.kl)
 
     (loss, metrics), gradient = jax.value_and_grad(loss_at, has_aux=True)(policies.at)
     return loss, metrics, gradient

@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.flatten_util import ravel_pytree
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.simulate.deep.network import fresh
+from bayes_grpo.simulate.deep.network import flat, fresh
 from bayes_grpo.simulate.deep.rollout import Completions, read, score, write
 from bayes_grpo.simulate.deep.settings import Lab
 from bayes_grpo.simulate.deep.tasks import PAD, Task
@@ -79,7 +77,7 @@ def warm_start(lab: Lab, task: Task, seed: int, clumsy: float = 0.0) -> Ladder:
 def _climb(lab: Lab, vocabulary: int, tables: Tables, seed: Array, clumsy: Array) -> tuple[Array, Array]:
     weight_key, key = jax.random.split(jax.random.key(seed))
     _, made = network_from(lab, vocabulary)
-    theta = ravel_pytree(eqx.filter(fresh(lab.network, vocabulary, weight_key), eqx.is_array))[0]
+    theta = flat(fresh(lab.network, vocabulary, weight_key))
     structure, numbers = Structure(optimizer="adam"), Numbers(learning_rate=RATE, momentum=0.9)
     size = tables.train_answer.shape[1]
 

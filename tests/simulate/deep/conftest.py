@@ -1,0 +1,32 @@
+"""A tiny network whose policies differ from one another, and a small task."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import Array
+
+from bayes_grpo.simulate.deep.network import Network, Transformer, flat, fresh, unflattened
+from bayes_grpo.simulate.deep.tasks import Task, make_task
+
+NETWORK = Network(layers=1, width=16, heads=2, hidden=16)
+
+
+def large_weights(network: Network, vocabulary: int, seed: int) -> Array:
+    """Fresh weights, eight times as large as usual but for the gains of norms, which are 1."""
+    weights = flat(fresh(network, vocabulary, jax.random.key(seed)))
+    return jnp.where(weights == 1.0, 1.0, 8.0 * weights)
+
+
+@pytest.fixture(scope="session")
+def sums() -> Task:
+    return make_task("modular_sum", size=4)
+
+
+@pytest.fixture(scope="session")
+def parameters(sums: Task) -> Array:
+    return large_weights(NETWORK, sums.vocabulary, 1)
+
+
+@pytest.fixture(scope="session")
+def policy(sums: Task, parameters: Array) -> Transformer:
+    return unflattened(NETWORK, sums.vocabulary)[1](parameters)
