@@ -32,6 +32,8 @@ CALM = {"burst": 8.0, "grad_norm": 6.0, "kl": 1.5, "completion_length": 3.3, "en
 """Largest row over the median and end over start of the gradient norm; KL in nats; end over start of the length (either
 way) and of the entropy."""
 STRAIN_EACH, STRAIN_MOST = 2.0, 3.0
+FIRST = 2
+"""Rows whose mean is the level at which a log begins, where it falls at once."""
 SOLVED = 0.93
 """Share of the reward's range from which a task counts as solved."""
 TAIL = 12
@@ -71,11 +73,15 @@ def collapsed(course: Trend, span: float, low: float = np.nan) -> np.ndarray:
     """
     path = course.draws
     top, start = path.max(axis=1), path[:, 0]
-    lost = top - path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1)
+    end = path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1)
+    lost = top - end
     gain, noise = top - start, course.noise_sd
     of_gain = (lost > LOST * gain) & (gain > 2.0 * noise) & (lost > 2.0 * noise) & (path.argmax(axis=1) > 0)
-    of_level = (lost > LOST * (top - low)) & (lost > 3.0 * noise) if np.isfinite(low) else np.zeros(len(top), bool)
-    return (of_gain | of_level) & (lost > MATERIAL * span)
+    # A robust course passes over the rows before a fall within two steps.
+    best = np.maximum(top, course.raw[:FIRST].mean())
+    fall = best - end
+    of_level = (fall > LOST * (best - low)) & (fall > 3.0 * noise) if np.isfinite(low) else np.zeros(len(top), bool)
+    return (of_gain & (lost > MATERIAL * span)) | (of_level & (fall > MATERIAL * span))
 
 
 def declined(course: Trend, span: float) -> np.ndarray:

@@ -165,6 +165,7 @@ def test_events_on_either_side_of_their_borders():
         "third": np.where(x > 50, np.maximum(0.8 - 0.05 * (x - 50), 0.6), up),
         "back": np.where((x > 35) & (x < 50), 0.3, up),
         "high": np.where(x > 50, 0.05, 0.9),
+        "at once": np.where(x < 2, 0.5, 0.06),
     }
     found = {}
     for name, values in rows.items():
@@ -172,6 +173,7 @@ def test_events_on_either_side_of_their_borders():
         found[name] = float(collapsed(courses.progress, span(courses, courses.progress), courses.low).mean())
     assert found["collapse"] > 0.95
     assert found["high"] > 0.95
+    assert found["at once"] > 0.95
     assert found["third"] < 0.05
     assert found["back"] < 0.05
     falling = courses_of(make_run(steps(ROWS), -1.0 - 0.05 * x + 0.1 * noise(6)))
