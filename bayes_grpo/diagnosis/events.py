@@ -4,6 +4,7 @@
 |---|---|
 | grew | ends more than the noise of a row above its start |
 | collapsed | has lost half of its gain, or of its level over the lowest reward; `MATERIAL` of its range; beyond noise |
+| swings | swings, by a linear law, and by more than a tenth of its range |
 | declined | ends a quarter of its range below its start, beyond noise |
 | uncoupled | rose, and less than a quarter of the rise came with the held-out reward |
 | wasted | has groups without spread beyond what its level explains |
@@ -26,6 +27,8 @@ LOST = 0.5
 """Share of gain or level that a collapse loses."""
 MATERIAL = 0.03
 """Share of the reward's range below which no fall matters."""
+WIDE = 0.1
+"""Standard deviation of swings that matter, over the reward's range."""
 DECLINE = 0.25
 """Share of the reward's range that a decline covers."""
 CALM = {"burst": 8.0, "grad_norm": 6.0, "kl": 1.5, "completion_length": 3.3, "entropy": 2.0}
@@ -88,6 +91,16 @@ def declined(course: Trend, span: float) -> np.ndarray:
     """Draws of whether a course declined, shape (draws,)."""
     change = course.change()
     return (change < -2.0 * course.noise_sd) & (change < -DECLINE * span)
+
+
+def wide(course: Trend, span: float) -> float:
+    """How far a reward's swings about a slow course go beyond `WIDE` of its range, within ±`SURE`.
+
+    A linear law finds a swing in many a noisy log; one that matters moves the reward itself.
+    """
+    t, y = np.linspace(-1.0, 1.0, len(course.value)), course.value
+    about = y - np.polyval(np.polyfit(t, y, min(3, len(y) - 1)), t)
+    return float(np.clip(20.0 * (about.std() / span - WIDE), -SURE, SURE))
 
 
 def strain(courses: Courses) -> float:

@@ -44,7 +44,7 @@ EVENTS = (
     Event("policy_concentration", "spent", -1.0, 1.5),
     Event("dynamical_instability", "collapse", -2.0, 1.0),
     Event("dynamical_instability", "held_out_collapse", -1.0, 1.0),
-    Event("dynamical_instability", "swings", -2.0, 0.5),
+    Event("dynamical_instability", "swings", -2.0, 1.0),
     Event("dynamical_instability", "strain", 0.0, 1.0),
 )
 MOST = 3.0
@@ -113,10 +113,13 @@ def event_values(features: Mapping[str, float]) -> np.ndarray:
 def combined(features: Mapping[str, float]) -> dict[str, float]:
     """Features with what follows from several: honest growth, standing still, and what growth excuses."""
     found = {k: float(np.clip(v, -MOST, MOST)) for k, v in features.items()}
-    growth, against = found.get("grew", np.nan), [found.get(k, np.nan) for k in ("uncoupled", "collapse", "spent")]
+    growth, against = (
+        found.get("grew", np.nan),
+        [found.get(k, np.nan) for k in ("uncoupled", "collapse", "spent", "swings")],
+    )
     if np.isfinite(growth):
         found["honest"] = float(min(growth, *(-x for x in against if np.isfinite(x)), np.inf))
-        found["still"] = -growth
+        found["still"] = float(min(-growth, -found.get("swings", -MOST)))
         for name in ("wasted", "spent"):
             found[name] = found.get(name, np.nan) - 0.5 * max(growth, 0.0)
     return found

@@ -144,12 +144,12 @@ def _waste(
     A solved task wastes its batch and is no failure: the reward's level explains its groups.
     """
     found = []
+    unsolved = 3.0 if level is None else 6.0 * (SOLVED - float(level.mean()))
     if course is not None:
         share = float(np.clip(_late(course), 0.0, 1.0).mean())
         unexplained = 3.0 if excess is None else 8.0 * (float(excess.mean()) - EXCESS)
-        found.append(float(np.clip(min(6.0 * (share - BORDER), unexplained), -2.0, 3.0)))
+        found.append(float(np.clip(min(6.0 * (share - BORDER), max(unexplained, unsolved)), -2.0, 3.0)))
     if dead is not None:
-        unsolved = 3.0 if level is None else 6.0 * (SOLVED - float(level.mean()))
         found.append(float(np.clip(min(5.0 * (float(np.mean(dead)) - DEAD), unsolved), -2.0, 3.0)))
     return found
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import collapsed, declined, odds, span, strain, sure
+from bayes_grpo.diagnosis.events import collapsed, declined, odds, span, strain, sure, wide
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import steps_between
@@ -55,7 +55,7 @@ class DynamicalInstability(Mode):
         damping = courses.damping
         if damping is not None:
             still = (1.0 - damping.oscillates) * (1.0 - damping.swings_grow)
-            features["swings"] = odds(1.0 - still)
+            features["swings"] = min(odds(1.0 - still), wide(course, reach))
             probability = 1.0 - (1.0 - probability) * still
             drawn = np.random.default_rng(0).choice(len(damping.weight), 2000, p=damping.weight)
             ratio = damping.damping_ratio[drawn]

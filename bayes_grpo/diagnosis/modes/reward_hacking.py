@@ -68,9 +68,10 @@ class RewardHacking(Mode):
                 )
         else:
             missing.append("gold or held-out reward beside the train reward")
+            changed = float(np.median(train.change()))
             parts.append(
-                f"the log has a held-out reward alone, which changed by {float(np.median(train.change())):.3g}: where it "
-                "falls, hacking and instability look alike, and the train reward would tell"
+                f"the log has a held-out reward alone, which changed by {changed:.3g}: where it falls, hacking and "
+                "instability look alike, and the train reward would tell"
                 if courses.uses_eval
                 else "no held-out signal beside the train reward, so a hacked and an honest rise look alike"
             )
