@@ -85,6 +85,10 @@ class Draw:
         """With other weights of the reward, temperature or shortening of gradients."""
         return replace(self, numbers=self.numbers._replace(**changes))
 
+    def moved(self, setup: Setup) -> Draw:
+        """In another setup, at as much of its learning rate."""
+        return replace(self, setup=setup).faster(setup.rate / self.setup.rate)
+
     def faster(self, factor: float) -> Draw:
         """With a higher learning rate."""
         return self.base(learning_rate=self.numbers.base.learning_rate * factor)
@@ -130,13 +134,15 @@ def _spread(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 def _healthy(rng: np.random.Generator) -> Draw:
-    """Starts at a success rate of 0.1–0.5 and learns at about the rate of its setup."""
+    """Starts at a success rate of 0.05–0.45 and learns at about the rate of its setup."""
     setup = SETUPS[rng.integers(len(SETUPS))]
     adam = setup.lab.structure.optimizer == "adam"
     interval, epochs = ((1, 1), (1, 1), (2, 1), (2, 2), (4, 2))[rng.integers(5)]
+    momentum = 0.9 if adam else rng.uniform(0.5, 0.9)
     base = Numbers(
-        learning_rate=setup.rate * _spread(rng, 0.5, 2.0),
-        momentum=0.9 if adam else rng.uniform(0.5, 0.9),
+        # A heavy ball moves by the rate over 1 − μ; a setup's rate is for μ = 0.9.
+        learning_rate=setup.rate * _spread(rng, 0.5, 1.5) * (1.0 if adam else (1.0 - momentum) / 0.1),
+        momentum=momentum,
         refresh_interval=interval,
         clip_high=rng.choice([0.2, 0.28]),
         kl_weight=rng.choice([0.0, 0.0, 0.001, 0.01, 0.04]),
@@ -157,7 +163,7 @@ def _healthy(rng: np.random.Generator) -> Draw:
         index=0,
         setup=setup,
         numbers=numbers,
-        success=rng.uniform(0.1, 0.5),
+        success=rng.uniform(0.05, 0.45),
         warm_seed=int(rng.integers(WARM_SEEDS)),
         clumsy=0.5 if rng.random() < 0.3 else 0.0,
         logging_steps=int(rng.choice([1, 1, 2, 5, 10])),
@@ -173,30 +179,30 @@ def _plateau(rng: np.random.Generator, draw: Draw) -> Draw:
 
 def _loophole(rng: np.random.Generator, draw: Draw) -> Draw:
     """A verifier that looks for the answer anywhere, and a policy that knows how to write on."""
-    weight = rng.choice([0.0, 0.0, 0.3])
+    weight = rng.choice([0.0, 0.0, 0.2])
     draw = replace(draw, clumsy=0.5, success=rng.uniform(0.05, 0.3))
-    return draw.reward(right=weight, anywhere=1.0, partial=0.0, ended=0.0, length=rng.choice([0.0, 0.1, 0.3]))
+    return draw.reward(right=weight, anywhere=1.0, partial=0.0, ended=0.0, length=rng.choice([0.05, 0.15, 0.4]))
 
 
 def _length(rng: np.random.Generator, draw: Draw) -> Draw:
     """A reward of long completions, or of those that end, heavier than that of the answer."""
-    if rng.random() < 0.7:
-        draw = replace(draw, clumsy=0.5, success=rng.uniform(0.05, 0.4))
-        return draw.reward(length=_spread(rng, 1.0, 4.0), partial=0.0, ended=0.0)
-    draw = replace(draw, clumsy=0.5, success=rng.uniform(0.02, 0.15))
-    return draw.reward(ended=_spread(rng, 1.0, 4.0), partial=0.0)
+    if rng.random() < 0.8:
+        draw = replace(draw, clumsy=0.5, success=rng.uniform(0.1, 0.4))
+        return draw.reward(length=_spread(rng, 1.5, 6.0), partial=0.0, ended=0.0)
+    draw = replace(draw, clumsy=0.5, success=_spread(rng, 0.005, 0.03))
+    return draw.reward(ended=_spread(rng, 2.0, 6.0), partial=0.0)
 
 
 def _concentration(rng: np.random.Generator, draw: Draw) -> Draw:
     """Few of the answers are found before a large step takes the policy's entropy away."""
-    draw = replace(draw, success=_spread(rng, 0.01, 0.1)).faster(_spread(rng, 3.0, 10.0))
+    draw = replace(draw, success=_spread(rng, 0.02, 0.2)).faster(_spread(rng, 4.0, 12.0))
     draw = draw.base(kl_weight=0.0, entropy_weight=0.0, clip_low=rng.choice([0.2, 10.0]), warmup_steps=0)
     return draw.reward(temperature=rng.choice([0.6, 0.8, 1.0]), partial=rng.choice([0.0, 0.3, 1.0]))
 
 
 def _explosion(rng: np.random.Generator, draw: Draw) -> Draw:
     """An entropy bonus that outweighs the reward."""
-    return draw.base(entropy_weight=_spread(rng, 0.1, 2.0), kl_weight=0.0).faster(_spread(rng, 1.0, 3.0))
+    return draw.base(entropy_weight=_spread(rng, 0.2, 3.0), kl_weight=0.0).faster(_spread(rng, 1.0, 3.0))
 
 
 def _rate(rng: np.random.Generator, draw: Draw) -> Draw:
@@ -221,13 +227,15 @@ def _stale(rng: np.random.Generator, draw: Draw) -> Draw:
 
 def _hard(rng: np.random.Generator, draw: Draw) -> Draw:
     """A start that finds no answer, or hardly one."""
-    return replace(draw, success=_spread(rng, 0.0005, 0.01)).reward(partial=0.0, ended=0.0)
+    draw = replace(draw, success=_spread(rng, 0.0005, 0.005)).faster(_spread(rng, 0.1, 0.7))
+    return draw.reward(partial=0.0, ended=0.0)
 
 
 def _solved(rng: np.random.Generator, draw: Draw) -> Draw:
     """A start that answers nearly everything."""
     able = [setup for setup in SETUPS if setup.task != "brackets"]  # no small network learns all of these
-    draw = replace(draw, setup=able[rng.integers(len(able))], clumsy=0.0, success=rng.uniform(0.97, 1.0))
+    draw = draw.moved(able[rng.integers(len(able))]).faster(_spread(rng, 0.1, 0.7))
+    draw = replace(draw, clumsy=0.0, success=rng.uniform(0.97, 1.0))
     return draw.reward(partial=0.0, ended=0.0, temperature=rng.choice([0.6, 0.8, 1.0]))
 
 

@@ -13,6 +13,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.deep.families import Draw, draw_run
 from bayes_grpo.simulate.deep.log import deep_state, sidecar
 from bayes_grpo.simulate.deep.settings import LabNumbers
+from bayes_grpo.simulate.deep.tasks import PAD
 from bayes_grpo.simulate.deep.training import DeepTrajectory, train
 from bayes_grpo.simulate.deep.truth import DeepTruth, deep_truth
 from bayes_grpo.simulate.settings import Numbers
@@ -130,9 +131,10 @@ def _train(draws: Sequence[Draw]) -> list[DeepRun]:
     )
     start = np.stack([d.setup.start(d.success, d.warm_seed, d.clumsy) for d in filled])
     batch = train(setup.lab, numbers, task, start, [d.seed for d in filled])
+    answer = float((task.train_answer != PAD).sum(axis=1).mean()) / setup.lab.limit
     runs = []
     for i, draw in enumerate(draws):
         trajectory = jax.tree.map(lambda leaf, i=i: leaf[i], batch)
-        truth = deep_truth(trajectory, draw.numbers, task.vocabulary, draw.family, draw.causes)
+        truth = deep_truth(trajectory, draw.numbers, task.vocabulary, answer, draw.family, draw.causes)
         runs.append(DeepRun(draw, trajectory, truth))
     return runs

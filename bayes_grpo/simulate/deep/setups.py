@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Setup:
         return ladder.at(min(success, float(ladder.success.max())))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _task(name: str) -> Task:
     return make_task(name)
 

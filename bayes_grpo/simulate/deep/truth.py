@@ -29,50 +29,65 @@ EVENTS: tuple[Event, ...] = get_args(Event)
 
 
 class Limits(NamedTuple):
-    """The constants of all events. Rewards are shares of what is attainable; steps are shares of the run.
+    """The constants of all events. Rewards are shares of what is attainable; lengths are shares of the run.
 
     Attributes:
-        smooth: Steps of the moving mean of every quantity.
-        lasting: An event lasts at least this share of the run, up to its end.
+        smooth: Steps of the centred moving mean of every quantity.
+        start: Steps whose mean is the level at the start: a run may lose it within a handful.
+        lasting: An event lasts at least this long, up to the end. Events that begin this close are one story:
+            an explosion of the entropy explains a collapse, and a collapse explains that the entropy is spent.
         collapse: The deserved reward has lost this share of its gain; of its level, if it started above half its best.
         fall: And at least so much.
-        hack_rise: The trained reward has risen by this much since the gold reward was best, or since the start,
-        hack_fall: while the gold reward fell by this much and this share of its best,
-        hack_stall: or never rose by more than this.
-        spent: The entropy is below this share of its start,
+        rise: Hacking: the trained reward has risen by this much, or by
+        rise_share: this share of what was left at the start, if that is less (not less than `rise_least`),
+        rise_least: see rise_share,
+        gold_fall: and the gold reward fell from its best by this much and
+        gold_fall_share: this share of the best;
+        stall: or it rose by less than this share of the trained reward's rise.
+        apart: Either way the deserved reward is this far above the gold reward.
+        spent: Concentration: the entropy is below this share of its start,
         left: while the deserved reward is this far below what is attainable.
-        explosion: The entropy is above its start by this factor and above this share of a uniform policy's,
-        uniform: see explosion,
-        lost: while the gold reward is below this share of its best.
+        way: Explosion: the entropy went this share of the way from its start to that of a uniform policy,
+        way_least: at least this share of the latter,
+        uniform: and is above this share of it,
+        lost: while the gold reward is below this share of its best, or below `floor`.
         flat: Share of groups without spread that leaves nothing to learn from,
-        floor: which is too hard below this deserved reward,
-        ceiling: and solved above this one, where the run has not climbed there itself by more than `healthy_gain`.
+        floor: which is too hard where the deserved reward was never above this,
+        ceiling: and solved above this, where the run has not climbed there itself by `gain`.
         broken: The reward differs from the deserved one by this much.
-        healthy_gain: A run without event has learned if the deserved reward gained this,
+        gain: A run without event has learned if the deserved reward gained this,
         still: and is a plateau if over its second half it gained less than this and ends below `ceiling`.
     """
 
-    smooth: int = 20
+    smooth: int = 15
+    start: int = 2
     lasting: float = 0.1
     collapse: float = 0.5
-    fall: float = 0.15
-    hack_rise: float = 0.1
-    hack_fall: float = 0.25
-    hack_stall: float = 0.05
+    fall: float = 0.1
+    rise: float = 0.1
+    rise_share: float = 0.3
+    rise_least: float = 0.02
+    gold_fall: float = 0.08
+    gold_fall_share: float = 0.3
+    stall: float = 0.2
+    apart: float = 0.1
     spent: float = 0.1
     left: float = 0.25
-    explosion: float = 1.5
+    way: float = 0.5
+    way_least: float = 0.1
     uniform: float = 0.6
     lost: float = 0.5
-    flat: float = 0.9
+    flat: float = 0.8
     floor: float = 0.1
     ceiling: float = 0.9
     broken: float = 0.02
-    healthy_gain: float = 0.1
+    gain: float = 0.1
     still: float = 0.03
 
 
 LIMITS = Limits()
+_WAITS = {"collapse": 1, "policy_concentration": 2}
+"""Events that give way to others which begin up to so many times `Limits.lasting` later."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +129,18 @@ class _Course(NamedTuple):
     deserved: np.ndarray
     entropy: np.ndarray
     flat: np.ndarray
+    start: float  # deserved reward before the run could lose it
+    start_gold: float
     ways: float  # entropy of a uniform policy, nats
 
 
 def deep_truth(
-    trajectory: DeepTrajectory, numbers: LabNumbers, vocabulary: int, family: str = "", causes: tuple[str, ...] = ()
+    trajectory: DeepTrajectory,
+    numbers: LabNumbers,
+    vocabulary: int,
+    answer: float,
+    family: str = "",
+    causes: tuple[str, ...] = (),
 ) -> DeepTruth:
     """Judges a run.
 
@@ -126,6 +148,7 @@ def deep_truth(
         trajectory: One run (no leading axis).
         numbers: Its numeric settings, scalars.
         vocabulary: Number of tokens.
+        answer: Tokens of a right completion over the limit.
         family: What it was drawn from.
         causes: What was set to go wrong.
 
@@ -134,13 +157,16 @@ def deep_truth(
     """
     weights = np.array([float(getattr(numbers, name)) for name in REWARDS])
     scores = np.asarray(trajectory.components, float)
-    attainable = attainable_reward(numbers)
+    attainable = attainable_reward(numbers, answer)
+    deserved = scores @ weights / attainable
     course = _Course(
         gold=smoothed(scores[:, 0]),
         trained=smoothed(np.asarray(trajectory.reward, float)) / attainable,
-        deserved=smoothed(scores @ weights) / attainable,
+        deserved=smoothed(deserved),
         entropy=smoothed(np.asarray(trajectory.entropy, float)),
         flat=smoothed(np.asarray(trajectory.frac_reward_zero_std, float)),
+        start=float(deserved[: LIMITS.start].mean()),
+        start_gold=float(scores[: LIMITS.start, 0].mean()),
         ways=float(np.log(vocabulary)),
     )
     least = max(1, round(LIMITS.lasting * len(course.gold)))
@@ -149,7 +175,8 @@ def deep_truth(
         onset = _to_the_end(holds)
         if onset is not None and len(holds) - onset >= least:
             events[name] = onset + 1
-    event: Label = min(events, key=lambda x: (events[x], EVENTS.index(x))) if events else _uneventful(course)
+    order = {x: (onset + least * _WAITS.get(x, 0), EVENTS.index(x)) for x, onset in events.items()}
+    event: Label = min(order, key=order.__getitem__) if order else _uneventful(course)
     return DeepTruth(
         family=family,
         causes=causes,
@@ -163,48 +190,54 @@ def deep_truth(
     )
 
 
-def attainable_reward(numbers: LabNumbers) -> float:
-    """Sum of the positive weights, a bound on the reward of a completion."""
-    return max(sum(max(float(getattr(numbers, name)), 0.0) for name in REWARDS), 1e-9)
+def attainable_reward(numbers: LabNumbers, answer: float) -> float:
+    """The better of two completions: the right one, and one that holds the answer and fills the limit.
+
+    Args:
+        numbers: Numeric settings, scalars.
+        answer: Tokens of a right completion over the limit.
+
+    Returns:
+        The reward.
+    """
+    w = {name: float(getattr(numbers, name)) for name in REWARDS}
+    right = w["right"] + w["anywhere"] + w["partial"] + w["ended"] + w["length"] * answer
+    return max(right, w["anywhere"] + w["ended"] + w["length"], 1e-9)
 
 
 def smoothed(x: np.ndarray) -> np.ndarray:
-    """Mean over the last `Limits.smooth` steps; over the first full window before that one is full."""
-    size = min(LIMITS.smooth, len(x))
+    """Centred mean over `Limits.smooth` steps, over those there are near both ends."""
+    half = LIMITS.smooth // 2
     total = np.concatenate([[0.0], np.cumsum(x)])
-    mean = (total[size:] - total[:-size]) / size
-    return np.concatenate([np.full(size - 1, mean[0]), mean])
+    at = np.arange(len(x))
+    low, high = np.maximum(at - half, 0), np.minimum(at + half + 1, len(x))
+    return (total[high] - total[low]) / (high - low)
 
 
 def _conditions(c: _Course) -> dict[Event, np.ndarray]:
     """Whether each event's condition holds at every step, shape (T,)."""
     k = LIMITS
-    best, best_gold = (np.maximum.accumulate(x) for x in (c.deserved, c.gold))
-    start = c.deserved[0]
+    best = np.maximum(np.maximum.accumulate(c.deserved), c.start)
+    best_gold = np.maximum(np.maximum.accumulate(c.gold), c.start_gold)
     # What a run that started high can lose is its level; what one that climbed can lose is its gain.
-    height = np.where(start > 0.5 * best, best, best - start)
-    since_best = c.trained - c.trained[_argbest(c.gold)]
-    rise, fall = c.trained - c.trained[0], best_gold - c.gold
-    hacked = (since_best > k.hack_rise) & (fall > np.maximum(k.hack_rise, k.hack_fall * best_gold))
-    stalled = (rise > k.hack_rise) & (best_gold - c.gold[0] < k.hack_stall) & (c.deserved - c.gold > k.hack_rise)
-    stalled &= c.gold < k.ceiling
+    height = np.where(c.start > 0.5 * best, best, best - c.start)
+    rise = c.trained - c.trained[0]
+    risen = rise > np.clip(k.rise_share * (1.0 - c.trained[0]), k.rise_least, k.rise)
+    fallen = best_gold - c.gold > np.maximum(k.gold_fall, k.gold_fall_share * best_gold)
+    stalled = c.gold - c.gold[0] < k.stall * rise
+    exploded = c.entropy - c.entropy[0] > np.maximum(k.way * (c.ways - c.entropy[0]), k.way_least * c.ways)
     flat = c.flat > k.flat
-    climbed = c.deserved - start > k.healthy_gain
-    exploded = (c.entropy > k.explosion * c.entropy[0]) & (c.entropy > k.uniform * c.ways)
     return {
         "broken_reward": np.abs(c.deserved - c.trained) > k.broken,
-        "entropy_explosion": exploded & (c.gold < np.maximum(k.lost * best_gold, k.floor)),
-        "reward_hacking": hacked | stalled,
+        "entropy_explosion": exploded
+        & (c.entropy > k.uniform * c.ways)
+        & (c.gold < np.maximum(k.lost * best_gold, k.floor)),
+        "reward_hacking": risen & (fallen | stalled) & (c.deserved - c.gold > k.apart),
         "collapse": best - c.deserved > np.maximum(k.fall, k.collapse * height),
         "policy_concentration": (c.entropy < k.spent * c.entropy[0]) & (c.deserved < 1.0 - k.left),
-        "too_hard": flat & (c.deserved < k.floor) & (best < k.floor),
-        "solved": flat & (c.deserved > k.ceiling) & ~climbed,
+        "too_hard": flat & (best < k.floor),
+        "solved": flat & (c.deserved > k.ceiling) & (c.deserved - c.start < k.gain),
     }
-
-
-def _argbest(x: np.ndarray) -> np.ndarray:
-    """Index of the highest value so far, at every step."""
-    return np.maximum.accumulate(np.where(x >= np.maximum.accumulate(x), np.arange(len(x)), 0))
 
 
 def _to_the_end(holds: np.ndarray) -> int | None:
@@ -217,8 +250,8 @@ def _to_the_end(holds: np.ndarray) -> int | None:
 
 def _uneventful(c: _Course) -> Label:
     """Healthy, or a plateau: nothing learned, or nothing more and much left."""
-    gain, late = c.deserved[-1] - c.deserved[0], c.deserved[-1] - c.deserved[len(c.deserved) // 2]
+    gain, late = c.deserved[-1] - c.start, c.deserved[-1] - c.deserved[len(c.deserved) // 2]
     ends_high = c.deserved[-1] > LIMITS.ceiling
-    if ends_high or (gain > LIMITS.healthy_gain and late > LIMITS.still):
+    if ends_high or (gain > LIMITS.gain and late > LIMITS.still):
         return "healthy"
     return "plateau"
