@@ -56,7 +56,7 @@ class Limits(NamedTuple):
         ceiling: and solved above this, where the run has not climbed there itself by `gain`.
         broken: The reward differs from the deserved one by this much.
         gain: A run without event has learned if the deserved reward gained this,
-        still: and is a plateau if over its second half it gained less than this and ends below `ceiling`.
+        still: and is a plateau if its last quarter is above its second by less than this and it ends below `ceiling`.
     """
 
     smooth: int = 15
@@ -65,7 +65,7 @@ class Limits(NamedTuple):
     collapse: float = 0.5
     fall: float = 0.1
     rise: float = 0.1
-    rise_share: float = 0.3
+    rise_share: float = 0.2
     rise_least: float = 0.02
     gold_fall: float = 0.08
     gold_fall_share: float = 0.3
@@ -82,7 +82,7 @@ class Limits(NamedTuple):
     ceiling: float = 0.9
     broken: float = 0.02
     gain: float = 0.1
-    still: float = 0.03
+    still: float = 0.04
 
 
 LIMITS = Limits()
@@ -250,7 +250,9 @@ def _to_the_end(holds: np.ndarray) -> int | None:
 
 def _uneventful(c: _Course) -> Label:
     """Healthy, or a plateau: nothing learned, or nothing more and much left."""
-    gain, late = c.deserved[-1] - c.start, c.deserved[-1] - c.deserved[len(c.deserved) // 2]
+    quarter = len(c.deserved) // 4
+    gain = c.deserved[-1] - c.start
+    late = c.deserved[-quarter:].mean() - c.deserved[quarter : 2 * quarter].mean()
     ends_high = c.deserved[-1] > LIMITS.ceiling
     if ends_high or (gain > LIMITS.gain and late > LIMITS.still):
         return "healthy"
