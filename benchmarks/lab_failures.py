@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bayes_grpo.simulate.deep.families import Draw, draw_run, family_names
+from bayes_grpo.simulate.deep.families import Draw, deep_families, draw_run
 from bayes_grpo.simulate.deep.runs import BATCH, DeepRun, train_draws
 from bayes_grpo.simulate.deep.settings import Lab, LabNumbers
 from bayes_grpo.simulate.deep.setups import Setup
@@ -227,7 +227,7 @@ def summary(table: pd.DataFrame, seconds: float) -> dict[str, Any]:
         share = group["onset_share"].astype(float)
         low, middle, high = np.quantile(share, [0.05, 0.5, 0.95])
         onset[str(event)] = {"runs": len(group), "median": middle, "low 5%": low, "high 95%": high}
-    counts = {f: dict(Counter(table.loc[table["family"] == f, "event"])) for f in family_names()}
+    counts = {f: dict(Counter(table.loc[table["family"] == f, "event"])) for f in deep_families()}
     return {
         "runs": len(table),
         "seconds": seconds,
@@ -267,7 +267,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if asked.speed:
         speed()
         return
-    families = family_names()
+    families = deep_families()
     draws = [draw_run(f, asked.seed, i) for i in range(-(-asked.runs // len(families))) for f in families]
     groups = interleaved(draws[: asked.runs], BATCH)
     lines: list[dict[str, Any]] = []

@@ -30,7 +30,7 @@ def simulate(
         int | None, typer.Option(help="Optimizer steps averaged into a logged row; 1, with --deep each run's own draw.")
     ] = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Train a small transformer that writes tokens (bayes-grpo[lab]).")
+        bool, typer.Option("--deep", help="Train a small transformer that writes tokens; needs the extra lab.")
     ] = False,
     json_: Json = False,
 ) -> None:

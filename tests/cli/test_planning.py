@@ -1,6 +1,8 @@
 """The commands for before a run: simulate and stability."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -90,3 +92,12 @@ def test_deep_runs_are_simulated_and_read_like_any_log(tmp_path, monkeypatch):
     code, _, err = call("simulate", "oscillatory", "--deep", "--out", tmp_path / "none")
     assert code == 3
     assert "hacking_loophole" in err
+
+
+def test_missing_equinox_is_named_with_its_extra(tmp_path):
+    words = ["bayes-grpo", "simulate", "healthy", "--deep", "--out", str(tmp_path / "runs")]
+    program = f"import sys; sys.modules['equinox'] = None; sys.argv = {words!r}\n"
+    program += "from bayes_grpo.cli.app import main; main()"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert found.returncode == 3
+    assert "bayes-grpo[lab]" in found.stderr

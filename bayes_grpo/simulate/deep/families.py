@@ -101,7 +101,7 @@ def draw_run(family: str, seed: int, index: int) -> Draw:
     """Draws the settings of a run.
 
     Args:
-        family: One of `family_names`.
+        family: One of `deep_families`.
         seed: Seed of the set, at least 0.
         index: The run's number within it.
 
@@ -111,8 +111,8 @@ def draw_run(family: str, seed: int, index: int) -> Draw:
     Raises:
         SettingError: An unknown family, or a seed that is out of range.
     """
-    if family not in family_names():
-        raise SettingError(f"family: expected one of {', '.join(family_names())}, found {family!r}")
+    if family not in deep_families():
+        raise SettingError(f"family: expected one of {', '.join(deep_families())}, found {family!r}")
     if seed < 0 or seed != int(seed):
         raise SettingError(f"seed: expected a whole number of at least 0, found {seed!r}")
     rng = np.random.default_rng([int(seed), zlib.crc32(f"deep {family}".encode()), index])
@@ -126,7 +126,7 @@ def draw_run(family: str, seed: int, index: int) -> Draw:
     return replace(draw, seed=int(rng.integers(2**31)), causes=causes)
 
 
-def family_names() -> tuple[str, ...]:
+def deep_families() -> tuple[str, ...]:
     """Names of the families."""
     return get_args(FamilyName)
 

@@ -83,7 +83,7 @@ def simulate_deep(family: str, n: int, seed: int, tell: Callable[[str, float], A
     """Trains small transformers of a family.
 
     Args:
-        family: One of `family_names`.
+        family: One of `deep_families`.
         n: Number of runs, at least 1.
         seed: Seed of settings and sampling, at least 0.
         tell: Is told the stage and the share of the runs that are finished.

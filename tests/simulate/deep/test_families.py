@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.simulate.deep.families import CAUSES, FAMILIES, MIXED, draw_run, family_names
+from bayes_grpo.simulate.deep.families import CAUSES, FAMILIES, MIXED, deep_families, draw_run
 from bayes_grpo.simulate.deep.runs import simulate_deep, train_draws
 from bayes_grpo.simulate.deep.settings import check_lab_numbers
 from bayes_grpo.simulate.deep.setups import SETUPS
 from tests.helpers.lab import tiny_draw
 
 
-@pytest.mark.parametrize("family", family_names())
+@pytest.mark.parametrize("family", deep_families())
 def test_every_draw_can_be_run(family):
     for index in range(20):
         draw = draw_run(family, 0, index)
@@ -22,7 +22,7 @@ def test_every_draw_can_be_run(family):
         assert 1 <= draw.logging_steps <= 10
 
 
-@pytest.mark.parametrize("family", family_names())
+@pytest.mark.parametrize("family", deep_families())
 def test_a_draw_depends_on_family_seed_and_number_alone(family):
     assert draw_run(family, 3, 7) == draw_run(family, 3, 7)
     others = [draw_run(family, 3, 8), draw_run(family, 4, 7)]
@@ -30,7 +30,7 @@ def test_a_draw_depends_on_family_seed_and_number_alone(family):
 
 
 def test_families_state_their_causes():
-    assert set(FAMILIES) | {"mixture"} == set(family_names())
+    assert set(FAMILIES) | {"mixture"} == set(deep_families())
     assert {cause for causes in FAMILIES.values() for cause in causes} == set(CAUSES)
     for index in range(20):
         first, second = draw_run("mixture", 0, index).causes
