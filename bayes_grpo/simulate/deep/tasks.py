@@ -60,7 +60,6 @@ def brackets(length: int = 6, seed: int = 0) -> tuple[int, np.ndarray, np.ndarra
     rng = np.random.default_rng(seed)
     opening, closing = (_FIRST, _FIRST + 1), (_FIRST + 2, _FIRST + 3)
     found: dict[tuple[int, ...], list[int]] = {}
-    # Short texts are few (368 of length 6), so the number of draws is fixed, not the number of texts.
     for _ in range(4000):
         if len(found) == 400:
             break
