@@ -181,7 +181,7 @@ def plot_families(shown: Mapping[str, Sequence[DeepRun]]) -> Any:
             curves = [
                 (step, smooth(t.reward) / run.truth.attainable),
                 (step, smooth(t.components[:, 0])),
-                (t.eval_step, smooth(t.eval_reward)),
+                (t.eval_step, smooth(t.eval_reward, half[:3] * 5.0)),
                 (step, smooth(t.entropy)),
                 (step, smooth(t.kl) + 1e-6),
                 (step, np.asarray(t.grad_norm) + 1e-4),
