@@ -98,6 +98,9 @@ from .rows.padding import stacked as stacked
 from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
 from .simulate.dataset import write_runs as write_runs
+from .simulate.deep.families import deep_families as deep_families
+from .simulate.deep.render import render_deep as render_deep
+from .simulate.deep.runs import simulate_deep as simulate_deep
 from .simulate.render import render_simulated as render_simulated
 from .simulate.scenarios import scenario_names as scenario_names
 from .simulate.scenarios import simulate_scenario as simulate_scenario

@@ -14,14 +14,32 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bayes_grpo.common.errors import OutputError, SettingError
-from bayes_grpo.simulate.scenarios import SimulatedRun
-from bayes_grpo.simulate.trainer_log import trainer_state, write_json
+from bayes_grpo.simulate.trainer_log import write_json
 
 
-def write_runs(runs: Sequence[SimulatedRun], out_dir: str | os.PathLike[str], logging_steps: int = 1) -> list[Path]:
+class Writable(Protocol):
+    """A run that knows what its trainer would have left behind: of small policies or of the deep laboratory."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The trainer's settings by their canonical names, as a sidecar states them."""
+        ...
+
+    def log(self, logging_steps: int | None = None) -> tuple[dict[str, Any], int]:
+        """The content of its `trainer_state.json`, and the steps averaged into a row; its own if None."""
+        ...
+
+    def record(self) -> dict[str, Any]:
+        """What only the simulator knows, JSON-ready."""
+        ...
+
+
+def write_runs(
+    runs: Sequence[Writable], out_dir: str | os.PathLike[str], logging_steps: int | None = None
+) -> list[Path]:
     """Writes runs into a new directory, all of them or none.
 
     Everything is built in a temporary directory beside the target and then renamed, so that an interruption
@@ -30,7 +48,7 @@ def write_runs(runs: Sequence[SimulatedRun], out_dir: str | os.PathLike[str], lo
     Args:
         runs: What to write, at least one run.
         out_dir: A directory that does not exist or is empty.
-        logging_steps: Optimizer steps averaged into one logged row.
+        logging_steps: Optimizer steps averaged into one logged row; each run's own if None.
 
     Returns:
         The directory of each run, in order.
@@ -69,26 +87,13 @@ def write_runs(runs: Sequence[SimulatedRun], out_dir: str | os.PathLike[str], lo
     return [target / name for name in names]
 
 
-def _write_run(directory: Path, run: SimulatedRun, logging_steps: int) -> None:
+def _write_run(directory: Path, run: Writable, logging_steps: int | None) -> None:
     directory.mkdir()
-    n_prompts = run.environment.train.reference_logit.shape[0]
-    log = trainer_state(run.trajectory, run.structure, n_prompts, logging_steps)
+    log, window = run.log(logging_steps)
     write_json(directory / "trainer_state.json", log)
-    settings = run.settings | {"logging_window": logging_steps}
+    settings = run.settings | {"logging_window": window}
     (directory / "bayes_grpo.toml").write_text(_toml_table("settings", settings), encoding="utf-8")
-    truth: dict[str, Any] = {
-        "scenario": run.scenario,
-        "index": run.index,
-        "seed": run.seed,
-        **run.truth.to_dict(),
-        "structure": dict(vars(run.structure)),
-        "numbers": {name: float(value) for name, value in run.numbers._asdict().items()},
-        "true_reward": run.trajectory.true_reward.tolist(),
-        "gold_reward": run.trajectory.gold_reward.tolist(),
-        "eval_step": run.trajectory.eval_step.tolist(),
-        "true_eval_reward": run.trajectory.true_eval_reward.tolist(),
-    }
-    write_json(directory / "truth.json", truth)
+    write_json(directory / "truth.json", run.record())
 
 
 def _toml_table(name: str, values: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation
 from bayes_grpo.simulate.policies import Environment, bernoulli_bandit, contextual_bandit, softmax_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
+from bayes_grpo.simulate.trainer_log import trainer_state
 from bayes_grpo.simulate.training import Trajectory, simulate
 from bayes_grpo.simulate.truth import Truth, truth_of
 
@@ -82,6 +83,27 @@ class SimulatedRun:
             "reward_low": 0.0,
             "reward_high": 1.0,
             "reward_std_kind": "total",
+        }
+
+    def log(self, logging_steps: int | None = None) -> tuple[dict[str, Any], int]:
+        """The content of its `trainer_state.json`, and the steps averaged into a row; 1 if None."""
+        steps = 1 if logging_steps is None else logging_steps
+        n_prompts = self.environment.train.reference_logit.shape[0]
+        return trainer_state(self.trajectory, self.structure, n_prompts, steps), steps
+
+    def record(self) -> dict[str, Any]:
+        """What only the simulator knows, JSON-ready."""
+        return {
+            "scenario": self.scenario,
+            "index": self.index,
+            "seed": self.seed,
+            **self.truth.to_dict(),
+            "structure": dict(vars(self.structure)),
+            "numbers": {name: float(value) for name, value in self.numbers._asdict().items()},
+            "true_reward": self.trajectory.true_reward.tolist(),
+            "gold_reward": self.trajectory.gold_reward.tolist(),
+            "eval_step": self.trajectory.eval_step.tolist(),
+            "true_eval_reward": self.trajectory.true_eval_reward.tolist(),
         }
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,14 +29,26 @@ _LAST = {"grad_norm": "grad_norm", "learning_rate": "learning_rate"}
 _SIMULATED_SECONDS_PER_STEP = 1.0
 
 
+class Columns(NamedTuple):
+    """What a run logs, under TRL's keys.
+
+    Attributes:
+        means: Averaged over the logging window, shape (T,) each; "loss" among them.
+        last: Taken at the window's last step, shape (T,) each.
+        eval_step: Optimizer steps of the evaluations, shape (E,).
+        eval_reward: Held-out reward, a mean of zeros and ones, shape (E,).
+    """
+
+    means: Mapping[str, np.ndarray]
+    last: Mapping[str, np.ndarray]
+    eval_step: np.ndarray
+    eval_reward: np.ndarray
+
+
 def trainer_state(
     trajectory: Trajectory, structure: Structure, n_prompts: int, logging_steps: int = 1
 ) -> dict[str, Any]:
-    """The content of a `trainer_state.json`.
-
-    As in TRL, a row is the mean over its logging window, except for ``grad_norm`` and ``learning_rate``,
-    which are the window's last; evaluations are rows of their own, and the last row sums up the training. Run
-    times are nominal (one second a step), so that the same seed gives the same bytes.
+    """The content of a `trainer_state.json`; see `state_of`.
 
     Args:
         trajectory: One run (no leading axis).
@@ -49,29 +62,51 @@ def trainer_state(
     Raises:
         SettingError: ``logging_steps`` is not a positive integer, or the trajectory is a batch.
     """
+    columns = Columns(
+        {key: np.asarray(getattr(trajectory, name)) for name, key in _MEANS.items()},
+        {key: np.asarray(getattr(trajectory, name)) for name, key in _LAST.items()},
+        np.asarray(trajectory.eval_step),
+        np.asarray(trajectory.eval_reward),
+    )
+    return state_of(columns, structure, n_prompts, logging_steps)
+
+
+def state_of(columns: Columns, structure: Structure, n_prompts: int, logging_steps: int = 1) -> dict[str, Any]:
+    """Columns as the content of a `trainer_state.json`.
+
+    As in TRL, a row is the mean over its logging window, except for ``grad_norm`` and ``learning_rate``,
+    which are the window's last; evaluations are rows of their own, and the last row sums up the training. Run
+    times are nominal (one second a step), so that the same seed gives the same bytes.
+
+    Args:
+        columns: What is logged, one run.
+        structure: Its static settings.
+        n_prompts: Training prompts, which make an epoch.
+        logging_steps: Steps averaged into a row.
+
+    Returns:
+        A JSON-ready dictionary.
+
+    Raises:
+        SettingError: ``logging_steps`` is not a positive integer, or the columns are of a batch.
+    """
     if logging_steps < 1 or logging_steps != int(logging_steps):
         raise SettingError(f"logging_steps: expected a whole number of at least 1, found {logging_steps!r}")
-    if np.ndim(trajectory.reward) != 1:
-        raise SettingError(f"trainer_state: expected one run, found shape {np.shape(trajectory.reward)}; take one")
+    if np.ndim(columns.means["loss"]) != 1:
+        raise SettingError(f"trainer_state: expected one run, found shape {np.shape(columns.means['loss'])}; take one")
     n_steps = structure.n_steps
     per_epoch = max(n_prompts / structure.prompts_per_step, 1e-9)
 
     def epoch(step: int) -> float:
         return _short(step / per_epoch)
 
-    evaluations = dict(
-        zip(
-            np.asarray(trajectory.eval_step).tolist(),
-            np.asarray(trajectory.eval_reward).tolist(),
-            strict=True,
-        )
-    )
+    evaluations = dict(zip(columns.eval_step.tolist(), columns.eval_reward.tolist(), strict=True))
     history: list[dict[str, Any]] = []
     for step in range(1, n_steps + 1):
         if step % logging_steps == 0:
             window = slice(step - logging_steps, step)
-            row = {key: _short(np.mean(getattr(trajectory, name)[window])) for name, key in _MEANS.items()}
-            row |= {key: _short(getattr(trajectory, name)[step - 1]) for name, key in _LAST.items()}
+            row = {key: _short(np.mean(values[window])) for key, values in columns.means.items()}
+            row |= {key: _short(values[step - 1]) for key, values in columns.last.items()}
             history.append(row | {"epoch": epoch(step), "step": step})
         if step in evaluations:
             reward = evaluations[step]
@@ -90,7 +125,7 @@ def trainer_state(
             "train_samples_per_second": _short(completions / runtime),
             "train_steps_per_second": _short(n_steps / runtime),
             "total_flos": 0.0,
-            "train_loss": _short(np.mean(trajectory.loss)),
+            "train_loss": _short(np.mean(columns.means["loss"])),
             "epoch": epoch(n_steps),
             "step": n_steps,
         }
