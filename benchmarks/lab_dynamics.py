@@ -16,9 +16,11 @@ from typing import Any
 
 from benchmarks.common import RESULTS, keep, say
 from benchmarks.lab_cases import make_cases
+from benchmarks.lab_fits import section_d, section_e
+from benchmarks.lab_groups import section_c
 from benchmarks.lab_thresholds import section_a, section_b
 
-SECTIONS = {"a": section_a, "b": section_b}
+SECTIONS = {"a": section_a, "b": section_b, "c": section_c, "d": section_d, "e": section_e}
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
