@@ -25,9 +25,10 @@ from bayes_grpo.simulate.deep.warm_start import warm_start
 from bayes_grpo.simulate.settings import Numbers, Structure
 
 KL_WEIGHT = 1.0
-CASES = {"early": (7, 1.0), "late": (159, 3.5)}
-"""Look of the supervised training at which the policy is taken, and its temperature. Early it has learned the answers'
-form and half of the sums; late it has learned all, and a high temperature keeps it uncertain."""
+CASES = {"early": (0.6, 1.0), "late": (None, 3.5)}
+"""Success rate up to which the supervised training goes (None: to its end), and the temperature of completions. Early
+a network has learned the answers' form and half of the sums; late it has learned all, and a high temperature keeps it
+uncertain."""
 SIZE = 3
 """Numbers that are added: 7 prompts to train on, 43 completions each."""
 
@@ -70,7 +71,7 @@ class Case:
 
 def network(quick: bool) -> Network:
     """Shape of the transformers."""
-    return Network(1, 8, 1, 16) if quick else Network(1, 32, 2, 64)
+    return Network(1, 16, 2, 16) if quick else Network(1, 32, 2, 64)
 
 
 def numbers_of(**base: Any) -> LabNumbers:
@@ -88,8 +89,8 @@ def make_cases(quick: bool = False, names: Sequence[str] = tuple(CASES)) -> list
     listing = list_completions(replace(lab, structure=replace(structure, update="infinite_group")), task, LabNumbers())
     out = []
     for name in names:
-        look, temperature = CASES[name]
-        theta = ladder.parameters[10 * look if quick and look < 16 else look]
+        success, temperature = CASES[name]
+        theta = ladder.parameters[-1] if success is None else ladder.at(success)
         numbers = numbers_of()._replace(temperature=temperature)
         point = local(listing, numbers, balancing_reference(listing, numbers, theta), theta)
         rates, left = leading_modes(point, 6, transposed=True)

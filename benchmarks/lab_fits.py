@@ -5,19 +5,21 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayes_grpo import Provenance, Run, Setting, Settings, compare, fit, summarize
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.dynamics.reduction import critical_gain, mean_lag, onset_of_oscillation
 from bayes_grpo.simulate.deep.curvature import balancing_reference, leading_modes
+from bayes_grpo.simulate.deep.enumerated_training import policy
 from bayes_grpo.simulate.deep.enumeration import all_logits
 from benchmarks.common import say
 from benchmarks.lab_cases import Case, relisted, run
-from benchmarks.lab_thresholds import exposures
 
 LAWS = ("exponential", "oscillator", "bernoulli", "logistic", "sigmoid", "flat")
-GROUP_SIZE, WINDOW, STEPS = 8, 4, 384
+GROUP_SIZE, WINDOW, STEPS = 8, 12, 1536
 PROMPTS = (4, 32, 256)
 QUANTITIES = ("curvature", "damping", "fixed_point")
 
@@ -44,7 +46,7 @@ def as_run(name: str, reward: np.ndarray, rate: float, window: int, **settings: 
 
 def drawn_settings(case: Case, curvature: float, rng: np.random.Generator) -> dict[str, float]:
     """Momentum, staleness and learning rate of one run, as wide as the priors of the fit where the run is stable."""
-    interval, exposure = int(rng.choice((2, 4, 8))), 1.0 / (1.0 + np.exp(-1.5 * rng.standard_normal()))
+    interval, exposure = int(rng.choice((1, 2, 4))), 1.0 / (1.0 + np.exp(-1.5 * rng.standard_normal()))
     while True:
         time = STEPS / 5.0 * np.exp(rng.standard_normal())
         for _ in range(20):
@@ -60,6 +62,12 @@ def drawn_settings(case: Case, curvature: float, rng: np.random.Generator) -> di
                 }
 
 
+def late_share(case: Case, way: np.ndarray) -> float:
+    """Share of the reward's answer to a push that is late under importance ratios."""
+    late, whole = (case.point.reward_gradient @ case.point.product(way, part=part) for part in ("sampling", "all"))
+    return float(late / whole)
+
+
 def recovered(case: Case, kind: str, runs: int, quick: bool) -> dict[str, Any]:
     """Fits of runs that start a small push off the fixed point, compared with what is known of it.
 
@@ -71,15 +79,14 @@ def recovered(case: Case, kind: str, runs: int, quick: bool) -> dict[str, Any]:
         quick: Short ones.
     """
     point = case.point
-    rates, right = leading_modes(point, len(case.rates))
-    late = exposures(case)
-    felt = np.abs((case.left @ point.reward_gradient) * (right.real @ point.reward_gradient))
-    felt = felt / np.abs(np.einsum("mp,mp->m", case.left, right.real))
-    best = int(np.argmax(felt))
-    way = right[best].real if kind == "mode" else point.reward_gradient
-    curvature = float(rates[best].real) if kind == "mode" else case.reward.curvature
-    share = float(np.clip(late[best], 0.0, 1.0))
+    way, curvature = point.reward_gradient, case.reward.curvature
+    if kind == "mode":
+        rates, right = leading_modes(point, 6 if quick else 60)
+        left = leading_modes(point, len(rates), transposed=True)[1]
+        felt = np.abs((left @ way) * (right @ way) / np.einsum("mp,mp->m", left, right)) * (rates.imag == 0)
+        curvature, way = float(rates[np.argmax(felt)].real), right[np.argmax(felt)].real
     way = way / float(way @ point.reward_gradient)
+    share = late_share(case, way)
     rng = np.random.default_rng(7)
     drawn = [drawn_settings(case, curvature, rng) for _ in range(runs)]
     push = rng.choice([-1.0, 1.0], runs) * rng.uniform(0.04, 0.1, runs)
@@ -135,14 +142,14 @@ def recovered(case: Case, kind: str, runs: int, quick: bool) -> dict[str, Any]:
         out[f"{name}_coverage"] = float(np.mean([f[name]["covered"] for f in found]))
         out[f"{name}_median_error"] = float(np.median(error))
         out[f"{name}_mean_z"], out[f"{name}_sd_z"] = float(np.mean(z)), float(np.std(z))
-    print(f"{case.name}, pushed along {kind}: {({k: round(v, 3) for k, v in out.items()})}", flush=True)
+    print(f"{case.name}, pushed along {kind}: { ({k: round(v, 3) for k, v in out.items()}) }", flush=True)
     return out
 
 
 def section_e(cases: list[Case], quick: bool) -> dict[str, Any]:
     """Recovery of curvature, damping and fixed point by 90% intervals."""
     warnings.simplefilter("ignore", BayesGrpoWarning)
-    return {kind: recovered(cases[0], kind, 1 if quick else 64, quick) for kind in ("mode", "gradient")}
+    return {kind: recovered(cases[-1], kind, 1 if quick else 64, quick) for kind in ("mode", "gradient")}
 
 
 def section_d(cases: list[Case], quick: bool) -> dict[str, Any]:
@@ -150,11 +157,6 @@ def section_d(cases: list[Case], quick: bool) -> dict[str, Any]:
     warnings.simplefilter("ignore", BayesGrpoWarning)
     case, steps = cases[0], 32 if quick else 160
     theta = case.ladder[0]
-    import jax
-    import jax.numpy as jnp
-
-    from bayes_grpo.simulate.deep.enumerated_training import policy
-
     logits = all_logits(policy(case.listing, jnp.asarray(theta)), case.listing)
     reference = tuple(np.asarray(x, float) for x in jax.device_get(logits))
     out: dict[str, Any] = {}
@@ -162,7 +164,9 @@ def section_d(cases: list[Case], quick: bool) -> dict[str, Any]:
         free = relisted(case, n_steps=steps)
         # The rate at which a noise-free run is half way up after a third of the steps.
         rates = np.geomspace(1e-4, 0.1, 12) * (1.0 - mu)
-        trial = run(case, free, theta, np.zeros(12, int), reference=reference, learning_rate=rates, momentum=mu, kl_weight=0.01)
+        trial = run(
+            case, free, theta, np.zeros(12, int), reference=reference, learning_rate=rates, momentum=mu, kl_weight=0.01
+        )
         half = np.array([np.argmax(x > 0.5) if (x > 0.5).any() else steps for x in trial.latent])
         rate = float(rates[np.argmin(np.abs(half - steps / 3))])
         listing = relisted(case, n_steps=steps, update="sampled", group_size=8, prompts_per_step=16)
@@ -179,7 +183,9 @@ def section_d(cases: list[Case], quick: bool) -> dict[str, Any]:
         )
         rows = []
         for i, reward in enumerate(path.reward):
-            log = as_run(f"slow {i}", reward, rate, 2, momentum=mu, momentum_convention="heavy_ball", refresh_interval=1)
+            log = as_run(
+                f"slow {i}", reward, rate, 2, momentum=mu, momentum_convention="heavy_ball", refresh_interval=1
+            )
             found = compare(log, LAWS[:1] if quick else LAWS, lfo=False, seed=i)
             rows.append(
                 {

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayes_grpo.dynamics.reduction import group_drift_factor
 from bayes_grpo.simulate.deep.curvature import balancing_reference, local
-from bayes_grpo.simulate.deep.enumeration import Listing
+from bayes_grpo.simulate.deep.enumerated_training import drift
+from bayes_grpo.simulate.deep.enumeration import Listing, reading_of
 from bayes_grpo.simulate.measure import log_log_slope
 from benchmarks.common import say
 from benchmarks.lab_cases import KL_WEIGHT, Case, relisted, run
@@ -46,9 +49,7 @@ def stationary(case: Case, size: int, quick: bool) -> np.ndarray:
 
 def approach(case: Case, size: int, runs: int, quick: bool, update: str = "sampled") -> np.ndarray:
     """Latent reward on the way to the fixed point, reference unmoved, shape (runs, looks)."""
-    listing = relisted(
-        case, n_steps=16 if quick else 160, update=update, group_size=size, prompts_per_step=PROMPTS
-    )
+    listing = relisted(case, n_steps=16 if quick else 160, update=update, group_size=size, prompts_per_step=PROMPTS)
     start, rate = case.ladder[START_LOOK], GAIN / case.rates[0]
     return run(case, listing, start, np.arange(runs), every=4, learning_rate=rate, momentum=MOMENTUM).latent
 
@@ -61,9 +62,7 @@ def spread_drift(case: Case, size: int, quick: bool) -> dict[str, float]:
     theta = case.ladder[START_LOOK]
     settings = {"learning_rate": 1e-5, "momentum": 0.0, "kl_weight": 0.0}
     runs = 4 if quick else 64
-    drawn = relisted(
-        case, n_steps=16, update="sampled", advantage="std", group_size=size, prompts_per_step=PROMPTS
-    )
+    drawn = relisted(case, n_steps=16, update="sampled", advantage="std", group_size=size, prompts_per_step=PROMPTS)
     free = relisted(case, n_steps=16, update="infinite_group", advantage="std")
     begin = _reward(case, theta)
     path = run(case, drawn, theta, np.arange(runs), every=16, double=True, **settings).latent[:, -1] - begin
@@ -84,12 +83,6 @@ def spread_drift(case: Case, size: int, quick: bool) -> dict[str, float]:
 
 
 def _drift(listing: Listing, numbers: Any, case: Case, theta: np.ndarray) -> np.ndarray:
-    import jax
-    import jax.numpy as jnp
-
-    from bayes_grpo.simulate.deep.enumerated_training import drift
-    from bayes_grpo.simulate.deep.enumeration import reading_of
-
     with jax.enable_x64(True):
         far = jax.tree.map(jnp.asarray, case.point.reference)
         scalars = jax.tree.map(jnp.asarray, numbers)
@@ -106,7 +99,10 @@ def _successes(case: Case, theta: np.ndarray) -> np.ndarray:
     own = case.listing.reward
     return np.array(
         [
-            len(own) * _reward(replace(case, listing=replace(case.listing, reward=own * (np.arange(len(own)) == i)[:, None])), theta)
+            len(own)
+            * _reward(
+                replace(case, listing=replace(case.listing, reward=own * (np.arange(len(own)) == i)[:, None])), theta
+            )
             for i in range(len(own))
         ]
     )

@@ -91,7 +91,7 @@ def list_completions(lab: Lab, task: Task, numbers: LabNumbers) -> Listing:
         raise SettingError("update: normalised advantages have an exact mean for infinite groups alone")
     every = np.indices((task.vocabulary,) * lab.limit).reshape(lab.limit, -1).T
     over = np.cumsum(every == END, axis=1) - (every == END) > 0
-    tokens = every[~np.any(over & (every != PAD), axis=1)]
+    tokens = every[~np.any(over & (every != PAD), axis=1)].astype(np.int32)
     written = np.cumsum(tokens == END, axis=1) - (tokens == END) == 0
     n, c = len(task.train), len(tokens)
     text = np.hstack([np.repeat(task.train, c, axis=0), np.tile(tokens, (n, 1))])
@@ -126,7 +126,7 @@ def all_logits(network: Transformer, listing: Listing) -> tuple[Array, ...]:
 
 def reading_of(logits: tuple[Array, ...], listing: Listing, temperature: Any = 1.0) -> Reading:
     """How the policy with these logits (`all_logits`) sees all completions, shape (N, C, L) each."""
-    begun, parts = np.zeros(len(listing.tokens), int), []
+    begun, parts = np.zeros(len(listing.tokens), np.int32), []
     for i, level in enumerate(logits):
         scores = jax.nn.log_softmax(level / temperature, axis=-1)
         entropy = -jnp.sum(jnp.exp(scores) * scores, axis=-1)
