@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,9 @@ def make_cases(quick: bool = False, names: Sequence[str] = tuple(CASES)) -> list
     return out
 
 
+@cache
 def relisted(case: Case, **structure: Any) -> Listing:
-    """The case's listing with other static settings."""
+    """The case's listing with other static settings; the same one for the same settings, so that it compiles once."""
     lab = case.listing.lab
     return replace(case.listing, lab=replace(lab, structure=replace(lab.structure, **structure)))
 

@@ -29,7 +29,7 @@ def stationary(case: Case, size: int, quick: bool) -> np.ndarray:
 
     The reference moves with G, so that the fixed point stays.
     """
-    steps, runs = (32, 2) if quick else (1600, 12)
+    steps, runs = (32, 2) if quick else (1200, 10)
     listing = relisted(case, n_steps=steps, update="sampled", group_size=size, prompts_per_step=PROMPTS)
     reference = balancing_reference(listing, case.point.numbers, case.point.parameters)
     rate = GAIN / case.rates[0]

@@ -70,7 +70,9 @@ def measured_thresholds(
         # A run that left may be back by now, at another network with the same policy and less curvature.
         return ~(np.max(size, axis=1) < LEFT) | (late > early)
 
-    return bisected(leaves, 0.4 * rule, np.minimum(60.0 * rule, HIGHEST_GAIN), 3 if quick else 11)
+    # Where nothing is late, ratios move the threshold to what it is without lag; lag alone keeps it below 60 rules.
+    high = np.minimum(60.0 * rule, HIGHEST_GAIN) if exposure else np.full(len(rule), HIGHEST_GAIN)
+    return bisected(leaves, 0.4 * rule, high, 2 if quick else 11)
 
 
 def thresholds(case: Case, quick: bool) -> dict[str, Any]:

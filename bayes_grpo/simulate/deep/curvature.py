@@ -47,7 +47,7 @@ class Local:
         numbers: Numeric settings, scalars.
         reference: Logits of the reference, as `all_logits` gives them.
         parameters: The point, shape (parameters,).
-        residual: Largest entry of the drift there.
+        force: The drift there, shape (parameters,); zero at a fixed point.
         reward: Exact mean reward there.
         reward_gradient: Its gradient, shape (parameters,).
     """
@@ -56,9 +56,14 @@ class Local:
     numbers: LabNumbers
     reference: tuple[np.ndarray, ...]
     parameters: np.ndarray
-    residual: float
+    force: np.ndarray
     reward: float
     reward_gradient: np.ndarray
+
+    @property
+    def residual(self) -> float:
+        """Largest entry of the drift."""
+        return float(np.abs(self.force).max())
 
     def product(self, direction: ArrayLike, part: Part = "all", transposed: bool = False) -> np.ndarray:
         """−J times a direction: what of a push decays per unit learning rate and step.
@@ -143,7 +148,7 @@ def local(listing: Listing, numbers: LabNumbers, reference: tuple[ArrayLike, ...
     with jax.enable_x64(True):
         scalars, far, here = jax.tree.map(jnp.asarray, (checked, kept, point))
         force, value, slope = jax.device_get(_values(listing, scalars, far, here))
-    return Local(listing, checked, kept, point, float(np.abs(force).max()), float(value), np.asarray(slope))
+    return Local(listing, checked, kept, point, np.asarray(force), float(value), np.asarray(slope))
 
 
 def leading_modes(
