@@ -67,7 +67,10 @@ class Case:
     def shares(self, count: int = 8) -> list[dict[str, float]]:
         """The modes that carry most of the reward's answer."""
         order = np.argsort(-np.abs(self.reward.shares))[:count]
-        return [{"rate": float(self.reward.rates[i].real), "share": float(self.reward.shares[i].real)} for i in order]
+        return [
+            {"rate": float(np.real(self.reward.rates[i])), "share": float(np.real(self.reward.shares[i]))}
+            for i in order
+        ]
 
 
 def network(quick: bool) -> Network:
@@ -96,7 +99,7 @@ def make_cases(quick: bool = False, names: Sequence[str] = tuple(CASES)) -> list
         point = local(listing, numbers, balancing_reference(listing, numbers, theta), theta)
         rates, left = leading_modes(point, 6, transposed=True)
         spectrum = reward_spectrum(point, point.reward_gradient)
-        out.append(Case(name, task, listing, point, rates.real, left.real, spectrum, ladder.parameters))
+        out.append(Case(name, task, listing, point, np.real(rates), np.real(left), spectrum, ladder.parameters))
     return out
 
 

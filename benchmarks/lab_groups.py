@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.linalg import solve_discrete_lyapunov
 
 from bayes_grpo.dynamics.reduction import group_drift_factor
 from bayes_grpo.simulate.deep.curvature import balancing_reference, local
@@ -16,6 +17,7 @@ from bayes_grpo.simulate.deep.enumeration import Listing, reading_of
 from bayes_grpo.simulate.measure import log_log_slope
 from benchmarks.common import say
 from benchmarks.lab_cases import KL_WEIGHT, Case, relisted, run
+from benchmarks.lab_thresholds import bases
 
 GROUP_SIZES = (2, 4, 8, 16, 64)
 PROMPTS = 8
@@ -47,6 +49,36 @@ def stationary(case: Case, size: int, quick: bool) -> np.ndarray:
     return np.mean((late - late.mean()) ** 2, axis=1)
 
 
+def predicted(case: Case, size: int, quick: bool) -> float:
+    """Stationary variance of the latent reward by the drift and the gradients' covariance at the fixed point.
+
+    Leading modes under heavy ball, driven by white noise: a discrete Lyapunov equation.
+    """
+    draws, count = (20, 4) if quick else (1500, 40)
+    listing = relisted(case, n_steps=1, update="sampled", group_size=size, prompts_per_step=PROMPTS)
+    reference = balancing_reference(listing, case.point.numbers, case.point.parameters)
+    point = local(listing, case.point.numbers, reference, case.point.parameters)
+    left, right = bases(point, count)
+    path = run(
+        case,
+        listing,
+        point.parameters,
+        np.arange(draws),
+        reference=reference,
+        probes=left,
+        learning_rate=1.0,
+        momentum=0.0,
+    )
+    rate, one = GAIN / case.rates[0], np.eye(count)
+    noise = np.zeros((2 * count, 2 * count))
+    noise[:count, :count] = rate**2 * np.cov(path.along[:, 0].T)
+    decay = left @ np.array([point.product(v) for v in right]).T
+    step = np.block([[(1.0 + MOMENTUM) * one - rate * decay, -MOMENTUM * one], [one, 0.0 * one]])
+    spread = solve_discrete_lyapunov(step, noise)[:count, :count]
+    felt = right @ point.reward_gradient
+    return float(felt @ spread @ felt)
+
+
 def approach(case: Case, size: int, runs: int, quick: bool, update: str = "sampled") -> np.ndarray:
     """Latent reward on the way to the fixed point, reference unmoved, shape (runs, looks)."""
     listing = relisted(case, n_steps=16 if quick else 160, update=update, group_size=size, prompts_per_step=PROMPTS)
@@ -60,7 +92,7 @@ def spread_drift(case: Case, size: int, quick: bool) -> dict[str, float]:
     The prediction weighs each prompt's drift by its own E[σ_G]; beside it is the one of the mean success rate.
     """
     theta = case.ladder[START_LOOK]
-    settings = {"learning_rate": 1e-5, "momentum": 0.0, "kl_weight": 0.0}
+    settings: dict[str, Any] = {"learning_rate": 1e-5, "momentum": 0.0, "kl_weight": 0.0}
     runs = 4 if quick else 64
     drawn = relisted(case, n_steps=16, update="sampled", advantage="std", group_size=size, prompts_per_step=PROMPTS)
     free = relisted(case, n_steps=16, update="infinite_group", advantage="std")
@@ -122,6 +154,8 @@ def section_c(cases: list[Case], quick: bool) -> dict[str, Any]:
         slopes.append(log_log_slope(sizes, again))
     slope, (low, high) = log_log_slope(sizes, mean), np.quantile(slopes, [0.05, 0.95])
     print(f"\n{case.name}: stationary variance of the latent reward by G {dict(zip(sizes, mean, strict=True))}")
+    linear = {g: predicted(case, g, quick) for g in sizes}
+    print(f"by the linearised drift {linear}, slope {log_log_slope(sizes, list(linear.values())):.3f}")
     print(f"log-log slope {slope:.3f}, 90% interval {low:.3f} to {high:.3f}")
     large = approach(case, 10**6, 1, quick, "expected")[0]
     rows = []
@@ -144,6 +178,8 @@ def section_c(cases: list[Case], quick: bool) -> dict[str, Any]:
         "slope_low": float(low),
         "slope_high": float(high),
         "variance": {str(g): float(v) for g, v in zip(sizes, mean, strict=True)},
+        "linear_variance": {str(g): v for g, v in linear.items()},
+        "linear_slope": log_log_slope(sizes, list(linear.values())),
         "mean_trajectory": rows,
         "kl_weight": KL_WEIGHT,
     }

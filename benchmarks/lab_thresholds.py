@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation, published_threshold
-from bayes_grpo.simulate.deep.curvature import balancing_reference, leading_modes
+from bayes_grpo.simulate.deep.curvature import Local, balancing_reference, leading_modes
 from benchmarks.common import say
 from benchmarks.lab_cases import Case, relisted, run
 
@@ -117,22 +117,25 @@ def delays(case: Case, quick: bool) -> list[dict[str, float]]:
     ]
 
 
+def bases(point: Local, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Real bases of the leading modes, shape (count, parameters) each: what finds their amplitudes, and the modes."""
+    _, right = leading_modes(point, count)
+    _, left = leading_modes(point, count, transposed=True)
+    # A complex pair spans the same plane as its real and imaginary parts, so any real basis of the space will do.
+    left, right = (
+        np.linalg.svd(np.concatenate([np.real(x), np.imag(x)]), full_matrices=False)[2][:count] for x in (left, right)
+    )
+    return np.linalg.solve(left @ right.T, left), right
+
+
 def parts(case: Case, count: int = 20) -> tuple[np.ndarray, np.ndarray]:
     """Rates of the leading modes, split by what moves: the point of the gradient, the policy that writes.
 
     Returns:
-        Two matrices of shape (count, count); they add up to the diagonal of the rates.
+        Two matrices of shape (count, count); the rates are the eigenvalues of their sum.
     """
-    _, right = leading_modes(case.point, count)
-    _, left = leading_modes(case.point, count, transposed=True)
-    # A complex pair spans the same plane as its real and imaginary parts, so any real basis of the space will do.
-    left, right = (
-        np.linalg.svd(np.concatenate([x.real, x.imag]), full_matrices=False)[2][:count] for x in (left, right)
-    )
-    pairing = np.linalg.inv(left @ right.T)
-    at, late = (
-        pairing @ left @ np.array([case.point.product(v, part=part) for v in right]).T for part in ("at", "sampling")
-    )
+    left, right = bases(case.point, count)
+    at, late = (left @ np.array([case.point.product(v, part=p) for v in right]).T for p in ("at", "sampling"))
     return at, late
 
 

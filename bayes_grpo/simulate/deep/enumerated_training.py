@@ -199,13 +199,15 @@ def _train(
         state, rows = jax.lax.scan(update, state, i * every + jnp.arange(every))
         now = read_all(policy(listing, state.parameters), listing, numbers.temperature)
         away = jnp.sqrt(jnp.mean(jnp.sum((jnp.exp(log_share(now)) - centre) ** 2, axis=1)))
-        along = jnp.asarray(places.probes) @ (state.parameters - places.centre)
+        along = jnp.asarray(places.probes) @ (state.parameters - jnp.asarray(places.centre))
         return state, (rows, (mean_reward(now, listing), away, along))
 
     zero = jnp.zeros_like(start)
     first = _State(start, OptimizerState(zero, zero), jnp.broadcast_to(start, (memory, *start.shape)), zero)
     last, (rows, looks) = jax.lax.scan(block, first, jnp.arange(structure.n_steps // every))
-    return Path(*(x.reshape(-1) for x in rows), *looks, last.squared, last.parameters)
+    reward, zero_share = (x.reshape(-1) for x in rows)
+    latent, away, along = looks
+    return Path(reward, zero_share, latent, away, along, last.squared, last.parameters)
 
 
 def _sampling_policy(
