@@ -1,6 +1,6 @@
 """The paper's predictions on a network: GRPO on a small transformer at interior fixed points of a KL penalty.
 
-    python benchmarks/lab_dynamics.py [--only a b …] [--quick] [--plot FOLDER]
+    python benchmarks/lab_dynamics.py [--only a b …] [--quick]
 
 a  stability thresholds in the refresh interval, b  onset of oscillation, c  group size, d  slow starts, e  recovery of
 stiffness, damping and fixed point by `fit`. The curvature is that of the exact mean update, never of a reward curve.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks.common import RESULTS, keep, say
@@ -28,7 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=list(SECTIONS), default=list(SECTIONS))
     parser.add_argument("--quick", action="store_true", help="tiny networks and short runs; keeps nothing")
-    parser.add_argument("--plot", type=Path, help="folder for pictures")
     options = parser.parse_args(arguments)
     cases = make_cases(options.quick, ("early",) if options.quick else ("early", "late"))
     found: dict[str, Any] = {}
