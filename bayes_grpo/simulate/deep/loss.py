@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from bayes_grpo.simulate.deep.rollout import Reading
 
@@ -95,7 +95,8 @@ def grpo_loss(
 
     Args:
         now: The completions under the policy that is trained.
-        before: Their log-probabilities under the policy that wrote them, shape (n, L).
+        before: Their log-probabilities under the policy that wrote them, a constant where gradients are taken, shape
+            (n, L).
         reference: Under the reference, shape (n, L).
         advantage: Shape (n,).
         written: Which tokens count, shape (n, L).
@@ -106,7 +107,7 @@ def grpo_loss(
     Returns:
         The loss and the metrics entropy and kl (nats a token) and clip_ratio (share of tokens).
     """
-    ratio = jnp.exp(now.log_probability - lax.stop_gradient(before))
+    ratio = jnp.exp(now.log_probability - before)
     held = jnp.clip(ratio, 1.0 - weights.clip_low, 1.0 + weights.clip_high)
     push = advantage[:, None]
     behind = jnp.clip(reference - now.log_probability, -KL_LARGEST, KL_LARGEST)

@@ -87,7 +87,7 @@ def _setup(
         schedule=schedule,
         eval_every=10,
     )
-    return Setup(task, Lab(structure, network, loss, limit), rate)
+    return Setup(task, Lab(structure, network, loss, limit=limit), rate)
 
 
 SETUPS: tuple[Setup, ...] = (
