@@ -301,6 +301,7 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "alarms on unfailed": sum(bool(r["alarms"]) for r in unfailed),
         "log score": float(np.mean([r["log score"] for r in rows])),
         "log score of the base rates": float(np.mean([r["log score of the base rates"] for r in rows])),
+        "gain": float(np.mean([r["log score"] - r["log score of the base rates"] for r in rows])),
         "ECE of the top answer": calibration_error(p.max(axis=1), right),
         "ECE of all classes": calibration_error(p.ravel(), np.eye(len(CLASSES))[truth].ravel()),
     }
@@ -351,7 +352,7 @@ def totals(out: Mapping[str, Any], runs: int, complete: list[LabelledRun], prior
             "false_alarms_thresholds": theirs["alarms on unfailed runs"],
         },
         "labelled": {
-            part: {k.replace(" ", "_"): v for k, v in values.items() if isinstance(v, int | float)}
+            part.replace(" ", "_"): {k.replace(" ", "_"): v for k, v in values.items() if isinstance(v, int | float)}
             for part, values in out["labelled"]["summary"].items()
         },
         "speed": out["speed"],

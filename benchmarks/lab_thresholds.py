@@ -227,7 +227,22 @@ def section_a(cases: list[Case], quick: bool) -> dict[str, Any]:
             "importance_ratios": corrected(case, quick),
             "sampled": confirmed(case, found["rows"], quick),
         }
-    return out
+    return out | totals([out[case.name]["exposed"]["rows"] for case in cases])
+
+
+def totals(cases: list[list[dict[str, float]]]) -> dict[str, float]:
+    """How often the exact threshold holds within a tenth in the worst case, by the stiffest mode and by the reward."""
+    rows = [row for case in cases for row in case]
+
+    def held(name: str) -> int:
+        return min(sum(abs(row[name] - 1.0) <= 0.1 for row in case) for case in cases)
+
+    return {
+        "settings": held("over_hold"),
+        "held_by_reward": held("over_hold_by_reward"),
+        "largest_error": max(abs(row["over_hold"] - 1.0) for row in rows),
+        "most_cautious": max(row["measured"] / row["rule"] for row in rows),
+    }
 
 
 def section_b(cases: list[Case], quick: bool) -> dict[str, Any]:
