@@ -17,6 +17,13 @@ def large_weights(network: Network, vocabulary: int, seed: int) -> Array:
     return jnp.where(weights == 1.0, 1.0, 8.0 * weights)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def single():
+    """Random numbers of JAX depend on its precision, which a test of another folder may have set for good."""
+    with jax.enable_x64(False):
+        yield
+
+
 @pytest.fixture(scope="session")
 def sums() -> Task:
     return make_task("modular_sum", size=4)
@@ -24,9 +31,11 @@ def sums() -> Task:
 
 @pytest.fixture(scope="session")
 def parameters(sums: Task) -> Array:
-    return large_weights(NETWORK, sums.vocabulary, 1)
+    with jax.enable_x64(False):
+        return large_weights(NETWORK, sums.vocabulary, 1)
 
 
 @pytest.fixture(scope="session")
 def policy(sums: Task, parameters: Array) -> Transformer:
-    return unflattened(NETWORK, sums.vocabulary)[1](parameters)
+    with jax.enable_x64(False):
+        return unflattened(NETWORK, sums.vocabulary)[1](parameters)
