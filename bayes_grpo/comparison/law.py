@@ -22,7 +22,7 @@ from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.table import RowTable
 
-LAW_CARE = Care(draws=2000)
+LAW_CARE = Care(effective=2000.0, draws=1500)
 """Points and draws of a law that is weighed."""
 
 
