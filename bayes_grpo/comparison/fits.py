@@ -26,6 +26,9 @@ class Fits(Mapping[str, Fit]):
             self._made[name] = self._fit_of(name)
         return self._made[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._names  # a mapping's own way would sample the law
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 

@@ -20,6 +20,9 @@ from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.logs.run import Run
 
+DAMPING = ("overdamped", "oscillatory", "unstable", "half_period_seen")
+"""What is said of a law with a damping ratio."""
+
 
 class Scored(NamedTuple):
     """A law with its scores.
@@ -62,7 +65,11 @@ def comparison_of(
     future = {k: x.lfo for k, x in scored.items() if x.lfo is not None}
     by_forecast = _forecast_weights(future) if future else {}
     ahead = max(future.values(), key=lambda x: x.elpd, default=None)
-    lines = tuple(_line(row, scored[name], ahead, by_forecast.get(name)) for name, row in _ranked(loo).items())
+    chances = {name: _chances(law) for name, law in laws.items()}
+    growth = {name: p.get("growth", float("nan")) for name, p in chances.items()}
+    lines = tuple(
+        _line(row, scored[name], ahead, by_forecast.get(name), growth[name]) for name, row in _ranked(loo).items()
+    )
     if not by_forecast:
         able = [x.regime for x in lines if laws[x.regime].regime.forecasts]
         by_forecast = dict.fromkeys(able, 1.0 / len(able)) if able else {}
@@ -73,7 +80,7 @@ def comparison_of(
         sentence=verdict_sentence(lines, about.reward),
         cautions=(*cautions, *_doubts(lines, loo), *(f"{k} is not in the table: {why}" for k, why in left_out.items())),
         left_out=left_out,
-        damping={k: damping for k, law in laws.items() if (damping := _damping(law))},
+        damping={k: {name: p[name] for name in DAMPING} for k, p in chances.items() if "overdamped" in p},
         weights_loo={x.regime: x.weight for x in lines},
         weights_lfo=by_forecast,
         run=run,
@@ -100,16 +107,6 @@ def _doubts(lines: Sequence[Line], loo: Mapping[str, LeaveOneOut]) -> list[str]:
     if close:
         out.append(f"|elpd difference| below {CLEAR:g} is no difference: {', '.join(close)}.")
     return out
-
-
-def _damping(law: Law) -> dict[str, float]:
-    """Probabilities of the kinds of damping; empty for a law without a damping ratio."""
-    table = law.table
-    draws = {**law.draws, **law.regime.derived(law.draws, table)}
-    if "damping_ratio" not in draws:
-        return {}
-    found = probabilities(law.regime, draws, float(table.step[-1] - table.start))
-    return {k: found[k] for k in ("overdamped", "oscillatory", "unstable", "half_period_seen")}
 
 
 def _ranked(loo: Mapping[str, LeaveOneOut]) -> dict[str, dict[str, float]]:
@@ -139,7 +136,16 @@ def _forecast_weights(future: Mapping[str, LeaveFutureOut]) -> dict[str, float]:
     return dict(zip(future, shrunk(stacking_weights(density), points).tolist(), strict=True))
 
 
-def _line(row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None, weight_lfo: float | None) -> Line:
+def _chances(law: Law) -> dict[str, float]:
+    """Probabilities of what the law can do, see `bayes_grpo.fitting.probabilities`."""
+    table = law.table
+    draws = {**law.draws, **law.regime.derived(law.draws, table)}
+    return probabilities(law.regime, draws, float(table.step[-1] - table.start))
+
+
+def _line(
+    row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None, weight_lfo: float | None, growth: float
+) -> Line:
     """A law's line: its row of ArviZ's table, and how far it is behind the best law ahead."""
     law, future = scored.law, scored.lfo
     y = law.table.y
@@ -166,7 +172,7 @@ def _line(row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None
         verdict_ahead=verdict_ahead,
         forecast_score=future.forecast_score if future else nothing,
         weight_lfo=nothing if weight_lfo is None else weight_lfo,
-        growth=_growth(law),
+        growth=growth,
         high_k=len(scored.loo.unreliable),
         refitted=len(scored.loo.refitted),
     )
@@ -185,9 +191,3 @@ def _behind(future: LeaveFutureOut | None, best: LeaveFutureOut | None) -> tuple
     total, error = float(differences.sum()), float(np.sqrt(b) * differences.std(ddof=1))
     sure = t.cdf(-total / max(error, 1e-12), b - 1) >= SURE
     return total, error, "worse" if -total >= CLEAR and sure else "cannot tell"
-
-
-def _growth(law: Law) -> float:
-    if not law.regime.has_trend:
-        return float("nan")
-    return float(np.mean(law.draws["fixed_point"] > law.draws["initial_reward"]))

@@ -75,10 +75,6 @@ class Trend:
         ends = self.at(np.array([first, last]))
         return ends[:, 1] - ends[:, 0]
 
-    def residual(self) -> np.ndarray:
-        """Logged rows minus the posterior mean of the course, shape (rows,)."""
-        return self.raw - np.interp(self.raw_step, self.step, self.mean)
-
 
 def trend(step: np.ndarray, value: np.ndarray, seed: int = 0) -> Trend | None:
     """The course of a signal.

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bayes_grpo.common.errors import OutputError, SettingError
+from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.simulate.trainer_log import write_json
 
 
@@ -90,10 +91,11 @@ def write_runs(
 def _write_run(directory: Path, run: Writable, logging_steps: int | None) -> None:
     directory.mkdir()
     log, window = run.log(logging_steps)
-    write_json(directory / "trainer_state.json", log)
+    # A run that exploded has numbers that JSON has not: null, which readers of logs take for not logged.
+    write_json(directory / "trainer_state.json", json_safe(log))
     settings = run.settings | {"logging_window": window}
     (directory / "bayes_grpo.toml").write_text(_toml_table("settings", settings), encoding="utf-8")
-    write_json(directory / "truth.json", run.record())
+    write_json(directory / "truth.json", json_safe(run.record()))
 
 
 def _toml_table(name: str, values: dict[str, Any]) -> str:

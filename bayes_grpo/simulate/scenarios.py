@@ -18,7 +18,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation
 from bayes_grpo.simulate.policies import Environment, bernoulli_bandit, contextual_bandit, softmax_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
-from bayes_grpo.simulate.trainer_log import trainer_state
+from bayes_grpo.simulate.trainer_log import settings_of, trainer_state
 from bayes_grpo.simulate.training import Trajectory, simulate
 from bayes_grpo.simulate.truth import Truth, truth_of
 
@@ -72,18 +72,7 @@ class SimulatedRun:
     @property
     def settings(self) -> dict[str, Any]:
         """The trainer's settings by their canonical names, as a sidecar states them."""
-        return {
-            "group_size": self.structure.group_size,
-            "prompts_per_step": self.structure.prompts_per_step,
-            "momentum": float(self.numbers.momentum),
-            "momentum_convention": self.structure.momentum_convention,
-            "refresh_interval": int(self.numbers.refresh_interval),
-            "schedule": self.structure.schedule,
-            "total_steps": self.structure.n_steps,
-            "reward_low": 0.0,
-            "reward_high": 1.0,
-            "reward_std_kind": "total",
-        }
+        return settings_of(self.structure, self.numbers)
 
     def log(self, logging_steps: int | None = None) -> tuple[dict[str, Any], int]:
         """The content of its `trainer_state.json`, and the steps averaged into a row; 1 if None."""

@@ -12,11 +12,11 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.simulate.settings import Structure
+from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import Trajectory
 
-_MEANS = {
-    # column of a Trajectory: key in TRL's log; averaged over the logging window
+MEANS = {
+    # column of a trajectory: key in TRL's log; averaged over the logging window
     "loss": "loss",
     "reward": "reward",
     "reward_std": "reward_std",
@@ -25,7 +25,7 @@ _MEANS = {
     "kl": "kl",
     "clip_ratio": "clip_ratio/region_mean",
 }
-_LAST = {"grad_norm": "grad_norm", "learning_rate": "learning_rate"}
+LAST = {"grad_norm": "grad_norm", "learning_rate": "learning_rate"}
 _SIMULATED_SECONDS_PER_STEP = 1.0
 
 
@@ -62,13 +62,39 @@ def trainer_state(
     Raises:
         SettingError: ``logging_steps`` is not a positive integer, or the trajectory is a batch.
     """
-    columns = Columns(
-        {key: np.asarray(getattr(trajectory, name)) for name, key in _MEANS.items()},
-        {key: np.asarray(getattr(trajectory, name)) for name, key in _LAST.items()},
-        np.asarray(trajectory.eval_step),
-        np.asarray(trajectory.eval_reward),
-    )
-    return state_of(columns, structure, n_prompts, logging_steps)
+    return state_of(columns_of(trajectory), structure, n_prompts, logging_steps)
+
+
+def columns_of(trajectory: Any) -> Columns:
+    """What every trainer logs of a run, small policy or deep network (no leading axis)."""
+
+    def named(keys: Mapping[str, str]) -> dict[str, np.ndarray]:
+        return {key: np.asarray(getattr(trajectory, name)) for name, key in keys.items()}
+
+    return Columns(named(MEANS), named(LAST), np.asarray(trajectory.eval_step), np.asarray(trajectory.eval_reward))
+
+
+def settings_of(structure: Structure, numbers: Numbers, low: float = 0.0, high: float = 1.0) -> dict[str, Any]:
+    """A trainer's settings by their canonical names, as a sidecar states them.
+
+    Args:
+        structure: Static settings.
+        numbers: Numeric settings, scalars.
+        low: Lowest reward.
+        high: Highest reward.
+    """
+    return {
+        "group_size": structure.group_size,
+        "prompts_per_step": structure.prompts_per_step,
+        "momentum": float(numbers.momentum),
+        "momentum_convention": structure.momentum_convention,
+        "refresh_interval": int(numbers.refresh_interval),
+        "schedule": structure.schedule,
+        "total_steps": structure.n_steps,
+        "reward_low": low,
+        "reward_high": high,
+        "reward_std_kind": "total",
+    }
 
 
 def state_of(columns: Columns, structure: Structure, n_prompts: int, logging_steps: int = 1) -> dict[str, Any]:

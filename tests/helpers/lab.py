@@ -10,7 +10,8 @@ from bayes_grpo.simulate.deep.families import Draw, draw_run
 from bayes_grpo.simulate.deep.network import Network
 from bayes_grpo.simulate.deep.runs import DeepRun, train_draws
 from bayes_grpo.simulate.deep.settings import Lab
-from bayes_grpo.simulate.deep.setups import Setup, parameters_of
+from bayes_grpo.simulate.deep.setups import Setup
+from bayes_grpo.simulate.deep.training import network_from
 from bayes_grpo.simulate.settings import Structure
 
 
@@ -20,7 +21,7 @@ class FreshSetup(Setup):
 
     def start(self, success: float, seed: int, clumsy: float) -> np.ndarray:
         """Parameters at the start; the success rate is not heeded."""
-        return np.random.default_rng(seed).normal(0.0, 0.1, parameters_of(self))
+        return np.random.default_rng(seed).normal(0.0, 0.1, network_from(self.lab, self.make_task().vocabulary)[0])
 
 
 TINY = FreshSetup(

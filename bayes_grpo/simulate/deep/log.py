@@ -8,19 +8,7 @@ import numpy as np
 
 from bayes_grpo.simulate.deep.settings import REWARDS, Lab, LabNumbers
 from bayes_grpo.simulate.deep.training import DeepTrajectory
-from bayes_grpo.simulate.trainer_log import Columns, state_of
-
-_MEANS = {
-    # column of a DeepTrajectory: key in TRL's log
-    "loss": "loss",
-    "reward": "reward",
-    "reward_std": "reward_std",
-    "frac_reward_zero_std": "frac_reward_zero_std",
-    "entropy": "entropy",
-    "clip_ratio": "clip_ratio/region_mean",
-    "mean_length": "completions/mean_length",
-}
-_LAST = {"grad_norm": "grad_norm", "learning_rate": "learning_rate"}
+from bayes_grpo.simulate.trainer_log import Columns, columns_of, settings_of, state_of
 
 
 def deep_columns(trajectory: DeepTrajectory, numbers: LabNumbers) -> Columns:
@@ -33,7 +21,9 @@ def deep_columns(trajectory: DeepTrajectory, numbers: LabNumbers) -> Columns:
     Returns:
         The columns; the held-out reward is the gold reward.
     """
-    means = {key: np.asarray(getattr(trajectory, name)) for name, key in _MEANS.items()}
+    columns = columns_of(trajectory)
+    means = dict(columns.means)
+    means["completions/mean_length"] = np.asarray(trajectory.mean_length)
     scores = np.asarray(trajectory.components)
     # A broken reward is broken in all its components; what the completions deserved stays in the truth.
     works = np.arange(scores.shape[-2]) < float(numbers.broken_from)
@@ -41,10 +31,9 @@ def deep_columns(trajectory: DeepTrajectory, numbers: LabNumbers) -> Columns:
         if float(getattr(numbers, name)) != 0.0:
             means[f"rewards/{name}/mean"] = np.where(works, scores[..., i], 0.0)
     means["completions/clipped_ratio"] = 1.0 - scores[..., REWARDS.index("ended")]
-    if float(numbers.base.kl_weight) != 0.0:
-        means["kl"] = np.asarray(trajectory.kl)
-    last = {key: np.asarray(getattr(trajectory, name)) for name, key in _LAST.items()}
-    return Columns(means, last, np.asarray(trajectory.eval_step), np.asarray(trajectory.eval_reward))
+    if float(numbers.base.kl_weight) == 0.0:
+        del means["kl"]
+    return columns._replace(means=means)
 
 
 def deep_state(
@@ -70,17 +59,7 @@ def deep_state(
 
 def sidecar(lab: Lab, numbers: LabNumbers) -> dict[str, Any]:
     """The trainer's settings by their canonical names, as a `bayes_grpo.toml` states them."""
-    structure = lab.structure
     weights = [float(getattr(numbers, name)) for name in REWARDS]
-    return {
-        "group_size": structure.group_size,
-        "prompts_per_step": structure.prompts_per_step,
-        "momentum": round(float(numbers.base.momentum), 6),
-        "momentum_convention": structure.momentum_convention,
-        "refresh_interval": int(numbers.base.refresh_interval),
-        "schedule": structure.schedule,
-        "total_steps": structure.n_steps,
-        "reward_low": sum(min(weight, 0.0) for weight in weights),
-        "reward_high": sum(max(weight, 0.0) for weight in weights),
-        "reward_std_kind": "total",
-    }
+    low, high = sum(min(weight, 0.0) for weight in weights), sum(max(weight, 0.0) for weight in weights)
+    found = settings_of(lab.structure, numbers.base, low, high)
+    return found | {"momentum": round(found["momentum"], 6)}  # single precision would show

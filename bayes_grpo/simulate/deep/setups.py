@@ -11,7 +11,6 @@ from bayes_grpo.simulate.deep.loss import LossKind
 from bayes_grpo.simulate.deep.network import Network
 from bayes_grpo.simulate.deep.settings import Lab
 from bayes_grpo.simulate.deep.tasks import Task, make_task
-from bayes_grpo.simulate.deep.training import network_from
 from bayes_grpo.simulate.deep.warm_start import Ladder, warm_start
 from bayes_grpo.simulate.settings import AdvantageScale, Optimizer, ScheduleKind, Structure
 
@@ -100,8 +99,3 @@ SETUPS: tuple[Setup, ...] = (
     _setup("sorting", (200, 8, 8), "adam", "constant", 2e-4, network=LARGE, loss="sequence"),
 )
 """All of them: a new one costs a compilation."""
-
-
-def parameters_of(setup: Setup) -> int:
-    """Number of parameters of a setup's network."""
-    return network_from(setup.lab, setup.make_task().vocabulary)[0]

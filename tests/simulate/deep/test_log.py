@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -96,3 +97,15 @@ def test_a_run_has_its_own_logging_steps(runs, tmp_path):
     (place,) = write_runs(runs[:1], tmp_path / "own")
     settings = tomllib.loads((place / "bayes_grpo.toml").read_text())["settings"]
     assert settings["logging_window"] == runs[0].draw.logging_steps
+
+
+def test_a_run_that_exploded_is_written_with_nulls_and_read(runs, tmp_path):
+    """Numbers that JSON does not have: a run whose parameters are no numbers logs them to its end."""
+    run = runs[0]
+    burst = np.where(np.arange(run.trajectory.reward.size) < 20, run.trajectory.entropy, np.nan)
+    exploded = replace(run, trajectory=run.trajectory._replace(entropy=burst))
+    (place,) = write_runs([exploded], tmp_path / "out", logging_steps=1)
+    path = place / "trainer_state.json"
+    assert "NaN" not in path.read_text(encoding="utf-8")
+    entropy = bg.read_log(path).signals["entropy"]
+    np.testing.assert_allclose(entropy, burst, rtol=1e-5)
