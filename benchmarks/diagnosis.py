@@ -1,13 +1,14 @@
-"""How good the diagnosis is: calibration on simulated runs, early warning, labelled real logs, missing signals, speed.
+"""How good the diagnosis is: labelled real logs, the deep laboratory, early warning, small policies, missing signals.
 
-    python benchmarks/diagnosis.py [--runs 2000] [--early 150] [--removed 300] [--seed 900] [--jobs 2]
-                                   [--index FOLDER/index.csv ...] [--plot reliability.png] [--json OUT]
+    python -m benchmarks.diagnosis [--index FOLDER/index.csv ...] [--lab-learned FOLDER ... --lab FOLDER ...]
+        [--runs 2000] [--removed 300] [--seed 900] [--jobs 2] [--plot reliability.png] [--json OUT]
 
 The simulated runs come from other seeds than those used for learning. Beside the diagnosis: alarms at fixed thresholds,
 and rlwatch where it is installed, fed the same signals. The rivals' alarms are turned into probabilities by their own
 frequencies on further simulated runs, which is more than a user of them has. With an index that has the columns run_id,
 repo, outcome_label and label_evidence, and a folder csv beside it, labelled real logs are judged too, those of each
-repository by a layer that was learned without them.
+repository by a layer that was learned without them. Laboratory logs come from `benchmarks.diagnosis_lab`: those that
+the shipped layer was learned from, and others of another seed to judge it by.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ from bayes_grpo.diagnosis.classify import effective, posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.logs.run import Run
 from benchmarks.common import keep
+from benchmarks.diagnosis_early import certain, hazard, warned, watched
+from benchmarks.diagnosis_lab import lab_logs
 from benchmarks.diagnosis_logs import labelled_logs
 from benchmarks.diagnosis_rivals import RIVALS, AlarmOdds, has_rlwatch
 from benchmarks.diagnosis_runs import LabelledRun, labelled_runs
-from benchmarks.learn_diagnosis import SIMULATED, Case, Row, frequencies, learn, rows_of
+from benchmarks.learn_diagnosis import LABORATORY, SIMULATED, Case, Row, frequencies, lab_rows, learn, rows_of
 
 ALARM = 0.5
 REMOVED = {
@@ -121,18 +124,21 @@ def simulated(test: list[Row], practice: list[Row], plot: Path | None) -> dict[s
         _table(name, out[name])
     if not has_rlwatch():
         print("rlwatch is not installed: not measured")
-    print("\nconfusion: rows truth, columns most probable class")
-    print(" " * 24 + " ".join(f"{name[:10]:>10s}" for name in CLASSES))
-    chosen = p.argmax(axis=1)
-    for name in CLASSES:
-        inside = np.array([label == name for label in labels])
-        counts = [int(np.sum(chosen[inside] == k)) for k in range(len(CLASSES))]
-        print(f"{name:24s}" + " ".join(f"{c:10d}" for c in counts))
-    out["confusion"] = {a: {b: int(np.sum((np.array(labels) == a) & (chosen == CLASSES.index(b)))) for b in CLASSES}
-                        for a in CLASSES}  # fmt: skip
+    out["confusion"] = _confusion(p, labels)
     if plot is not None:
         reliability(p, labels, own, present, plot)
     return out
+
+
+def _confusion(p: np.ndarray, labels: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Counts of the most probable class by truth, printed."""
+    chosen, truth = p.argmax(axis=1), np.array(labels)
+    counts = {a: {b: int(np.sum((truth == a) & (chosen == k))) for k, b in enumerate(CLASSES)} for a in CLASSES}
+    print("\nconfusion: rows truth, columns most probable class")
+    print(" " * 24 + " ".join(f"{name[:10]:>10s}" for name in CLASSES))
+    for name, row in counts.items():
+        print(f"{name:24s}" + " ".join(f"{c:10d}" for c in row.values()))
+    return counts
 
 
 def _table(name: str, values: dict[str, float]) -> None:
@@ -169,43 +175,37 @@ def reliability(p: np.ndarray, labels: Sequence[str], own: np.ndarray, present: 
         figure.savefig(temporary, dpi=130)
 
 
-def early(test: list[LabelledRun], prior: dict[str, float], checkpoints: int = 12) -> dict[str, Any]:
-    """Part 2: when the alarm sounds against the damage, beside the thresholds."""
+def laboratory(learned: Sequence[Path], folders: Sequence[Path]) -> dict[str, Any]:
+    """Part 2: failures of a deep network, with all signals and with some missing, and when they are seen."""
+    logs, before = lab_logs(folders), lab_logs(learned)
     out: dict[str, Any] = {}
-    print("\nearly warning: first of the checkpoints at which the right failure has P >= 0.5; steps, medians")
-    print(f"{'failure':24s} runs  detected  before damage  steps before damage | thresholds: detected, lead over them")
-    for mode in MODES:
-        chosen = [r for r in test if r.label == mode]
-        if not chosen:
-            continue
-        first = np.full(len(chosen), np.inf)
-        for i, r in enumerate(chosen):
-            steps = np.linspace(0, r.run.step[-1], checkpoints + 1)[1:]
-            cut = [r.run.until(s) for s in steps]
-            _, own, _ = judged(cut, prior)
-            hit = np.flatnonzero(own[:, MODES.index(mode)] >= ALARM)
-            if len(hit):
-                first[i] = steps[hit[0]]
-        damage = np.array([r.damage for r in chosen])
-        theirs = np.array([RIVALS["fixed thresholds"](r.run).get(mode, np.inf) for r in chosen])
-        ours = np.isfinite(first)
-        either = ours | np.isfinite(theirs)
-        end = np.array([r.run.step[-1] for r in chosen])
-        lead = np.minimum(theirs, end) - np.minimum(first, end)
-        out[mode] = {
-            "runs": len(chosen),
-            "detected": float(ours.mean()),
-            "before damage": float(np.mean(first <= damage)),
-            "median steps before damage": float(np.median((damage - first)[ours])) if ours.any() else None,
-            "thresholds detected": float(np.isfinite(theirs).mean()),
-            "median lead over thresholds": float(np.median(lead[either])) if either.any() else None,
-        }
-        o = out[mode]
-        print(
-            f"{mode:24s} {o['runs']:4d}  {o['detected']:8.0%}  {o['before damage']:13.0%}  "
-            f"{o['median steps before damage'] or 0:19.0f} | {o['thresholds detected']:.0%}, "
-            f"{o['median lead over thresholds'] or 0:.0f}"
-        )
+    for name, complete in (("all signals", True), ("signals missing", False)):
+        rows = lab_rows(folders, complete, seed=6)
+        labels = [r.label for r in rows]
+        p, own, doubt = answers([r.features for r in rows], PRIOR)
+        failed = np.array([label in MODES for label in labels])
+        right = [own[i, MODES.index(labels[i])] >= ALARM for i in np.flatnonzero(failed)]
+        out[name] = {"runs": len(rows), "failed": int(failed.sum())} | scores(p, labels) | {
+            "failed runs with the right alarm": float(np.mean(right)),
+            "alarms on unfailed runs": float((own[~failed] >= ALARM).any(axis=1).mean()),
+            "mean cannot tell": float(doubt.mean()),
+        }  # fmt: skip
+        print(f"\ndeep laboratory, {len(rows)} runs that were not learned from, {name}")
+        _table("diagnosis", out[name])
+        _confusion(p, labels)
+    out["early"] = warned(watched(logs, None))
+    print(
+        "\nearly warning, at thresholds at which 5% of the unfailed runs ever raise an alarm: ours | plain statistics"
+    )
+    for mode, found in out["early"].items():
+        shown = [
+            f"named {x['named']:.0%}, before damage {x['before damage']:.0%}" for x in (found["ours"], found["theirs"])
+        ]
+        print(f"  {mode:24s} {found['runs']:4d}  {' | '.join(shown)}")
+    out["certain"] = certain(logs, None)
+    print(f"collapses with P of at least .9 ten rows after: {out['certain']}")
+    out["hazard"] = hazard(before, logs)
+    print(f"is a collapse announced: {out['hazard']}")
     return out
 
 
@@ -237,7 +237,9 @@ def _without(run: Run, names: Sequence[str]) -> Run:
     return replace(run, signals=signals)
 
 
-def labelled(indices: Sequence[Path], simulated: Sequence[Row], out_of_domain: tuple[str, ...]) -> dict[str, Any]:
+def labelled(
+    indices: Sequence[Path], simulated: Sequence[Row], lab: Sequence[Row], out_of_domain: tuple[str, ...]
+) -> dict[str, Any]:
     """Part 3: real logs with labels, each repository by a layer that was learned without it, at the package's prior.
 
     The definitions of the events were written with these logs in view; the layer's numbers were not learned from them.
@@ -246,6 +248,7 @@ def labelled(indices: Sequence[Path], simulated: Sequence[Row], out_of_domain: t
     kept = [x for x in logs if not x.name.startswith(out_of_domain)]
     cases = [Case(x.label, x.repository, x.features) for x in kept]
     others = [Case(r.label, SIMULATED, r.features) for r in simulated]
+    others += [Case(r.label, LABORATORY, r.features) for r in lab]
     judged_logs: list[dict[str, Any]] = []
     print("\nlabelled logs (c: label from the curve only), nested by repository; probabilities; alarms of P >= 0.5")
     layers = {r: learn([c for c in cases if c.repository != r] + others, {}) for r in {x.repository for x in logs}}
@@ -355,6 +358,7 @@ def totals(out: Mapping[str, Any], runs: int, complete: list[LabelledRun], prior
             part.replace(" ", "_"): {k.replace(" ", "_"): v for k, v in values.items() if isinstance(v, int | float)}
             for part, values in out["labelled"]["summary"].items()
         },
+        "laboratory": {k.replace(" ", "_"): v for k, v in out["laboratory"].items()},
         "speed": out["speed"],
     }
 
@@ -362,7 +366,10 @@ def totals(out: Mapping[str, Any], runs: int, complete: list[LabelledRun], prior
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000)
-    parser.add_argument("--early", type=int, default=150)
+    parser.add_argument("--lab", type=Path, nargs="*", default=[], help="laboratory logs to judge by")
+    parser.add_argument(
+        "--lab-learned", type=Path, nargs="*", default=[], help="laboratory logs that were learned from"
+    )
     parser.add_argument("--removed", type=int, default=300)
     parser.add_argument("--seed", type=int, default=900)
     parser.add_argument("--jobs", type=int, default=2)
@@ -378,12 +385,15 @@ def main() -> None:
     test = rows_of(options.runs, options.seed, False, options.jobs)
     out["simulated"] = simulated(test, practice, options.plot)
     if options.index:
-        out["labelled"] = labelled(options.index, rows_of(900, 100, False, options.jobs), tuple(options.out_of_domain))
-    complete = labelled_runs(max(options.early, options.removed), 1000 * (options.seed + 2), complete=True)
-    out["early"] = early(complete[: options.early], prior)
+        lab = [r for complete in (True, False) for r in lab_rows(options.lab_learned, complete)]
+        small = rows_of(900, 100, False, options.jobs)
+        out["labelled"] = labelled(options.index, small, lab, tuple(options.out_of_domain))
+    if options.lab:
+        out["laboratory"] = laboratory(options.lab_learned, options.lab)
+    complete = labelled_runs(options.removed, 1000 * (options.seed + 2), complete=True)
     out["removed"] = removed(complete[: options.removed], prior)
     out["speed"] = speed(complete[0].run)
-    if options.index:
+    if options.index and options.lab:
         keep("diagnosis", totals(out, len(test), complete, prior))
     if options.json:
         options.json.write_text(json.dumps(out, indent=1), encoding="utf-8")

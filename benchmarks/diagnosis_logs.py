@@ -54,7 +54,7 @@ def labelled_logs(indices: Sequence[Path]) -> list[LabelledLog]:
             row["run_id"],
             row["repo"],
             row["outcome_label"],
-            not row["label_evidence"].startswith("from curve"),
+            not row["label_evidence"].startswith(("from curve", "curve only")),
             {} if g is None else g.features,
             run,
         )

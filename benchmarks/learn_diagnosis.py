@@ -1,9 +1,11 @@
 """Learns the layer of the diagnosis from labelled logs and simulated runs and writes it as the package's table.
 
-    python benchmarks/learn_diagnosis.py INDEX.csv ... [--simulated 900] [--seed 100] [--jobs 2] [--out layer.json]
+    python -m benchmarks.learn_diagnosis INDEX.csv ... --lab FOLDER ... [--simulated 900] [--seed 100] [--jobs 2]
+                                         [--out layer.json]
 
-The logs of one repository count as `MOST` logs at most, and all simulated runs together as one repository: authors
-differ more than their runs do, and a simulator is one author.
+The logs of one repository count as `MOST` logs at most, and so do all small softmax policies together and all runs of
+the deep laboratory (`benchmarks.diagnosis_lab` makes them): authors differ more than their runs do, and a simulator is
+one author.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import EVENTS, INTERCEPT_SD, WEIGHT_SD, Layer, event_values
 from benchmarks.common import keep
+from benchmarks.diagnosis_lab import lab_logs, thinned
 from benchmarks.diagnosis_logs import labelled_logs
 from benchmarks.diagnosis_rivals import RIVALS
 from benchmarks.diagnosis_runs import SETTINGS, labelled_runs
@@ -33,7 +36,7 @@ from benchmarks.diagnosis_runs import SETTINGS, labelled_runs
 TARGET = Path(__file__).parents[1] / "bayes_grpo" / "diagnosis" / "layer.json"
 PART = 450
 MOST = 8.0
-SIMULATED = "simulated"
+SIMULATED, LABORATORY = "simulated", "laboratory"
 
 
 class Case(NamedTuple):
@@ -135,9 +138,20 @@ def _part(n: int, seed: int, complete: bool) -> list[Row]:
     ]
 
 
+def lab_rows(folders: Sequence[Path], complete: bool, seed: int = 5) -> list[Row]:
+    """Evidence of laboratory logs, with all signals or with signals missing at random."""
+    logs, rng = lab_logs(folders), np.random.default_rng(seed)
+    runs = [x.run if complete else thinned(x.run, rng) for x in logs]
+    with compilation_cache():
+        found = [g for first in range(0, len(runs), 64) for g in gather_all(runs[first : first + 64])]
+    pairs = zip(logs, found, strict=True)
+    return [Row(x.label, x.modes, {} if g is None else g.features, {}) for x, g in pairs]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("index", type=Path, nargs="+")
+    parser.add_argument("--lab", type=Path, nargs="+", required=True, help="folders of `benchmarks.diagnosis_lab`")
     parser.add_argument("--simulated", type=int, default=900)
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--leave-out", nargs="*", default=["rec_"], help="Logs whose names begin so: out of domain.")
@@ -149,6 +163,8 @@ def main() -> None:
     logs = [x for x in labelled_logs(options.index) if not x.name.startswith(tuple(options.leave_out))]
     cases = [Case(x.label, x.repository, x.features) for x in logs]
     cases += [Case(r.label, SIMULATED, r.features) for r in simulated]
+    lab = [r for complete in (True, False) for r in lab_rows(options.lab, complete)]
+    cases += [Case(r.label, LABORATORY, r.features) for r in lab]
     layer = learn(
         cases,
         {
@@ -156,6 +172,7 @@ def main() -> None:
             "logs": dict(Counter(x.label for x in logs)),
             "repositories": len({x.repository for x in logs}),
             "simulated": dict(Counter(r.label for r in simulated)),
+            "laboratory": dict(Counter(r.label for r in lab)),
             "seed": options.seed,
             "settings": SETTINGS,
         },
@@ -163,7 +180,15 @@ def main() -> None:
     with written_whole(options.out) as temporary:
         temporary.write_text(json.dumps(layer.to_dict(), indent=1) + "\n", encoding="utf-8")
     if options.out == TARGET:
-        keep("learn_diagnosis", {"logs": len(logs), "simulated": len(simulated), "numbers": layer.to_dict()["weight"]})
+        keep(
+            "learn_diagnosis",
+            {
+                "logs": len(logs),
+                "simulated": len(simulated),
+                "laboratory": len(lab) // 2,
+                "numbers": layer.to_dict()["weight"],
+            },
+        )
     print(json.dumps(layer.to_dict(), indent=1))
     print(f"{len(cases)} runs, {time.perf_counter() - begun:.0f} s")
 

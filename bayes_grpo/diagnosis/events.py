@@ -7,6 +7,8 @@
 | swings | swings, by a linear law, and by more than a tenth of its range |
 | declined | ends a quarter of its range below its start, beyond noise |
 | uncoupled | rose, and less than a quarter of the rise came with the held-out reward |
+| going | went on growing over its second half, by `GOING` of its range |
+| broken | fell within two rows to one value and stays there, while the policy is what it was |
 | wasted | has groups without spread beyond what its level explains |
 | spent | has lost four fifths of its entropy, with most of the reward's range not reached |
 
@@ -31,6 +33,11 @@ WIDE = 0.1
 """Standard deviation of swings that matter, over the reward's range."""
 DECLINE = 0.25
 """Share of the reward's range that a decline covers."""
+GOING = 0.04
+"""Share of the reward's range that a run gains over its second half while it is going on."""
+SAME, BREAK, UNMOVED = 1e-6, 0.1, 0.7
+"""A broken reward: largest spread of its rows and its fall over the range; e-folds by which entropy and length
+of the completions may differ when it falls."""
 CALM = {"burst": 8.0, "grad_norm": 6.0, "kl": 1.5, "completion_length": 3.3, "entropy": 2.0}
 """Largest row over the median and end over start of the gradient norm; KL in nats; end over start of the length (either
 way) and of the entropy."""
@@ -91,6 +98,44 @@ def declined(course: Trend, span: float) -> np.ndarray:
     """Draws of whether a course declined, shape (draws,)."""
     change = course.change()
     return (change < -2.0 * course.noise_sd) & (change < -DECLINE * span)
+
+
+def going(course: Trend, span: float) -> np.ndarray:
+    """Draws of whether a course went on growing over its second half, shape (draws,)."""
+    middle = 0.5 * (course.step[0] + course.step[-1])
+    return course.change(first=middle) > GOING * span
+
+
+def broken(courses: Courses) -> float:
+    """How sure it is that the reward broke, and not the policy; within ±`SURE`.
+
+    A policy that collapses takes its entropy and its completions along, and some steps; a verifier that fails does not.
+    """
+    course = courses.progress
+    y, least = course.raw, max(3, len(course.raw) // 20)
+    width = span(courses, course)
+    away = np.flatnonzero(np.abs(y - y[-1]) > SAME * width)
+    first = int(away[-1]) + 1 if len(away) else 0  # of the rows that are all the same
+    if first < 4 or len(y) - first < least:
+        return -SURE
+    usual = float(np.median(y[max(0, first - 8) : first - 1]))
+    # The row before may hold steps of both kinds.
+    if usual - y[-1] < BREAK * width or y[first - 2] - y[-1] < 0.5 * (usual - y[-1]):
+        return -SURE
+    moved = [abs(_step_at(course.raw_step[first], c)) for k, c in courses.signals.items() if k in _POLICY]
+    if not moved:
+        return 0.5 * SURE
+    return SURE if max(moved) < UNMOVED else -SURE
+
+
+_POLICY = ("entropy", "completion_length")
+
+
+def _step_at(step: float, course: Trend) -> float:
+    """Change of a logged signal across a step: mean of the next three rows less that of the three before the last."""
+    at = int(np.searchsorted(course.raw_step, step))
+    before, after = course.raw[max(0, at - 4) : max(1, at - 1)], course.raw[at : at + 3]
+    return float(after.mean() - before.mean()) if len(before) and len(after) else 0.0
 
 
 def wide(course: Trend, span: float) -> float:

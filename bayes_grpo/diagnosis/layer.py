@@ -38,6 +38,7 @@ class Event(NamedTuple):
 
 EVENTS = (
     Event("healthy", "honest", 0.0, 0.7),
+    Event("healthy", "going", 0.0, 0.5),
     Event("plateaued", "still", 0.0, 0.7),
     Event("reward_hacking", "uncoupled", -1.2, 2.0),
     Event("advantage_degeneracy", "wasted", -1.2, 1.5),
@@ -111,15 +112,22 @@ def event_values(features: Mapping[str, float]) -> np.ndarray:
 
 
 def combined(features: Mapping[str, float]) -> dict[str, float]:
-    """Features with what follows from several: honest growth, standing still, and what growth excuses."""
+    """Features with what follows from several.
+
+    Honest growth and standing still; growth excuses waste and spent entropy; a broken reward explains a collapse, and
+    a collapse that nothing broke explains that groups have no spread.
+    """
     found = {k: float(np.clip(v, -MOST, MOST)) for k, v in features.items()}
-    growth, against = (
-        found.get("grew", np.nan),
-        [found.get(k, np.nan) for k in ("uncoupled", "collapse", "spent", "swings")],
-    )
+    growth, broken, collapse = (found.get(k, np.nan) for k in ("grew", "broken", "collapse"))
+    against = [found.get(k, np.nan) for k in ("uncoupled", "collapse", "spent", "swings")]
     if np.isfinite(growth):
         found["honest"] = float(min(growth, *(-x for x in against if np.isfinite(x)), np.inf))
         found["still"] = float(min(-growth, -found.get("swings", -MOST)))
         for name in ("wasted", "spent"):
             found[name] = found.get(name, np.nan) - 0.5 * max(growth, 0.0)
+    if np.isfinite(broken) and np.isfinite(collapse):
+        if broken > 0:
+            found["collapse"] = collapse - 2.0 * broken
+        else:
+            found["wasted"] = found.get("wasted", np.nan) - 0.5 * max(collapse, 0.0)
     return found

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import grew, sure
+from bayes_grpo.diagnosis.events import going, grew, span, sure
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.trend import Trend
 
@@ -38,6 +38,7 @@ def progress_evidence(courses: Courses) -> Evidence:
     used = ("eval_reward",) if courses.uses_eval else ("reward",)
     missing = ("reward",) if courses.uses_eval else ()
     features = {"grew": sure(grew(course)), "train_reward": float(not courses.uses_eval)}
+    features["going"] = sure(going(course, span(courses, course)))
     return Evidence(PROGRESS, p, tuple(quantities), used, missing, sentence, features)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import SOLVED
+from bayes_grpo.diagnosis.events import SOLVED, broken
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
@@ -28,6 +28,8 @@ CONCENTRATION = 1.0
 TYPICAL_GROUP = 8
 """Group size where nobody states one."""
 _NEARLY_ALL = 0.999
+DIGITS = 30.0
+"""A typical loss over its last digit, from which on a loss of 0 is no rounded one."""
 
 
 class AdvantageDegeneracy(Mode):
@@ -39,7 +41,7 @@ class AdvantageDegeneracy(Mode):
 
     def evidence(self, courses: Courses) -> Evidence:
         """Share of zero-spread groups, its excess, and rows without any signal."""
-        features = {"wasted": np.nan}
+        features = {"wasted": np.nan, "broken": np.nan if courses.uses_eval else broken(courses)}
         excess = None
         quantities, used, missing, parts = [], [], [], []
         probability = np.nan
@@ -190,10 +192,10 @@ def dead_rows(courses: Courses, all_rows: bool = False) -> np.ndarray | None:
     if spread is not None:
         told |= np.isfinite(spread)
         dead |= np.isfinite(spread) & (spread <= 1e-3 * max(float(np.nanmax(np.abs(run.reward))), 1e-9))
-    if loss is not None and _typical_size(loss) > 1e-4:
-        # A loss is 0 in every row where the surrogate has no penalty; only among others does a 0 mean no advantage.
-        told |= np.isfinite(loss)
-        dead |= loss == 0.0
+    if loss is not None and _zeros_tell(loss):
+        alone = np.isfinite(loss) if spread is None else np.isfinite(loss) & ~np.isfinite(spread)
+        told |= alone
+        dead |= alone & (loss == 0.0)
     if courses.has_range:
         told |= kept
         dead |= (run.reward == courses.low) | (run.reward == courses.high)
@@ -215,10 +217,23 @@ def _late(course: Trend) -> np.ndarray:
     return draws[:, draws.shape[1] // 2 :].mean(axis=1)
 
 
-def _typical_size(values: np.ndarray) -> float:
-    """Median size of the values that are not 0."""
-    size = np.abs(values[np.isfinite(values) & (values != 0.0)])
-    return float(np.median(size)) if len(size) else 0.0
+def _zeros_tell(loss: np.ndarray) -> bool:
+    """Whether a loss of 0 means that there was no advantage.
+
+    Where every rollout is used once and nothing penalises, the loss is 0 but for rounding in every row: a 0 tells
+    only among losses that are far larger than the last digit that is written.
+    """
+    size = np.abs(loss[np.isfinite(loss) & (loss != 0.0)])
+    return len(size) > 0 and bool(np.median(size) > max(1e-4, DIGITS * _last_digit(size)))
+
+
+def _last_digit(values: np.ndarray) -> float:
+    """Power of ten that all values are multiples of; 0 where they are not rounded."""
+    for digits in range(10):
+        scaled = values * 10.0**digits
+        if np.all(np.abs(scaled - np.round(scaled)) < 1e-6 * np.maximum(scaled, 1.0)):
+            return 10.0**-digits
+    return 0.0
 
 
 MODE = AdvantageDegeneracy()

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import sure
+from bayes_grpo.diagnosis.events import span, sure
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
@@ -22,6 +22,11 @@ from bayes_grpo.diagnosis.trend import Trend
 
 LOOSE = 0.25
 """Below this coupling, most of the train reward's rise does not carry over."""
+TURNED = 0.3
+"""Share of its best level that a held-out reward loses when it turns over."""
+RISE, RISE_LEFT = 0.1, 0.2
+"""Shares of the reward's range, and of what is left of it at the start, below both of which no rise beside a held-out
+reward that stands still matters. All three are the laboratory's own borders (`simulate.deep.truth`)."""
 
 
 class RewardHacking(Mode):
@@ -52,7 +57,9 @@ class RewardHacking(Mode):
                 rows = np.arange(len(best))
                 fall = gold[rows, best] - gold[:, -1]
                 went_on = path[:, -1] > path[rows, best]
-                uncoupled = rose & (coupling < LOOSE)
+                stalled = (coupling < LOOSE) & (rise > _least_rise(courses))
+                fell = went_on & (fall > np.maximum(TURNED * gold[rows, best], 2.0 * held.noise_sd))
+                uncoupled = rose & (stalled | fell)
                 probability = float(np.mean(uncoupled))
                 features["uncoupled"] = sure(uncoupled)
                 quantities += [
@@ -137,6 +144,14 @@ def _ahead(courses: Courses) -> np.ndarray:
         return np.clip(late / size, -1.0, 2.0)
 
     return late_share(kl) - late_share(train)
+
+
+def _least_rise(courses: Courses) -> float:
+    """The smallest rise of the train reward that matters."""
+    train = courses.progress
+    least = RISE * span(courses, train)
+    left = courses.high - float(train.mean[0])
+    return min(least, max(RISE_LEFT * left, 0.0)) if courses.has_range else least
 
 
 MODE = RewardHacking()

@@ -1,0 +1,135 @@
+"""Labelled logs of the deep laboratory: small transformers that fail, with the date of their failure.
+
+    python -m benchmarks.diagnosis_lab FOLDER [--runs 480] [--seed 30]
+
+Trains runs of every family in turn (`bayes_grpo.simulate.deep`) and writes each as its trainer would have, with what
+only the laboratory knows beside it. Runs that lie in the folder are not trained again. `benchmarks.learn_diagnosis`
+and `benchmarks.diagnosis` take such folders; give them different seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_grpo import read_log, write_runs
+from bayes_grpo.logs.run import Run
+from bayes_grpo.simulate.deep.families import deep_families, draw_run
+from bayes_grpo.simulate.deep.runs import BATCH, train_draws
+from bayes_grpo.simulate.deep.truth import LIMITS
+from benchmarks.common import say
+from benchmarks.lab_failures import interleaved
+
+DEGENERATE = "advantage_degeneracy"
+LABELS = {
+    # event of the laboratory: class of the diagnosis
+    "healthy": "healthy",
+    "plateau": "plateaued",
+    "solved": "plateaued",
+    "reward_hacking": "reward_hacking",
+    "too_hard": DEGENERATE,
+    "broken_reward": DEGENERATE,
+    "policy_concentration": "policy_concentration",
+    "collapse": "dynamical_instability",
+    "entropy_explosion": "dynamical_instability",
+}
+"""A task that is solved from the start has nothing left to gain and is no failure."""
+MISSING = {"reward_std": 0.3, "frac_reward_zero_std": 0.4, "entropy": 0.4, "kl": 0.4, "grad_norm": 0.3}
+MISSING |= {"completion_length": 0.4, "completions_clipped_ratio": 0.5, "eval_reward": 0.45}
+"""Chance that a log lacks a signal, where signals are missing at random."""
+
+
+class LabLog(NamedTuple):
+    """A laboratory run as a log with its truth.
+
+    Attributes:
+        name: Family, seed and number.
+        label: One of the classes of the diagnosis.
+        modes: Classes of all its failures.
+        onset: Step at which the leading failure began; NaN without one.
+        run: The log.
+    """
+
+    name: str
+    label: str
+    modes: tuple[str, ...]
+    onset: float
+    run: Run
+
+
+def lab_logs(folders: Sequence[Path]) -> list[LabLog]:
+    """The logs of folders, in the order of their names."""
+    return [_read(path.parent) for folder in folders for path in sorted(folder.glob("*/truth.json"))]
+
+
+def _read(place: Path) -> LabLog:
+    truth = json.loads((place / "truth.json").read_text(encoding="utf-8"))
+    modes = tuple(dict.fromkeys(LABELS[name] for name in truth["events"] if name != "solved"))
+    onset, label, run = float(truth["onset"] or "nan"), LABELS[truth["event"]], read_log(place)
+    if truth["event"] == "plateau" and (since := _wasted_since(run, truth["attainable"])) is not None:
+        label, modes, onset = DEGENERATE, (DEGENERATE,), since
+    return LabLog(place.name, label, modes, onset, run)
+
+
+def _wasted_since(run: Run, attainable: float) -> float | None:
+    """Step from which on a plateau had no spread in most of its groups, though much was left; None if it had.
+
+    The laboratory names groups that are too hard and those that are solved; groups that all agree in between, some of
+    them right and some wrong, are degenerate as well.
+    """
+    share, rows = run.signals["frac_reward_zero_std"], max(1, len(run.step) // 10)
+    mean = np.convolve(share, np.ones(rows) / rows, "valid")
+    if mean[-1] <= LIMITS.flat or run.reward[-rows:].mean() > LIMITS.ceiling * attainable:
+        return None
+    lively = np.flatnonzero(mean <= LIMITS.flat)
+    return float(run.step[lively[-1] + 1] if len(lively) else run.step[0])
+
+
+def thinned(run: Run, rng: np.random.Generator) -> Run:
+    """A log that lacks signals at random."""
+    gone = {name for name, chance in MISSING.items() if rng.random() < chance}
+    signals = {k: v for k, v in run.signals.items() if k not in gone and not k.startswith("rewards/")}
+    if "eval_reward" not in gone:
+        return replace(run, signals=signals)
+    return replace(run, signals=signals, eval_step=np.empty(0), eval_reward=np.empty(0))
+
+
+def trained(folder: Path, runs: int, seed: int) -> Iterator[int]:
+    """Trains and writes what is not there; yields the number of runs done."""
+    families = deep_families()
+    draws = [draw_run(f, seed, i) for i in range(-(-runs // len(families))) for f in families][:runs]
+    names = {(d.family, d.index): f"{d.family}-{seed}-{d.index:03d}" for d in draws}
+    waiting = [d for d in draws if not (folder / names[d.family, d.index]).exists()]
+    done = len(draws) - len(waiting)
+    for group in interleaved(waiting, BATCH):
+        for run in train_draws(group):
+            write_runs([run], folder / ".new")
+            (folder / ".new" / "run-000").rename(folder / names[run.draw.family, run.draw.index])
+            (folder / ".new").rmdir()
+            done += 1
+        yield done
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--runs", type=int, default=480)
+    parser.add_argument("--seed", type=int, default=30)
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    begun = time.perf_counter()
+    for done in trained(asked.folder, asked.runs, asked.seed):
+        say(f"{done} of {asked.runs} runs, {time.perf_counter() - begun:.0f} s")
+    print(dict(Counter(x.label for x in lab_logs([asked.folder]))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Events beside their borders: a broken reward, a run that goes on, a rise that matters, losses of 0."""
+
+import numpy as np
+import pytest
+
+from bayes_grpo.diagnosis.events import GOING, SURE, broken, going
+from bayes_grpo.diagnosis.layer import combined
+from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
+from bayes_grpo.diagnosis.modes.reward_hacking import MODE as HACKING
+from tests.diagnosis.conftest import ROWS
+from tests.helpers.courses import courses_of, there, trend
+from tests.helpers.runs import evaluated, make_run, steps
+
+EVERY_FOURTH = np.arange(4.0, ROWS + 1, 4)
+
+
+def noise(seed, size=ROWS):
+    return np.random.default_rng(seed).standard_normal(size)
+
+
+@pytest.fixture
+def failing(rising):
+    """A reward that is 0 from one row to the next."""
+    return np.where(np.arange(ROWS) < ROWS // 2, rising, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("entropy", "value"),
+    [
+        (np.ones(ROWS), SURE),  # the policy is what it was
+        (np.where(np.arange(ROWS) < ROWS // 2, 1.0, 5.0), -SURE),  # it went along
+        (None, 0.5 * SURE),  # nobody knows
+    ],
+)
+def test_a_verifier_that_fails_leaves_the_policy_alone(failing, entropy, value):
+    signals = {} if entropy is None else {"entropy": entropy * np.exp(0.02 * noise(4))}
+    assert broken(courses_of(make_run(steps(ROWS), failing, signals=signals))) == value
+
+
+def test_a_reward_that_falls_over_rows_or_moves_on_is_not_broken(rising, failing):
+    slope = np.clip((0.6 - np.arange(ROWS) / ROWS) / 0.2, 0.0, 1.0)
+    for reward in (rising, rising * slope, failing + 0.01 * noise(5), np.zeros(ROWS)):
+        assert broken(courses_of(make_run(steps(ROWS), reward))) == -SURE
+
+
+def test_a_run_goes_on_where_its_second_half_gains():
+    line = np.linspace(0.0, 1.0, ROWS)
+    for late, goes in ((2.0 * GOING, True), (0.0, False)):
+        curve = np.where(line < 0.5, 0.6 * line, 0.3 + 2.0 * late * (line - 0.5))
+        found = going(there(trend(steps(ROWS), curve + 0.002 * noise(6))), 1.0)
+        assert np.mean(found) > 0.95 if goes else np.mean(found) < 0.05
+
+
+@pytest.mark.parametrize(("gain", "matters"), [(0.05, False), (0.3, True)])
+def test_a_rise_that_no_held_out_reward_follows_has_to_matter(gain, matters):
+    reward = 0.1 + gain * np.linspace(0.0, 1.0, ROWS) + 0.005 * noise(7)
+    run = make_run(steps(ROWS), reward, evals=evaluated(EVERY_FOURTH, 0.02 + 0.001 * noise(8, 20)))
+    found = HACKING.evidence(courses_of(run))
+    assert (found.features["uncoupled"] > 1.0) == matters
+
+
+def test_a_held_out_reward_that_turns_over_tells_without_a_large_rise():
+    reward = 0.4 + 0.05 * np.linspace(0.0, 1.0, ROWS) + 0.003 * noise(9)
+    held = 0.4 * np.concatenate([np.linspace(0.5, 1.0, 10), np.linspace(1.0, 0.1, 10)]) + 0.01 * noise(10, 20)
+    found = HACKING.evidence(courses_of(make_run(steps(ROWS), reward, evals=evaluated(EVERY_FOURTH, held))))
+    assert found.features["uncoupled"] > 1.0
+
+
+def test_a_loss_of_zero_tells_only_beside_losses_far_above_the_last_digit():
+    reward = 0.4 + 0.05 * noise(11)
+    zeros = np.arange(ROWS) % 2 == 0
+    rounded = np.where(zeros, 0.0, np.round(3e-4 * np.abs(noise(12)) + 1e-4, 4))
+    large = np.where(zeros, 0.0, np.round(0.2 + 0.05 * noise(13), 4))
+    assert not np.any(there(dead_rows(courses_of(make_run(steps(ROWS), reward, signals={"loss": rounded})))))
+    told = there(dead_rows(courses_of(make_run(steps(ROWS), reward, signals={"loss": large}))))
+    assert np.mean(told) == pytest.approx(0.5, abs=0.02)
+    spread = {"loss": large, "reward_std": np.full(ROWS, 0.3)}
+    assert not np.any(dead_rows(courses_of(make_run(steps(ROWS), reward, signals=spread))))
+
+
+def test_what_explains_what():
+    fallen = {"grew": -2.0, "collapse": 2.0, "wasted": 2.0}
+    broke, collapsed = combined(fallen | {"broken": 2.0}), combined(fallen | {"broken": -2.0})
+    assert broke["collapse"] < 0 < broke["wasted"]
+    assert collapsed["collapse"] == 2.0
+    assert collapsed["wasted"] < broke["wasted"]
