@@ -1,28 +1,25 @@
 """What a run is, as events on latent courses: the definitions, with their borders in one place.
 
-| event | holds where the course |
-|---|---|
-| grew | ends more than the noise of a row above its start |
-| collapsed | has lost half of its gain, or of its level over the lowest reward; `MATERIAL` of its range; beyond noise |
-| swings | swings, by a linear law, and by more than a tenth of its range |
-| declined | ends a quarter of its range below its start, beyond noise |
-| uncoupled | rose, and less than a quarter of the rise came with the held-out reward |
-| wasted | has groups without spread beyond what its level explains |
-| spent | has lost four fifths of its entropy, with most of the reward's range not reached |
-
-An event is judged on every draw of a course, so that its probability carries the uncertainty of the log; `sure` is half
-of its log odds, held within ±`SURE`, because no border is worth more than that. *Strain* is no event but a sum: how
-many e-folds gradient norm, KL, completion length and entropy lie beyond `CALM`, their ordinary range.
+`DEFINITIONS` says in words what holds where; the functions below say it in numbers. An event is judged on every draw of
+a course, so that its probability carries the uncertainty of the log; `sure` is half of its log odds, held within
+±`SURE`, because no border is worth more than that. *Strain* is no event but a sum: how many e-folds gradient norm, KL,
+completion length and entropy lie beyond `CALM`, their ordinary range. The probability of a mode's evidence is that of
+its event; a mode with several fails with any of them.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.diagnosis.trend import DRAWS, Trend
 
 SURE = 2.0
+"""Bound of half the log odds of an event."""
+NOISE, NOISE_OF_LEVEL = 2.0, 3.0
+"""A row's noise sd that a fall has to exceed: of a gain, and of a level that needs no rise before."""
 LOST = 0.5
 """Share of gain or level that a collapse loses."""
 MATERIAL = 0.03
@@ -35,12 +32,79 @@ CALM = {"burst": 8.0, "grad_norm": 6.0, "kl": 1.5, "completion_length": 3.3, "en
 """Largest row over the median and end over start of the gradient norm; KL in nats; end over start of the length (either
 way) and of the entropy."""
 STRAIN_EACH, STRAIN_MOST = 2.0, 3.0
+"""Most e-folds of strain by one signal, and by all."""
 FIRST = 2
 """Rows whose mean is the level at which a log begins, where it falls at once."""
 SOLVED = 0.93
 """Share of the reward's range from which a task counts as solved."""
 TAIL = 12
-"""A course's end is the mean over its last twelfth."""
+"""A collapse is over when the mean of a course's last twelfth still lies below its best."""
+LOOSE = 0.25
+"""Coupling, change of the held-out reward over that of the train reward, below which a rise does not carry over."""
+LEFT = 0.2
+"""Share of the starting entropy below which little is left to explore with."""
+SHORT = 0.5
+"""Share of the reward's range not reached, above which the entropy was spent too early."""
+WASTE, EXCESS, DEAD = 0.55, 0.15, 0.35
+"""Shares of waste over the second half of a log: of groups without spread, of those beyond what the level explains, and
+of rows without any spread."""
+
+
+class Definition(NamedTuple):
+    """An event in words.
+
+    Attributes:
+        name: Its name.
+        mode: The mode whose evidence it is; "" where it is shared.
+        holds: When it holds, with its borders.
+    """
+
+    name: str
+    mode: str
+    holds: str
+
+
+DEFINITIONS = (
+    Definition("grew", "", "the course ends more than the noise sd of a row above its start"),
+    Definition(
+        "collapsed",
+        "dynamical_instability",
+        f"the reward's course has lost {LOST:.0%} of its gain, or of its level above the lowest reward, and more than "
+        f"{MATERIAL:.0%} of its range: its end is the mean of the last {TAIL}th part, and the fall exceeds {NOISE:g} "
+        f"noise sd of a row ({NOISE_OF_LEVEL:g} without a rise before it)",
+    ),
+    Definition(
+        "declined",
+        "dynamical_instability",
+        f"the reward's course ends more than {DECLINE:.0%} of its range, and {NOISE:g} noise sd of a row, below its "
+        "start",
+    ),
+    Definition(
+        "swings",
+        "dynamical_instability",
+        "a linear law swings a full time within the log, or ever wider, and the rows about their cubic trend have a "
+        f"standard deviation above {WIDE:.0%} of the range",
+    ),
+    Definition(
+        "uncoupled",
+        "reward_hacking",
+        f"the train reward rose beyond noise, and less than {LOOSE:.0%} of the rise came with the held-out reward",
+    ),
+    Definition(
+        "wasted",
+        "advantage_degeneracy",
+        f"over the second half more than {WASTE:.0%} of the groups have no spread, or {DEAD:.0%} of the rows none "
+        f"at all, and the task is not solved (below {SOLVED:.0%} of the range); if it is, groups count that lie {EXCESS:.0%} "
+        "beyond what level and group size imply",
+    ),
+    Definition(
+        "spent",
+        "policy_concentration",
+        f"less than {LEFT:.0%} of the starting entropy is left and more than {SHORT:.0%} of the reward's range not "
+        "reached; without a known range, the reward has not grown",
+    ),
+)
+"""Every event in words; `docs/diagnosis.md` shows them with logs on either side of their borders."""
 
 
 def sure(event: np.ndarray) -> float:
@@ -66,6 +130,21 @@ def grew(course: Trend) -> np.ndarray:
     return course.change() > course.noise_sd
 
 
+def fallen(course: Trend) -> np.ndarray:
+    """Draws of how far a course ends below its best, shape (draws,)."""
+    return _best(course) - _end(course)
+
+
+def _best(course: Trend) -> np.ndarray:
+    # A robust course passes over the rows before a fall within two steps.
+    return np.maximum(course.draws.max(axis=1), course.raw[:FIRST].mean())
+
+
+def _end(course: Trend) -> np.ndarray:
+    path = course.draws
+    return path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1)
+
+
 def collapsed(course: Trend, span: float, low: float = np.nan) -> np.ndarray:
     """Draws of whether a course collapsed, shape (draws,).
 
@@ -75,22 +154,21 @@ def collapsed(course: Trend, span: float, low: float = np.nan) -> np.ndarray:
         low: Lowest reward; NaN if unknown.
     """
     path = course.draws
-    top, start = path.max(axis=1), path[:, 0]
-    end = path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1)
+    top, start, end = path.max(axis=1), path[:, 0], _end(course)
     lost = top - end
     gain, noise = top - start, course.noise_sd
-    of_gain = (lost > LOST * gain) & (gain > 2.0 * noise) & (lost > 2.0 * noise) & (path.argmax(axis=1) > 0)
-    # A robust course passes over the rows before a fall within two steps.
-    best = np.maximum(top, course.raw[:FIRST].mean())
-    fall = best - end
-    of_level = (fall > LOST * (best - low)) & (fall > 3.0 * noise) if np.isfinite(low) else np.zeros(len(top), bool)
+    enough = (gain > NOISE * noise) & (lost > NOISE * noise)
+    of_gain = (lost > LOST * gain) & enough & (path.argmax(axis=1) > 0)
+    best, fall = _best(course), fallen(course)
+    deep = fall > NOISE_OF_LEVEL * noise
+    of_level = (fall > LOST * (best - low)) & deep if np.isfinite(low) else np.zeros(len(top), bool)
     return (of_gain & (lost > MATERIAL * span)) | (of_level & (fall > MATERIAL * span))
 
 
 def declined(course: Trend, span: float) -> np.ndarray:
     """Draws of whether a course declined, shape (draws,)."""
     change = course.change()
-    return (change < -2.0 * course.noise_sd) & (change < -DECLINE * span)
+    return (change < -NOISE * course.noise_sd) & (change < -DECLINE * span)
 
 
 def wide(course: Trend, span: float) -> float:
@@ -101,6 +179,97 @@ def wide(course: Trend, span: float) -> float:
     t, y = np.linspace(-1.0, 1.0, len(course.value)), course.value
     about = y - np.polyval(np.polyfit(t, y, min(3, len(y) - 1)), t)
     return float(np.clip(20.0 * (about.std() / span - WIDE), -SURE, SURE))
+
+
+def swings(courses: Courses, span: float) -> float:
+    """Probability that the reward swings, or ever wider, by more than `WIDE` of its range; 0 without its damping."""
+    damping = courses.damping
+    if damping is None or wide(courses.progress, span) <= 0.0:
+        return 0.0
+    return 1.0 - (1.0 - damping.oscillates) * (1.0 - damping.swings_grow)
+
+
+def uncoupled(train: Trend, held: Trend, first: float, last: float) -> np.ndarray:
+    """Draws of whether the train reward rose without the held-out reward, shape (draws,).
+
+    Args:
+        train: Course of the train reward.
+        held: Course of the held-out reward.
+        first: First step at which both are known.
+        last: Last such step.
+    """
+    rise = train.change(first, last)
+    rose = rise > np.maximum(train.noise_sd, NOISE * rise.std())
+    return rose & (coupling(train, held, first, last) < LOOSE)
+
+
+def coupling(train: Trend, held: Trend, first: float, last: float) -> np.ndarray:
+    """Draws of the held-out reward's change over the train reward's, within [-3, 3], shape (draws,)."""
+    rise = train.change(first, last)
+    return np.clip(held.change(first, last) / np.where(np.abs(rise) > 1e-12, rise, 1e-12), -3.0, 3.0)
+
+
+def spent(courses: Courses) -> np.ndarray:
+    """Draws of whether the entropy was spent before the reward was earned, shape (draws,)."""
+    reward, left = courses.progress, entropy_left(courses.signals["entropy"])
+    if courses.has_range:
+        return (left < LEFT) & (1.0 - courses.share(reward.draws[:, -1]) > SHORT)
+    # Without the reward's range only a reward that did not gain can be called poor.
+    return (left < LEFT) & ~grew(reward)
+
+
+def entropy_left(entropy: Trend) -> np.ndarray:
+    """Draws of the share of the starting entropy that is left, from the course of its logarithm, shape (draws,)."""
+    return np.exp(np.clip(entropy.change(), -12.0, 12.0))
+
+
+class Waste(NamedTuple):
+    """What tells of wasted groups: draws of shape (draws,), or None where the log cannot say.
+
+    Attributes:
+        share: Share of groups without spread, over the second half.
+        excess: That share less what level and group size imply.
+        dead: Which rows of the second half have no spread at all, shape (rows,) or None.
+        level: Where the reward stands in its range over the second half.
+    """
+
+    share: np.ndarray | None
+    excess: np.ndarray | None
+    dead: np.ndarray | None
+    level: np.ndarray | None
+
+
+def wasted(waste: Waste) -> np.ndarray | None:
+    """Draws of whether groups are wasted, shape (draws,); None where no signal tells.
+
+    A solved task wastes its batch and is no failure: the reward's level explains its groups.
+    """
+    found = []
+    unsolved = True if waste.level is None else waste.level < SOLVED
+    if waste.share is not None:
+        unexplained = True if waste.excess is None else waste.excess > EXCESS
+        found.append((waste.share > WASTE) & (unexplained | unsolved))
+    if waste.dead is not None:
+        found.append((dead_share(waste.dead) > DEAD) & unsolved)
+    return np.any(found, axis=0) if found else None
+
+
+def dead_share(dead: np.ndarray) -> np.ndarray:
+    """Draws of the share of rows without spread, given which of them had none, shape (draws,)."""
+    count = int(dead.sum())
+    return np.random.default_rng(0).beta(0.5 + count, 0.5 + len(dead) - count, DRAWS)
+
+
+def wasted_by(waste: Waste) -> float:
+    """How far `wasted` lies beyond its borders at the posterior means, within [-2, 3]; NaN where no signal tells."""
+    found = []
+    unsolved = 3.0 if waste.level is None else 6.0 * (SOLVED - float(waste.level.mean()))
+    if waste.share is not None:
+        unexplained = 3.0 if waste.excess is None else 8.0 * (float(waste.excess.mean()) - EXCESS)
+        found.append(min(6.0 * (float(waste.share.mean()) - WASTE), max(unexplained, unsolved)))
+    if waste.dead is not None:
+        found.append(min(5.0 * (float(waste.dead.mean()) - DEAD), unsolved))
+    return float(np.clip(max(found), -2.0, 3.0)) if found else np.nan
 
 
 def strain(courses: Courses) -> float:

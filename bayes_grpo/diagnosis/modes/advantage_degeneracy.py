@@ -13,16 +13,12 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import SOLVED
+from bayes_grpo.diagnosis.events import WASTE, Waste, dead_share, wasted, wasted_by
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
 from bayes_grpo.diagnosis.trend import Trend
 
-FAILING_SHARE = 0.6
-"""Above this share of groups without spread most of a batch is wasted."""
-BORDER, EXCESS, DEAD = 0.55, 0.15, 0.35
-"""Borders of waste: share of groups, its excess, share of dead rows."""
 CONCENTRATION = 1.0
 """a + b of the Beta law of success rates over prompts; 1 is U-shaped, as graded sets of problems mostly are."""
 TYPICAL_GROUP = 8
@@ -39,17 +35,14 @@ class AdvantageDegeneracy(Mode):
 
     def evidence(self, courses: Courses) -> Evidence:
         """Share of zero-spread groups, its excess, and rows without any signal."""
-        features = {"wasted": np.nan}
-        excess = None
+        share = excess = None
         quantities, used, missing, parts = [], [], [], []
-        probability = np.nan
         level = courses.share(_late(courses.progress))
         known_level = courses.has_range and not courses.uses_eval
         course = courses.signals.get("frac_reward_zero_std")
         if course is not None:
             share = np.clip(_late(course), 0.0, 1.0)
             used.append("frac_reward_zero_std")
-            probability = float(np.mean(share > FAILING_SHARE))
             quantities.append(
                 quantity("zero_share", share, "", "share of groups without spread, second half of the log")
             )
@@ -69,17 +62,14 @@ class AdvantageDegeneracy(Mode):
             missing.append("frac_reward_zero_std")
         dead = dead_rows(courses)
         if dead is not None:
-            count, rows = int(dead.sum()), len(dead)
-            draws = np.random.default_rng(0).beta(0.5 + count, 0.5 + rows - count, 400)
-            quantities.append(
-                quantity("dead_rows", draws, "", "share of rows without any spread, second half of the log")
-            )
-            parts.append(f"{count} of the last {rows} rows show no spread at all")
-            if np.isnan(probability):
-                probability = float(np.mean(draws > 0.5))
+            draws, meaning = dead_share(dead), "share of rows without any spread, second half of the log"
+            quantities.append(quantity("dead_rows", draws, "", meaning))
+            parts.append(f"{int(dead.sum())} of the last {len(dead)} rows show no spread at all")
             used += [name for name in ("reward_std", "loss") if name in courses.run.signals]
-        waste = _waste(course, excess, dead, level if known_level else None)
-        features["wasted"] = max(waste, default=np.nan)
+        waste = Waste(share, excess, dead, level if known_level else None)
+        event = wasted(waste)
+        probability = np.nan if event is None else float(event.mean())
+        features = {"wasted": wasted_by(waste)}
         if known_level and course is not None and quantities[0].posterior.median > 0.3:
             middle = float(np.median(level))
             if middle < 0.2 or middle > 0.8:
@@ -92,8 +82,8 @@ class AdvantageDegeneracy(Mode):
         share = courses.signals.get("frac_reward_zero_std")
         if share is not None:
             steps = steps_between(share.step[0], share.step[-1])
-            last = last_true(share.at(steps) <= FAILING_SHARE)
-            return steps[last], f"share without spread rises above {FAILING_SHARE}"
+            last = last_true(share.at(steps) <= WASTE)
+            return steps[last], f"share without spread rises above {WASTE}"
         dead = dead_rows(courses, all_rows=True)
         if dead is None or not dead.any():
             return None
@@ -134,24 +124,6 @@ class AdvantageDegeneracy(Mode):
                 f"at a share of {share.median:.0%} a step does the work of {1.0 - share.median:.0%} of its batch"
             )
         return tuple(out)
-
-
-def _waste(
-    course: Trend | None, excess: np.ndarray | None, dead: np.ndarray | None, level: np.ndarray | None
-) -> list[float]:
-    """How far groups, and rows, without spread go beyond their borders, with what excuses them; each within [-2, 3].
-
-    A solved task wastes its batch and is no failure: the reward's level explains its groups.
-    """
-    found = []
-    unsolved = 3.0 if level is None else 6.0 * (SOLVED - float(level.mean()))
-    if course is not None:
-        share = float(np.clip(_late(course), 0.0, 1.0).mean())
-        unexplained = 3.0 if excess is None else 8.0 * (float(excess.mean()) - EXCESS)
-        found.append(float(np.clip(min(6.0 * (share - BORDER), max(unexplained, unsolved)), -2.0, 3.0)))
-    if dead is not None:
-        found.append(float(np.clip(min(5.0 * (float(np.mean(dead)) - DEAD), unsolved), -2.0, 3.0)))
-    return found
 
 
 def implied_share(success_rate: np.ndarray, group_size: float, concentration: float = CONCENTRATION) -> np.ndarray:

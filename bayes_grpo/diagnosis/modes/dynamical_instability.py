@@ -11,11 +11,10 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import collapsed, declined, odds, span, strain, sure, wide
+from bayes_grpo.diagnosis.events import collapsed, declined, fallen, odds, span, strain, sure, swings, wide
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import steps_between
-from bayes_grpo.diagnosis.progress import falls
 from bayes_grpo.logs.run import Provenance
 
 _MARGIN = (
@@ -37,9 +36,9 @@ class DynamicalInstability(Mode):
         quantities, parts, missing = [], [], []
         used = ["eval_reward" if courses.uses_eval else "reward"]
         reach = span(courses, course)
-        fallen = collapsed(course, reach, courses.low)
+        lost, sank = collapsed(course, reach, courses.low), declined(course, reach)
         features = {
-            "collapse": max(sure(fallen), sure(declined(course, reach))),
+            "collapse": max(sure(lost), sure(sank)),
             "held_out_collapse": np.nan,
             "swings": np.nan,
             "strain": strain(courses),
@@ -47,16 +46,14 @@ class DynamicalInstability(Mode):
         held = courses.held_out
         if held is not None:
             features["held_out_collapse"] = sure(collapsed(held, max(float(np.ptp(held.value)), 1e-12)))
-        fall, _, fell = falls(course)
-        quantities.append(quantity("fall", fall, "reward", "from the best of the course to its end"))
+        quantities.append(quantity("fall", fallen(course), "reward", "from the best of the course to its end"))
         f = quantities[0].posterior
         parts.append(f"the reward ends {f.median:.3g} [{f.low:.3g}, {f.high:.3g}] ({f.level:.0%}) below its best")
-        probability = float(fell.mean())
+        probability = 1.0 - (1.0 - float(np.mean(lost | sank))) * (1.0 - swings(courses, reach))
         damping = courses.damping
         if damping is not None:
             still = (1.0 - damping.oscillates) * (1.0 - damping.swings_grow)
             features["swings"] = min(odds(1.0 - still), wide(course, reach))
-            probability = 1.0 - (1.0 - probability) * still
             drawn = np.random.default_rng(0).choice(len(damping.weight), 2000, p=damping.weight)
             ratio = damping.damping_ratio[drawn]
             quantities.append(quantity("damping_ratio", ratio, "", "ζ = c / (2 sqrt(mk)): below 1 oscillatory, below 0 "

@@ -11,15 +11,11 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import sure
+from bayes_grpo.diagnosis.events import entropy_left, spent, sure
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
 
-SPENT = 0.2
-"""Below this share of the starting entropy little is left to explore with."""
-POOR = 0.5
-"""Share of the reward's range left at the end above which the entropy was spent too early."""
 _HALF = float(np.log(0.5))
 
 
@@ -39,8 +35,7 @@ class PolicyConcentration(Mode):
                 self.name, np.nan, (), (), ("entropy",), "no entropy in the log, so concentration cannot be "
                 "seen", features,
             )  # fmt: skip
-        change = entropy.change()
-        ratio = np.exp(np.clip(change, -12.0, 12.0))
+        ratio = entropy_left(entropy)
         quantities = [quantity("entropy_ratio", ratio, "", "entropy at the end over that at the start")]
         r = quantities[0].posterior
         parts = [f"{r.median:.0%} [{r.low:.0%}, {r.high:.0%}] ({r.level:.0%}) of the starting entropy is left"]
@@ -50,14 +45,10 @@ class PolicyConcentration(Mode):
             quantities.append(quantity("entropy_headroom", left, "reward", "b - a - R of the entropy law"))
             h = quantities[-1].posterior
             parts.append(f"the entropy law leaves {h.median:.3g} [{h.low:.3g}, {h.high:.3g}] of reward to gain")
-        spent = ratio < SPENT
         if courses.has_range:
-            short = (courses.high - reward.draws[:, -1]) / (courses.high - courses.low)
-            early = spent & (short > 1.0 - POOR)
+            short = 1.0 - courses.share(reward.draws[:, -1])
             quantities.append(quantity("reward_short", short, "", "share of the reward's range not reached"))
-        else:
-            # Without the reward's range only a reward that did not gain can be called poor.
-            early = spent & (reward.change() < reward.noise_sd)
+        early = spent(courses)
         features["spent"] = sure(early)
         used = ("entropy", "eval_reward" if courses.uses_eval else "reward")
         return Evidence(self.name, float(np.mean(early)), tuple(quantities), used, (), "; ".join(parts), features)

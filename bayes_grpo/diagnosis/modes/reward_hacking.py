@@ -14,14 +14,11 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import sure
+from bayes_grpo.diagnosis.events import coupling, sure, uncoupled
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
 from bayes_grpo.diagnosis.trend import Trend
-
-LOOSE = 0.25
-"""Below this coupling, most of the train reward's rise does not carry over."""
 
 
 class RewardHacking(Mode):
@@ -42,21 +39,18 @@ class RewardHacking(Mode):
             first, last = max(train.step[0], held.step[0]), min(train.step[-1], held.step[-1])
             if last > first:
                 used += ["eval_reward" if courses.held_out_name == "eval_reward" else "gold_reward"]
-                rise, carried = train.change(first, last), held.change(first, last)
-                rose = rise > np.maximum(train.noise_sd, 2.0 * rise.std())
-                safe = np.where(np.abs(rise) > 1e-12, rise, 1e-12)
-                coupling = np.clip(carried / safe, -3.0, 3.0)
+                carried = coupling(train, held, first, last)
                 steps = np.linspace(first, last, 40)
                 path, gold = train.at(steps), held.at(steps)
                 best = gold.argmax(axis=1)
                 rows = np.arange(len(best))
                 fall = gold[rows, best] - gold[:, -1]
                 went_on = path[:, -1] > path[rows, best]
-                uncoupled = rose & (coupling < LOOSE)
-                probability = float(np.mean(uncoupled))
-                features["uncoupled"] = sure(uncoupled)
+                event = uncoupled(train, held, first, last)
+                probability = float(np.mean(event))
+                features["uncoupled"] = sure(event)
                 quantities += [
-                    quantity("coupling", coupling, "", "change of the held-out reward over that of the train reward"),
+                    quantity("coupling", carried, "", "change of the held-out reward over that of the train reward"),
                     quantity("turnover", np.where(went_on, fall, 0.0), "reward", "fall of the held-out reward from its "
                              "best while the train reward rose"),
                 ]  # fmt: skip
