@@ -94,8 +94,8 @@ DEFINITIONS = (
         "wasted",
         "advantage_degeneracy",
         f"over the second half more than {WASTE:.0%} of the groups have no spread, or {DEAD:.0%} of the rows none "
-        f"at all, and the task is not solved (below {SOLVED:.0%} of the range); if it is, groups count that lie {EXCESS:.0%} "
-        "beyond what level and group size imply",
+        f"at all, and the task is not solved (below {SOLVED:.0%} of the range); if it is, groups count that lie "
+        f"{EXCESS:.0%} beyond what level and group size imply",
     ),
     Definition(
         "spent",

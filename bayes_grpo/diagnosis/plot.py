@@ -8,8 +8,9 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import title_lines
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL
 from bayes_grpo.diagnosis.courses import LOGARITHMIC
+from bayes_grpo.diagnosis.history import History
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.trend import Trend
@@ -19,7 +20,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COURSE, HELD, DATA = "#1d4ed8", "#c2410c", "#111827"
-GOOD, BAD, DOUBT = "#15803d", "#b91c1c", "#9ca3af"
+BAD = "#b91c1c"
+COLOURS = {
+    "healthy": "#15803d",
+    "plateaued": "#a3c585",
+    "reward_hacking": "#d97706",
+    "advantage_degeneracy": "#7e57a8",
+    "policy_concentration": "#0e7490",
+    "dynamical_instability": BAD,
+    CANNOT_TELL: "#c4c8cf",
+}
+"""Answer → colour of its bar and of its share of the history."""
+_SEEN = 0.03
+"""Probability above which an answer has a name in the history."""
 _MANY_DECADES = 2.7
 """From here on a logarithmic axis is labelled at its decades alone."""
 _NAMES = {
@@ -36,7 +49,8 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     """Draws a diagnosis on one page.
 
     Panels of the reward(s) and of every signal with the posterior course and its band, the onset of the likeliest
-    failure as a shaded span, and bars: the probability of each answer, with the prior as a tick.
+    failure as a shaded span, and bars: the probability of each answer, with the prior as a tick. Below the bars, where
+    the diagnosis has a history, what would have been said at each cut of the log.
 
     Args:
         result: The diagnosis.
@@ -52,10 +66,17 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     signals = {k: fitted[k] for k in (*_NAMES, *fitted) if k in fitted}
     cells = 1 + len(signals)
     rows = int(np.ceil(cells / 2))
+    past = result.history
     if figure is None:
-        figure = Figure(figsize=(13, max(2.3 * rows, 3.4) + 0.9), layout="constrained")
+        least = 3.4 if past is None else 5.6
+        figure = Figure(figsize=(13, max(2.3 * rows, least) + 0.9), layout="constrained")
     grid = figure.add_gridspec(rows, 3, width_ratios=(1, 1, 0.85))
-    _plot_bars(figure.add_subplot(grid[:, 2]), result)
+    if past is None:
+        _plot_bars(figure.add_subplot(grid[:, 2]), result)
+    else:
+        right = grid[:, 2].subgridspec(2, 1, height_ratios=(1, 0.8))
+        _plot_bars(figure.add_subplot(right[0]), result)
+        _plot_history(figure.add_subplot(right[1]), past)
     if courses is not None:
         axes = figure.add_subplot(grid[0, 0])
         name = "held-out reward" if courses.uses_eval else "train reward"
@@ -114,10 +135,26 @@ def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
     panels[0].set_title(f"reward; dashed: onset of {label_of(mode)} ({step.level:.0%})", fontsize=9, loc="left")
 
 
+def _plot_history(axes: Axes, past: History) -> None:
+    """Probabilities of all answers at each cut, stacked from the healthy ones up."""
+    shares = [past.probability[name] for name in ANSWERS]
+    names = [label_of(name) if share.max() > _SEEN else "_" for name, share in zip(ANSWERS, shares, strict=True)]
+    axes.stackplot(past.step, shares, labels=names, colors=[COLOURS[n] for n in ANSWERS], alpha=0.85, lw=0)
+    axes.vlines(past.step, 0.0, 1.0, color="white", lw=0.6, alpha=0.7)
+    axes.set_xlim(past.step[0], past.step[-1])
+    axes.set_ylim(0.0, 1.0)
+    axes.set_title("what would have been said at each step", fontsize=9, loc="left")
+    axes.set_xlabel("optimizer step (white: where the log was cut)", fontsize=7)
+    axes.set_ylabel("probability", fontsize=7)
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=7, frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+
+
 def _plot_bars(axes: Axes, result: Diagnosis) -> None:
     beside = [n for n in result.own if n not in ANSWERS]  # no learned likelihood, so no bar
     place = np.arange(len(ANSWERS))[::-1]
-    colours = [BAD if n in MODES else DOUBT if n == CANNOT_TELL else GOOD for n in ANSWERS]
+    colours = [COLOURS[n] for n in ANSWERS]
     values = [result.probability[n] for n in ANSWERS]
     axes.barh(place, values, color=colours, height=0.62, alpha=0.85)
     for y, name in zip(place, ANSWERS, strict=True):
