@@ -82,7 +82,7 @@ def history_of(run: Run, now: Posterior, cuts: int, prior: Mapping[str, float], 
     rows = rows[(rows >= MIN_ROWS) & (rows < len(step))]
     if not len(rows):
         return None
-    gathered = gather_all([run.until(step[n - 1]) for n in rows])
+    gathered = gather_all([run.until(float(step[n - 1])) for n in rows])
     found = [posterior({} if g is None else g.features, prior, layer) for g in gathered] + [now]
     steps = [*step[rows - 1], max(float(s[-1]) for s in (run.step, run.eval_step) if len(s))]
     return History(

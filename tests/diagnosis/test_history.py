@@ -78,7 +78,7 @@ def test_a_panel_and_a_line_show_it(collapsing):
     result = diagnose(collapsing, history=8)
     figure = plot_diagnosis(result)
     panel = next(a for a in figure.axes if a.get_title(loc="left") == HISTORY_TITLE)
-    top = panel.collections[len(ANSWERS) - 1].get_paths()[0].vertices[:, 1]
+    top = np.asarray(panel.collections[len(ANSWERS) - 1].get_paths()[0].vertices)[:, 1]
     assert top.max() == pytest.approx(1.0)
     out = io.StringIO()
     render_diagnosis(result, Console(file=out, width=300))

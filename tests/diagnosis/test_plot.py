@@ -86,7 +86,7 @@ def test_rows_that_a_robust_course_passes_over_are_joined():
     rows = passed_over(there(result.courses).progress)
     assert 3 < rows < 10
     line = next(x for x in plot_diagnosis(result).axes[1].get_lines() if x.get_linestyle() == ":")
-    assert line.get_ydata().tolist() == lost[:rows].tolist()
+    assert np.asarray(line.get_ydata()).tolist() == lost[:rows].tolist()
 
 
 def test_nothing_is_passed_over_in_an_ordinary_course(rising, honest):

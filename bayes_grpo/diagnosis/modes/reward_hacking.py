@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval
+from bayes_grpo.diagnosis.components import parts_of
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.events import coupling, sure, uncoupled
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
@@ -35,6 +36,7 @@ class RewardHacking(Mode):
         quantities, used, missing, parts = [], [], [], []
         probability = np.nan
         held = courses.held_out
+        name = "gold" if courses.held_out_name == "gold_reward" else "held-out"
         if held is not None:
             first, last = max(train.step[0], held.step[0]), min(train.step[-1], held.step[-1])
             if last > first:
@@ -55,7 +57,6 @@ class RewardHacking(Mode):
                              "best while the train reward rose"),
                 ]  # fmt: skip
                 c = quantities[0].posterior
-                name = "gold" if courses.held_out_name == "gold_reward" else "held-out"
                 parts.append(
                     f"the {name} reward moved {c.median:.2f} [{c.low:.2f}, {c.high:.2f}] ({c.level:.0%}) for each "
                     f"unit of the train reward"
@@ -78,6 +79,13 @@ class RewardHacking(Mode):
             parts.append(f"the KL's growth in the second half runs {ahead.mean():+.2f} against the reward's")
         else:
             missing.append("kl")
+        functions = parts_of(courses)
+        if functions is not None and functions.sentence:
+            used.append("components")
+            quantities += functions.quantities
+            parts.append(functions.sentence)
+            if held is not None and functions.rises is not None and probability > 0.5:
+                parts.append(f"the rise of {functions.rises.name} is what the {name} reward does not share")
         length = courses.signals.get("completion_length")
         if length is not None:
             used.append("completion_length")
@@ -113,6 +121,9 @@ class RewardHacking(Mode):
             out.append(
                 "read 20 completions of the last steps with a high train and a low held-out reward; mend the reward"
             )
+        functions = parts_of(courses)
+        if functions is not None and functions.rises is not None:
+            out.append(f"the reward function that rises is {functions.rises.name}: bound it or lower its weight")
         kl = courses.signals.get("kl")
         now = "" if kl is None else f" (the KL stands at {float(kl.mean[-1]):.3g})"
         out.append(f"raise the KL penalty or stop at a KL budget{now}")
