@@ -19,8 +19,9 @@ from bayes_grpo.diagnosis.events import (
     wasted_by,
 )
 from bayes_grpo.diagnosis.features import gather
+from bayes_grpo.diagnosis.groups import implied_share
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import MODE as DEGENERACY
-from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows, implied_share
+from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
 from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
 from bayes_grpo.diagnosis.modes.policy_concentration import MODE as CONCENTRATION
 from bayes_grpo.diagnosis.modes.reward_hacking import MODE as HACKING

@@ -11,19 +11,23 @@ from math import lgamma
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.diagnosis.advice import said, span_text
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import WASTE, Waste, dead_share, wasted, wasted_by
+from bayes_grpo.diagnosis.events import EXCESS, FIRST, SOLVED, WASTE, Waste, dead_share, wasted, wasted_by
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
+from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, TYPICAL_GROUP, implied_share, share_at
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
 from bayes_grpo.diagnosis.trend import Trend
 
-CONCENTRATION = 1.0
-"""a + b of the Beta law of success rates over prompts; 1 is U-shaped, as graded sets of problems mostly are."""
-TYPICAL_GROUP = 8
-"""Group size where nobody states one."""
 _NEARLY_ALL = 0.999
+_EASY, _HARD = 0.8, 0.2
+"""Levels of the reward in its range above which groups fail to differ because they are solved, or hopeless below."""
+_ALL = 0.95
+"""Share of groups without spread from which hardly any group has some."""
+_FEW = 4
+"""Rows that have to be the same before a reward is called constant."""
 
 
 class AdvantageDegeneracy(Mode):
@@ -72,8 +76,8 @@ class AdvantageDegeneracy(Mode):
         features = {"wasted": wasted_by(waste)}
         if known_level and course is not None and quantities[0].posterior.median > 0.3:
             middle = float(np.median(level))
-            if middle < 0.2 or middle > 0.8:
-                parts.append(f"at a reward of {middle:.2f} most of them are too {'hard' if middle < 0.2 else 'easy'}")
+            if middle < _HARD or middle > _EASY:
+                parts.append(f"at a reward of {middle:.2f} most of them are too {'hard' if middle < _HARD else 'easy'}")
         sentence = "; ".join(parts) or "no signal tells how many groups have no spread"
         return Evidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), sentence, features)
 
@@ -96,51 +100,102 @@ class AdvantageDegeneracy(Mode):
         return draws, "rows without spread become more frequent"
 
     def remedies(self, courses: Courses, evidence: Evidence, onset: Interval | None) -> tuple[str, ...]:
-        """Larger groups, and prompts whose groups differ."""
-        out = []
-        size = int(courses.run.settings.group_size.value or TYPICAL_GROUP)
-        level = float(courses.share(courses.progress.mean[-1]))
-        if courses.has_range:
-            p = np.array(np.clip(level, 0.02, 0.98))
-            now, then = (float(1.0 - implied_share(p, g)) for g in (size, 4 * size))
+        """By what leaves the groups without spread: a reward that never differs, solved prompts, hopeless ones."""
+        since = constant_since(courses)
+        if since is not None:
+            return _broken(courses, since)
+        level = float(np.clip(courses.share(courses.progress.mean[-1]), 0.0, 1.0))
+        if level > SOLVED:
+            # Groups without spread are what solved prompts give: nothing to mend.
+            return (f"the task is solved (reward {level:.0%} of its range): stop, or take harder prompts",)
+        out = [_copies(courses, evidence) or _larger_groups(courses)]
+        where = f"at {level:.0%} of the range most groups"
+        if level > _EASY:
             out.append(
-                f"a larger group: from G = {size} to {4 * size} a reward of {level:.2f} lets one expect {now:.0%} to "
-                f"{then:.0%} of the groups to have spread"
+                f"harder prompts, or prompts sampled by their success rate (0.2 to 0.8): {where} are solved whole"
             )
-            if level > 0.8:
-                out.append("drop prompts that are solved, or sample prompts by their success rate (0.2 to 0.8)")
-            elif level < 0.2:
-                out.append(
-                    "easier prompts first, partial credit, or a supervised start: nearly all groups fail as a whole"
-                )
-            else:
-                out.append("drop prompts that are always or never solved, and resample until groups have spread")
+        elif level < _HARD:
+            out.append(f"easier prompts first, partial credit, or a supervised start: {where} fail whole")
+        elif courses.has_range:
+            out.append("drop prompts that are always or never solved, and resample until groups have spread")
         else:
-            out.append(f"a larger group than G = {size}, and prompts whose rewards differ within a group")
             out.append("resample prompts until the batch is full of groups with spread")
-        share = evidence.posterior("zero_share")
+        share, prompts = evidence.posterior("zero_share"), courses.run.settings.prompts_per_step
         if share is not None:
-            out.append(
-                f"at a share of {share.median:.0%} a step does the work of {1.0 - share.median:.0%} of its batch"
-            )
+            line = f"at a share of {share.median:.0%} a step does the work of {1.0 - share.median:.0%} of its batch"
+            if prompts.value:
+                line += f": of {float(prompts.value) * (1.0 - share.median):.2g} of its {said('B', prompts)} prompts"
+            out.append(line)
         return tuple(out)
 
 
-def implied_share(success_rate: np.ndarray, group_size: float, concentration: float = CONCENTRATION) -> np.ndarray:
-    """Expected share of groups without spread, E[p^G + (1 - p)^G] over a Beta law of success rates.
+def _copies(courses: Courses, evidence: Evidence) -> str:
+    """What to look at where nearly no group has spread though the level implies that many should; "" elsewhere."""
+    share, excess = evidence.posterior("zero_share"), evidence.posterior("zero_excess")
+    if share is None or excess is None or share.median < _ALL or excess.low < EXCESS:
+        return ""
+    return (
+        f"{share.median:.0%} of the groups have no spread where reward and group size imply "
+        f"{share.median - excess.median:.0%}: completions of a group are copies (temperature, seed, cache), or the "
+        "verifier does not tell them apart"
+    )
 
-    Args:
-        success_rate: Mean success rate, in (0, 1), any shape.
-        group_size: Completions a prompt, G.
-        concentration: a + b of the Beta law.
 
-    Returns:
-        Shares of the same shape.
-    """
-    i = np.arange(round(group_size))
-    p = np.asarray(success_rate, dtype=float)[..., None]
-    below = concentration + i
-    return np.prod((concentration * p + i) / below, -1) + np.prod((concentration * (1 - p) + i) / below, -1)
+def _larger_groups(courses: Courses) -> str:
+    """What twice and four times the group size would leave without spread, by a Beta law of this log's prompts."""
+    setting = courses.run.settings.group_size
+    group = int(setting.value or TYPICAL_GROUP)
+    now = said("G", setting) or f"G = {group} (assumed)"
+    if not courses.has_range or courses.uses_eval:
+        return f"larger groups than {now}, and prompts whose rewards differ within a group"
+    level = np.clip(courses.share(_late(courses.progress)), 0.01, 0.99)
+    course, sizes = courses.signals.get("frac_reward_zero_std"), (2 * group, 4 * group)
+    stand = f"at {float(np.median(level)):.0%} of the reward's range the share without spread"
+    head = f"a larger group than {now}: {stand}"
+    if course is not None:
+        share = np.clip(_late(course), 0.0, 0.999)
+        then = [f"{span_text(interval(share_at(share, level, group, g)), '.0%')} at {g}" for g in sizes]
+        return f"{head}, now {share.mean():.0%}, is expected to be {then[0]} and {then[1]}"
+    uneven, alike = (
+        [float(np.median(implied_share(level, g, spread))) for g in (group, *sizes)]
+        for spread in (CONCENTRATION, ALIKE)
+    )
+    text = [f"{u:.0%} ({a:.0%})" for u, a in zip(uneven, alike, strict=True)]
+    return (
+        f"{head} is expected to go from {text[0]} to {text[1]} at {sizes[0]} and {text[2]} at {sizes[1]}, with prompts "
+        "as uneven as in most sets (were they all alike)"
+    )
+
+
+def _broken(courses: Courses, since: float) -> tuple[str, ...]:
+    """What to do where the reward never differs: look at what gives it."""
+    value = float(courses.progress.raw[-1])
+    level = float(courses.share(value))
+    first = f"the reward is {value:.4g} in every row from step {since:g} on: look at the verifier before all else; "
+    if level >= 1.0:
+        return (
+            first + "give it a wrong answer by hand: if that earns as much, it passes everything",
+            "if it does not, the task was solved from the start: take harder prompts",
+        )
+    return (
+        first
+        + "give it a right answer by hand, and read what it parses: format, time limits, exceptions that count as "
+        "no reward",
+        "if a right answer is rewarded, the prompts are hopeless for this policy: easier ones, partial credit, or a "
+        "supervised start",
+    )
+
+
+def constant_since(courses: Courses) -> float | None:
+    """Step from which the train reward never changed, where that is within the first `FIRST` rows; else None."""
+    run = courses.run
+    kept = np.flatnonzero(np.isfinite(run.reward))
+    if len(kept) < FIRST + _FEW:
+        return None
+    values = run.reward[kept]
+    same = np.abs(values - values[-1]) <= 1e-6 * max(abs(float(values[-1])), 1e-3)
+    start = len(same) - int(np.argmin(same[::-1])) if not same.all() else 0
+    return float(run.step[kept[start]]) if start <= FIRST else None
 
 
 def dead_rows(courses: Courses, all_rows: bool = False) -> np.ndarray | None:

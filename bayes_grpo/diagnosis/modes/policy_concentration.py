@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.diagnosis.advice import rate_times, span_text
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.events import entropy_left, spent, sure
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
@@ -67,9 +68,22 @@ class PolicyConcentration(Mode):
         out = []
         if onset is not None:
             out.append(f"go back to about step {onset.median:.0f}, where half of the entropy was left")
-        out.append(
-            "raise the upper clip range (0.2 to 0.28) or add an entropy bonus; a smaller learning rate also helps"
-        )
+        entropy = courses.signals.get("entropy")
+        if entropy is None:
+            out.append("log the entropy; raise the upper clip range (0.2 to 0.28) or add an entropy bonus")
+        else:
+            start, end = (float(np.exp(entropy.mean[i])) for i in (0, -1))
+            out.append(
+                "raise the upper clip range (0.2 to 0.28), or add an entropy bonus that holds the entropy near half of "
+                f"its start, {0.5 * start:.2g} in place of {end:.2g}"
+            )
+            decay = -entropy.change() / (entropy.step[-1] - entropy.step[0])
+            if np.quantile(decay, 0.05) > 0.0:
+                steps = interval(np.log(2.0) / np.maximum(decay, 1e-12))
+                out.append(
+                    f"lower {rate_times(courses.run, 0.5)}: the entropy halves every {span_text(steps, '.3g')} steps, "
+                    "and at half the rate is expected to take twice as many"
+                )
         room = evidence.posterior("entropy_headroom")
         if room is not None:
             out.append(f"the entropy law leaves {room.median:.2g} of reward at zero entropy: more steps bring no more")

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.diagnosis.advice import span_text
 from bayes_grpo.diagnosis.components import parts_of
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.events import coupling, sure, uncoupled
@@ -125,9 +126,19 @@ class RewardHacking(Mode):
         if functions is not None and functions.rises is not None:
             out.append(f"the reward function that rises is {functions.rises.name}: bound it or lower its weight")
         kl = courses.signals.get("kl")
-        now = "" if kl is None else f" (the KL stands at {float(kl.mean[-1]):.3g})"
-        out.append(f"raise the KL penalty or stop at a KL budget{now}")
+        if kl is None:
+            out.append("log the KL to the reference, and raise its weight or stop at a KL budget")
+        elif onset is None:
+            out.append(f"raise the KL weight or stop at a KL budget below {_kl(courses, kl.step[-1])}, where it stands")
+        else:
+            then, now = _kl(courses, onset.median), _kl(courses, kl.step[-1])
+            out.append(f"raise the KL weight, or stop at a KL budget of {then}: there the two parted, now it is {now}")
         return tuple(out)
+
+
+def _kl(courses: Courses, step: float) -> str:
+    """The KL at a step with its interval."""
+    return span_text(interval(courses.signals["kl"].at(np.array([step]))[:, 0]))
 
 
 def _ahead(courses: Courses) -> np.ndarray:
