@@ -29,6 +29,9 @@ def diagnose(
         list[str] | None,
         typer.Option("--prior", metavar="NAME=P,…", help="Prior probabilities, e.g. healthy=0.6,reward_hacking=0.1."),
     ] = None,
+    history: Annotated[
+        int, typer.Option(help="Cuts of the log at which to say what would have been said then; 0 for none.")
+    ] = 12,
     plot: Plot = None,
     json_: Json = False,
     *,
@@ -42,7 +45,7 @@ def diagnose(
     run = reading.read(log, stated=stated)
     with progress() as tell:
         tell("gathering evidence")
-        result = bg.diagnose(run, at=at, prior=probabilities)
+        result = bg.diagnose(run, at=at, prior=probabilities, history=history)
         if plot is not None:
             bg.save_plot(bg.plot_diagnosis(result), plot)
     reached = {mode: result.own[mode] for mode, limit in limits.items() if result.own[mode] >= limit}

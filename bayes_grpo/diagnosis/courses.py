@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +35,7 @@ class Courses:
         high: Highest reward if known, else NaN; known together with ``low`` or not at all.
         assumed_range: What was guessed of low and high, a sentence; "" where both were stated or are unknown.
         damping: Damping of the course of progress; None where it has no spread or was not asked for.
+        components: Reward function → course of its mean, where the trainer logs them one by one.
     """
 
     run: Run
@@ -46,6 +47,7 @@ class Courses:
     high: float
     assumed_range: str
     damping: Damping | None = None
+    components: Mapping[str, Trend] = field(default_factory=dict)
 
     @property
     def uses_eval(self) -> bool:
@@ -94,6 +96,7 @@ def courses_of(run: Run, signals: Iterable[str] = ()) -> Courses | None:
         course = trend(step, values, seed=seed)
         if course is not None:
             fitted[key] = course
+    parts = [(name, trend(step, run.components[name], seed=100 + i)) for i, name in enumerate(run.components)]
     reward = both_ends(progress.raw, dict(run.settings.items()))
     return Courses(
         run=run,
@@ -104,4 +107,5 @@ def courses_of(run: Run, signals: Iterable[str] = ()) -> Courses | None:
         low=reward.low if reward.known else np.nan,
         high=reward.high if reward.known else np.nan,
         assumed_range=reward.assumed,
+        components={name: course for name, course in parts if course is not None},
     )

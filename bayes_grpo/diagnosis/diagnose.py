@@ -7,13 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayes_grpo.common.about import AboutLog
-from bayes_grpo.common.errors import FitError
+from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, interval, probability_text
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PRIOR
 from bayes_grpo.diagnosis.classify import checked_prior, most_likely, posterior
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.evidence import Evidence
 from bayes_grpo.diagnosis.features import gather
+from bayes_grpo.diagnosis.history import history_of
 from bayes_grpo.diagnosis.layer import Layer
 from bayes_grpo.diagnosis.mode import Mode, all_modes, label_of
 from bayes_grpo.diagnosis.progress import PROGRESS
@@ -29,6 +30,7 @@ def diagnose(
     *,
     at: float | None = None,
     prior: Mapping[str, float] | None = None,
+    history: int = 0,
     layer: Layer | None = None,
 ) -> Diagnosis:
     """Names what is wrong with a run, with probabilities.
@@ -38,6 +40,7 @@ def diagnose(
         at: Use rows up to this optimizer step only, as if it were now.
         prior: Prior probability of some or all of healthy, plateaued, the four failures and cannot_tell; those left
             out share the rest as in the default prior.
+        history: Also diagnose the log at this many cuts, each without the rows after it; 0 for none.
         layer: Learned numbers; the shipped ones if None.
 
     Returns:
@@ -46,15 +49,20 @@ def diagnose(
     Raises:
         FitError: No row is left at the step asked for.
         PriorError: A prior with unknown names or impossible numbers.
+        SettingError: A negative number of cuts.
     """
     from bayes_grpo.common.cache import compilation_cache
 
+    if history < 0:
+        raise SettingError(f"--history: expected a number of cuts of at least 0, found {history}; 0 is for none")
     weights = dict(PRIOR) if prior is None else checked_prior(prior)
     shown = run if at is None else run.until(at)
     if not len(shown.step) and not len(shown.eval_step):
         raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")
     with compilation_cache():
         found = gather(shown)
+        result = posterior({} if found is None else found.features, weights, layer)
+        past = history_of(shown, result, history, weights, layer) if history and found is not None else None
     about = _about(shown, at)
     if found is None:
         return Diagnosis(
@@ -70,8 +78,8 @@ def diagnose(
             about=about,
             notes=shown.notes,
             courses=None,
+            history=None,
         )
-    result = posterior(found.features, weights, layer)
     own = result.own | _own_of_unlearned(found.evidence)
     modes = {mode.name: mode for mode in all_modes()}
     suspects = [name for name in modes if own.get(name, 0.0) > SUSPECT]
@@ -100,6 +108,7 @@ def diagnose(
         about=about,
         notes=(*shown.notes, *([assumed] if assumed else [])),
         courses=found.courses,
+        history=past,
     )
 
 

@@ -1,23 +1,15 @@
 """What a run is, as events on latent courses: the definitions, with their borders in one place.
 
-| event | holds where the course |
-|---|---|
-| grew | ends more than the noise of a row above its start |
-| collapsed | has lost half of its gain, or of its level over the lowest reward; `MATERIAL` of its range; beyond noise |
-| swings | swings, by a linear law, and by more than a tenth of its range |
-| declined | ends a quarter of its range below its start, beyond noise |
-| uncoupled | rose, and less than a quarter of the rise came with the held-out reward |
-| going | went on growing over its second half, by `GOING` of its range |
-| broken | fell within two rows to one value and stays there, while the policy is what it was |
-| wasted | has groups without spread beyond what its level explains |
-| spent | has lost four fifths of its entropy, with most of the reward's range not reached |
-
-An event is judged on every draw of a course, so that its probability carries the uncertainty of the log; `sure` is half
-of its log odds, held within ±`SURE`, because no border is worth more than that. *Strain* is no event but a sum: how
-many e-folds gradient norm, KL, completion length and entropy lie beyond `CALM`, their ordinary range.
+`DEFINITIONS` says in words what holds where; the functions below say it in numbers. An event is judged on every draw of
+a course, so that its probability carries the uncertainty of the log; `sure` is half of its log odds, held within
+±`SURE`, because no border is worth more than that. *Strain* is no event but a sum: how many e-folds gradient norm, KL,
+completion length and entropy lie beyond `CALM`, their ordinary range. The probability of a mode's evidence is that of
+its event; a mode with several fails with any of them.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +17,9 @@ from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.trend import Trend
 
 SURE = 2.0
+"""Bound of half the log odds of an event."""
+NOISE, NOISE_OF_LEVEL = 2.0, 3.0
+"""A row's noise sd that a fall has to exceed: of a gain, and of a level that needs no rise before."""
 LOST = 0.5
 """Share of gain or level that a collapse loses."""
 MATERIAL = 0.03
@@ -33,21 +28,103 @@ WIDE = 0.1
 """Standard deviation of swings that matter, over the reward's range."""
 DECLINE = 0.25
 """Share of the reward's range that a decline covers."""
-GOING = 0.04
-"""Share of the reward's range that a run gains over its second half while it is going on."""
-SAME, BREAK, UNMOVED = 1e-6, 0.1, 0.7
-"""A broken reward: largest spread of its rows and its fall over the range; e-folds by which entropy and length
-of the completions may differ when it falls."""
 CALM = {"burst": 8.0, "grad_norm": 6.0, "kl": 1.5, "completion_length": 3.3, "entropy": 2.0}
 """Largest row over the median and end over start of the gradient norm; KL in nats; end over start of the length (either
 way) and of the entropy."""
 STRAIN_EACH, STRAIN_MOST = 2.0, 3.0
+"""Most e-folds of strain by one signal, and by all."""
 FIRST = 2
 """Rows whose mean is the level at which a log begins, where it falls at once."""
 SOLVED = 0.93
 """Share of the reward's range from which a task counts as solved."""
 TAIL = 12
-"""A course's end is the mean over its last twelfth."""
+"""A collapse is over when the mean of a course's last twelfth still lies below its best."""
+LOOSE = 0.25
+"""Coupling, change of the held-out reward over that of the train reward, below which a rise does not carry over."""
+RISE, RISE_LEFT = 0.1, 0.2
+"""Shares of the reward's range, and of what is left of it at the start, below both of which no rise beside a held-out
+reward that stands still matters; with `TURNED` the laboratory's own borders (`simulate.deep.truth`)."""
+TURNED = 0.3
+"""Share of its best level that a held-out reward loses when it turns over."""
+GOING = 0.04
+"""Share of the reward's range that a run gains over its second half while it is going on."""
+SAME, BREAK, UNMOVED = 1e-6, 0.1, 0.7
+"""A broken reward: largest spread of its rows and its fall over the range; e-folds by which entropy and length of the
+completions may differ when it falls."""
+LEFT = 0.2
+"""Share of the starting entropy below which little is left to explore with."""
+SHORT = 0.5
+"""Share of the reward's range not reached, above which the entropy was spent too early."""
+WASTE, EXCESS, DEAD = 0.55, 0.15, 0.35
+"""Shares of waste over the second half of a log: of groups without spread, of those beyond what the level explains, and
+of rows without any spread."""
+
+
+class Definition(NamedTuple):
+    """An event in words.
+
+    Attributes:
+        name: Its name.
+        mode: The mode whose evidence it is; "" where it is shared.
+        holds: When it holds, with its borders.
+    """
+
+    name: str
+    mode: str
+    holds: str
+
+
+DEFINITIONS = (
+    Definition("grew", "", "the course ends more than the noise sd of a row above its start"),
+    Definition(
+        "collapsed",
+        "dynamical_instability",
+        f"the reward's course has lost {LOST:.0%} of its gain, or of its level above the lowest reward, and more than "
+        f"{MATERIAL:.0%} of its range: its end is the mean of the last {TAIL}th part, and the fall exceeds {NOISE:g} "
+        f"noise sd of a row ({NOISE_OF_LEVEL:g} without a rise before it)",
+    ),
+    Definition(
+        "declined",
+        "dynamical_instability",
+        f"the reward's course ends more than {DECLINE:.0%} of its range, and {NOISE:g} noise sd of a row, below its "
+        "start",
+    ),
+    Definition(
+        "swings",
+        "dynamical_instability",
+        "a linear law swings a full time within the log, or ever wider, and the rows about their cubic trend have a "
+        f"standard deviation above {WIDE:.0%} of the range",
+    ),
+    Definition(
+        "uncoupled",
+        "reward_hacking",
+        f"the train reward rose beyond noise; and either less than {LOOSE:.0%} of the rise came with the held-out "
+        f"reward, and the rise is more than {RISE:.0%} of the range or {RISE_LEFT:.0%} of what was left of it, or the "
+        f"held-out reward fell by more than {TURNED:.0%} of its best, and {NOISE:g} noise sd, while the train reward "
+        "went on",
+    ),
+    Definition(
+        "wasted",
+        "advantage_degeneracy",
+        f"over the second half more than {WASTE:.0%} of the groups have no spread, or {DEAD:.0%} of the rows none "
+        f"at all, and the task is not solved (below {SOLVED:.0%} of the range); if it is, groups count that lie "
+        f"{EXCESS:.0%} beyond what level and group size imply",
+    ),
+    Definition("going", "", f"the course gains more than {GOING:.0%} of the range over the second half of the log"),
+    Definition(
+        "broken",
+        "advantage_degeneracy",
+        f"the reward fell within two rows by more than {BREAK:.0%} of its range to one value and stays there, while "
+        f"entropy and length of the completions moved by less than a factor {np.exp(UNMOVED):.1f}",
+    ),
+    Definition(
+        "spent",
+        "policy_concentration",
+        f"less than {LEFT:.0%} of the starting entropy is left and more than {SHORT:.0%} of the reward's range not "
+        "reached; without a known range, the reward has not grown",
+    ),
+)
+"""Every event in words; `docs/diagnosis.md` shows them with logs on either side of their borders."""
 
 
 def sure(event: np.ndarray) -> float:
@@ -73,6 +150,21 @@ def grew(course: Trend) -> np.ndarray:
     return course.change() > course.noise_sd
 
 
+def fallen(course: Trend) -> np.ndarray:
+    """Draws of how far a course ends below its best, shape (draws,)."""
+    return _best(course) - _end(course)
+
+
+def _best(course: Trend) -> np.ndarray:
+    # A robust course passes over the rows before a fall within two steps.
+    return np.maximum(course.draws.max(axis=1), course.raw[:FIRST].mean())
+
+
+def _end(course: Trend) -> np.ndarray:
+    path = course.draws
+    return path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1)
+
+
 def collapsed(course: Trend, span: float, low: float = np.nan) -> np.ndarray:
     """Draws of whether a course collapsed, shape (draws,).
 
@@ -82,60 +174,27 @@ def collapsed(course: Trend, span: float, low: float = np.nan) -> np.ndarray:
         low: Lowest reward; NaN if unknown.
     """
     path = course.draws
-    top, start = path.max(axis=1), path[:, 0]
-    end = path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1)
+    top, start, end = path.max(axis=1), path[:, 0], _end(course)
     lost = top - end
     gain, noise = top - start, course.noise_sd
-    of_gain = (lost > LOST * gain) & (gain > 2.0 * noise) & (lost > 2.0 * noise) & (path.argmax(axis=1) > 0)
-    # A robust course passes over the rows before a fall within two steps.
-    best = np.maximum(top, course.raw[:FIRST].mean())
-    fall = best - end
-    of_level = (fall > LOST * (best - low)) & (fall > 3.0 * noise) if np.isfinite(low) else np.zeros(len(top), bool)
+    enough = (gain > NOISE * noise) & (lost > NOISE * noise)
+    of_gain = (lost > LOST * gain) & enough & (path.argmax(axis=1) > 0)
+    best, fall = _best(course), fallen(course)
+    deep = fall > NOISE_OF_LEVEL * noise
+    of_level = (fall > LOST * (best - low)) & deep if np.isfinite(low) else np.zeros(len(top), bool)
     return (of_gain & (lost > MATERIAL * span)) | (of_level & (fall > MATERIAL * span))
 
 
 def declined(course: Trend, span: float) -> np.ndarray:
     """Draws of whether a course declined, shape (draws,)."""
     change = course.change()
-    return (change < -2.0 * course.noise_sd) & (change < -DECLINE * span)
+    return (change < -NOISE * course.noise_sd) & (change < -DECLINE * span)
 
 
 def going(course: Trend, span: float) -> np.ndarray:
     """Draws of whether a course went on growing over its second half, shape (draws,)."""
     middle = 0.5 * (course.step[0] + course.step[-1])
     return course.change(first=middle) > GOING * span
-
-
-def broken(courses: Courses) -> float:
-    """How sure it is that the reward broke, and not the policy; within ±`SURE`.
-
-    A policy that collapses takes its entropy and its completions along, and some steps; a verifier that fails does not.
-    """
-    course = courses.progress
-    y, least = course.raw, max(3, len(course.raw) // 20)
-    width = span(courses, course)
-    away = np.flatnonzero(np.abs(y - y[-1]) > SAME * width)
-    first = int(away[-1]) + 1 if len(away) else 0  # of the rows that are all the same
-    if first < 4 or len(y) - first < least:
-        return -SURE
-    usual = float(np.median(y[max(0, first - 8) : first - 1]))
-    # The row before may hold steps of both kinds.
-    if usual - y[-1] < BREAK * width or y[first - 2] - y[-1] < 0.5 * (usual - y[-1]):
-        return -SURE
-    moved = [abs(_step_at(course.raw_step[first], c)) for k, c in courses.signals.items() if k in _POLICY]
-    if not moved:
-        return 0.5 * SURE
-    return SURE if max(moved) < UNMOVED else -SURE
-
-
-_POLICY = ("entropy", "completion_length")
-
-
-def _step_at(step: float, course: Trend) -> float:
-    """Change of a logged signal across a step: mean of the next three rows less that of the three before the last."""
-    at = int(np.searchsorted(course.raw_step, step))
-    before, after = course.raw[max(0, at - 4) : max(1, at - 1)], course.raw[at : at + 3]
-    return float(after.mean() - before.mean()) if len(before) and len(after) else 0.0
 
 
 def wide(course: Trend, span: float) -> float:
@@ -146,6 +205,70 @@ def wide(course: Trend, span: float) -> float:
     t, y = np.linspace(-1.0, 1.0, len(course.value)), course.value
     about = y - np.polyval(np.polyfit(t, y, min(3, len(y) - 1)), t)
     return float(np.clip(20.0 * (about.std() / span - WIDE), -SURE, SURE))
+
+
+def swings(courses: Courses, span: float) -> float:
+    """Probability that the reward swings, or ever wider, by more than `WIDE` of its range; 0 without its damping."""
+    damping = courses.damping
+    if damping is None or wide(courses.progress, span) <= 0.0:
+        return 0.0
+    return 1.0 - (1.0 - damping.oscillates) * (1.0 - damping.swings_grow)
+
+
+def uncoupled(courses: Courses, held: Trend, first: float, last: float) -> np.ndarray:
+    """Draws of whether the train reward rose without the held-out reward, shape (draws,).
+
+    Args:
+        courses: Courses of a run with a train reward.
+        held: Course of the held-out reward.
+        first: First step at which both are known.
+        last: Last such step.
+    """
+    train = courses.progress
+    rise = train.change(first, last)
+    rose = rise > np.maximum(train.noise_sd, NOISE * rise.std())
+    stalled = (coupling(train, held, first, last) < LOOSE) & (rise > _least_rise(courses))
+    fall, best = turnover(train, held, first, last)
+    return rose & (stalled | (fall > np.maximum(TURNED * best, NOISE * held.noise_sd)))
+
+
+def _least_rise(courses: Courses) -> float:
+    """The smallest rise of the train reward that matters beside a held-out reward that stands still."""
+    least = RISE * span(courses, courses.progress)
+    left = courses.high - float(courses.progress.mean[0])
+    return min(least, max(RISE_LEFT * left, 0.0)) if courses.has_range else least
+
+
+def turnover(train: Trend, held: Trend, first: float, last: float) -> tuple[np.ndarray, np.ndarray]:
+    """Draws of the held-out reward's fall from its best, and of that best, shape (draws,) each.
+
+    The fall is 0 where the train reward did not go on rising meanwhile.
+    """
+    steps = np.linspace(first, last, 40)
+    path, gold = train.at(steps), held.at(steps)
+    best, rows = gold.argmax(axis=1), np.arange(len(gold))
+    went_on = path[:, -1] > path[rows, best]
+    return np.where(went_on, gold[rows, best] - gold[:, -1], 0.0), gold[rows, best]
+
+
+def coupling(train: Trend, held: Trend, first: float, last: float) -> np.ndarray:
+    """Draws of the held-out reward's change over the train reward's, within [-3, 3], shape (draws,)."""
+    rise = train.change(first, last)
+    return np.clip(held.change(first, last) / np.where(np.abs(rise) > 1e-12, rise, 1e-12), -3.0, 3.0)
+
+
+def spent(courses: Courses) -> np.ndarray:
+    """Draws of whether the entropy was spent before the reward was earned, shape (draws,)."""
+    reward, left = courses.progress, entropy_left(courses.signals["entropy"])
+    if courses.has_range:
+        return (left < LEFT) & (1.0 - courses.share(reward.draws[:, -1]) > SHORT)
+    # Without the reward's range only a reward that did not gain can be called poor.
+    return (left < LEFT) & ~grew(reward)
+
+
+def entropy_left(entropy: Trend) -> np.ndarray:
+    """Draws of the share of the starting entropy that is left, from the course of its logarithm, shape (draws,)."""
+    return np.exp(np.clip(entropy.change(), -12.0, 12.0))
 
 
 def strain(courses: Courses) -> float:

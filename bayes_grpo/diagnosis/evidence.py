@@ -35,8 +35,8 @@ class Evidence:
 
     Attributes:
         mode: "reward_hacking", … or "progress", which all share.
-        probability: That the mode's quantity is in its failing range, from its posterior alone; NaN where the log
-            has no signal for it.
+        probability: That the mode's event holds (`bayes_grpo.diagnosis.events`), from its posterior alone; NaN where
+            the log has no signal for it.
         quantities: Posteriors of the quantities behind it.
         used: Signals it rests on.
         missing: Signals that would say more.

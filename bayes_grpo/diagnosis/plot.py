@@ -8,8 +8,9 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import title_lines
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL
 from bayes_grpo.diagnosis.courses import LOGARITHMIC
+from bayes_grpo.diagnosis.history import History
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.trend import Trend
@@ -19,7 +20,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COURSE, HELD, DATA = "#1d4ed8", "#c2410c", "#111827"
-GOOD, BAD, DOUBT = "#15803d", "#b91c1c", "#9ca3af"
+BAD = "#b91c1c"
+COLOURS = {
+    "healthy": "#15803d",
+    "plateaued": "#a3c585",
+    "reward_hacking": "#d97706",
+    "advantage_degeneracy": "#7e57a8",
+    "policy_concentration": "#0e7490",
+    "dynamical_instability": BAD,
+    CANNOT_TELL: "#c4c8cf",
+}
+"""Answer → colour of its bar and of its share of the history."""
+_QUIET = "#4b5563"
+HISTORY_TITLE = "what would have been said then"
+_NUMBERS, _UNDER_WAY = 1.05, 1.4
+"""Where the bars' numbers stand on their axis."""
+_NEAR = 3.0
+"""Noise sd of a row within which it lies by its course."""
+_CROWD = 1000
+"""Rows from which on dots are small and faint, and pixels in a vector picture."""
 _MANY_DECADES = 2.7
 """From here on a logarithmic axis is labelled at its decades alone."""
 _NAMES = {
@@ -36,7 +55,8 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     """Draws a diagnosis on one page.
 
     Panels of the reward(s) and of every signal with the posterior course and its band, the onset of the likeliest
-    failure as a shaded span, and bars: the probability of each answer, with the prior as a tick.
+    failure as a shaded span, and bars: the probability of each answer, with the prior as a tick. Below the bars, where
+    the diagnosis has a history, what would have been said at each cut of the log.
 
     Args:
         result: The diagnosis.
@@ -52,17 +72,26 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     signals = {k: fitted[k] for k in (*_NAMES, *fitted) if k in fitted}
     cells = 1 + len(signals)
     rows = int(np.ceil(cells / 2))
+    past = result.history
     if figure is None:
-        figure = Figure(figsize=(13, max(2.3 * rows, 3.4) + 0.9), layout="constrained")
-    grid = figure.add_gridspec(rows, 3, width_ratios=(1, 1, 0.85))
-    _plot_bars(figure.add_subplot(grid[:, 2]), result)
+        least = 3.4 if past is None else 5.6
+        figure = Figure(figsize=(13, max(2.3 * rows, least) + 0.9), layout="constrained")
+    grid = figure.add_gridspec(rows, 3, width_ratios=(1, 1, 0.95))
+    if past is None:
+        _plot_bars(figure.add_subplot(grid[:, 2]), result)
+    else:
+        right = grid[:, 2].subgridspec(2, 1, height_ratios=(1, 0.8))
+        _plot_bars(figure.add_subplot(right[0]), result)
+        _plot_history(figure.add_subplot(right[1]), past)
     if courses is not None:
-        axes = figure.add_subplot(grid[0, 0])
+        axes = figure.add_subplot(grid[0, 0] if signals else grid[0, :2])
         name = "held-out reward" if courses.uses_eval else "train reward"
         _plot_course(axes, courses.progress, name, COURSE)
+        _plot_passed_over(axes, courses.progress, name, COURSE)
         if courses.held_out is not None:
             label = "gold reward" if courses.held_out_name == "gold_reward" else "held-out reward"
             _plot_course(axes, courses.held_out, label, HELD)
+            _plot_passed_over(axes, courses.held_out, label, HELD)
         axes.set_title("reward", fontsize=9, loc="left")
         axes.legend(fontsize=7, frameon=False)
         panels = [axes]
@@ -78,19 +107,47 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
 
 
 def _plot_course(axes: Axes, course: Trend, label: str, colour: str, exponential: bool = False) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     shown = np.exp if exponential else np.asarray
     low, middle, high = np.quantile(course.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
     values = shown(course.raw)
-    axes.plot(course.raw_step, values, ".", color=colour if colour == HELD else DATA, ms=3, alpha=0.45)
+    size, alpha = (3.0, 0.45) if course.rows < _CROWD else (1.2, 0.25)
+    dots = colour if colour == HELD else DATA
+    axes.plot(course.raw_step, values, ".", color=dots, ms=size, alpha=alpha, rasterized=course.rows >= _CROWD)
     axes.fill_between(course.step, shown(low), shown(high), color=colour, alpha=0.25, lw=0)
-    axes.plot(course.step, shown(middle), color=colour, lw=1.5, label=f"{label}, course with {LEVEL:.0%} band")
+    axes.plot(
+        course.step, shown(middle), color=colour, lw=1.5, label=f"{label}, course with {LEVEL:.0%} band", zorder=3
+    )
     if exponential and values.min() > 0 and values.max() / values.min() > 20:
         _logarithmic(axes, float(np.log10(values.max() / values.min())))
     elif not exponential or axes.get_yscale() == "linear":
         axes.ticklabel_format(axis="y", useOffset=False)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.tick_params(labelsize=7)
     axes.set_xlabel("optimizer step", fontsize=7)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _plot_passed_over(axes: Axes, course: Trend, label: str, colour: str) -> None:
+    """Joins the first rows where the course passes over them: what happened there is seen in the rows alone."""
+    rows = passed_over(course)
+    if rows:
+        axes.plot(
+            course.raw_step[:rows], course.raw[:rows], ":", color=colour, lw=1.2, label=f"{label}, its first rows"
+        )
+
+
+def passed_over(course: Trend) -> int:
+    """How many first rows a robust course passes over, as it does where a run is lost within a few rows; mostly 0.
+
+    They end with the first two rows that lie by the course, and are a quarter of the log at most.
+    """
+    away = course.raw - np.interp(course.raw_step, course.step, course.mean)
+    near = np.abs(away) < _NEAR * course.noise_sd
+    found = np.flatnonzero(near[:-1] & near[1:])
+    first = int(found[0]) if len(found) else 0
+    return first + 1 if 0 < first <= max(len(near) // 4, 2) else 0
 
 
 def _logarithmic(axes: Axes, decades: float) -> None:
@@ -114,24 +171,41 @@ def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
     panels[0].set_title(f"reward; dashed: onset of {label_of(mode)} ({step.level:.0%})", fontsize=9, loc="left")
 
 
+def _plot_history(axes: Axes, past: History) -> None:
+    """Probabilities of all answers at each cut, stacked from the healthy ones up."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.stackplot(past.step, [past.probability[n] for n in ANSWERS], colors=list(COLOURS.values()), lw=0)
+    axes.vlines(past.step, 0.0, 1.0, color="white", lw=0.6, alpha=0.7)
+    axes.set_xlim(past.step[0], past.step[-1])
+    axes.set_ylim(0.0, 1.0)
+    axes.set_title(HISTORY_TITLE, fontsize=9, loc="left")
+    axes.set_xlabel("optimizer step (lines: cuts)", fontsize=7)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
 def _plot_bars(axes: Axes, result: Diagnosis) -> None:
     beside = [n for n in result.own if n not in ANSWERS]  # no learned likelihood, so no bar
     place = np.arange(len(ANSWERS))[::-1]
-    colours = [BAD if n in MODES else DOUBT if n == CANNOT_TELL else GOOD for n in ANSWERS]
-    values = [result.probability[n] for n in ANSWERS]
-    axes.barh(place, values, color=colours, height=0.62, alpha=0.85)
+    axes.barh(place, [result.probability[n] for n in ANSWERS], color=[COLOURS[n] for n in ANSWERS], height=0.62)
     for y, name in zip(place, ANSWERS, strict=True):
         axes.plot([result.prior[name]] * 2, [y - 0.36, y + 0.36], color=DATA, lw=1.2)
-        text = probability_text(result.probability[name])
-        if name in result.own:
-            text += f"  (under way {probability_text(result.own[name])})"
-        axes.text(max(result.probability[name], result.prior[name]) + 0.02, y, text, va="center", fontsize=7.5)
-    for y, name in enumerate(beside, 1):
-        axes.text(0.02, -y, f"under way {probability_text(result.own[name])}", va="center", fontsize=7.5)
-    places = [*place, *(-y for y in range(1, 1 + len(beside)))]
-    axes.set_yticks(places, [label_of(n) for n in (*ANSWERS, *beside)], fontsize=8)
-    axes.set_xlim(0, 1.45)
-    axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
-    axes.tick_params(labelsize=8)
+        # The colour beside the name, because a bar may be too short to show it.
+        axes.plot(-0.05, y, "s", color=COLOURS[name], ms=7, clip_on=False)
+        axes.text(_NUMBERS, y, probability_text(result.probability[name]), va="center", fontsize=7.5)
+    rows = dict(zip((*ANSWERS, *beside), (*place, *range(-1, -1 - len(beside), -1)), strict=True))
+    for name in result.own:
+        axes.text(
+            _UNDER_WAY, rows[name], probability_text(result.own[name]), va="center", fontsize=7.5, color="#4b5563"
+        )
+    axes.text(_UNDER_WAY, len(ANSWERS) - 0.4, "under way", va="center", fontsize=7, color="#4b5563")
+    axes.set_yticks(list(rows.values()), [label_of(n) for n in rows], fontsize=8)
+    axes.tick_params(axis="y", length=0, pad=12)
+    axes.set_xlim(0, 1.75)
+    axes.set_xticks([0, 0.5, 1.0], ["0", "0.5", "1"])
+    axes.tick_params(axis="x", labelsize=8)
     axes.set_title("probability (tick: prior)", fontsize=9, loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_bounds(0.0, 1.0)

@@ -51,6 +51,8 @@ def render_diagnosis(result: Diagnosis, console: Console) -> None:
         s = onset.step
         when = f"step {s.median:.0f} [{s.low:.0f}, {s.high:.0f}] ({s.level:.0%})"
         console.print(Text(f"Onset of {label_of(mode)}: {when}; {onset.mark}"))
+    if result.history is not None:
+        console.print(Text(f"What would have been said: {result.history.sentence}"))
     if result.remedies:
         console.print()
         console.print(Text("What to do", style="bold"))

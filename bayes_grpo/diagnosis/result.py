@@ -13,6 +13,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.evidence import Evidence
+from bayes_grpo.diagnosis.history import History
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,7 @@ class Diagnosis:
         about: Which log was looked at.
         notes: What a reader should know: assumptions and the reader's notes.
         courses: Courses of the signals, for pictures; None without enough rows.
+        history: What would have been said at cuts of the log; None where it was not asked for or the log is too short.
     """
 
     sentence: str
@@ -63,6 +65,7 @@ class Diagnosis:
     about: AboutLog
     notes: tuple[str, ...]
     courses: Courses | None
+    history: History | None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready content; the courses are left out."""
@@ -79,6 +82,7 @@ class Diagnosis:
                 "prior": dict(self.prior),
                 "meta": asdict(self.about),
                 "notes": self.notes,
+                "history": None if self.history is None else self.history.to_dict(),
             }
         )
 

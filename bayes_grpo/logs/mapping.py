@@ -16,7 +16,7 @@ from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Derived, Trainer
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
-from bayes_grpo.logs.wording import listed
+from bayes_grpo.logs.wording import clean, listed
 
 _NOT_A_MEAN = re.compile(
     r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"
@@ -24,6 +24,7 @@ _NOT_A_MEAN = re.compile(
 _NOT_AN_EVAL = re.compile(
     r"step|epoch|time|runtime|per_second|truncated|length|_len|tokens|num_turns|loss|/std@|/best@"
 )
+_TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of these names
 _REWARD_LIKE = re.compile(r"reward|score|return")
 
 
@@ -37,6 +38,7 @@ class Columns:
         train: "reward" and canonical signals → values, each of shape (n,).
         evals: Held-out reward, shape (n,), NaN on rows without one.
         keys: Canonical name → raw key or combination of raw keys.
+        components: Reward function → its mean, shape (n,).
         notes: What was decided on the way.
     """
 
@@ -45,6 +47,7 @@ class Columns:
     train: dict[str, np.ndarray]
     evals: np.ndarray
     keys: dict[str, str]
+    components: dict[str, np.ndarray] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -87,9 +90,10 @@ def _map(index: KeyIndex, choices: Choices, hint: Trainer | None) -> Columns:
         notes.append("no train reward in the log; only the held-out reward is there")
         reward = np.full(table.n, np.nan)
     train = {"reward": reward, **train}
-    for values in (*train.values(), evals):
+    components = {_function(k): table.column(k) for k in reversed(_parts(index)) if _function(k) not in _TOTALS}
+    for values in (*train.values(), *components.values(), evals):
         values[np.isinf(values)] = np.nan  # a sum of huge values
-    return Columns(trainer, step, train, evals, keys, notes)
+    return Columns(trainer, step, train, evals, keys, components, notes)
 
 
 def _step(index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str]) -> np.ndarray | None:
@@ -114,8 +118,7 @@ def _reward(
     if key is not None:
         keys["reward"] = key
         return index.table.column(key)
-    parts = [k for found in index.find(("rewards/*/mean", "rewards/*"), ("", "train/")) for k in found]
-    parts = [k for k in parts if not k.endswith(("/std", "/min", "/max"))]
+    parts = _parts(index)
     if not parts:
         return None
     keys["reward"] = " + ".join(parts)
@@ -125,6 +128,17 @@ def _reward(
             f"(name one with --reward-column)"
         )
     return np.sum([index.table.column(k) for k in parts], axis=0)
+
+
+def _parts(index: KeyIndex) -> list[str]:
+    """Raw keys of the means of single reward functions."""
+    found = [k for group in index.find(("rewards/*/mean", "rewards/*"), ("", "train/")) for k in group]
+    return [k for k in found if not k.endswith(("/std", "/min", "/max"))]
+
+
+def _function(key: str) -> str:
+    """Name of the reward function whose mean a key holds."""
+    return clean(key.rpartition("rewards/")[2].removesuffix("/mean"))
 
 
 def _trainer_reward(index: KeyIndex, trainer: Trainer, notes: list[str]) -> str | None:

@@ -22,6 +22,8 @@ from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.source import Source, find_logs, load, run_name_of
 from bayes_grpo.logs.wording import clean, counted
 
+_PART = "rewards/"
+"""Before the name of a reward function among the columns."""
 PathLike = str | os.PathLike[str]
 
 
@@ -130,7 +132,8 @@ def _assemble(
     for key in ("train_runtime", "train/train_runtime"):
         summary |= np.isfinite(parsed.table.column(key))
     row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
-    rows = tidy(columns.step, columns.train, columns.evals, summary, row_steps)
+    functions = {_PART + name: values for name, values in columns.components.items()}
+    rows = tidy(columns.step, columns.train | functions, columns.evals, summary, row_steps)
     finite = int(np.sum(np.isfinite(rows.train["reward"])))
     if max(finite, len(rows.eval_step)) < 2:
         raise LogReadError(
@@ -142,7 +145,8 @@ def _assemble(
         "step": rows.step,
         "reward": rows.train["reward"],
         "window": row_windows(rows.step, settings.logging_window.value or 1),
-        "signals": {k: v for k, v in rows.train.items() if k != "reward"},
+        "signals": {k: v for k, v in rows.train.items() if k != "reward" and k not in functions},
+        "components": {k.removeprefix(_PART): rows.train[k] for k in sorted(functions) if k in rows.train},
         "eval_step": rows.eval_step,
         "eval_reward": rows.eval_reward,
         "settings": settings,

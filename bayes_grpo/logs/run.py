@@ -112,6 +112,7 @@ class Run:
         settings: Settings with provenance.
         keys: Canonical name → the key in the log it was read from.
         notes: What the reader did that a user should know (duplicates dropped, rows skipped, …).
+        components: Reward function → its mean reward of each row, shape (n,), where the trainer logs them one by one.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Run:
     settings: Settings
     keys: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    components: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""
@@ -138,7 +140,10 @@ class Run:
         signals = {k: _read_only(v) for k, v in self.signals.items()}
         object.__setattr__(self, "signals", MappingProxyType(signals))
         object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
-        shapes = {k: v.shape for k, v in signals.items()} | {k: frozen[k].shape for k in ("reward", "window")}
+        components = {k: _read_only(v) for k, v in self.components.items()}
+        object.__setattr__(self, "components", MappingProxyType(components))
+        both = [*components.items(), *signals.items()]
+        shapes = {k: v.shape for k, v in both} | {k: frozen[k].shape for k in ("reward", "window")}
         wrong = {k: s for k, s in shapes.items() if s != (n,)}
         if wrong or self.eval_step.shape != self.eval_reward.shape:
             raise ValueError(f"arrays of a Run must share one shape ({n},); found {wrong}")
@@ -170,6 +175,7 @@ class Run:
             reward=self.reward[:n],
             window=self.window[:n],
             signals={k: v[:n] for k, v in self.signals.items()},
+            components={k: v[:n] for k, v in self.components.items()},
             eval_step=self.eval_step[:m],
             eval_reward=self.eval_reward[:m],
         )

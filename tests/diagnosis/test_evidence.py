@@ -4,12 +4,25 @@ import numpy as np
 import pytest
 
 from bayes_grpo.diagnosis.damping import damping_of
-from bayes_grpo.diagnosis.events import collapsed, declined, grew, span
+from bayes_grpo.diagnosis.events import (
+    SOLVED,
+    WASTE,
+    collapsed,
+    declined,
+    grew,
+    span,
+    spent,
+    swings,
+    uncoupled,
+)
+from bayes_grpo.diagnosis.features import gather
+from bayes_grpo.diagnosis.groups import implied_share
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import MODE as DEGENERACY
-from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows, implied_share
+from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
 from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
 from bayes_grpo.diagnosis.modes.policy_concentration import MODE as CONCENTRATION
 from bayes_grpo.diagnosis.modes.reward_hacking import MODE as HACKING
+from bayes_grpo.diagnosis.waste import Waste, wasted, wasted_by
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.courses import courses_of, there, trend
 from tests.helpers.runs import make_run, steps
@@ -179,6 +192,59 @@ def test_events_on_either_side_of_their_borders():
     falling = courses_of(make_run(steps(ROWS), -1.0 - 0.05 * x + 0.1 * noise(6)))
     assert declined(falling.progress, span(falling, falling.progress)).mean() > 0.95
     assert grew(falling.progress).mean() < 0.05
+
+
+@pytest.mark.parametrize("kind", ["rising", "fallen", "spent", "dead", "hacked", "swinging"])
+def test_the_probability_of_evidence_is_that_of_its_event(kind, rising, hacked):
+    """The borders of `events` and no others: each probability is counted again from the events themselves."""
+    x = np.arange(ROWS)
+    run = {
+        "rising": make_run(steps(ROWS), rising),
+        "fallen": make_run(steps(ROWS), np.where(x < 50, rising, rising - 0.012 * (x - 50))),
+        "spent": make_run(steps(ROWS), 0.3 + 0.05 * noise(1), signals={"entropy": np.exp(-x / 40.0)}),
+        "dead": make_run(steps(ROWS), rising, signals={"frac_reward_zero_std": 0.55 + 0.1 * noise(2)}, group_size=8),
+        "hacked": hacked,
+        "swinging": make_run(steps(ROWS), 0.5 + 0.25 * np.sin(x / 5.0) + 0.05 * noise(3)),
+    }[kind]
+    found = there(gather(run))
+    courses, evidence = found.courses, found.evidence
+    reach, course = span(courses, courses.progress), courses.progress
+    fell = collapsed(course, reach, courses.low) | declined(course, reach)
+    unstable = 1.0 - (1.0 - fell.mean()) * (1.0 - swings(courses, reach))
+    assert evidence["dynamical_instability"].probability == pytest.approx(unstable)
+    assert evidence["progress"].probability == pytest.approx(grew(course).mean())
+    if "entropy" in courses.signals:
+        assert evidence["policy_concentration"].probability == pytest.approx(spent(courses).mean())
+    if kind == "dead":
+        assert evidence["advantage_degeneracy"].probability == pytest.approx(0.5, abs=0.45)
+    held = courses.held_out
+    if held is not None:
+        apart = uncoupled(courses, held, held.step[0], held.step[-1])
+        assert evidence["reward_hacking"].probability == pytest.approx(apart.mean())
+    expected = {"fallen": "dynamical_instability", "swinging": "dynamical_instability", "hacked": "reward_hacking"}
+    if kind in expected:
+        assert evidence[expected[kind]].probability > 0.5
+
+
+def test_waste_on_either_side_of_its_borders():
+    draws = np.linspace(0.0, 1.0, 200)
+    half = np.full(200, 0.5)
+    alive = np.zeros(40, bool)
+
+    def chance(**kind):
+        given = {"share": None, "excess": None, "dead": None, "level": None} | kind
+        return float(there(wasted(Waste(**given))).mean())
+
+    assert chance(share=draws) == pytest.approx(1.0 - WASTE, abs=0.01)
+    assert chance(share=draws, excess=half, level=np.full(200, SOLVED + 0.01)) == pytest.approx(1.0 - WASTE, abs=0.01)
+    assert chance(share=draws, excess=0.0 * half, level=np.full(200, SOLVED + 0.01)) == 0.0
+    assert chance(share=0.0 * draws, dead=alive, level=half) < 0.01
+    assert chance(share=0.0 * draws, dead=~alive, level=half) > 0.99
+    assert wasted(Waste(None, None, None, half)) is None
+    # The layer's number changes its sign where the event does.
+    for share in (WASTE - 0.01, WASTE + 0.01):
+        waste = Waste(np.full(200, share), half, None, half)
+        assert (wasted_by(waste) > 0.0) == there(wasted(waste)).all()
 
 
 def test_a_solved_task_wastes_nothing():

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from bayes_grpo import diagnose, plot_diagnosis
+from bayes_grpo.diagnosis.plot import passed_over
 from tests.diagnosis.conftest import ROWS
+from tests.helpers.courses import there
 from tests.helpers.runs import make_run, steps
 
 
@@ -39,3 +42,53 @@ def test_labels_of_logarithmic_axes_do_not_overlap(rising, decades, start):
     boxes = labels(axes.yaxis, canvas.get_renderer())
     assert len(boxes) >= 2
     assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+
+
+def drawn(run, history=0):
+    """The picture of a run, laid out."""
+    figure = plot_diagnosis(diagnose(run, history=history))
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return figure, canvas.get_renderer()
+
+
+@pytest.mark.parametrize("rows", [20, 2000])
+@pytest.mark.parametrize("history", [0, 12])
+def test_nothing_lies_outside_the_page_or_on_another_text(rows, history):
+    rng = np.random.default_rng(0)
+    reward = np.where(np.arange(rows) < rows // 2, 0.9, 0.05) + 0.02 * rng.standard_normal(rows)
+    entropy = 0.8 * np.exp(-7.0 * np.arange(rows) / rows)
+    figure, renderer = drawn(make_run(steps(rows), reward, signals={"entropy": entropy}), history)
+    page = figure.bbox
+    for axes in figure.axes:
+        texts = [t for t in (*axes.texts, axes.xaxis.label, axes.yaxis.label) if t.get_text()]
+        texts += [t for t in axes.get_children() if isinstance(t, Text) and t.get_text() and t not in texts]
+        boxes = [t.get_window_extent(renderer) for t in texts]
+        boxes += [*labels(axes.xaxis, renderer), *labels(axes.yaxis, renderer)]
+        for box in boxes:
+            assert page.x0 <= box.x0 < box.x1 <= page.x1, axes.get_title(loc="left")
+        for axis in (axes.xaxis, axes.yaxis):
+            assert not any(a.overlaps(b) for a, b in itertools.combinations(labels(axis, renderer), 2))
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+
+
+def test_a_reward_alone_takes_the_room_of_two_panels(rising):
+    figure, _ = drawn(make_run(steps(ROWS), rising), 6)
+    reward, bars, past = (axes.get_position() for axes in sorted(figure.axes, key=lambda a: a.get_position().x0))
+    assert reward.width > 1.2 * max(bars.width, past.width)
+
+
+def test_rows_that_a_robust_course_passes_over_are_joined():
+    """Lost within three rows: the course starts where the rest lies, the picture shows the way there."""
+    rng = np.random.default_rng(0)
+    lost = np.concatenate([[0.9, 0.7, 0.4], np.full(ROWS - 3, 0.05)]) + 0.005 * rng.standard_normal(ROWS)
+    result = diagnose(make_run(steps(ROWS), lost))
+    rows = passed_over(there(result.courses).progress)
+    assert 3 < rows < 10
+    line = next(x for x in plot_diagnosis(result).axes[1].get_lines() if x.get_linestyle() == ":")
+    assert np.asarray(line.get_ydata()).tolist() == lost[:rows].tolist()
+
+
+def test_nothing_is_passed_over_in_an_ordinary_course(rising, honest):
+    for run in (make_run(steps(ROWS), rising), honest):
+        assert passed_over(there(diagnose(run).courses).progress) == 0

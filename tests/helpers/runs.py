@@ -17,6 +17,7 @@ def make_run(
     window: Any = 1.0,
     signals: Mapping[str, Any] | None = None,
     evals: Mapping[float, float] | None = None,
+    components: Mapping[str, Any] | None = None,
     name: str = "made",
     **settings: Any,
 ) -> Run:
@@ -28,6 +29,7 @@ def make_run(
         window: Steps averaged into a row, a number or shape (n,).
         signals: Canonical name → values, numbers or shape (n,).
         evals: Step → held-out reward.
+        components: Reward function → its mean, shape (n,).
         name: Name of the run.
         **settings: Settings by name.
     """
@@ -44,6 +46,7 @@ def make_run(
         signals={k: np.array(np.broadcast_to(np.asarray(v, float), step.shape)) for k, v in (signals or {}).items()},
         eval_step=np.array(sorted(evals), float),
         eval_reward=np.array([evals[s] for s in sorted(evals)], float),
+        components={k: np.asarray(v, float) for k, v in (components or {}).items()},
         settings=Settings(**{k: Setting(v, Provenance.USER) for k, v in settings.items()}),
     )
 

@@ -11,25 +11,26 @@ from math import lgamma
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.diagnosis.advice import said, span_text
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import SOLVED, broken
+from bayes_grpo.diagnosis.events import EXCESS, FIRST, SOLVED, WASTE
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
+from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, TYPICAL_GROUP, implied_share, share_at
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
 from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.diagnosis.waste import Waste, broken, dead_share, wasted, wasted_by
 
-FAILING_SHARE = 0.6
-"""Above this share of groups without spread most of a batch is wasted."""
-BORDER, EXCESS, DEAD = 0.55, 0.15, 0.35
-"""Borders of waste: share of groups, its excess, share of dead rows."""
-CONCENTRATION = 1.0
-"""a + b of the Beta law of success rates over prompts; 1 is U-shaped, as graded sets of problems mostly are."""
-TYPICAL_GROUP = 8
-"""Group size where nobody states one."""
 _NEARLY_ALL = 0.999
 DIGITS = 30.0
 """A typical loss over its last digit, from which on a loss of 0 is no rounded one."""
+_EASY, _HARD = 0.8, 0.2
+"""Levels of the reward in its range above which groups fail to differ because they are solved, or hopeless below."""
+_ALL = 0.95
+"""Share of groups without spread from which hardly any group has some."""
+_FEW = 4
+"""Rows that have to be the same before a reward is called constant."""
 
 
 class AdvantageDegeneracy(Mode):
@@ -41,17 +42,14 @@ class AdvantageDegeneracy(Mode):
 
     def evidence(self, courses: Courses) -> Evidence:
         """Share of zero-spread groups, its excess, and rows without any signal."""
-        features = {"wasted": np.nan, "broken": np.nan if courses.uses_eval else broken(courses)}
-        excess = None
+        share = excess = None
         quantities, used, missing, parts = [], [], [], []
-        probability = np.nan
         level = courses.share(_late(courses.progress))
         known_level = courses.has_range and not courses.uses_eval
         course = courses.signals.get("frac_reward_zero_std")
         if course is not None:
             share = np.clip(_late(course), 0.0, 1.0)
             used.append("frac_reward_zero_std")
-            probability = float(np.mean(share > FAILING_SHARE))
             quantities.append(
                 quantity("zero_share", share, "", "share of groups without spread, second half of the log")
             )
@@ -71,21 +69,18 @@ class AdvantageDegeneracy(Mode):
             missing.append("frac_reward_zero_std")
         dead = dead_rows(courses)
         if dead is not None:
-            count, rows = int(dead.sum()), len(dead)
-            draws = np.random.default_rng(0).beta(0.5 + count, 0.5 + rows - count, 400)
-            quantities.append(
-                quantity("dead_rows", draws, "", "share of rows without any spread, second half of the log")
-            )
-            parts.append(f"{count} of the last {rows} rows show no spread at all")
-            if np.isnan(probability):
-                probability = float(np.mean(draws > 0.5))
+            draws, meaning = dead_share(dead), "share of rows without any spread, second half of the log"
+            quantities.append(quantity("dead_rows", draws, "", meaning))
+            parts.append(f"{int(dead.sum())} of the last {len(dead)} rows show no spread at all")
             used += [name for name in ("reward_std", "loss") if name in courses.run.signals]
-        waste = _waste(course, excess, dead, level if known_level else None)
-        features["wasted"] = max(waste, default=np.nan)
+        waste = Waste(share, excess, dead, level if known_level else None)
+        event = wasted(waste)
+        probability = np.nan if event is None else float(event.mean())
+        features = {"wasted": wasted_by(waste), "broken": np.nan if courses.uses_eval else broken(courses)}
         if known_level and course is not None and quantities[0].posterior.median > 0.3:
             middle = float(np.median(level))
-            if middle < 0.2 or middle > 0.8:
-                parts.append(f"at a reward of {middle:.2f} most of them are too {'hard' if middle < 0.2 else 'easy'}")
+            if middle < _HARD or middle > _EASY:
+                parts.append(f"at a reward of {middle:.2f} most of them are too {'hard' if middle < _HARD else 'easy'}")
         sentence = "; ".join(parts) or "no signal tells how many groups have no spread"
         return Evidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), sentence, features)
 
@@ -94,8 +89,8 @@ class AdvantageDegeneracy(Mode):
         share = courses.signals.get("frac_reward_zero_std")
         if share is not None:
             steps = steps_between(share.step[0], share.step[-1])
-            last = last_true(share.at(steps) <= FAILING_SHARE)
-            return steps[last], f"share without spread rises above {FAILING_SHARE}"
+            last = last_true(share.at(steps) <= WASTE)
+            return steps[last], f"share without spread rises above {WASTE}"
         dead = dead_rows(courses, all_rows=True)
         if dead is None or not dead.any():
             return None
@@ -108,69 +103,102 @@ class AdvantageDegeneracy(Mode):
         return draws, "rows without spread become more frequent"
 
     def remedies(self, courses: Courses, evidence: Evidence, onset: Interval | None) -> tuple[str, ...]:
-        """Larger groups, and prompts whose groups differ."""
-        out = []
-        size = int(courses.run.settings.group_size.value or TYPICAL_GROUP)
-        level = float(courses.share(courses.progress.mean[-1]))
-        if courses.has_range:
-            p = np.array(np.clip(level, 0.02, 0.98))
-            now, then = (float(1.0 - implied_share(p, g)) for g in (size, 4 * size))
+        """By what leaves the groups without spread: a reward that never differs, solved prompts, hopeless ones."""
+        since = constant_since(courses)
+        if since is not None:
+            return _broken(courses, since)
+        level = float(np.clip(courses.share(courses.progress.mean[-1]), 0.0, 1.0))
+        if level > SOLVED:
+            # Groups without spread are what solved prompts give: nothing to mend.
+            return (f"the task is solved (reward {level:.0%} of its range): stop, or take harder prompts",)
+        out = [_copies(courses, evidence) or _larger_groups(courses)]
+        where = f"at {level:.0%} of the range most groups"
+        if level > _EASY:
             out.append(
-                f"a larger group: from G = {size} to {4 * size} a reward of {level:.2f} lets one expect {now:.0%} to "
-                f"{then:.0%} of the groups to have spread"
+                f"harder prompts, or prompts sampled by their success rate (0.2 to 0.8): {where} are solved whole"
             )
-            if level > 0.8:
-                out.append("drop prompts that are solved, or sample prompts by their success rate (0.2 to 0.8)")
-            elif level < 0.2:
-                out.append(
-                    "easier prompts first, partial credit, or a supervised start: nearly all groups fail as a whole"
-                )
-            else:
-                out.append("drop prompts that are always or never solved, and resample until groups have spread")
+        elif level < _HARD:
+            out.append(f"easier prompts first, partial credit, or a supervised start: {where} fail whole")
+        elif courses.has_range:
+            out.append("drop prompts that are always or never solved, and resample until groups have spread")
         else:
-            out.append(f"a larger group than G = {size}, and prompts whose rewards differ within a group")
             out.append("resample prompts until the batch is full of groups with spread")
-        share = evidence.posterior("zero_share")
+        share, prompts = evidence.posterior("zero_share"), courses.run.settings.prompts_per_step
         if share is not None:
-            out.append(
-                f"at a share of {share.median:.0%} a step does the work of {1.0 - share.median:.0%} of its batch"
-            )
+            line = f"at a share of {share.median:.0%} a step does the work of {1.0 - share.median:.0%} of its batch"
+            if prompts.value:
+                line += f": of {float(prompts.value) * (1.0 - share.median):.2g} of its {said('B', prompts)} prompts"
+            out.append(line)
         return tuple(out)
 
 
-def _waste(
-    course: Trend | None, excess: np.ndarray | None, dead: np.ndarray | None, level: np.ndarray | None
-) -> list[float]:
-    """How far groups, and rows, without spread go beyond their borders, with what excuses them; each within [-2, 3].
+def _copies(courses: Courses, evidence: Evidence) -> str:
+    """What to look at where nearly no group has spread though the level implies that many should; "" elsewhere."""
+    share, excess = evidence.posterior("zero_share"), evidence.posterior("zero_excess")
+    if share is None or excess is None or share.median < _ALL or excess.low < EXCESS:
+        return ""
+    return (
+        f"{share.median:.0%} of the groups have no spread where reward and group size imply "
+        f"{share.median - excess.median:.0%}: completions of a group are copies (temperature, seed, cache), or the "
+        "verifier does not tell them apart"
+    )
 
-    A solved task wastes its batch and is no failure: the reward's level explains its groups.
-    """
-    found = []
-    unsolved = 3.0 if level is None else 6.0 * (SOLVED - float(level.mean()))
+
+def _larger_groups(courses: Courses) -> str:
+    """What twice and four times the group size would leave without spread, by a Beta law of this log's prompts."""
+    setting = courses.run.settings.group_size
+    group = int(setting.value or TYPICAL_GROUP)
+    now = said("G", setting) or f"G = {group} (assumed)"
+    if not courses.has_range or courses.uses_eval:
+        return f"larger groups than {now}, and prompts whose rewards differ within a group"
+    level = np.clip(courses.share(_late(courses.progress)), 0.01, 0.99)
+    course, sizes = courses.signals.get("frac_reward_zero_std"), (2 * group, 4 * group)
+    stand = f"at {float(np.median(level)):.0%} of the reward's range the share without spread"
+    head = f"a larger group than {now}: {stand}"
     if course is not None:
-        share = float(np.clip(_late(course), 0.0, 1.0).mean())
-        unexplained = 3.0 if excess is None else 8.0 * (float(excess.mean()) - EXCESS)
-        found.append(float(np.clip(min(6.0 * (share - BORDER), max(unexplained, unsolved)), -2.0, 3.0)))
-    if dead is not None:
-        found.append(float(np.clip(min(5.0 * (float(np.mean(dead)) - DEAD), unsolved), -2.0, 3.0)))
-    return found
+        share = np.clip(_late(course), 0.0, 0.999)
+        then = [f"{span_text(interval(share_at(share, level, group, g)), '.0%')} at {g}" for g in sizes]
+        return f"{head}, now {share.mean():.0%}, is expected to be {then[0]} and {then[1]}"
+    uneven, alike = (
+        [float(np.median(implied_share(level, g, spread))) for g in (group, *sizes)]
+        for spread in (CONCENTRATION, ALIKE)
+    )
+    text = [f"{u:.0%} ({a:.0%})" for u, a in zip(uneven, alike, strict=True)]
+    return (
+        f"{head} is expected to go from {text[0]} to {text[1]} at {sizes[0]} and {text[2]} at {sizes[1]}, with prompts "
+        "as uneven as in most sets (were they all alike)"
+    )
 
 
-def implied_share(success_rate: np.ndarray, group_size: float, concentration: float = CONCENTRATION) -> np.ndarray:
-    """Expected share of groups without spread, E[p^G + (1 - p)^G] over a Beta law of success rates.
+def _broken(courses: Courses, since: float) -> tuple[str, ...]:
+    """What to do where the reward never differs: look at what gives it."""
+    value = float(courses.progress.raw[-1])
+    level = float(courses.share(value))
+    first = f"the reward is {value:.4g} in every row from step {since:g} on: look at the verifier before all else; "
+    if level >= 1.0:
+        return (
+            first + "give it a wrong answer by hand: if that earns as much, it passes everything",
+            "if it does not, the task was solved from the start: take harder prompts",
+        )
+    return (
+        first
+        + "give it a right answer by hand, and read what it parses: format, time limits, exceptions that count as "
+        "no reward",
+        "if a right answer is rewarded, the prompts are hopeless for this policy: easier ones, partial credit, or a "
+        "supervised start",
+    )
 
-    Args:
-        success_rate: Mean success rate, in (0, 1), any shape.
-        group_size: Completions a prompt, G.
-        concentration: a + b of the Beta law.
 
-    Returns:
-        Shares of the same shape.
-    """
-    i = np.arange(round(group_size))
-    p = np.asarray(success_rate, dtype=float)[..., None]
-    below = concentration + i
-    return np.prod((concentration * p + i) / below, -1) + np.prod((concentration * (1 - p) + i) / below, -1)
+def constant_since(courses: Courses) -> float | None:
+    """Step from which the train reward never changed, where that is within the first `FIRST` rows; else None."""
+    run = courses.run
+    kept = np.flatnonzero(np.isfinite(run.reward))
+    if len(kept) < FIRST + _FEW:
+        return None
+    values = run.reward[kept]
+    same = np.abs(values - values[-1]) <= 1e-6 * max(abs(float(values[-1])), 1e-3)
+    start = len(same) - int(np.argmin(same[::-1])) if not same.all() else 0
+    return float(run.step[kept[start]]) if start <= FIRST else None
 
 
 def dead_rows(courses: Courses, all_rows: bool = False) -> np.ndarray | None:

@@ -7,21 +7,40 @@ above their own course.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, probability_text
+from bayes_grpo.common.intervals import Interval, interval, probability_text
+from bayes_grpo.diagnosis.advice import rate_times, said, span_text, stability_of
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import collapsed, declined, odds, span, strain, sure, wide
+from bayes_grpo.diagnosis.events import (
+    FIRST,
+    NOISE,
+    collapsed,
+    declined,
+    fallen,
+    odds,
+    span,
+    strain,
+    sure,
+    swings,
+    wide,
+)
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import steps_between
-from bayes_grpo.diagnosis.progress import falls
+from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.logs.run import Provenance
 
 _MARGIN = (
     "learning time over refresh interval; the rule asks for more than 1, but from a lagged curve it is met by "
     "construction"
 )
+
+
+_FARTHEST = 0.05
+"""Smallest share of the learning rate that a linear law is trusted to advise."""
 
 
 class DynamicalInstability(Mode):
@@ -37,9 +56,9 @@ class DynamicalInstability(Mode):
         quantities, parts, missing = [], [], []
         used = ["eval_reward" if courses.uses_eval else "reward"]
         reach = span(courses, course)
-        fallen = collapsed(course, reach, courses.low)
+        lost, sank = collapsed(course, reach, courses.low), declined(course, reach)
         features = {
-            "collapse": max(sure(fallen), sure(declined(course, reach))),
+            "collapse": max(sure(lost), sure(sank)),
             "held_out_collapse": np.nan,
             "swings": np.nan,
             "strain": strain(courses),
@@ -47,16 +66,14 @@ class DynamicalInstability(Mode):
         held = courses.held_out
         if held is not None:
             features["held_out_collapse"] = sure(collapsed(held, max(float(np.ptp(held.value)), 1e-12)))
-        fall, _, fell = falls(course)
-        quantities.append(quantity("fall", fall, "reward", "from the best of the course to its end"))
+        quantities.append(quantity("fall", fallen(course), "reward", "from the best of the course to its end"))
         f = quantities[0].posterior
         parts.append(f"the reward ends {f.median:.3g} [{f.low:.3g}, {f.high:.3g}] ({f.level:.0%}) below its best")
-        probability = float(fell.mean())
+        probability = 1.0 - (1.0 - float(np.mean(lost | sank))) * (1.0 - swings(courses, reach))
         damping = courses.damping
         if damping is not None:
             still = (1.0 - damping.oscillates) * (1.0 - damping.swings_grow)
             features["swings"] = min(odds(1.0 - still), wide(course, reach))
-            probability = 1.0 - (1.0 - probability) * still
             drawn = np.random.default_rng(0).choice(len(damping.weight), 2000, p=damping.weight)
             ratio = damping.damping_ratio[drawn]
             quantities.append(quantity("damping_ratio", ratio, "", "ζ = c / (2 sqrt(mk)): below 1 oscillatory, below 0 "
@@ -68,10 +85,10 @@ class DynamicalInstability(Mode):
                 f"P(c <= 0) {unstable}, P(ζ < 1) {slow} of a linear law; a full swing in the log {swing}, one that "
                 f"grows {growing}"
             )
-            interval = courses.run.settings.refresh_interval
-            if interval.value and interval.provenance is not Provenance.ASSUMED:
+            held = courses.run.settings.refresh_interval
+            if held.value and held.provenance is not Provenance.ASSUMED:
                 steps = damping.response_time[drawn] * (course.step[-1] - course.step[0])
-                quantities.append(quantity("stability_margin", steps / float(interval.value), "", _MARGIN))
+                quantities.append(quantity("stability_margin", steps / float(held.value), "", _MARGIN))
         norm = courses.signals.get("grad_norm")
         if norm is None:
             missing.append("grad_norm")
@@ -94,23 +111,65 @@ class DynamicalInstability(Mode):
         path = course.at(steps)
         top, low = path.max(axis=1, keepdims=True), path.min(axis=1, keepdims=True)
         # The first of several tops, so that a run that swings is dated by its first swing.
-        first = (path >= top - 0.1 * (top - low)).argmax(axis=1)
-        return steps[first], "the reward comes near its best for the first time"
+        first = steps[(path >= top - 0.1 * (top - low)).argmax(axis=1)]
+        # A best that was lost within the first rows is one that a robust course passes over.
+        at_once = course.raw[:FIRST].mean() > top[:, 0] + NOISE * course.noise_sd
+        return np.where(at_once, course.raw_step[0], first), "the reward comes near its best for the first time"
 
     def remedies(self, courses: Courses, evidence: Evidence, onset: Interval | None) -> tuple[str, ...]:
         """The checkpoint before, a smaller learning rate times refresh interval, clipped gradients."""
-        settings = courses.run.settings
-        out = []
-        if onset is not None:
+        run, out = courses.run, []
+        if onset is not None and onset.median <= courses.progress.raw_step[FIRST - 1]:
+            out.append("start anew: the reward was lost from its first rows on")
+        elif onset is not None:
+            step = f"about step {onset.median:.0f}"
+            out.append(f"stop, and go back to the checkpoint of {step}, when the reward first neared its best")
+        out += [*_slower(courses), *_fresher(courses)]
+        norm = run.signals.get("grad_norm", np.empty(0))
+        norm = norm[np.isfinite(norm) & (norm > 0.0)]
+        if len(norm):
+            usual, most = float(np.median(norm)), float(norm.max())
             out.append(
-                f"stop, and go back to the checkpoint of about step {onset.median:.0f}, when the reward first neared "
-                "its best"
+                f"clip the gradient norm at about {2.0 * usual:.2g}: its median is {usual:.2g}, its largest {most:.2g}"
             )
-        interval = settings.refresh_interval.value
-        known = "" if not interval else f" (K_ref is {float(interval):g} here)"
-        out.append(f"lower the learning rate times the refresh interval, eta * K_ref{known}: half of it first")
-        out.append("clip the gradient norm; more prompts a step if the fluctuation is the batch's")
+        else:
+            out.append("log and clip the gradient norm")
+        prompts = run.settings.prompts_per_step
+        more = f" ({said('B', prompts)}; {4 * float(prompts.value):g} would halve it)" if prompts.value else ""
+        out.append(f"more prompts a step if the fluctuation is the batch's{more}")
         return tuple(out)
+
+
+def _slower(courses: Courses) -> list[str]:
+    """A smaller learning rate, with what the dynamics expect of it where the course swings."""
+    run = courses.run
+    found, half = stability_of(courses), f"lower {rate_times(run, 0.5)} first"
+    if found is None or found.gain is None:
+        return [f"{half}: the course shows no swing that would tell how far it is above the border of stability"]
+    gain = interval(found.gain)
+    known = said("K_ref", run.settings.refresh_interval), said("momentum", run.settings.momentum)
+    stable = [probability_text(float(np.mean(f * found.gain < found.border))) for f in (1.0, 0.5)]
+    line = (
+        f"{half}: the swings tell a gain eta * K of {span_text(gain)}; with {known[0]} and {known[1]} the border of "
+        f"stability is {found.border:.2g}; the run is below it with probability {stable[0]} now and {stable[1]} then"
+    )
+    factor = found.calm / gain.median
+    if _FARTHEST < factor < 1.0:
+        line += f"; to end the swings, {rate_times(run, factor)}"
+    return [line]
+
+
+def _fresher(courses: Courses) -> list[str]:
+    """A fresher sampling policy, where it is held for more than one step."""
+    settings = courses.run.settings
+    held, momentum = settings.refresh_interval.value, settings.momentum.value
+    if not held or float(held) <= 1.0 or momentum is None:
+        return []
+    now, then = (critical_gain(float(momentum), math.ceil(float(k)), "hold") for k in (held, 1))
+    return [
+        f"refresh the sampling policy every step ({said('K_ref', settings.refresh_interval)}): the border of stability "
+        f"moves up by a factor of {then / now:.2g}, from a gain of {now:.2g} to {then:.2g}"
+    ]
 
 
 MODE = DynamicalInstability()

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.diagnosis.advice import rate_times, span_text
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import sure
+from bayes_grpo.diagnosis.events import entropy_left, spent, sure
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
 
-SPENT = 0.2
-"""Below this share of the starting entropy little is left to explore with."""
-POOR = 0.5
-"""Share of the reward's range left at the end above which the entropy was spent too early."""
 _HALF = float(np.log(0.5))
 
 
@@ -39,8 +36,7 @@ class PolicyConcentration(Mode):
                 self.name, np.nan, (), (), ("entropy",), "no entropy in the log, so concentration cannot be "
                 "seen", features,
             )  # fmt: skip
-        change = entropy.change()
-        ratio = np.exp(np.clip(change, -12.0, 12.0))
+        ratio = entropy_left(entropy)
         quantities = [quantity("entropy_ratio", ratio, "", "entropy at the end over that at the start")]
         r = quantities[0].posterior
         parts = [f"{r.median:.0%} [{r.low:.0%}, {r.high:.0%}] ({r.level:.0%}) of the starting entropy is left"]
@@ -50,14 +46,10 @@ class PolicyConcentration(Mode):
             quantities.append(quantity("entropy_headroom", left, "reward", "b - a - R of the entropy law"))
             h = quantities[-1].posterior
             parts.append(f"the entropy law leaves {h.median:.3g} [{h.low:.3g}, {h.high:.3g}] of reward to gain")
-        spent = ratio < SPENT
         if courses.has_range:
-            short = (courses.high - reward.draws[:, -1]) / (courses.high - courses.low)
-            early = spent & (short > 1.0 - POOR)
+            short = 1.0 - courses.share(reward.draws[:, -1])
             quantities.append(quantity("reward_short", short, "", "share of the reward's range not reached"))
-        else:
-            # Without the reward's range only a reward that did not gain can be called poor.
-            early = spent & (reward.change() < reward.noise_sd)
+        early = spent(courses)
         features["spent"] = sure(early)
         used = ("entropy", "eval_reward" if courses.uses_eval else "reward")
         return Evidence(self.name, float(np.mean(early)), tuple(quantities), used, (), "; ".join(parts), features)
@@ -76,9 +68,22 @@ class PolicyConcentration(Mode):
         out = []
         if onset is not None:
             out.append(f"go back to about step {onset.median:.0f}, where half of the entropy was left")
-        out.append(
-            "raise the upper clip range (0.2 to 0.28) or add an entropy bonus; a smaller learning rate also helps"
-        )
+        entropy = courses.signals.get("entropy")
+        if entropy is None:
+            out.append("log the entropy; raise the upper clip range (0.2 to 0.28) or add an entropy bonus")
+        else:
+            start, end = (float(np.exp(entropy.mean[i])) for i in (0, -1))
+            out.append(
+                "raise the upper clip range (0.2 to 0.28), or add an entropy bonus that holds the entropy near half of "
+                f"its start, {0.5 * start:.2g} in place of {end:.2g}"
+            )
+            decay = -entropy.change() / (entropy.step[-1] - entropy.step[0])
+            if np.quantile(decay, 0.05) > 0.0:
+                steps = interval(np.log(2.0) / np.maximum(decay, 1e-12))
+                out.append(
+                    f"lower {rate_times(courses.run, 0.5)}: the entropy halves every {span_text(steps, '.3g')} steps, "
+                    "and at half the rate is expected to take twice as many"
+                )
         room = evidence.posterior("entropy_headroom")
         if room is not None:
             out.append(f"the entropy law leaves {room.median:.2g} of reward at zero entropy: more steps bring no more")

@@ -12,21 +12,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.diagnosis.advice import span_text
+from bayes_grpo.diagnosis.components import parts_of
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import span, sure
+from bayes_grpo.diagnosis.events import coupling, sure, turnover, uncoupled
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
 from bayes_grpo.diagnosis.trend import Trend
-
-LOOSE = 0.25
-"""Below this coupling, most of the train reward's rise does not carry over."""
-TURNED = 0.3
-"""Share of its best level that a held-out reward loses when it turns over."""
-RISE, RISE_LEFT = 0.1, 0.2
-"""Shares of the reward's range, and of what is left of it at the start, below both of which no rise beside a held-out
-reward that stands still matters. All three are the laboratory's own borders (`simulate.deep.truth`)."""
 
 
 class RewardHacking(Mode):
@@ -43,32 +37,25 @@ class RewardHacking(Mode):
         quantities, used, missing, parts = [], [], [], []
         probability = np.nan
         held = courses.held_out
+        name = "gold" if courses.held_out_name == "gold_reward" else "held-out"
         if held is not None:
             first, last = max(train.step[0], held.step[0]), min(train.step[-1], held.step[-1])
             if last > first:
                 used += ["eval_reward" if courses.held_out_name == "eval_reward" else "gold_reward"]
-                rise, carried = train.change(first, last), held.change(first, last)
-                rose = rise > np.maximum(train.noise_sd, 2.0 * rise.std())
-                safe = np.where(np.abs(rise) > 1e-12, rise, 1e-12)
-                coupling = np.clip(carried / safe, -3.0, 3.0)
-                steps = np.linspace(first, last, 40)
-                path, gold = train.at(steps), held.at(steps)
-                best = gold.argmax(axis=1)
-                rows = np.arange(len(best))
-                fall = gold[rows, best] - gold[:, -1]
-                went_on = path[:, -1] > path[rows, best]
-                stalled = (coupling < LOOSE) & (rise > _least_rise(courses))
-                fell = went_on & (fall > np.maximum(TURNED * gold[rows, best], 2.0 * held.noise_sd))
-                uncoupled = rose & (stalled | fell)
-                probability = float(np.mean(uncoupled))
-                features["uncoupled"] = sure(uncoupled)
+                carried = coupling(train, held, first, last)
+                event = uncoupled(courses, held, first, last)
+                probability = float(np.mean(event))
+                features["uncoupled"] = sure(event)
                 quantities += [
-                    quantity("coupling", coupling, "", "change of the held-out reward over that of the train reward"),
-                    quantity("turnover", np.where(went_on, fall, 0.0), "reward", "fall of the held-out reward from its "
-                             "best while the train reward rose"),
-                ]  # fmt: skip
+                    quantity("coupling", carried, "", "change of the held-out reward over that of the train reward"),
+                    quantity(
+                        "turnover",
+                        turnover(train, held, first, last)[0],
+                        "reward",
+                        "fall of the held-out reward from its best while the train reward rose",
+                    ),
+                ]
                 c = quantities[0].posterior
-                name = "gold" if courses.held_out_name == "gold_reward" else "held-out"
                 parts.append(
                     f"the {name} reward moved {c.median:.2f} [{c.low:.2f}, {c.high:.2f}] ({c.level:.0%}) for each "
                     f"unit of the train reward"
@@ -91,6 +78,13 @@ class RewardHacking(Mode):
             parts.append(f"the KL's growth in the second half runs {ahead.mean():+.2f} against the reward's")
         else:
             missing.append("kl")
+        functions = parts_of(courses)
+        if functions is not None and functions.sentence:
+            used.append("components")
+            quantities += functions.quantities
+            parts.append(functions.sentence)
+            if held is not None and functions.rises is not None and probability > 0.5:
+                parts.append(f"the rise of {functions.rises.name} is what the {name} reward does not share")
         length = courses.signals.get("completion_length")
         if length is not None:
             used.append("completion_length")
@@ -126,10 +120,23 @@ class RewardHacking(Mode):
             out.append(
                 "read 20 completions of the last steps with a high train and a low held-out reward; mend the reward"
             )
+        functions = parts_of(courses)
+        if functions is not None and functions.rises is not None:
+            out.append(f"the reward function that rises is {functions.rises.name}: bound it or lower its weight")
         kl = courses.signals.get("kl")
-        now = "" if kl is None else f" (the KL stands at {float(kl.mean[-1]):.3g})"
-        out.append(f"raise the KL penalty or stop at a KL budget{now}")
+        if kl is None:
+            out.append("log the KL to the reference, and raise its weight or stop at a KL budget")
+        elif onset is None:
+            out.append(f"raise the KL weight or stop at a KL budget below {_kl(courses, kl.step[-1])}, where it stands")
+        else:
+            then, now = _kl(courses, onset.median), _kl(courses, kl.step[-1])
+            out.append(f"raise the KL weight, or stop at a KL budget of {then}: there the two parted, now it is {now}")
         return tuple(out)
+
+
+def _kl(courses: Courses, step: float) -> str:
+    """The KL at a step with its interval."""
+    return span_text(interval(courses.signals["kl"].at(np.array([step]))[:, 0]))
 
 
 def _ahead(courses: Courses) -> np.ndarray:
@@ -144,14 +151,6 @@ def _ahead(courses: Courses) -> np.ndarray:
         return np.clip(late / size, -1.0, 2.0)
 
     return late_share(kl) - late_share(train)
-
-
-def _least_rise(courses: Courses) -> float:
-    """The smallest rise of the train reward that matters."""
-    train = courses.progress
-    least = RISE * span(courses, train)
-    left = courses.high - float(train.mean[0])
-    return min(least, max(RISE_LEFT * left, 0.0)) if courses.has_range else least
 
 
 MODE = RewardHacking()

@@ -1,0 +1,63 @@
+"""Groups without spread: how many a success rate and a group size imply, and what another group size would change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+CONCENTRATION = 1.0
+"""a + b of the Beta law of success rates over prompts; 1 is U-shaped, as graded sets of problems mostly are."""
+ALIKE = 1e6
+"""a + b of prompts that all have one success rate p: the share without spread is p^G + (1 - p)^G."""
+TYPICAL_GROUP = 8
+"""Group size where nobody states one."""
+_RANGE = (-5.0, 5.0)  # of ln(a + b): from prompts that are solved or hopeless to prompts that are all alike
+_HALVINGS = 40
+
+
+def implied_share(
+    success_rate: np.ndarray, group_size: float, concentration: float | np.ndarray = CONCENTRATION
+) -> np.ndarray:
+    """Expected share of groups without spread, E[p^G + (1 - p)^G] over a Beta law of success rates.
+
+    Args:
+        success_rate: Mean success rate, in (0, 1), any shape.
+        group_size: Completions a prompt, G.
+        concentration: a + b of the Beta law; broadcasts with the success rate.
+
+    Returns:
+        Shares of the same shape.
+    """
+    i = np.arange(round(group_size))
+    p, s = np.asarray(success_rate, dtype=float)[..., None], np.asarray(concentration, dtype=float)[..., None]
+    below = s + i
+    return np.prod((s * p + i) / below, -1) + np.prod((s * (1 - p) + i) / below, -1)
+
+
+def concentration_of(share: np.ndarray, success_rate: np.ndarray, group_size: float) -> np.ndarray:
+    """The Beta law's a + b with which a success rate implies a share of groups without spread, of the same shape.
+
+    It is sought within e^±5; a share that no such law gives gets the nearest.
+
+    Args:
+        share: Shares of groups without spread.
+        success_rate: Mean success rates, in (0, 1).
+        group_size: Completions a prompt, G.
+    """
+    low, high = (np.full(np.shape(share), end) for end in _RANGE)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        more = implied_share(success_rate, group_size, np.exp(middle)) > share
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    return np.exp(0.5 * (low + high))
+
+
+def share_at(share: np.ndarray, success_rate: np.ndarray, group_size: float, then: float) -> np.ndarray:
+    """Share of groups without spread that the same prompts would have at another group size, of the same shape.
+
+    Args:
+        share: Shares at the present group size.
+        success_rate: Mean success rates, in (0, 1).
+        group_size: The present G.
+        then: The other one.
+    """
+    return implied_share(success_rate, then, concentration_of(share, success_rate, group_size))

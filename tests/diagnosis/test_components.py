@@ -1,0 +1,125 @@
+"""Single reward functions: which one rises, which one takes it back, and what a log without them says."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bayes_grpo import diagnose, read_log
+from bayes_grpo.diagnosis.components import parts_of
+from bayes_grpo.diagnosis.features import gather
+from tests.diagnosis.conftest import ROWS
+from tests.helpers.courses import courses_of, there
+from tests.helpers.runs import make_run, steps
+
+GROWTH = 1.0 - np.exp(-np.arange(ROWS) / 25.0)
+
+
+def noise(seed):
+    return 0.02 * np.random.default_rng(seed).standard_normal(ROWS)
+
+
+def with_parts(weights=(1.0, 1.0, 1.0), **more):
+    """A format reward that rises by 0.5, a length penalty that takes 0.4 of it back, and one that stands still."""
+    parts = {
+        "format": 0.2 + 0.5 * GROWTH + noise(1),
+        "length": -0.4 * GROWTH + noise(2),
+        "correct": 0.3 + noise(3),
+    }
+    total = sum(w * v for w, v in zip(weights, parts.values(), strict=True))
+    return make_run(steps(ROWS), total, components=parts, **more)
+
+
+def test_what_rises_and_what_takes_it_back_are_named():
+    found = there(parts_of(courses_of(with_parts())))
+    assert found.adds_up
+    assert (there(found.rises).name, there(found.falls).name) == ("format", "length")
+    back = there(found.taken_back)
+    low, high = np.quantile(back, [0.05, 0.95])
+    assert low < 0.8 < high
+    assert high - low < 0.4
+    assert "format adds +0." in found.sentence
+    assert "takes back" in found.sentence
+    assert {q.name for q in found.quantities} == {
+        "component format",
+        "component length",
+        "component correct",
+        "taken_back",
+    }
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (2.0, 0.5, 3.0), (0.1, 1.0, 0.0)])
+def test_weights_are_those_with_which_the_functions_add_up(weights):
+    found = there(parts_of(courses_of(with_parts(weights))))
+    by_name = {c.name: c for c in found.all}
+    assert found.adds_up
+    for name, w in zip(("format", "length", "correct"), weights, strict=True):
+        assert by_name[name].weight == pytest.approx(w, abs=1e-8)
+    assert np.median(by_name["format"].change) == pytest.approx(weights[0] * 0.48, abs=0.06 * weights[0])
+
+
+def test_functions_that_do_not_add_up_speak_in_their_own_units():
+    run = with_parts()
+    other = make_run(steps(ROWS), 0.5 + 5.0 * noise(9), components=dict(run.components))
+    found = there(parts_of(courses_of(other)))
+    assert not found.adds_up
+    assert {c.weight for c in found.all} == {1.0}
+    assert found.quantities[0].meaning == "change of its mean"
+
+
+def test_functions_at_rest_are_not_named():
+    parts = {"a": 0.3 + noise(1), "b": 0.5 + noise(2)}
+    found = there(parts_of(courses_of(make_run(steps(ROWS), parts["a"] + parts["b"], components=parts))))
+    assert found.sentence == ""
+    assert found.taken_back is None
+    assert parts_of(courses_of(make_run(steps(ROWS), parts["a"], components={"a": parts["a"]}))) is None
+
+
+def test_a_hacked_rise_is_that_of_a_function():
+    gold = 0.3 + noise(5)
+    run = with_parts((1.0, 0.0, 0.0), signals={"gold_reward": gold})
+    result = diagnose(run)
+    evidence = result.evidence["reward_hacking"]
+    assert "the rise of format is what the gold reward does not share" in evidence.sentence
+    assert "components" in evidence.used
+    assert there(evidence.posterior("component format")).low > 0.3
+    assert any("format" in line for line in result.remedies["reward_hacking"])
+    json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_functions_that_cancel_are_said_where_the_reward_stands_still():
+    parts = {"format": 0.2 + 0.5 * GROWTH + noise(1), "length": -0.5 * GROWTH + noise(2)}
+    result = diagnose(make_run(steps(ROWS), sum(parts.values()), components=parts), prior={"plateaued": 0.9})
+    assert result.answer == "plateaued"
+    assert result.remedies["plateaued"][0].startswith("weigh the reward functions anew: of the reward functions format")
+
+
+def test_the_layer_does_not_see_them():
+    run = with_parts()
+    alone = make_run(steps(ROWS), run.reward)
+    assert there(gather(run)).features == pytest.approx(there(gather(alone)).features, nan_ok=True)
+
+
+@pytest.mark.parametrize("prefix", ["", "train/"])
+def test_a_log_keeps_them(prefix, tmp_path):
+    rows = [
+        {"step": s, f"{prefix}reward": 0.1 * s + 1.0, f"{prefix}rewards/Format Func/mean": 0.1 * s}
+        | {f"{prefix}rewards/Format Func/std": 9.0, f"{prefix}rewards/right/mean": 1.0}
+        for s in range(1, 13)
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + chr(10) for row in rows), encoding="utf-8")
+    run = read_log(path)
+    assert set(run.components) == {"Format Func", "right"}
+    np.testing.assert_allclose(run.components["Format Func"], 0.1 * np.arange(1, 13))
+    assert "rewards/right" not in run.signals
+    assert len(run.until(5).components["right"]) == 5
+    with pytest.raises(ValueError, match="read-only"):
+        run.components["right"][0] = 2.0
+
+
+def test_a_hostile_name_is_shown_safely():
+    parts = {"\x1b[31mred\n": 0.2 + 0.5 * GROWTH, "[bold]x": -0.4 * GROWTH}
+    found = there(parts_of(courses_of(make_run(steps(ROWS), sum(parts.values()), components=parts))))
+    assert "\x1b" not in found.sentence
+    assert "\n" not in found.sentence

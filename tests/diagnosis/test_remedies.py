@@ -1,0 +1,183 @@
+"""What to do, with the run's own numbers and what a model expects of a change."""
+
+import re
+
+import numpy as np
+import pytest
+
+from bayes_grpo import diagnose
+from bayes_grpo.common.intervals import interval
+from bayes_grpo.diagnosis.advice import said, stability_of
+from bayes_grpo.diagnosis.features import gather
+from bayes_grpo.diagnosis.groups import ALIKE, concentration_of, implied_share, share_at
+from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.modes.advantage_degeneracy import MODE as DEGENERACY
+from bayes_grpo.diagnosis.modes.advantage_degeneracy import constant_since
+from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
+from bayes_grpo.diagnosis.modes.policy_concentration import MODE as CONCENTRATION
+from bayes_grpo.dynamics.reduction import critical_gain
+from bayes_grpo.logs.run import Provenance, Run, Setting
+from tests.diagnosis.conftest import ROWS
+from tests.helpers.courses import courses_of, there
+from tests.helpers.runs import make_run, steps
+
+
+def noise(seed, size=0.02):
+    return size * np.random.default_rng(seed).standard_normal(ROWS)
+
+
+def advice(run: Run, mode: Mode = DEGENERACY) -> tuple[str, ...]:
+    """What a mode advises, whether it is under way or not."""
+    found = there(gather(run))
+    return mode.remedies(found.courses, found.evidence[mode.name], None)
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.0, 4.0])
+def test_the_share_at_another_group_size_is_that_of_the_same_prompts(spread):
+    p = np.array([0.1, 0.5, 0.8])
+    now = implied_share(p, 8, spread)
+    np.testing.assert_allclose(concentration_of(now, p, 8), spread, rtol=1e-6)
+    np.testing.assert_allclose(share_at(now, p, 8, 16), implied_share(p, 16, spread), rtol=1e-6)
+
+
+def test_prompts_that_are_all_alike():
+    p = np.array([0.1, 0.5])
+    np.testing.assert_allclose(implied_share(p, 8, ALIKE), p**8 + (1 - p) ** 8, rtol=1e-3)
+
+
+def test_a_setting_says_whether_it_was_assumed():
+    assert said("G", Setting(8, Provenance.CONFIG)) == "G = 8"
+    assert said("G", Setting(8, Provenance.ASSUMED)) == "G = 8 (assumed)"
+    assert said("G", Setting()) == ""
+
+
+def test_larger_groups_with_the_share_that_the_log_shows():
+    level, spread = 0.3, 0.6
+    share = float(implied_share(np.array(level), 4, spread))
+    run = make_run(
+        steps(ROWS),
+        level + noise(1),
+        signals={"frac_reward_zero_std": share + noise(2, 0.01)},
+        group_size=4,
+        prompts_per_step=32,
+    )
+    lines = advice(run)
+    expected = float(implied_share(np.array(level), 8, spread))
+    assert lines[0].startswith("a larger group than G = 4: at 30% of the reward's range")
+    said_share = float(lines[0].split("is expected to be ")[1].split("%")[0]) / 100.0
+    assert said_share == pytest.approx(expected, abs=0.02)
+    assert "B = 32" in lines[-1]
+
+
+def test_larger_groups_where_no_share_is_logged():
+    run = make_run(steps(ROWS), 0.3 + noise(1), signals={"reward_std": np.where(noise(3) > 0, 0.0, 0.4)}, group_size=8)
+    line = advice(run)[0]
+    uneven, alike = ([float(implied_share(np.array(0.3), g, spread)) for g in (8, 16, 32)] for spread in (1.0, ALIKE))
+    found = [float(x) / 100.0 for x in re.findall(r"(\d+)%", line)]
+    assert found[0] == 0.3
+    assert found[1::2] == pytest.approx(uneven, abs=0.02)
+    assert found[2::2] == pytest.approx(alike, abs=0.01)
+
+
+def test_solved_and_hopeless_prompts_get_other_advice():
+    def lines(level):
+        signals = {"frac_reward_zero_std": 0.75 + noise(2, 0.02)}
+        return " | ".join(advice(make_run(steps(ROWS), level + noise(1, 0.005), signals=signals, group_size=8)))
+
+    solved, easy, hopeless, middle = map(lines, (0.97, 0.87, 0.06, 0.5))
+    assert "stop, or take harder prompts" in solved
+    assert "larger group" not in solved
+    assert "harder prompts" in easy
+    assert "easier prompts" in hopeless
+    assert "supervised start" in hopeless
+    assert "a larger group than G = 8" in hopeless
+    assert "always or never solved" in middle
+    assert "verifier" not in solved + easy + hopeless
+
+
+@pytest.mark.parametrize(("value", "word"), [(0.0, "right answer"), (0.4, "right answer"), (1.0, "wrong answer")])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_reward_that_never_differs_is_the_verifiers(value, word, at_once):
+    reward = np.full(ROWS, value)
+    if not at_once:
+        reward[:2] = 0.5 * value + 0.2, 0.7 * value + 0.1
+    lines = advice(make_run(steps(ROWS), reward, signals={"frac_reward_zero_std": 1.0}))
+    assert "look at the verifier before all else" in lines[0]
+    assert f"from step {1 if at_once else 3} on" in lines[0]
+    assert word in lines[0]
+
+
+def test_a_reward_that_came_to_rest_later_is_not_called_constant():
+    reward = np.concatenate([np.linspace(0.5, 0.1, 10), np.zeros(ROWS - 10)])
+    assert constant_since(courses_of(make_run(steps(ROWS), reward))) is None
+    assert constant_since(courses_of(make_run(steps(ROWS), 0.3 + noise(1)))) is None
+    assert constant_since(courses_of(make_run(steps(3), np.zeros(3)))) is None
+
+
+def test_groups_of_copies():
+    run = make_run(steps(ROWS), 0.5 + noise(1), signals={"frac_reward_zero_std": 1.0}, group_size=8)
+    assert "copies" in advice(run)[0]
+
+
+def swinging(gain, momentum, rows=160, seed=0):
+    """x[t+1] = x[t] + μ (x[t] − x[t−1]) − g x[t] + noise: a run of known gain."""
+    rng, x = np.random.default_rng(seed), [0.3, 0.3]
+    for _ in range(rows - 2):
+        x.append(x[-1] + momentum * (x[-1] - x[-2]) - gain * x[-1] + 0.02 * rng.standard_normal())
+    return make_run(
+        steps(rows),
+        np.array(x) + 0.5,
+        signals={"learning_rate": 2e-5},
+        momentum=momentum,
+        refresh_interval=1,
+        reward_low=0.0,
+        reward_high=1.0,
+    )
+
+
+@pytest.mark.parametrize("gain", [0.02, 0.05, 0.1])
+def test_the_gain_of_a_swinging_run_is_read_off_its_course(gain):
+    found = there(gather(swinging(gain, 0.97)))
+    told = there(stability_of(found.courses))
+    posterior = interval(there(told.gain))
+    assert posterior.low / 1.5 < gain < 1.5 * posterior.high
+    assert told.border == critical_gain(0.97, 1, "hold")
+    assert told.calm == pytest.approx((1.0 - np.sqrt(0.97)) ** 2, rel=0.03)
+    lines = " | ".join(advice(swinging(gain, 0.97), INSTABILITY))
+    assert "from 2e-05 to 1e-05" in lines
+    assert "K_ref = 1 and momentum = 0.97" in lines
+
+
+def test_a_run_that_does_not_swing_tells_no_gain(rising):
+    run = make_run(steps(ROWS), rising, momentum=0.9, refresh_interval=8)
+    assert there(stability_of(there(gather(run)).courses)).gain is None
+    assert stability_of(courses_of(make_run(steps(ROWS), rising))) is None
+    lines = " | ".join(advice(run, INSTABILITY))
+    factor = critical_gain(0.9, 1, "hold") / critical_gain(0.9, 8, "hold")
+    assert f"K_ref = 8): the border of stability moves up by a factor of {factor:.2g}" in lines
+
+
+def test_a_run_lost_at_once_starts_anew():
+    lost = np.concatenate([[0.9, 0.7], np.full(ROWS - 2, 0.03)]) + noise(4, 0.005)
+    lines = diagnose(make_run(steps(ROWS), lost)).remedies["dynamical_instability"]
+    assert lines[0].startswith("start anew")
+
+
+def test_the_entropys_half_life_and_the_learning_rate():
+    signals = {"entropy": 1.2 * 0.5 ** (steps(ROWS) / 12.0), "learning_rate": 4e-6}
+    lines = " | ".join(advice(make_run(steps(ROWS), 0.2 + noise(1), signals=signals), CONCENTRATION))
+    assert "from 4e-06 to 2e-06: the entropy halves every 12" in lines
+
+
+def test_a_kl_budget_is_the_kl_where_the_rewards_part(hacked):
+    kl = np.linspace(0.0, 0.4, ROWS)
+    run = make_run(
+        hacked.step,
+        hacked.reward,
+        signals={"kl": kl},
+        evals=dict(zip(hacked.eval_step.tolist(), hacked.eval_reward.tolist(), strict=True)),
+    )
+    result = diagnose(run)
+    line = next(x for x in result.remedies["reward_hacking"] if "KL budget" in x)
+    budget = float(line.split("KL budget of ")[1].split(" ")[0])
+    assert budget == pytest.approx(np.interp(result.onsets["reward_hacking"].step.median, hacked.step, kl), abs=0.02)
