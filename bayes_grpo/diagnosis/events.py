@@ -38,7 +38,7 @@ FIRST = 2
 SOLVED = 0.93
 """Share of the reward's range from which a task counts as solved."""
 TAIL = 12
-"""A collapse is over when the mean of a course's last twelfth still lies below its best."""
+"""The end that a collapse is judged by is the mean over a course's last twelfth."""
 LOOSE = 0.25
 """Coupling, change of the held-out reward over that of the train reward, below which a rise does not carry over."""
 RISE, RISE_LEFT = 0.1, 0.2

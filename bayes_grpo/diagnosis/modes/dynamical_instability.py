@@ -153,6 +153,8 @@ def _slower(courses: Courses) -> list[str]:
         f"{half}: the swings tell a gain eta * K of {span_text(gain)}; with {known[0]} and {known[1]} the border of "
         f"stability is {found.border:.2g}; the run is below it with probability {stable[0]} now and {stable[1]} then"
     )
+    if float(run.settings.refresh_interval.value or 1.0) > 1.0:
+        line += " (circular: the curve of a lagged run already holds the lag)"
     factor = found.calm / gain.median
     if _FARTHEST < factor < 1.0:
         line += f"; to end the swings, {rate_times(run, factor)}"

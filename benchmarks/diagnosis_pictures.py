@@ -1,0 +1,240 @@
+"""Pictures of every event of a diagnosis, a real log on either side of its border, and the tables of its page.
+
+    python benchmarks/diagnosis_pictures.py RUNS/index.csv [MORE/index.csv]
+
+An index has the columns run_id and repo, with a folder csv beside it. The pictures show the rows, the course with its
+band, and the border that the course is held against; probabilities are kept for the page. `--tables` writes the page's
+tables alone, which takes no log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import csv
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bayes_grpo import read_log
+from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.intervals import LEVEL, probability_text
+from bayes_grpo.common.picture import canvas
+from bayes_grpo.diagnosis import events
+from bayes_grpo.diagnosis.courses import LOGARITHMIC
+from bayes_grpo.diagnosis.features import RunEvidence, gather
+from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.trend import Trend
+from benchmarks.common import keep, say
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+EXAMPLES = {
+    "grew": ("tony_lr_1e-6", "bei_countdown_grpo"),
+    "collapsed": ("shb_noclip", "garg_no_baseline_lr1.5e-5"),
+    "declined": ("tsu_ppo_run1", "arv_w2_qwen3-8b_G4"),
+    "swings": ("tsu_ppo_run4", "kartik_ppo_v2_s2025"),
+    "uncoupled": ("rohun_ll3b_100f_g_hard", "rohun_ll3b_100f_g_easy"),
+    "wasted": ("kartik_grpo_v1_s2025", "kartik_grpo_v2_s2026"),
+    "spent": ("shb_op_e8tb256", "arv_arithmetic_tinker"),
+}
+"""Event → a log where it probably holds, and one where it probably does not."""
+BLUE, ORANGE, RED, DARK = "#1d4ed8", "#c2410c", "#b91c1c", "#111827"
+_LATE = 0.5  # waste is judged over the second half
+
+
+class Log(NamedTuple):
+    """A log as the pictures show it.
+
+    Attributes:
+        name: Its name in the index.
+        repository: Where it comes from.
+        found: Its evidence.
+    """
+
+    name: str
+    repository: str
+    found: RunEvidence
+
+
+def chance(event: str, found: RunEvidence) -> float:
+    """Probability of an event."""
+    courses = found.courses
+    course, reach = courses.progress, events.span(courses, courses.progress)
+    if event == "grew":
+        return float(events.grew(course).mean())
+    if event == "collapsed":
+        return float(events.collapsed(course, reach, courses.low).mean())
+    if event == "declined":
+        return float(events.declined(course, reach).mean())
+    if event == "swings":
+        return events.swings(courses, reach)
+    return found.evidence[next(d.mode for d in events.DEFINITIONS if d.name == event)].probability
+
+
+def event_table() -> str:
+    """The definitions as a Markdown table."""
+    lines = ["| event | evidence of | holds where |", "|---|---|---|"]
+    lines += [f"| {d.name} | {label_of(d.mode) if d.mode else 'all modes'} | {d.holds} |" for d in events.DEFINITIONS]
+    return "\n".join(lines)
+
+
+def border_table() -> str:
+    """Every number that `bayes_grpo.diagnosis.events` sets, with its own words, as a Markdown table."""
+    body = ast.parse(Path(str(events.__file__)).read_text(encoding="utf-8")).body
+    lines = ["| constant | value | meaning |", "|---|---|---|"]
+    for statement, after in pairwise(body):
+        if not isinstance(statement, ast.Assign) or not isinstance(after, ast.Expr):
+            continue
+        targets = statement.targets[0]
+        names = [ast.unparse(t) for t in (targets.elts if isinstance(targets, ast.Tuple) else [targets])]
+        if not isinstance(after.value, ast.Constant) or names == ["DEFINITIONS"]:
+            continue
+        values = ", ".join(_shown(getattr(events, name)) for name in names)
+        meaning = " ".join(str(after.value.value).split())
+        lines.append(f"| {', '.join(f'`{n}`' for n in names)} | {values} | {meaning} |")
+    return "\n".join(lines)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {v:g}" for k, v in value.items())
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+TABLES: dict[str, Callable[[], str]] = {"events": event_table, "borders": border_table}
+"""Marker in the page → its table."""
+
+
+def with_tables(page: str) -> str:
+    """A page with every table between its markers written anew."""
+    for name, table in TABLES.items():
+        start, end = f"<!-- table: {name} -->\n", f"<!-- end: {name} -->"
+        before, _, rest = page.partition(start)
+        page = before + start + table() + "\n" + end + rest.partition(end)[2]
+    return page
+
+
+def _course(axes: Axes, course: Trend, label: str, colour: str = BLUE, exponential: bool = False) -> None:
+    shown = np.exp if exponential else np.asarray
+    low, middle, high = np.quantile(course.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
+    axes.plot(course.raw_step, shown(course.raw), ".", color=DARK if colour == BLUE else colour, ms=2.5, alpha=0.4)
+    axes.fill_between(course.step, shown(low), shown(high), color=colour, alpha=0.25, lw=0)
+    axes.plot(course.step, shown(middle), color=colour, lw=1.4, label=label)
+    if exponential:
+        axes.set_yscale("log")
+
+
+def _border(axes: Axes, value: float, label: str, since: float = 0.0) -> None:
+    low, high = axes.get_xlim()
+    axes.plot([low + since * (high - low), high], [value, value], color=RED, lw=1.0, ls="--", label=label)
+    axes.set_xlim(low, high)
+
+
+def draw(axes: Axes, event: str, found: RunEvidence) -> None:
+    """Rows, course and border of one log for one event."""
+    courses = found.courses
+    course, reach = courses.progress, events.span(courses, courses.progress)
+    start, best = float(course.mean[0]), float(max(course.mean.max(), course.raw[: events.FIRST].mean()))
+    reward = "held-out reward" if courses.uses_eval else "train reward"
+    if event == "wasted":
+        _course(axes, courses.signals["frac_reward_zero_std"], "share without spread")
+        _border(axes, events.WASTE, "border", _LATE)
+    elif event == "spent":
+        entropy = courses.signals["entropy"]
+        _course(axes, entropy, "entropy", exponential="entropy" in LOGARITHMIC)
+        _border(axes, events.LEFT * float(np.exp(entropy.mean[0])), "border")
+        beside = axes.twinx()
+        beside.plot(course.step, course.mean, color=ORANGE, lw=1.2)
+        beside.set_ylim(courses.low - 0.05 * reach, courses.high + 0.05 * reach)
+        beside.tick_params(labelsize=6, colors=ORANGE)
+        axes.plot([], [], color=ORANGE, lw=1.2, label=f"{reward} (right)")
+    elif event == "uncoupled" and courses.held_out is not None:
+        _course(axes, course, reward)
+        _course(axes, courses.held_out, courses.held_out_name.replace("_", " "), ORANGE)
+        first = float(courses.held_out.mean[0])
+        _border(axes, first + events.LOOSE * float(course.change().mean()), "held-out end below it: uncoupled")
+    else:
+        _course(axes, course, reward)
+        if event == "grew":
+            _border(axes, start + course.noise_sd, "end above it: grew")
+        elif event == "collapsed":
+            risen = best - start > events.NOISE * course.noise_sd
+            floor = start if risen or not courses.has_range else courses.low
+            _border(axes, best - events.LOST * (best - floor), "end below it: collapsed")
+        elif event == "declined":
+            _border(axes, start - max(events.DECLINE * reach, events.NOISE * course.noise_sd), "end below it: declined")
+        elif event == "swings":
+            t = np.linspace(-1.0, 1.0, len(course.value))
+            slow = np.polyval(np.polyfit(t, course.value, min(3, len(t) - 1)), t)
+            for sign, label in ((1.0, "beyond a tenth of the range"), (-1.0, None)):
+                axes.plot(course.step, slow + sign * events.WIDE * reach, color=RED, lw=1.0, ls="--", label=label)
+    axes.tick_params(labelsize=6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xlabel("optimizer step", fontsize=6.5)
+    axes.legend(fontsize=6, frameon=False)
+
+
+def picture(event: str, logs: Sequence[Log], path: Path) -> None:
+    """Writes the two logs of an event side by side."""
+    figure = canvas(None, (7.2, 2.3))
+    for axes, log in zip(figure.subplots(1, len(logs)), logs, strict=True):
+        draw(axes, event, log.found)
+        p = probability_text(chance(event, log.found))
+        told = f"P({event}) {p if p[0] in '<>' else '= ' + p}"
+        axes.set_title(f"{log.name} ({log.repository})\n{told}", fontsize=6.5, loc="left")
+    with written_whole(path) as temporary:
+        figure.savefig(temporary, dpi=105, format="png")
+
+
+def logs_of(indices: Sequence[Path], names: Sequence[str]) -> dict[str, Log]:
+    """The named logs of some indices."""
+    out = {}
+    for index in indices:
+        with index.open(encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if row["run_id"] in names:
+                    found = gather(read_log(index.parent / "csv" / f"{row['run_id']}.csv"))
+                    if found is not None:
+                        out[row["run_id"]] = Log(row["run_id"], row["repo"], found)
+    return out
+
+
+def main() -> int:
+    """Draws the pictures, keeps their probabilities and writes the page's tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("indices", nargs="*", type=Path, help="index.csv of labelled logs, with a folder csv beside it")
+    parser.add_argument("--out", type=Path, default=DOCS / "diagnosis", help="folder of the pictures")
+    parser.add_argument("--tables", action="store_true", help="write the page's tables alone")
+    given = parser.parse_args()
+    page = DOCS / "diagnosis.md"
+    with written_whole(page) as temporary:
+        temporary.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
+    if given.tables:
+        return 0
+    logs = logs_of(given.indices, [name for pair in EXAMPLES.values() for name in pair])
+    missing = [name for pair in EXAMPLES.values() for name in pair if name not in logs]
+    if missing:
+        say(f"not in these indices: {', '.join(missing)}")
+        return 1
+    given.out.mkdir(parents=True, exist_ok=True)
+    kept = {}
+    for event, names in EXAMPLES.items():
+        pair = [logs[name] for name in names]
+        picture(event, pair, given.out / f"{event}.png")
+        kept[event] = {
+            side: {"run": log.name, "repository": log.repository, "probability": chance(event, log.found)}
+            for side, log in zip(("holds", "not"), pair, strict=True)
+        }
+    keep("diagnosis_pictures", kept)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
