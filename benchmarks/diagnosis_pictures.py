@@ -16,11 +16,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bayes_grpo import read_log
+from bayes_grpo import read_log, simulate_deep, write_runs
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.picture import canvas
@@ -29,6 +30,7 @@ from bayes_grpo.diagnosis.courses import LOGARITHMIC
 from bayes_grpo.diagnosis.features import RunEvidence, gather
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.diagnosis.waste import broken
 from benchmarks.common import keep, say
 
 if TYPE_CHECKING:
@@ -40,11 +42,15 @@ EXAMPLES = {
     "collapsed": ("shb_noclip", "garg_no_baseline_lr1.5e-5"),
     "declined": ("tsu_ppo_run1", "arv_w2_qwen3-8b_G4"),
     "swings": ("tsu_ppo_run4", "kartik_ppo_v2_s2025"),
-    "uncoupled": ("rohun_ll3b_100f_g_hard", "rohun_ll3b_100f_g_easy"),
+    "uncoupled": ("rohun_ll3b_medium_g_llmjudge_long", "rohun_ll3b_medium_g_llmjudge_llama_small"),
+    "going": ("shb_op_e4tb128", "garg_no_std_norm"),
+    "broken": ("lab_broken", "shb_noclip"),
     "wasted": ("kartik_grpo_v1_s2025", "kartik_grpo_v2_s2026"),
     "spent": ("shb_op_e8tb256", "arv_arithmetic_tinker"),
 }
 """Event → a log where it probably holds, and one where it probably does not."""
+LABORATORY = {"lab_broken": ("broken_reward", 30)}
+"""Logs of the deep laboratory, family and seed: no public log at hand shows a verifier that fails."""
 BLUE, ORANGE, RED, DARK = "#1d4ed8", "#c2410c", "#b91c1c", "#111827"
 _LATE = 0.5  # waste is judged over the second half
 
@@ -75,6 +81,10 @@ def chance(event: str, found: RunEvidence) -> float:
         return float(events.declined(course, reach).mean())
     if event == "swings":
         return events.swings(courses, reach)
+    if event == "going":
+        return float(events.going(course, reach).mean())
+    if event == "broken":  # `broken` is half of its log odds
+        return float(1.0 / (1.0 + np.exp(-2.0 * broken(courses))))
     return found.evidence[next(d.mode for d in events.DEFINITIONS if d.name == event)].probability
 
 
@@ -168,6 +178,13 @@ def draw(axes: Axes, event: str, found: RunEvidence) -> None:
             risen = best - start > events.NOISE * course.noise_sd
             floor = start if risen or not courses.has_range else courses.low
             _border(axes, best - events.LOST * (best - floor), "end below it: collapsed")
+        elif event == "going":
+            middle = 0.5 * (course.step[0] + course.step[-1])
+            late = float(np.interp(middle, course.step, course.mean)) + events.GOING * reach
+            _border(axes, late, "end above it: going on", _LATE)
+        elif event == "broken":
+            usual = float(np.median(course.raw[: max(4, len(course.raw) // 10)]))
+            _border(axes, usual - events.BREAK * reach, "within two rows below it, and constant: broken")
         elif event == "declined":
             _border(axes, start - max(events.DECLINE * reach, events.NOISE * course.noise_sd), "end below it: declined")
         elif event == "swings":
@@ -203,6 +220,12 @@ def logs_of(indices: Sequence[Path], names: Sequence[str]) -> dict[str, Log]:
                     found = gather(read_log(index.parent / "csv" / f"{row['run_id']}.csv"))
                     if found is not None:
                         out[row["run_id"]] = Log(row["run_id"], row["repo"], found)
+    for name in LABORATORY.keys() & set(names):
+        family, seed = LABORATORY[name]
+        with TemporaryDirectory() as folder:
+            found = gather(read_log(write_runs(simulate_deep(family, 1, seed), Path(folder) / "run")[0]))
+        if found is not None:
+            out[name] = Log(f"{family}, seed {seed}", "bayes-grpo/laboratory", found)
     return out
 
 
@@ -229,8 +252,8 @@ def main() -> int:
         pair = [logs[name] for name in names]
         picture(event, pair, given.out / f"{event}.png")
         kept[event] = {
-            side: {"run": log.name, "repository": log.repository, "probability": chance(event, log.found)}
-            for side, log in zip(("holds", "not"), pair, strict=True)
+            side: {"run": name, "repository": log.repository, "probability": chance(event, log.found)}
+            for side, name, log in zip(("holds", "not"), names, pair, strict=True)
         }
     keep("diagnosis_pictures", kept)
     return 0
