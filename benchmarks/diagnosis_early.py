@@ -2,7 +2,7 @@
 
 Laboratory runs have a date of damage: the step from which on the failure's condition holds to the end. They are
 diagnosed at cuts, each seeing the rows before it alone. Alarm thresholds, ours and those of plain statistics of the
-same signals, are set so that equally few unfailed runs ever raise one.
+same signals, hold at two looks in a row and are set so that equally few unfailed runs ever raise one.
 """
 
 from __future__ import annotations

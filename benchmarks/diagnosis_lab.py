@@ -13,10 +13,10 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from bayes_grpo import read_log, write_runs
 from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate.deep.families import deep_families, draw_run
 from bayes_grpo.simulate.deep.runs import BATCH, train_draws
-from bayes_grpo.simulate.deep.truth import LIMITS
+from bayes_grpo.simulate.deep.truth import LIMITS, smoothed
 from benchmarks.common import say
 from benchmarks.lab_failures import interleaved
 
@@ -74,9 +74,25 @@ def _read(place: Path) -> LabLog:
     truth = json.loads((place / "truth.json").read_text(encoding="utf-8"))
     modes = tuple(dict.fromkeys(LABELS[name] for name in truth["events"] if name != "solved"))
     onset, label, run = float(truth["onset"] or "nan"), LABELS[truth["event"]], read_log(place)
-    if truth["event"] == "plateau" and (since := _wasted_since(run, truth["attainable"])) is not None:
+    if truth["event"] in ("healthy", "plateau") and (since := _parted_since(truth)) is not None:
+        label, modes, onset = "reward_hacking", ("reward_hacking",), since
+    elif truth["event"] == "plateau" and (since := _wasted_since(run, truth["attainable"])) is not None:
         label, modes, onset = DEGENERATE, (DEGENERATE,), since
     return LabLog(place.name, label, modes, onset, run)
+
+
+def _parted_since(truth: Mapping[str, Any]) -> float | None:
+    """Step from which on held-out and train reward part, though the reward is not gamed; None if they do not.
+
+    A small set of prompts is learned by heart: the laboratory, which knows what completions deserve, calls that no
+    hacking, but a log of both rewards shows the same, and its owner has the same loss.
+    """
+    gold, held = smoothed(np.array(truth["gold_reward"])), np.array(truth["eval_gold_reward"])
+    rise = gold - gold[0]
+    carried = held[-3:].mean() - held[:2].mean()
+    if rise[-1] <= LIMITS.rise or carried >= LIMITS.stall * rise[-1]:
+        return None
+    return float(np.argmax(rise > LIMITS.rise) + 1)
 
 
 def _wasted_since(run: Run, attainable: float) -> float | None:
