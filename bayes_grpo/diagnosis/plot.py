@@ -37,6 +37,8 @@ _NUMBERS, _UNDER_WAY = 1.05, 1.4
 """Where the bars' numbers stand on their axis."""
 _NEAR = 3.0
 """Noise sd of a row within which it lies by its course."""
+_MISSED = 0.15
+"""Distance of a first row from its course, over the range of the rows, that a picture has to show."""
 _CROWD = 1000
 """Rows from which on dots are small and faint, and pixels in a vector picture."""
 _MANY_DECADES = 2.7
@@ -147,7 +149,8 @@ def passed_over(course: Trend) -> int:
     near = np.abs(away) < _NEAR * course.noise_sd
     found = np.flatnonzero(near[:-1] & near[1:])
     first = int(found[0]) if len(found) else 0
-    return first + 1 if 0 < first <= max(len(near) // 4, 2) else 0
+    seen = np.abs(away[:first]).max(initial=0.0) > _MISSED * np.ptp(course.raw)
+    return first + 1 if seen and first <= max(len(near) // 4, 2) else 0
 
 
 def _logarithmic(axes: Axes, decades: float) -> None:
