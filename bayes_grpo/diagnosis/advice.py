@@ -1,12 +1,13 @@
 """What remedies are made of: a run's own settings in words, and what the model of its dynamics expects of a change.
 
-A swinging course tells its gain g = η K by its natural frequency, ω₀² = g / m. The border of stability and the gain at
-which swings begin follow from momentum and refresh interval alone (`bayes_grpo.dynamics.reduction`).
+A swinging course tells its gain g = η K by its natural frequency, g = m ω₀², and by its damping ratio the lag that
+takes from the momentum's damping, 2 ζ ω₀ m = c = (1 − μ) − g · lag, with m = (1 + μ)/2 to first order in the lag; see
+`bayes_grpo.dynamics.reduction`. Another learning rate changes g and leaves the lag. Swings that have grown until the
+reward's ends hold them look as if c were 0: the border then lies at or below the present rate.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,18 +16,17 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.damping import MAX_ROWS
 from bayes_grpo.diagnosis.events import span, swings
-from bayes_grpo.dynamics.reduction import critical_gain, mean_lag, oscillator_coefficients
+from bayes_grpo.dynamics.reduction import oscillator_coefficients
 from bayes_grpo.logs.run import Provenance, Run, Setting
 
 _MOST_DRAWS = 2000
-_GRID = 800
 
 
 def said(name: str, setting: Setting) -> str:
     """A setting with its value, e.g. "G = 8 (assumed)"; "" where nobody knows it."""
     if setting.value is None:
         return ""
-    value = f"{setting.value:g}" if isinstance(setting.value, int | float) else str(setting.value)
+    value = f"{setting.value:.4g}" if isinstance(setting.value, int | float) else str(setting.value)
     return f"{name} = {value}" + (" (assumed)" if setting.provenance is Provenance.ASSUMED else "")
 
 
@@ -50,45 +50,51 @@ def span_text(found: Interval, digits: str = ".2g") -> str:
     return f"{found.median:{digits}} [{found.low:{digits}}, {found.high:{digits}}] ({found.level:.0%})"
 
 
-class Stability(NamedTuple):
-    """What settings allow, and what the course says of it.
+class Swings(NamedTuple):
+    """What the swings of a course say of a learning rate.
 
     Attributes:
-        border: Gain g = η K from which the policy held for K_ref steps is unstable.
-        calm: Gain up to which a run does not swing.
-        gain: Draws of the run's gain by its course, shape (draws,); None where it does not swing.
+        damping_ratio: Draws of ζ, shape (draws,).
+        gain: Draws of g = η K, shape (draws,), 1/step.
+        lag: Draws of the age of the gradient that this damping takes, shape (draws,), steps; 0 where it takes none.
+        momentum: μ, or Adam's first beta.
     """
 
-    border: float
-    calm: float
-    gain: np.ndarray | None
+    damping_ratio: np.ndarray
+    gain: np.ndarray
+    lag: np.ndarray
+    momentum: float
+
+    @property
+    def border(self) -> np.ndarray:
+        """Draws of the factor on the learning rate from which nothing is damped, c = 0; infinite without a lag."""
+        with np.errstate(divide="ignore"):
+            return (1.0 - self.momentum) / (self.gain * self.lag)
+
+    def damping_at(self, factor: float) -> np.ndarray:
+        """Draws of ζ at a factor on the learning rate, with the same lag, shape (draws,)."""
+        law = oscillator_coefficients(factor * self.gain, 1.0, self.momentum)
+        return (law.damping - law.stiffness * self.lag) / (2.0 * np.sqrt(law.mass * law.stiffness))
 
 
-def stability_of(courses: Courses) -> Stability | None:
-    """Border of stability of a run's settings and its own gain; None without momentum or refresh interval."""
-    settings = courses.run.settings
-    momentum, interval_ = settings.momentum.value, settings.refresh_interval.value
-    if momentum is None or not interval_:
-        return None
-    mu, lag = float(momentum), mean_lag(math.ceil(float(interval_)), "hold")
-    border = critical_gain(mu, math.ceil(float(interval_)), "hold")
-    grid = np.geomspace(1e-6, border, _GRID)
-    law = oscillator_coefficients(grid, 1.0, mu, lag)
-    smooth = law.damping >= 2.0 * np.sqrt(law.mass * law.stiffness)
-    calm = float(grid[smooth][-1]) if smooth.any() else 0.0
-    return Stability(border, calm, _gain(courses, mu, lag))
+def swings_of(courses: Courses) -> Swings | None:
+    """What a course that swings says of its learning rate; None where it does not swing or the momentum is unknown.
 
-
-def _gain(courses: Courses, momentum: float, lag: float) -> np.ndarray | None:
-    """Draws of the gain of a course that swings, from its natural frequency."""
+    The border of the settings alone (`critical_gain`) would take the refresh interval's word for the lag; the course's
+    own damping also holds what nobody states, such as several updates a batch.
+    """
     damping, course = courses.damping, courses.progress
-    if damping is None or swings(courses, span(courses, course)) < 0.5:
+    momentum = courses.run.settings.momentum.value
+    if damping is None or momentum is None or swings(courses, span(courses, course)) < 0.5:
         return None
+    mu = float(momentum)
     drawn = np.random.default_rng(0).choice(len(damping.weight), _MOST_DRAWS, p=damping.weight)
     zeta, rows = damping.damping_ratio[drawn], min(course.rows, MAX_ROWS)
     length = float(course.step[-1] - course.step[0]) * (1.0 + 1.0 / max(rows - 1, 1))
     # The grid's response time holds that of the rows too, as in its likelihood.
     time = length * np.hypot(damping.response_time[drawn], 1.0 / rows)
-    squared = (1.0 + 4.0 * zeta**2) / time**2
-    # m = (1 + μ)/2 + g lag²/2, solved for g; a lag near the period leaves no such law.
-    return squared * (1.0 + momentum) / 2.0 / np.maximum(1.0 - 0.5 * squared * lag**2, 0.1)
+    frequency = np.sqrt(1.0 + 4.0 * zeta**2) / time
+    mass = oscillator_coefficients(0.0, 0.0, mu).mass
+    gain = mass * frequency**2
+    lag = np.maximum((1.0 - mu - 2.0 * zeta * frequency * mass) / gain, 0.0)
+    return Swings(zeta, gain, lag, mu)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
-from bayes_grpo.common.text import title_lines
+from bayes_grpo.common.text import drawable, title_lines
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL
 from bayes_grpo.diagnosis.courses import LOGARITHMIC
 from bayes_grpo.diagnosis.history import History
@@ -37,10 +38,14 @@ _NUMBERS, _UNDER_WAY = 1.05, 1.4
 """Where the bars' numbers stand on their axis."""
 _NEAR = 3.0
 """Noise sd of a row within which it lies by its course."""
+_MISSED = 0.15
+"""Distance of a first row from its course, over the range of the rows, that a picture has to show."""
 _CROWD = 1000
 """Rows from which on dots are small and faint, and pixels in a vector picture."""
 _MANY_DECADES = 2.7
 """From here on a logarithmic axis is labelled at its decades alone."""
+_FUNCTIONS = ("#1d4ed8", "#c2410c", "#15803d", "#7e57a8", "#0e7490")
+"""Colours of single reward functions, and with them how many are shown."""
 _NAMES = {
     "frac_reward_zero_std": "share of groups without spread",
     "reward_std": "reward std",
@@ -54,9 +59,9 @@ _NAMES = {
 def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     """Draws a diagnosis on one page.
 
-    Panels of the reward(s) and of every signal with the posterior course and its band, the onset of the likeliest
-    failure as a shaded span, and bars: the probability of each answer, with the prior as a tick. Below the bars, where
-    the diagnosis has a history, what would have been said at each cut of the log.
+    Panels of the reward(s), of single reward functions and of every signal with the posterior course and its band, the
+    onset of the likeliest failure as a shaded span, and bars: the probability of each answer, with the prior as a tick.
+    Below the bars, where the diagnosis has a history, what would have been said at each cut of the log.
 
     Args:
         result: The diagnosis.
@@ -70,7 +75,8 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     courses = result.courses
     fitted = {} if courses is None else dict(courses.signals)
     signals = {k: fitted[k] for k in (*_NAMES, *fitted) if k in fitted}
-    cells = 1 + len(signals)
+    functions = {} if courses is None or len(courses.components) < 2 else dict(courses.components)
+    cells = 1 + bool(functions) + len(signals)
     rows = int(np.ceil(cells / 2))
     past = result.history
     if figure is None:
@@ -84,7 +90,7 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
         _plot_bars(figure.add_subplot(right[0]), result)
         _plot_history(figure.add_subplot(right[1]), past)
     if courses is not None:
-        axes = figure.add_subplot(grid[0, 0] if signals else grid[0, :2])
+        axes = figure.add_subplot(grid[0, 0] if cells > 1 else grid[0, :2])
         name = "held-out reward" if courses.uses_eval else "train reward"
         _plot_course(axes, courses.progress, name, COURSE)
         _plot_passed_over(axes, courses.progress, name, COURSE)
@@ -95,7 +101,10 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
         axes.set_title("reward", fontsize=9, loc="left")
         axes.legend(fontsize=7, frameon=False)
         panels = [axes]
-        for i, (key, course) in enumerate(signals.items(), 1):
+        if functions:
+            panels.append(figure.add_subplot(grid[0, 1]))
+            _plot_functions(panels[-1], functions)
+        for i, (key, course) in enumerate(signals.items(), len(panels)):
             axes = figure.add_subplot(grid[i // 2, i % 2])
             name = _NAMES.get(key, key.replace("_", " "))
             _plot_course(axes, course, name, COURSE, exponential=key in LOGARITHMIC)
@@ -129,6 +138,25 @@ def _plot_course(axes: Axes, course: Trend, label: str, colour: str, exponential
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def _plot_functions(axes: Axes, functions: Mapping[str, Trend]) -> None:
+    """Courses of single reward functions: those that moved most, in colours of their own."""
+    from matplotlib.ticker import MaxNLocator
+
+    moved = sorted(functions, key=lambda name: -abs(float(functions[name].change().mean())))[: len(_FUNCTIONS)]
+    for name, colour in zip(moved, _FUNCTIONS, strict=False):
+        course = functions[name]
+        low, middle, high = np.quantile(course.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
+        axes.fill_between(course.step, low, high, color=colour, alpha=0.2, lw=0)
+        # A legend passes over names that begin with "_".
+        axes.plot(course.step, middle, color=colour, lw=1.4, label=drawable(name, 32).lstrip("_"))
+    axes.set_title("reward functions", fontsize=9, loc="left")
+    axes.set_xlabel("optimizer step", fontsize=7)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=7, frameon=False)
+
+
 def _plot_passed_over(axes: Axes, course: Trend, label: str, colour: str) -> None:
     """Joins the first rows where the course passes over them: what happened there is seen in the rows alone."""
     rows = passed_over(course)
@@ -147,7 +175,8 @@ def passed_over(course: Trend) -> int:
     near = np.abs(away) < _NEAR * course.noise_sd
     found = np.flatnonzero(near[:-1] & near[1:])
     first = int(found[0]) if len(found) else 0
-    return first + 1 if 0 < first <= max(len(near) // 4, 2) else 0
+    seen = np.abs(away[:first]).max(initial=0.0) > _MISSED * np.ptp(course.raw)
+    return first + 1 if seen and first <= max(len(near) // 4, 2) else 0
 
 
 def _logarithmic(axes: Axes, decades: float) -> None:

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from bayes_grpo import diagnose, read_log
+from bayes_grpo import diagnose, plot_diagnosis, read_log
 from bayes_grpo.diagnosis.components import parts_of
 from bayes_grpo.diagnosis.features import gather
 from tests.diagnosis.conftest import ROWS
@@ -116,6 +117,18 @@ def test_a_log_keeps_them(prefix, tmp_path):
     assert len(run.until(5).components["right"]) == 5
     with pytest.raises(ValueError, match="read-only"):
         run.components["right"][0] = 2.0
+
+
+def test_the_picture_shows_them_and_hostile_names_too():
+    parts = dict(with_parts().components) | {"_under $x$": 0.6 * GROWTH}
+    run = make_run(steps(ROWS), sum(parts.values()), components=parts)
+    figure = plot_diagnosis(diagnose(run))
+    FigureCanvasAgg(figure).draw()
+    panel = next(a for a in figure.axes if a.get_title(loc="left") == "reward functions")
+    named = [t.get_text() for t in there(panel.get_legend()).get_texts()]
+    assert set(named) == {"format", "length", "correct", r"under \$x\$"}
+    alone = plot_diagnosis(diagnose(make_run(steps(ROWS), run.reward)))
+    assert len(alone.axes) == len(figure.axes) - 1
 
 
 def test_a_hostile_name_is_shown_safely():

@@ -7,15 +7,16 @@ import pytest
 
 from bayes_grpo import diagnose
 from bayes_grpo.common.intervals import interval
-from bayes_grpo.diagnosis.advice import said, stability_of
+from bayes_grpo.diagnosis.advice import Swings, said, swings_of
 from bayes_grpo.diagnosis.features import gather
 from bayes_grpo.diagnosis.groups import ALIKE, concentration_of, implied_share, share_at
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import MODE as DEGENERACY
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import constant_since
 from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
+from bayes_grpo.diagnosis.modes.plateaued import MODE as PLATEAUED
 from bayes_grpo.diagnosis.modes.policy_concentration import MODE as CONCENTRATION
-from bayes_grpo.dynamics.reduction import critical_gain
+from bayes_grpo.dynamics.reduction import critical_gain, oscillator_coefficients
 from bayes_grpo.logs.run import Provenance, Run, Setting
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.courses import courses_of, there
@@ -29,7 +30,7 @@ def noise(seed, size=0.02):
 def advice(run: Run, mode: Mode = DEGENERACY) -> tuple[str, ...]:
     """What a mode advises, whether it is under way or not."""
     found = there(gather(run))
-    return mode.remedies(found.courses, found.evidence[mode.name], None)
+    return mode.remedies(found.courses, found.evidence.get(mode.name, found.evidence["progress"]), None)
 
 
 @pytest.mark.parametrize("spread", [0.3, 1.0, 4.0])
@@ -136,25 +137,58 @@ def swinging(gain, momentum, rows=160, seed=0):
 
 
 @pytest.mark.parametrize("gain", [0.02, 0.05, 0.1])
-def test_the_gain_of_a_swinging_run_is_read_off_its_course(gain):
-    found = there(gather(swinging(gain, 0.97)))
-    told = there(stability_of(found.courses))
-    posterior = interval(there(told.gain))
+def test_gain_and_damping_of_a_swinging_run_are_read_off_its_course(gain):
+    momentum = 0.97
+    told = there(swings_of(there(gather(swinging(gain, momentum))).courses))
+    posterior = interval(told.gain)
     assert posterior.low / 1.5 < gain < 1.5 * posterior.high
-    assert told.border == critical_gain(0.97, 1, "hold")
-    assert told.calm == pytest.approx((1.0 - np.sqrt(0.97)) ** 2, rel=0.03)
-    lines = " | ".join(advice(swinging(gain, 0.97), INSTABILITY))
-    assert "from 2e-05 to 1e-05" in lines
-    assert "K_ref = 1 and momentum = 0.97" in lines
+    # Without a lag only the momentum undamps: ζ = (1 − μ) / (2 √(m g)), and √2 of it at half of the gain.
+    zeta = (1.0 - momentum) / (2.0 * np.sqrt(0.5 * (1.0 + momentum) * gain))
+    assert np.median(told.damping_ratio) == pytest.approx(zeta, abs=0.1)
+    assert np.median(told.damping_at(1.0)) == pytest.approx(min(np.median(told.damping_ratio), 1.0), abs=0.1)
+    half = interval(told.damping_at(0.5))
+    assert half.low - 0.05 < np.sqrt(2.0) * zeta < half.high + 0.05
+    lines = " | ".join(advice(swinging(gain, momentum), INSTABILITY))
+    assert "from 2e-05 to 1e-05 first: with momentum = 0.97 and K_ref = 1 and a damping ratio of" in lines
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_another_learning_rate_changes_the_gain_and_leaves_the_lag(factor):
+    """The law's own coefficients at the other rate, and its border where they are not damped."""
+    draws = np.array([0.01, 0.02])
+    told = Swings(np.full(2, 0.1), draws, np.array([3.0, 2.0]), 0.9)
+    law = oscillator_coefficients(factor * draws, 1.0, 0.9, 0.0)
+    damping = 0.1 - factor * draws * told.lag
+    np.testing.assert_allclose(told.damping_at(factor), damping / (2.0 * np.sqrt(law.mass * law.stiffness)))
+    np.testing.assert_allclose(told.border, 0.1 / (draws * told.lag))
+    for i, border in enumerate(told.border):
+        assert told.damping_at(float(border))[i] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_swings_that_grow_put_the_border_below_the_present_rate():
+    rng, x = np.random.default_rng(1), [0.01, 0.012]
+    for _ in range(158):
+        late = x[max(len(x) - 4, 0)]
+        x.append(x[-1] + 0.8 * (x[-1] - x[-2]) - 0.075 * late + 0.002 * rng.standard_normal())
+    signals = {"learning_rate": 1e-5}
+    run = make_run(steps(160), np.array(x), signals=signals, momentum=0.8, refresh_interval=4)
+    told = there(swings_of(there(gather(run)).courses))
+    assert np.median(told.border) < 1.05
+    assert np.median(told.damping_at(0.5)) > np.median(told.damping_ratio)
+    lines = " | ".join(advice(run, INSTABILITY))
+    assert "the border of stability lies at about" in lines
+    assert "refresh the sampling policy every step (K_ref = 4)" in lines
+    # Who swings is not told to raise the learning rate, whatever else is said.
+    assert "raise" not in " | ".join(advice(run, PLATEAUED))
 
 
 def test_a_run_that_does_not_swing_tells_no_gain(rising):
     run = make_run(steps(ROWS), rising, momentum=0.9, refresh_interval=8)
-    assert there(stability_of(there(gather(run)).courses)).gain is None
-    assert stability_of(courses_of(make_run(steps(ROWS), rising))) is None
+    assert swings_of(there(gather(run)).courses) is None
     lines = " | ".join(advice(run, INSTABILITY))
     factor = critical_gain(0.9, 1, "hold") / critical_gain(0.9, 8, "hold")
     assert f"K_ref = 8): the border of stability moves up by a factor of {factor:.2g}" in lines
+    assert "raise the learning rate" in " | ".join(advice(run, PLATEAUED))
 
 
 def test_a_run_lost_at_once_starts_anew():

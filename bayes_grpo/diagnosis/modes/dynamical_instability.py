@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval, probability_text
-from bayes_grpo.diagnosis.advice import rate_times, said, span_text, stability_of
+from bayes_grpo.diagnosis.advice import rate_times, said, span_text, swings_of
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.events import (
     FIRST,
@@ -39,8 +39,10 @@ _MARGIN = (
 )
 
 
-_FARTHEST = 0.05
-"""Smallest share of the learning rate that a linear law is trusted to advise."""
+_FACTORS = tuple(np.geomspace(1.0, 0.05, 40).tolist())
+"""Factors on the learning rate that a linear law is trusted to advise, the largest first."""
+_FAR = 3.0
+"""Factor on the learning rate beyond which the border of stability is of no concern."""
 
 
 class DynamicalInstability(Mode):
@@ -143,21 +145,21 @@ class DynamicalInstability(Mode):
 def _slower(courses: Courses) -> list[str]:
     """A smaller learning rate, with what the dynamics expect of it where the course swings."""
     run = courses.run
-    found, half = stability_of(courses), f"lower {rate_times(run, 0.5)} first"
-    if found is None or found.gain is None:
+    found, half = swings_of(courses), f"lower {rate_times(run, 0.5)} first"
+    if found is None:
         return [f"{half}: the course shows no swing that would tell how far it is above the border of stability"]
-    gain = interval(found.gain)
-    known = said("K_ref", run.settings.refresh_interval), said("momentum", run.settings.momentum)
-    stable = [probability_text(float(np.mean(f * found.gain < found.border))) for f in (1.0, 0.5)]
+    known = [said("momentum", run.settings.momentum), said("K_ref", run.settings.refresh_interval)]
+    now, then = interval(found.damping_ratio), interval(found.damping_at(0.5))
     line = (
-        f"{half}: the swings tell a gain eta * K of {span_text(gain)}; with {known[0]} and {known[1]} the border of "
-        f"stability is {found.border:.2g}; the run is below it with probability {stable[0]} now and {stable[1]} then"
+        f"{half}: with {' and '.join(x for x in known if x)} and a damping ratio of {span_text(now)} one expects "
+        f"{span_text(then)} there"
     )
-    if float(run.settings.refresh_interval.value or 1.0) > 1.0:
-        line += " (circular: the curve of a lagged run already holds the lag)"
-    factor = found.calm / gain.median
-    if _FARTHEST < factor < 1.0:
-        line += f"; to end the swings, {rate_times(run, factor)}"
+    border = interval(found.border)
+    if np.isfinite(border.median) and border.median < _FAR:
+        line += f"; the border of stability lies at about {rate_times(run, border.median).rpartition('to ')[2]}"
+    calm = [f for f in _FACTORS if np.median(found.damping_at(f)) >= 1.0]
+    if calm and calm[0] < 0.5:
+        line += f"; swings would end at about {rate_times(run, calm[0]).rpartition('to ')[2]}"
     return [line]
 
 

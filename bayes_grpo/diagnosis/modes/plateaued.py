@@ -8,12 +8,14 @@ from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.advice import rate_times, said, span_text
 from bayes_grpo.diagnosis.components import parts_of
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import SOLVED
+from bayes_grpo.diagnosis.events import SOLVED, span, swings
 from bayes_grpo.diagnosis.evidence import Evidence
 from bayes_grpo.diagnosis.mode import Mode
 
 _CANCELS = 0.5
 """Share of one reward function's rise that another takes back, from which the two are said to cancel."""
+_SWINGS = 0.5
+"""Probability of swings above which no one should raise a learning rate."""
 
 
 class Plateaued(Mode):
@@ -33,9 +35,11 @@ class Plateaued(Mode):
         level = float(courses.share(courses.progress.mean[-1]))
         if level > SOLVED:
             return (*cancel, f"the task is solved (reward {level:.0%} of its range): stop, or take harder prompts")
+        restless = swings(courses, span(courses, courses.progress)) > _SWINGS
+        louder = () if restless else (f"raise {rate_times(courses.run, 2.0)}{_drift(courses)}",)
         return (
             *cancel,
-            f"raise {rate_times(courses.run, 2.0)}{_drift(courses)}",
+            *louder,
             _quieter(courses),
             "stop here if the level is what you need: the log shows no growth to wait for",
         )
