@@ -1,12 +1,13 @@
 """Backtest of the averaged forecast on every log of a folder, against its own regimes and simple rivals.
 
-    python benchmarks/backtest.py FOLDER [--index FOLDER/../index.csv] [--prior weak corpus --cases FILE] [--jobs 2]
-                                  [--cache DIR] [--json OUT] [--plot OUT.png] [--only NAME ...]
+    python -m benchmarks.backtest FOLDER ... [--index FOLDER/../index.csv ...] [--prior weak corpus --cases FILE]
+                                  [--jobs 2] [--cache DIR] [--json OUT] [--plot OUT.png] [--only NAME ...]
 
 Each log with at least 20 rows is forecast after 30, 50 and 70% of its rows; every later row is scored. With --cache
-a finished log is not computed again. With an index that has the columns run_id and repo, results are listed by
-repository. With `--prior corpus` every log is forecast under a prior that was learned from the other repositories
-(from the fitted logs that `learn-prior --cases` keeps); both priors beside each other: `--prior weak corpus`.
+a finished log is not computed again. With indices that have the columns run_id and repo, results are listed by
+repository, and the share that the level has in the forecast of a repository is learned from the others. With
+`--prior corpus` every log is forecast under a prior that was learned from the other repositories (from the fitted logs
+that `learn-prior --cases` keeps); both priors beside each other: `--prior weak corpus`.
 Collapses, logs that fall far below an earlier level, are listed with the probability that the forecast gave to what
 came.
 """
@@ -31,17 +32,20 @@ import numpy as np
 
 from bayes_grpo import read_log
 from bayes_grpo.backtesting.backtest import MIN_ROWS, backtest
+from bayes_grpo.backtesting.pieces import Piece
 from bayes_grpo.backtesting.plot import plot_backtest
-from bayes_grpo.backtesting.result import Backtest, Line, Score
+from bayes_grpo.backtesting.result import AVERAGED, Backtest, Line, Score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import save_plot
+from bayes_grpo.forecasting.pool import Pool
 from bayes_grpo.forecasting.priors import LearnedPriors, forecast_priors
 from bayes_grpo.learning.folder import load_cases
 from bayes_grpo.learning.learn import learn
 from bayes_grpo.learning.table import PriorTable
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import keep
+from benchmarks.learn_pool import learn_pool
 
 AIM_RATIO = 0.95
 AIM_COVERAGE = (0.86, 0.94)
@@ -70,6 +74,7 @@ def one(path: Path, cache: Path | None, seed: int, learned: PriorTable | None) -
         else:
             result = backtest(run, seed=seed, priors=priors)
             found |= {k: v for k, v in result.to_dict().items() if k in ("scores", "refused")}
+            found["pieces"] = [piece._asdict() for piece in result.pieces]
             found["fall"] = falls(table.y)
     except BayesGrpoError as error:
         found["refused"] = [f"{path.stem}: {error}"]
@@ -102,6 +107,35 @@ def scores_of(found: list[dict[str, Any]]) -> Backtest:
         return Score(**known)
 
     return Backtest(tuple(score(f["log"], s) for f in found for s in f["scores"]))
+
+
+def nested(found: list[dict[str, Any]], repos: dict[str, str]) -> list[dict[str, Any]]:
+    """The same scores, those of the forecast with a share of the level that other repositories taught."""
+    pieces = {f["log"]: [Piece(**p) for p in f.get("pieces", ())] for f in found}
+    known = [(repos.get(log, "unknown"), p) for log, own in pieces.items() for p in own]
+    pools = {repo: learn_pool([x for x in known if x[0] != repo]) for repo in {r for r, _ in known}}
+    out = []
+    for f in found:
+        pool = pools.get(repos.get(f["log"], "unknown"))
+        by_origin = {p.origin: p for p in pieces[f["log"]]}
+        scores = [_with(s, by_origin.get(s["origin"]), pool) if s["name"] == AVERAGED else s for s in f["scores"]]
+        out.append(f | {"scores": scores})
+    return out
+
+
+def _with(score: dict[str, Any], piece: Piece | None, pool: Pool | None) -> dict[str, Any]:
+    """A score of the forecast with the share of a pool."""
+    if piece is None or pool is None:
+        return score
+    share = pool.share(np.array(piece.features))
+    below = piece.below(share)
+    inside = np.abs(below - 0.5) <= 0.5 * LEVEL
+    return score | {
+        "crps": piece.crps(share),
+        "log_score": piece.log_score(share),
+        "coverage": float(inside.mean()),
+        "pit": below.tolist(),
+    }
 
 
 def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]:
@@ -229,8 +263,8 @@ def said(met: bool) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--index", type=Path)
+    parser.add_argument("folder", type=Path, nargs="+")
+    parser.add_argument("--index", type=Path, nargs="*", default=[])
     parser.add_argument("--prior", nargs="+", choices=("weak", "corpus"), default=["weak"])
     parser.add_argument("--cases", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
@@ -245,12 +279,13 @@ def main() -> None:
     if "corpus" in options.prior and not (options.cases and options.index):
         parser.error("--prior corpus needs --index and --cases, the fitted logs that `learn-prior --cases` keeps")
     repos: dict[str, str] = {}
-    if options.index:
-        with options.index.open(encoding="utf-8") as file:
-            repos = {row["run_id"]: row["repo"] for row in csv.DictReader(file)}
+    for index in options.index:
+        with index.open(encoding="utf-8") as file:
+            repos |= {row["run_id"]: row["repo"] for row in csv.DictReader(file)}
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # small matrices, and a process a core
-    paths = [p for p in sorted(options.folder.glob("*.csv")) if not options.only or p.stem in options.only]
+    logs = [p for folder in options.folder for p in sorted(folder.glob("*.csv"))]
+    paths = [p for p in logs if not options.only or p.stem in options.only]
     results, tables = {}, {}
     for prior in options.prior:
         print(f"prior: {prior}", flush=True)
@@ -260,6 +295,8 @@ def main() -> None:
             learned = {repo: learn(cases, exclude=[repo]) for repo in learned}
         given = [learned[repos.get(p.stem, "unknown")] for p in paths]
         results[prior] = run(paths, given, options.jobs, options.cache and options.cache / prior, options.seed)
+        if repos:
+            results[prior] = nested(results[prior], repos)
         tables[prior] = report(results[prior], repos)
     if len(results) > 1:
         a, b = options.prior[:2]

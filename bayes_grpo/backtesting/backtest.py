@@ -7,11 +7,12 @@ row is predicted. The rivals see the same rows. All steps ahead count alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bayes_grpo.backtesting.pieces import Piece, piece_of
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score
 from bayes_grpo.backtesting.rivals import RIVALS
 from bayes_grpo.backtesting.scores import covered, crps, log_score, pit
@@ -21,7 +22,9 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import Care
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
+from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
+from bayes_grpo.forecasting.pool import Pool, pooled
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
@@ -47,6 +50,7 @@ def backtest(
     signal: str = "auto",
     regimes: Sequence[str | Regime] = FORECAST_REGIMES,
     priors: PriorsFor = forecast_priors,
+    pool: Pool | bool = True,
     rivals: Sequence[str] = tuple(RIVALS),
     seed: int = 0,
     care: Care | None = None,
@@ -60,6 +64,7 @@ def backtest(
         signal: "auto", "reward" (train) or "eval" (held-out).
         regimes: Regimes to average over.
         priors: Prior overrides of each law for the rows before an origin.
+        pool: Share of the level beside the laws: the shipped numbers (True), others, or laws alone (False).
         rivals: Names in `bayes_grpo.backtesting.rivals.RIVALS`.
         seed: Seed.
         care: How many points the posteriors spend.
@@ -84,8 +89,9 @@ def backtest(
             f"{run.source}: a backtest needs at least {MIN_ROWS} rows of {whole.signal}, found {len(whole.y)}; "
             "wait for more steps or log more often"
         )
-    laws = _Laws(regimes, priors, care or BACKTEST_CARE)
+    laws = _Laws(regimes, priors, care or BACKTEST_CARE, pool)
     scores: list[Score] = []
+    pieces: list[Piece] = []
     refused: list[str] = []
     for share in origins:
 
@@ -96,10 +102,11 @@ def backtest(
         part = seed_of(seed, "origin", share)
         try:
             origin = _origin_of(run, whole, share)
-            draws, weights = _predicted(origin, laws, part, stage)
+            draws, weights, piece = _predicted(origin, laws, part, stage)
         except FitError as error:
             refused.append(f"{run.name}, origin {share:.0%}: {error}")
             continue
+        pieces += [] if piece is None else [piece]
         past = origin.basis.table
         for name in rivals:
             stage(name)
@@ -108,7 +115,7 @@ def backtest(
         for name, d in draws.items():
             score = _score(origin, name, kinds.get(name, "regime"), d, seed_of(part, "pit", name))
             scores.append(replace(score, weight=weights.get(name, math.nan)))
-    return Backtest(tuple(scores), tuple(refused))
+    return Backtest(tuple(scores), tuple(refused), tuple(pieces))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +125,7 @@ class _Laws:
     regimes: Sequence[str | Regime]
     priors: PriorsFor
     care: Care
+    pool: Pool | bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +167,8 @@ def _origin_of(run: Run, whole: RowTable, share: float) -> _Origin:
 
 def _predicted(
     origin: _Origin, laws: _Laws, seed: int, tell: Progress
-) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """Predictive draws of every row after the origin, by forecaster, and the weights of the regimes."""
+) -> tuple[dict[str, np.ndarray], dict[str, float], Piece | None]:
+    """Predictive draws of every row after the origin, by forecaster, the weights of the regimes, and a pool's piece."""
     past, reward = origin.basis.table, origin.basis.reward
     fitted = fit_regimes(
         past,
@@ -179,11 +187,23 @@ def _predicted(
     for name in (x if isinstance(x, str) else x.name for x in laws.regimes):
         if name not in draws and "flat" in draws:
             draws[name] = draws["flat"]  # too few rows for this law: without a trend is what remains of it
-    averaged = [
-        draws[name][np.random.default_rng(seed_of(seed, "averaged", name)).choice(_DRAWS, count, replace=False)]
-        for name, count in allot(_DRAWS, fitted.weights).items()
-    ]
-    return {AVERAGED: np.concatenate(averaged), **draws}, fitted.weights
+
+    def averaged(weights: Mapping[str, float]) -> np.ndarray:
+        parts = [
+            draws[name][np.random.default_rng(seed_of(seed, "averaged", name)).choice(_DRAWS, count, replace=False)]
+            for name, count in allot(_DRAWS, weights).items()
+        ]
+        return np.concatenate(parts)
+
+    found = pooled(laws.pool, past, fitted, len(origin.y))
+    if found is None:
+        return {AVERAGED: averaged(fitted.weights), **draws}, fitted.weights, None
+    level = level_paths(level_of(past.y), len(origin.y), _DRAWS, seed_of(seed, "paths", LEVEL_NAME), reward)[2]
+    piece = piece_of(
+        origin.basis.name, origin.share, found.features, averaged(fitted.weights), level, origin.y, origin.scale
+    )
+    draws[LEVEL_NAME] = level
+    return {AVERAGED: averaged(found.weights), **draws}, found.weights, piece
 
 
 def _score(origin: _Origin, name: str, kind: str, draws: np.ndarray, seed: int) -> Score:

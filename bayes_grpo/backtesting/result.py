@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.backtesting.pieces import Piece
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.strict_json import json_safe
@@ -29,7 +30,7 @@ class Score:
         origin: Share of the rows that it saw.
         step: Step of the last row that it saw.
         name: "forecast", a regime or a rival.
-        kind: "forecast", "regime" or "rival".
+        kind: "forecast", "regime" (the level is one here) or "rival".
         rows: Rows that were predicted.
         crps: Mean CRPS of these rows over the standard deviation of the whole curve.
         log_score: Mean log score of these rows plus the log of that standard deviation, so that units cancel.
@@ -83,10 +84,12 @@ class Backtest:
     Attributes:
         scores: One entry a log, origin and forecaster.
         refused: Logs and origins that could not be used, and why.
+        pieces: What the share of the level is learned from, one entry a log and origin; empty where it has none.
     """
 
     scores: tuple[Score, ...]
     refused: tuple[str, ...] = ()
+    pieces: tuple[Piece, ...] = ()
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -174,4 +177,5 @@ def _line(name: str, kind: str, scores: list[Score]) -> Line:
 def merge_backtests(parts: Iterable[Backtest]) -> Backtest:
     """One backtest out of those of several logs."""
     parts = list(parts)
-    return Backtest(tuple(s for p in parts for s in p.scores), tuple(r for p in parts for r in p.refused))
+    scores, refused, pieces = (tuple(x for p in parts for x in getattr(p, k)) for k in ("scores", "refused", "pieces"))
+    return Backtest(scores, refused, pieces)

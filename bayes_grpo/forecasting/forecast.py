@@ -16,7 +16,9 @@ from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, RegimeDraws, draws_of_fit, draws_of_law, fit_regimes
+from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
+from bayes_grpo.forecasting.pool import Pool, pooled
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
@@ -35,6 +37,7 @@ def forecast(
     draws: int = 2000,
     seed: int = 0,
     weights: Mapping[str, float] | None = None,
+    pool: Pool | bool = True,
     priors: PriorsFor = forecast_priors,
     sampler: SamplerSettings | None = None,
     progress: Progress | None = None,
@@ -43,6 +46,8 @@ def forecast(
 
     A run is fitted with every regime under priors for forecasting (`bayes_grpo.forecasting.priors`), and the
     regimes are weighted by how well each predicted the rows before they were there (`bayes_grpo.forecasting.weights`).
+    Beside several regimes, the level of the last rows gets a learned share (`bayes_grpo.forecasting.pool`): a law may
+    be wrong in its trend, and no law is.
     Fits are taken as they are, with the priors and weights that they come with.
 
     Args:
@@ -55,7 +60,8 @@ def forecast(
         regimes: Regimes to average over; for a run.
         draws: Number of paths.
         seed: Seed.
-        weights: Weights of the regimes in place of those of the source.
+        weights: Weights of the regimes, and of "level", in place of those of the source.
+        pool: Share of the level, for a run: the shipped numbers (True), others, or laws alone (False).
         priors: Prior overrides of each law for the rows; for a run.
         sampler: Length and care of the sampling; for a run.
         progress: Called with a short phrase at every stage; for a run.
@@ -76,6 +82,10 @@ def forecast(
             basis.table, regimes, reward=basis.reward, priors=priors, seed=seed, sampler=sampler, progress=progress
         )
         basis, drawn, shares = replace(basis, notes=basis.notes + fitted.notes), fitted.draws, fitted.weights
+        rows = max(1, round((until - float(basis.table.step[-1])) / float(np.median(np.diff(basis.table.step)))))
+        beside = pooled(pool, basis.table, fitted, rows)
+        if beside is not None:
+            shares = beside.weights
         if weights is not None:
             asked = {x if isinstance(x, str) else x.name for x in regimes}
             shares = {k: w for k, w in weights.items() if k in drawn or k not in asked}  # less those left out
@@ -99,9 +109,14 @@ def _averaged(
     step, beyond = future_steps(table, until), beyond_steps(table, until)
     future = future_rows(table, np.concatenate([step, beyond]), ahead)
     counts = {name: n for name, n in allot(draws, shares).items() if n}
-    parts = [
-        regime_paths(drawn[name], table, future, n, seed_of(seed, "paths", name), reward) for name, n in counts.items()
-    ]
+
+    def paths(name: str, n: int) -> tuple[np.ndarray, ...]:
+        part = seed_of(seed, "paths", name)
+        if name == LEVEL_NAME:
+            return level_paths(level_of(table.y), len(future.step), n, part, reward)
+        return regime_paths(drawn[name], table, future, n, part, reward)
+
+    parts = [paths(name, n) for name, n in counts.items()]
     if reward.known and not reward.assumed:
         notes += (f"the reward is {reward.sentence}: draws that settle outside were replaced, paths held inside",)
     latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
@@ -134,7 +149,7 @@ def _averaged(
 
 def _shares(fits: Mapping[str, RegimeDraws], weights: Mapping[str, float]) -> dict[str, float]:
     """Weights of the fitted regimes, summing to 1."""
-    unknown = [name for name in weights if name not in fits]
+    unknown = [name for name in weights if name not in fits and name != LEVEL_NAME]
     if unknown:
         raise SettingError(f"weights: no fit of regime {unknown[0]!r}; there are {', '.join(fits)}")
     total = sum(weights.values())

@@ -27,7 +27,7 @@ def result():
 
 
 def test_every_forecaster_is_scored_on_the_same_rows(result):
-    names = {"forecast", "flat", "exponential", "last", "mean10", "gp"}
+    names = {"forecast", "flat", "exponential", "level", "last", "mean10", "gp"}
     assert {x.name for x in result.lines} == names
     assert result.lines[0].name == AVERAGED
     for origin, rows in ((0.5, 20), (0.7, 12)):
@@ -59,7 +59,7 @@ def test_the_picture_fits_into_a_part_of_a_figure(result):
 def test_a_rival_more_changes_no_other_score(result):
     more = backtest(rising_run(40), origins=(0.7,), regimes=("flat", "exponential"), rivals=("last",), care=FAST)
     before = {s.name: s for s in result.scores if s.origin == 0.7}
-    assert [s.name for s in more.scores] == ["forecast", "flat", "exponential", "last"]
+    assert [s.name for s in more.scores] == ["forecast", "flat", "exponential", "level", "last"]
     for s in more.scores:
         assert (s.crps, s.pit) == (before[s.name].crps, before[s.name].pit)
 
@@ -68,12 +68,13 @@ def test_nothing_before_the_origin_knows_what_comes_after():
     run = rising_run(40)
     changed = replace(run, reward=np.concatenate([run.reward[:20], run.reward[20:] + 3.0]))
     seen = []
-    laws = module._Laws(("flat",), forecast_priors, FAST)
+    laws = module._Laws(("flat", "exponential"), forecast_priors, FAST, True)
     for r in (run, changed):
-        draws, weights = module._predicted(module._origin_of(r, rows_of(r), 0.5), laws, 0, lambda _: None)
-        seen.append((draws[AVERAGED], weights))
+        draws, weights, piece = module._predicted(module._origin_of(r, rows_of(r), 0.5), laws, 0, lambda _: None)
+        assert piece is not None
+        seen.append((draws[AVERAGED], weights, piece.features))
     np.testing.assert_array_equal(seen[0][0], seen[1][0])
-    assert seen[0][1] == seen[1][1]
+    assert seen[0][1:] == seen[1][1:]
 
 
 def test_a_law_that_needs_more_rows_is_scored_without_a_trend():

@@ -76,3 +76,12 @@ def test_draws_of_a_rival_have_its_moments():
     draws = found.draws(1000)
     np.testing.assert_allclose(draws.mean(0), found.mean, atol=1e-9)
     np.testing.assert_allclose(draws.std(0), found.sd, rtol=0.01)
+
+
+def test_a_row_out_of_reach_of_all_draws_has_a_finite_score():
+    constant, y = np.full((500, 1), 0.25), np.array([1.0])
+    found = float(log_score(constant, y)[0])
+    assert -80.0 < found < -10.0
+    draws = np.random.default_rng(0).normal(size=(500, 1))
+    near, far = (float(log_score(draws, np.array([x]))[0]) for x in (8.0, 80.0))
+    assert -25.0 < far < near

@@ -118,7 +118,7 @@ def test_a_known_range_holds(exponential_fit):
 
 def test_a_run_is_averaged_over_laws():
     found = forecast(rising_run(), until=60, regimes=("flat", "exponential"), sampler=FAST)
-    assert set(found.weights) == {"flat", "exponential"}
+    assert set(found.weights) == {"flat", "exponential", "level"}
     assert abs(sum(found.weights.values()) - 1) < 1e-12
     assert found.weights["exponential"] > 0.5  # the curve has a trend
     counts = {k: int(np.sum(found.regime == k)) for k in found.weights}

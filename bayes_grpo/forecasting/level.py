@@ -1,0 +1,73 @@
+"""A forecaster that knows no law: the reward goes on about the mean of its last rows.
+
+It is what a forecast has to beat late in a run, and on logs that do not move nothing beats it by much. Its spread is
+that of the errors it would have made on the same log: every row less the mean of the `LAST` before it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from bayes_grpo.rows.reward_range import RewardRange
+
+LEVEL_NAME = "level"
+LAST = 10
+"""Rows whose mean is the level."""
+
+
+class Level(NamedTuple):
+    """Where the reward stands by its last rows.
+
+    Attributes:
+        mean: Mean of the last rows, reward.
+        sd: Standard deviation of the latent reward about it.
+        row_sd: Standard deviation of a row about the latent reward.
+    """
+
+    mean: float
+    sd: float
+    row_sd: float
+
+
+def level_of(y: np.ndarray) -> Level:
+    """The level of logged rows, shape (n,) of at least 2."""
+    mean = float(y[-LAST:].mean())
+    if len(y) > LAST:
+        before = np.convolve(y, np.ones(LAST) / LAST, mode="valid")[:-1]
+        errors = y[LAST:] - before
+        if len(errors) < LAST:
+            errors = np.concatenate([errors, y[-LAST:] - mean])
+    else:
+        errors = y - mean
+    total = max(float(np.mean(errors**2)), 1e-24)
+    # What two neighbours differ by is noise alone; the rest of an error is the level's own way. A mean of rows is not
+    # known better than their noise allows.
+    noise = min(0.5 * float(np.mean(np.diff(y) ** 2)), total)
+    known = noise / min(LAST, len(y))
+    level = min(max(total - noise, known), total)
+    return Level(mean, float(np.sqrt(level)), float(np.sqrt(max(total - level, 1e-24))))
+
+
+def level_paths(level: Level, horizon: int, count: int, seed: int, reward: RewardRange) -> tuple[np.ndarray, ...]:
+    """Paths that stay where they are, as `bayes_grpo.forecasting.paths.regime_paths` gives those of a law.
+
+    Args:
+        level: The level.
+        horizon: Number of rows.
+        count: Number of paths.
+        seed: Seed.
+        reward: Paths are held inside this range.
+
+    Returns:
+        Latent reward, trend and rows, shape (count, horizon); fixed point and initial reward, shape (count,), the
+        latter NaN: without a start there is no gain to have a share of.
+    """
+    rng = np.random.default_rng(seed)
+    at = rng.permutation(level.mean + level.sd * ndtri((np.arange(count) + 0.5) / max(count, 1)))
+    at = np.clip(at, reward.low, reward.high)
+    latent = np.repeat(at[:, None], horizon, axis=1)
+    rows = np.clip(latent + level.row_sd * rng.standard_normal(latent.shape), reward.low, reward.high)
+    return latent, latent.copy(), rows, at, np.full(count, np.nan)

@@ -1,0 +1,138 @@
+"""How much of a forecast the level gets beside the laws: a share learned from the forecasts of many logs.
+
+    share = 1 / (1 + exp(−(intercept + Σ weight · feature)))
+
+A linear opinion pool whose weight depends on a few features of the log (Gneiting and Ranjan 2013,
+https://doi.org/10.1214/13-EJS823; covariate-dependent stacking, Yao et al. 2022, https://doi.org/10.1214/21-BA1287).
+`benchmarks/learn_pool.py` learns the numbers by the CRPS of forecasts of public logs, repositories counting alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.forecasting.fits import FittedRegimes
+from bayes_grpo.forecasting.level import LEVEL_NAME
+from bayes_grpo.rows.table import RowTable
+
+FEATURES = ("trend_evidence", "rows", "ahead", "rise", "late_rise")
+"""What the share depends on, see `pool_features`."""
+BEYOND = 3.0
+"""Standard deviations of what was learned from, beyond which a feature is held."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The learned numbers.
+
+    Attributes:
+        intercept: Log odds of the level at average features.
+        weight: Change of the log odds by a standard deviation of each of `FEATURES`, shape (5,).
+        centre: Mean of the features that it was learned from, shape (5,).
+        scale: Their standard deviation, shape (5,).
+        provenance: From what it was learned.
+    """
+
+    intercept: float
+    weight: np.ndarray
+    centre: np.ndarray
+    scale: np.ndarray
+    provenance: Mapping[str, Any]
+
+    def share(self, features: np.ndarray) -> float:
+        """Share of the level, in (0, 1)."""
+        z = np.clip((features - self.centre) / self.scale, -BEYOND, BEYOND)
+        return float(1.0 / (1.0 + np.exp(-(self.intercept + self.weight @ z))))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready content."""
+        return {
+            "provenance": dict(self.provenance),
+            "intercept": self.intercept,
+            **{
+                name: dict(zip(FEATURES, getattr(self, name).tolist(), strict=True))
+                for name in ("weight", "centre", "scale")
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Pool:
+        """The inverse of `to_dict`."""
+        weight, centre, scale = (
+            np.array([content[k][f] for f in FEATURES], float) for k in ("weight", "centre", "scale")
+        )
+        return cls(float(content["intercept"]), weight, centre, scale, content["provenance"])
+
+
+class Pooled(NamedTuple):
+    """Laws and level together.
+
+    Attributes:
+        weights: Weight of every law and of the level; they sum to 1.
+        features: What the level's share rests on, shape (5,).
+    """
+
+    weights: dict[str, float]
+    features: np.ndarray
+
+
+def pooled(pool: Pool | bool, table: RowTable, fitted: FittedRegimes, ahead: int) -> Pooled | None:
+    """Weights with the level beside the laws; None where it is not asked for, or one law alone is forecast with.
+
+    Args:
+        pool: The numbers; True for the shipped ones, False for none.
+        table: Rows before the forecast.
+        fitted: Laws fitted on them.
+        ahead: Rows to forecast.
+    """
+    if pool is False or len(fitted.weights) < 2:
+        return None
+    trending = {name: x.regime.has_trend for name, x in fitted.draws.items()}
+    features = pool_features(table, fitted.log_evidence, trending, ahead)
+    share = (shipped_pool() if pool is True else pool).share(features)
+    return Pooled({k: (1.0 - share) * w for k, w in fitted.weights.items()} | {LEVEL_NAME: share}, features)
+
+
+@cache
+def shipped_pool() -> Pool:
+    """The numbers of the package."""
+    text = resources.files("bayes_grpo.forecasting").joinpath("pool.json").read_text(encoding="utf-8")
+    return Pool.from_dict(json.loads(text))
+
+
+def pool_features(
+    table: RowTable, log_evidence: Mapping[str, float], trending: Mapping[str, bool], ahead: int
+) -> np.ndarray:
+    """What the share of the level depends on, in the order of `FEATURES`, shape (5,).
+
+    Args:
+        table: Rows before the forecast.
+        log_evidence: Law → log marginal likelihood.
+        trending: Whether each law has a trend.
+        ahead: Rows to forecast.
+
+    Returns:
+        How much better the best law with a trend explains the rows than the best without one (tenths of a nat, held
+        within −1 and 3); log rows; log of rows ahead over rows; rise from the first to the last fifth, and from the
+        fifth before to the last, each over a row's noise (signed log, held within ±3).
+    """
+    y, n = table.y, len(table.y)
+    known = {k: v for k, v in log_evidence.items() if np.isfinite(v)}
+    moving, still = ([v for k, v in known.items() if trending[k] == kind] for kind in (True, False))
+    gain = (max(moving) - max(still)) / 10.0 if moving and still else 0.0
+    k = max(3, n // 5)
+    noise = float(np.std(np.diff(y))) / np.sqrt(2.0) + 1e-12
+    rise, late = y[-k:].mean() - y[:k].mean(), y[-k:].mean() - y[-2 * k : -k].mean()
+
+    def size(change: float) -> float:
+        x = change / noise
+        return float(np.clip(np.sign(x) * np.log1p(abs(x)), -3.0, 3.0))
+
+    return np.array([np.clip(gain, -1.0, 3.0), np.log(n / 50.0), np.log(ahead / n), size(rise), size(late)])

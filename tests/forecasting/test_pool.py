@@ -1,0 +1,119 @@
+"""The level of the last rows and its share beside the laws."""
+
+import numpy as np
+import pytest
+
+from bayes_grpo import forecast
+from bayes_grpo.forecasting.fits import fit_regimes
+from bayes_grpo.forecasting.level import LAST, LEVEL_NAME, Level, level_of, level_paths
+from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool, pool_features, pooled, shipped_pool
+from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.runs import make_run, rising_run, steps
+
+N = 400
+
+
+def noise(seed, size=N):
+    return np.random.default_rng(seed).standard_normal(size)
+
+
+def pool(intercept=0.0, **weight):
+    known = np.array([weight.get(name, 0.0) for name in FEATURES])
+    return Pool(intercept, known, np.zeros(5), np.ones(5), {})
+
+
+def test_the_level_of_noise_is_known_as_well_as_ten_rows_let_it():
+    found = level_of(0.5 + 0.1 * noise(0))
+    assert found.mean == pytest.approx(0.5, abs=4 * 0.1 / np.sqrt(LAST))
+    assert found.row_sd == pytest.approx(0.1, rel=0.1)
+    # An error of the level is that of ten rows.
+    assert found.sd == pytest.approx(0.1 / np.sqrt(LAST), rel=0.35)
+
+
+def test_the_level_of_a_walk_wanders():
+    walk = 0.05 * np.cumsum(noise(1)) + 0.005 * noise(2)
+    found = level_of(walk)
+    errors = walk[LAST:] - np.convolve(walk, np.ones(LAST) / LAST, mode="valid")[:-1]
+    assert found.sd > 1.5 * found.row_sd  # ten steps of the walk against one
+    assert np.hypot(found.sd, found.row_sd) == pytest.approx(np.sqrt(np.mean(errors**2)))
+
+
+def test_a_reward_that_never_differs_has_hardly_any_spread():
+    found = level_of(np.full(30, 0.25))
+    assert found.mean == 0.25
+    assert 0.0 < found.sd < 1e-9
+    assert 0.0 < found.row_sd < 1e-9
+
+
+def test_paths_stay_inside_the_range_and_spread_as_they_say():
+    level = Level(0.9, 0.2, 0.1)
+    latent, trend, rows, fixed, initial = level_paths(level, 5, 2000, 3, RewardRange(0.0, 1.0))
+    assert latent.shape == rows.shape == (2000, 5)
+    assert (np.ptp(latent, axis=1) == 0.0).all()
+    np.testing.assert_array_equal(latent, trend)
+    np.testing.assert_array_equal(latent[:, 0], fixed)
+    assert np.isnan(initial).all()
+    assert rows.min() >= 0.0
+    assert rows.max() <= 1.0
+    free = level_paths(level, 5, 2000, 3, RewardRange())
+    assert free[0][:, 0].std() == pytest.approx(0.2, rel=0.01)
+    assert (free[2] - free[0]).std() == pytest.approx(0.1, rel=0.05)
+
+
+def test_features_say_what_they_are_named_after():
+    trending = {"flat": False, "exponential": True}
+    evidence = {"flat": -20.0, "exponential": -5.0}
+    rising = rows_of(make_run(steps(100), np.linspace(0.0, 1.0, 100) + 0.05 * noise(4, 100)))
+    falling = rows_of(make_run(steps(100), np.linspace(1.0, 0.0, 100) + 0.05 * noise(4, 100)))
+    up, down = (pool_features(t, evidence, trending, 50) for t in (rising, falling))
+    assert up[0] == pytest.approx(1.5)
+    assert up[1] == pytest.approx(np.log(2.0))
+    assert up[2] == pytest.approx(np.log(0.5))
+    assert up[3] > up[4] > 0.5
+    assert down[3] == pytest.approx(-up[3], abs=0.2)
+    assert pool_features(rising, {"flat": -1e3, "exponential": 0.0}, trending, 50)[0] == 3.0
+    assert pool_features(rising, {"exponential": 0.0}, trending, 50)[0] == 0.0
+
+
+def test_a_share_is_held_where_nothing_was_learned():
+    known = pool(rows=1.0)
+    far = np.array([0.0, 50.0, 0.0, 0.0, 0.0])
+    assert known.share(far) == pytest.approx(1.0 / (1.0 + np.exp(-BEYOND)))
+    assert pool(intercept=-1.0).share(far) == pytest.approx(1.0 / (1.0 + np.exp(1.0)))
+
+
+def test_the_shipped_numbers_can_be_read_and_written():
+    shipped = shipped_pool()
+    again = Pool.from_dict(shipped.to_dict())
+    features = shipped.centre + shipped.scale
+    assert again.share(features) == shipped.share(features)
+    assert 0.02 < shipped.share(shipped.centre) < 0.5
+
+
+def test_the_level_stands_beside_laws_but_not_beside_one():
+    table = rows_of(rising_run())
+    fitted = fit_regimes(table, ("flat", "exponential"), strict=False)
+    found = pooled(pool(intercept=-1.0), table, fitted, 20)
+    assert found is not None
+    assert sum(found.weights.values()) == pytest.approx(1.0)
+    assert found.weights[LEVEL_NAME] == pytest.approx(1.0 / (1.0 + np.exp(1.0)))
+    assert found.weights["flat"] / found.weights["exponential"] == pytest.approx(
+        fitted.weights["flat"] / fitted.weights["exponential"]
+    )
+    assert pooled(False, table, fitted, 20) is None
+    assert pooled(True, table, fit_regimes(table, ("flat",), strict=False), 20) is None
+
+
+def test_a_forecast_is_drawn_from_laws_and_level_by_their_weights():
+    run = rising_run()
+    with_level = forecast(run, 80, regimes=("flat", "exponential"), pool=pool(), draws=1000)
+    assert with_level.weights[LEVEL_NAME] == pytest.approx(0.5)
+    ours = with_level.regime == LEVEL_NAME
+    assert ours.sum() == 500
+    assert np.ptp(with_level.latent[ours], axis=1).max() == 0.0
+    assert with_level.latent[ours, 0].mean() == pytest.approx(run.reward[-LAST:].mean(), abs=1e-6)
+    alone = forecast(run, 80, regimes=("flat", "exponential"), pool=False, draws=1000)
+    assert LEVEL_NAME not in alone.weights
+    given = forecast(run, 80, regimes=("flat", "exponential"), weights={LEVEL_NAME: 1.0}, draws=200)
+    assert set(given.regime) == {LEVEL_NAME}
