@@ -48,6 +48,8 @@ from .forecasting.forecast import forecast as forecast
 from .forecasting.plot import plot_forecast as plot_forecast
 from .forecasting.priors import forecast_priors as forecast_priors
 from .forecasting.priors import priors_named as priors_named
+from .forecasting.reach import Reach as Reach
+from .forecasting.reach import reach_of as reach_of
 from .forecasting.render import render_forecast as render_forecast
 from .forecasting.result import Forecast as Forecast
 from .forecasting.summary import ForecastSummary as ForecastSummary

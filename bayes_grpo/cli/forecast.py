@@ -53,6 +53,9 @@ def forecast(
     prior: PriorWord = "weak",
     prior_table: PriorTableFile = None,
     threshold: Annotated[float | None, typer.Option(help="Gain of reward that counts.")] = None,
+    reach: Annotated[
+        list[float] | None, typer.Option(help="When is this reward reached? May be given several times.")
+    ] = None,
     draws: Annotated[int, typer.Option(help="Number of paths.")] = 2000,
     plot: Annotated[Path | None, typer.Option(help="Save the fan chart (.png, .pdf, .svg).")] = None,
     plot_decision: Annotated[Path | None, typer.Option(help="Save a picture of net value by stopping step.")] = None,
@@ -94,11 +97,11 @@ def forecast(
             priors=priors,
             progress=tell,
         )
-        summary = bg.summarize_forecast(result, threshold)
+        summary = bg.summarize_forecast(result, threshold, reach=reach or ())
         decision = question.answer(result)
         stopping = None if decision is None else decision.stopping
         if plot is not None:
-            figure = bg.plot_forecast(result, summary.sentence)
+            figure = bg.plot_forecast(result, summary.sentence, reach=reach or ())
             bg.save_plot(figure if stopping is None else bg.mark_stop(figure, stopping), plot)
         if plot_decision is not None and stopping is not None:
             bg.save_plot(bg.plot_decision(stopping, result.name), plot_decision)

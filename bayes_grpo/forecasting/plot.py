@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import drawable, title_lines
+from bayes_grpo.forecasting.reach import Reach, reach_of
 from bayes_grpo.forecasting.result import Forecast
 
 if TYPE_CHECKING:
@@ -18,10 +20,16 @@ if TYPE_CHECKING:
     from bayes_grpo.common.picture import Canvas
 
 
-LATENT, ROWS, PLATEAU, DATA = "#1d4ed8", "#9ca3af", "#c2410c", "#111827"
+LATENT, ROWS, PLATEAU, DATA, TARGET = "#1d4ed8", "#9ca3af", "#c2410c", "#111827", "#047857"
 
 
-def plot_forecast(forecast: Forecast, title: str = "", level: float = LEVEL, figure: Canvas | None = None) -> Canvas:
+def plot_forecast(
+    forecast: Forecast,
+    title: str = "",
+    level: float = LEVEL,
+    figure: Canvas | None = None,
+    reach: Sequence[float] = (),
+) -> Canvas:
     """Draws a forecast.
 
     Left: logged rows, the band in which rows to come should fall (grey) and the one for the underlying reward
@@ -32,6 +40,7 @@ def plot_forecast(forecast: Forecast, title: str = "", level: float = LEVEL, fig
         title: Line above the figure.
         level: Probability inside the outer bands.
         figure: Empty figure, or part of one, to draw on; a new one if None.
+        reach: Rewards whose steps are asked for: a line each, with the interval of the step.
 
     Returns:
         The figure; a new one is not registered with pyplot.
@@ -41,6 +50,12 @@ def plot_forecast(forecast: Forecast, title: str = "", level: float = LEVEL, fig
     fan = figure.add_subplot(grid[0, 0])
     _draw_fan(fan, forecast, level)
     low, high = _view(forecast)
+    for value in reach:
+        asked = reach_of(forecast, value, level)
+        _draw_reach(fan, asked)
+        # What is asked for is shown, unless that would flatten all else.
+        if low - 0.5 * (high - low) <= value <= high + 0.5 * (high - low):
+            low, high = min(low, value - 0.03 * (high - low)), max(high, value + 0.03 * (high - low))
     fan.set_ylim(low, high)
     fan.legend(loc="best", fontsize=8, frameon=False)
     _draw_plateau(figure.add_subplot(grid[0, 1], sharey=fan), forecast, low, high, level)
@@ -76,6 +91,16 @@ def _draw_fan(axes: Axes, f: Forecast, level: float) -> None:
     axes.set_ylabel("reward" if f.signal == "reward" else "held-out reward")
     axes.set_title(f"{drawable(f.name)}: forecast to step {f.until:g}", fontsize=9, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_reach(axes: Axes, asked: Reach) -> None:
+    told = f"{asked.reward:g} by step {asked.until:g}: {probability_text(asked.by_horizon)}"
+    axes.axhline(asked.reward, color=TARGET, lw=0.9, ls="--", label=told)
+    low, middle, high = (min(x, asked.until) for x in (asked.step.low, asked.step.median, asked.step.high))
+    if math.isfinite(asked.step.low):
+        axes.plot([low, high], [asked.reward] * 2, color=TARGET, lw=3.0, alpha=0.6, solid_capstyle="butt")
+    if math.isfinite(asked.step.median):
+        axes.plot(middle, asked.reward, "o", color=TARGET, ms=5)
 
 
 def _draw_plateau(axes: Axes, f: Forecast, low: float, high: float, level: float) -> None:

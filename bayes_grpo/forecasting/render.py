@@ -47,6 +47,8 @@ def render_forecast(summary: ForecastSummary, console: Console) -> None:
         f"P(gain until {until} > {s.threshold:.3g}) {probability_text(s.p_gain)}   "
         f"P(curve has peaked) {probability_text(s.p_peaked)}"
     )
+    for asked in s.reach:
+        console.print(asked.sentence, markup=False)
     weights = sorted(s.weights.items(), key=lambda x: -x[1])
     console.print("weights: " + escape(", ".join(f"{name} {weight:.2f}" for name, weight in weights)))
     for line in s.assumed:

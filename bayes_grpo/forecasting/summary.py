@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.forecasting.reach import Reach, crossings, reach_of
 from bayes_grpo.forecasting.result import Forecast
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class ForecastSummary:
         remaining_gain: Latent reward at the horizon minus now.
         final_gain: Reward in the end minus now.
         reached: Steps at which shares of the final gain, counted from the start of the log, are reached.
+        reach: When the values that were asked for are reached.
         threshold: Gain that counts, reward.
         p_gain: Probability that the remaining gain until the horizon exceeds the threshold.
         p_peaked: Probability that the curve has peaked: the law expects it to fall by more than the threshold until
@@ -76,6 +79,7 @@ class ForecastSummary:
     remaining_gain: Interval
     final_gain: Interval
     reached: tuple[Reached, ...]
+    reach: tuple[Reach, ...]
     threshold: float
     p_gain: float
     p_peaked: float
@@ -111,7 +115,9 @@ class ForecastSummary:
         return frame_of(rows, "quantity")
 
 
-def summarize_forecast(forecast: Forecast, threshold: float | None = None, level: float = LEVEL) -> ForecastSummary:
+def summarize_forecast(
+    forecast: Forecast, threshold: float | None = None, level: float = LEVEL, reach: Sequence[float] = ()
+) -> ForecastSummary:
     """Summarises a forecast.
 
     Args:
@@ -119,9 +125,13 @@ def summarize_forecast(forecast: Forecast, threshold: float | None = None, level
         threshold: Gain that counts, reward; by default 1% of the reward's range where that is known, otherwise a
             tenth of the standard deviation of the logged rows.
         level: Probability inside the intervals.
+        reach: Rewards whose steps are asked for.
 
     Returns:
         The numbers and the sentence.
+
+    Raises:
+        SettingError: A reward to reach that is no finite number, or outside the reward's range.
     """
     f = forecast
     size = default_threshold(f) if threshold is None else float(threshold)
@@ -138,6 +148,7 @@ def summarize_forecast(forecast: Forecast, threshold: float | None = None, level
         remaining_gain=interval(gain, level),
         final_gain=interval(f.final - f.latent_now, level),
         reached=tuple(_reached(f, share, level) for share in SHARES),
+        reach=tuple(reach_of(f, value, level) for value in reach),
         threshold=size,
         p_gain=float(np.mean(gain > size)),
         p_peaked=float(np.mean(peaked)),
@@ -178,15 +189,7 @@ def reached_steps(forecast: Forecast, share: float) -> np.ndarray:
     start, whole = f.initial[kept], (f.final - f.initial)[kept]
     path = np.concatenate([f.latent_now[:, None], f.trend, f.beyond], axis=1)[kept]
     step = np.concatenate([[f.now], f.step, f.beyond_step])
-    done = (path - start[:, None]) / whole[:, None] >= share
-    first = done.argmax(axis=1)
-    draws = np.arange(len(path))
-    before = np.maximum(first - 1, 0)
-    target = start + share * whole
-    rise = path[draws, first] - path[draws, before]
-    part = np.where(rise != 0, (target - path[draws, before]) / np.where(rise != 0, rise, 1.0), 1.0)
-    crossing = step[before] + np.clip(part, 0.0, 1.0) * (step[first] - step[before])
-    return np.where(done.any(axis=1), np.where(first == 0, f.now, crossing), np.inf)
+    return crossings(step, (path - start[:, None]) / whole[:, None], share)
 
 
 def _reached(f: Forecast, share: float, level: float) -> Reached:
