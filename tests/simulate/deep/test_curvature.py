@@ -278,6 +278,8 @@ def test_the_wrong_settings_of_a_run_are_refused(point, listing):
     twice = NUMBERS._replace(epochs=2, base=NUMBERS.base._replace(refresh_interval=2))
     with pytest.raises(SettingError, match="epochs"):
         follow(listing, twice, point.parameters, [0], places)
+    with pytest.raises(SettingError, match="broken_from"):
+        follow(listing, NUMBERS._replace(broken_from=5), point.parameters, [0], places)
     with pytest.raises(SettingError, match="divisor"):
         follow(listing, NUMBERS, point.parameters, [0], places, every=7)
     with pytest.raises(SettingError, match="one run"):

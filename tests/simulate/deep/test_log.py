@@ -63,6 +63,16 @@ def test_a_broken_reward_is_broken_in_its_components_too(runs):
     assert runs[2].record()["gold_reward"] == pytest.approx(runs[2].trajectory.components[:, 0])
 
 
+def test_components_are_broken_from_the_first_rollout_that_a_broken_verifier_scored(runs):
+    numbers = runs[2].draw.numbers._replace(broken_from=21.0)
+    all_right = runs[2].trajectory._replace(components=np.ones((40, 5)))
+    for refresh, last in (("hold", 24), ("delay", 25)):
+        lab = replace(TINY.lab, structure=replace(TINY.lab.structure, refresh=refresh))
+        late = numbers._replace(base=numbers.base._replace(refresh_interval=4))
+        rows = [row for row in deep_state(all_right, lab, late, 75)["log_history"] if "reward" in row]
+        assert [row["rewards/right/mean"] for row in rows] == [1.0] * last + [0.0] * (40 - last)
+
+
 def test_a_batch_is_refused(runs):
     batch = runs[0].trajectory._replace(loss=np.zeros((2, 40)))
     with pytest.raises(SettingError, match="expected one run"):
