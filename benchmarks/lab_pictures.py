@@ -33,7 +33,10 @@ def adam(stored: Mapping[str, Any]) -> Figure:
     """a under Adam: thresholds where ε is the scale; the gain that runs with noise come to have."""
     figure, axes = _frame(2, 10)
     found = stored["adam"]
-    _gains(axes[0], found["late"]["without_noise"], "β₁")
+    quiet = found["late"]["without_noise"]
+    _gains(axes[0], [r for r in quiet if r["warm"]], "β₁")
+    cold = [r for r in quiet if not r["warm"]]
+    axes[0].plot([r["interval"] for r in cold], [r["measured"] for r in cold], "kx", ms=5, label="no warm-up")
     axes[0].set_title("without noise, late policy: points measured, dotted the rule", fontsize=9)
     axes[0].set_ylabel("critical gain (1 − β₁)ηK/ε")
     axes[0].legend(fontsize=8, frameon=False)
