@@ -190,7 +190,11 @@ def compared(
 
 def covered(found: list[dict[str, Any]]) -> dict[str, Any]:
     """Coverage, errors and their size in posterior standard deviations over fits."""
-    out: dict[str, Any] = {"runs": len(found), "fits": found, "converged": sum(f["converged"] for f in found)}
+    out: dict[str, Any] = {
+        "runs": len(found),
+        "fits": [_short(f) for f in found],
+        "converged": sum(f["converged"] for f in found),
+    }
     for name in (*QUANTITIES, *(f"{x}_seen" for x in QUANTITIES[:-1])):
         own = [f[name] for f in found if name in f]
         if own:
@@ -208,6 +212,13 @@ def covered(found: list[dict[str, Any]]) -> dict[str, Any]:
         own = [f["damping"]["covered"] for f in lagging if (0.0 <= f["exposure"] <= 1.0) == inside]
         out[f"damping_{place}_runs"], out[f"damping_{place}_covered"] = len(own), sum(own)
     return out
+
+
+def _short(x: Any) -> Any:
+    """A fit for the stored result: five digits, and what is only counted left out."""
+    if isinstance(x, dict):
+        return {k: _short(v) for k, v in x.items() if not k.endswith("_seen")}
+    return float(f"{x:.5g}") if isinstance(x, float) else x
 
 
 def reasons(found: dict[str, Any]) -> dict[str, str]:

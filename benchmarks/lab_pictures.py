@@ -50,6 +50,10 @@ def adam(stored: Mapping[str, Any]) -> Figure:
     low, high = min(r["share"] for r in rows), max(r["share"] for r in rows)
     axes[1].loglog([low, high], [low, high], ":", color="0.5", label="were v̂ what it was at rest")
     axes[1].axhline(1.0, color="0.3", lw=0.8)
+    ticks = [r["share"] for r in own]
+    for axis in (axes[1].xaxis, axes[1].yaxis):
+        axis.set_ticks(ticks, [f"{x:g}" for x in ticks])
+        axis.set_minor_locator(NullLocator())
     axes[1].set_xlabel("learning rate over the one foretold to be critical")
     axes[1].set_ylabel("gain by the run's own v̂, over critical")
     axes[1].set_title("with noise", fontsize=9)
@@ -123,13 +127,14 @@ def slow_starts(stored: Mapping[str, Any]) -> Figure:
     figure, axes = _frame(2, 11)
     found = {name: x for name, x in stored["d"].items() if name != "total"}
     for colour, (name, x) in zip(COLOURS, found.items(), strict=False):
-        axes[0].plot(x["course"]["step"], x["course"]["reward"], color=colour, lw=1.2, label=name)
+        style = "--" if x["prompts"] > 16 else "-"
+        axes[0].plot(x["course"]["step"], x["course"]["reward"], style, color=colour, lw=1.2, label=name)
     axes[0].set(xlabel="optimizer step", ylabel="mean reward, mean over runs")
     axes[0].legend(fontsize=8, frameon=False)
     _bars(axes[1], {name: x["mean_weight"] for name, x in found.items()})
     for i, x in enumerate(found.values()):
         best = ", ".join(f"{word} {count}" for word, count in x["explained"].items())
-        axes[1].text(0.0, i + 0.36, f"of {len(x['runs'])} runs: {best}", fontsize=7, va="bottom")
+        axes[1].text(0.0, i + 0.29, f"of {len(x['runs'])} runs: {best}", fontsize=7, va="top")
     axes[1].set(xlabel="mean weight of a law", xlim=(0.0, 1.0))
     return figure
 

@@ -30,7 +30,8 @@ warm-up plain relaxation starts slowly too."""
 LAWS = tuple(law for laws in EXPLANATIONS.values() for law in laws)
 SLOW = {"inertia of 0.5 steps": (0.0, 0.0), "inertia of 9.5 steps": (0.9, 0.0), "warm-up": (0.0, 0.5)}
 """What slow starts are given: momentum, and warm-up over the steps."""
-SLOW_RUNS = 12
+SIZES = {16: 12, 256: 6}
+"""Prompts of a step, and runs with them."""
 START_LOOK = 2
 """Look of the supervised training at which slow starts begin: one completion in seven is right."""
 
@@ -43,16 +44,17 @@ def explained(verdicts: dict[str, str]) -> str:
     return left[0] if len(left) == 1 else "cannot tell"
 
 
-def slow_starts(case: Case, momentum: float, warmup: float, quick: bool) -> dict[str, Any]:
+def slow_starts(case: Case, momentum: float, warmup: float, prompts: int, quick: bool) -> dict[str, Any]:
     """Comparisons of laws on runs from a low success rate.
 
     Args:
         case: The network.
         momentum: Heavy ball.
         warmup: Share of the steps.
+        prompts: Of a step: sixteen times as many make a quarter of the noise.
         quick: One short run.
     """
-    steps, runs = (32, 1) if quick else (320, SLOW_RUNS)
+    steps, runs = (32, 1) if quick else (320, SIZES[prompts])
     theta = case.ladder[START_LOOK]
     logits = all_logits(policy(case.listing, jnp.asarray(theta)), case.listing)
     reference = tuple(np.asarray(x, float) for x in jax.device_get(logits))
@@ -68,7 +70,7 @@ def slow_starts(case: Case, momentum: float, warmup: float, quick: bool) -> dict
     half = np.array([np.argmax(x > 0.5) if (x > 0.5).any() else steps for x in trial.latent])
     chosen = int(np.argmin(np.abs(half - steps / 3)))
     rate = float(rates[chosen])
-    listing = relisted(case, n_steps=steps, update="sampled", group_size=8, prompts_per_step=16)
+    listing = relisted(case, n_steps=steps, update="sampled", group_size=8, prompts_per_step=prompts)
     path = run(case, listing, theta, np.arange(runs), learning_rate=np.full(runs, rate), **settings)
     logged = rate * np.minimum(np.arange(1.0, steps + 1.0) / max(settings["warmup_steps"], 1), 1.0)
     rows = []
@@ -93,6 +95,7 @@ def slow_starts(case: Case, momentum: float, warmup: float, quick: bool) -> dict
     return {
         "momentum": momentum,
         "warmup": warmup,
+        "prompts": prompts,
         "rate": rate,
         "half_way": int(half[chosen]),
         "inertial_time": (1.0 + momentum) / 2.0 / (1.0 - momentum),
@@ -117,14 +120,19 @@ def section_d(cases: Sequence[Case], quick: bool) -> dict[str, Any]:
     """Slow starts: which law is favoured on runs from a low success rate, by what they were given."""
     warnings.simplefilter("ignore", BayesGrpoWarning)
     out: dict[str, Any] = {}
-    for name, (momentum, warmup) in list(SLOW.items())[: 1 if quick else None]:
-        out[name] = slow_starts(cases[0], momentum, warmup, quick)
-        print(name, {k: v for k, v in out[name].items() if k not in ("runs", "course")}, flush=True)
-    rows = [row for found in out.values() for row in found["runs"]]
-    return out | {
-        "total": {
-            "runs": len(rows),
-            "explained": _counts([row["explained"] for row in rows]),
-            "best": _counts([row["best"] for row in rows]),
-        }
+    for prompts in list(SIZES)[: 1 if quick else None]:
+        for name, (momentum, warmup) in list(SLOW.items())[: 1 if quick else None]:
+            found = slow_starts(cases[0], momentum, warmup, prompts, quick)
+            out[f"{name}, {prompts} prompts"] = found
+            print(name, {k: v for k, v in found.items() if k not in ("runs", "course")}, flush=True)
+    return out | {"total": total(out)}
+
+
+def total(found: dict[str, Any]) -> dict[str, Any]:
+    """Counts over all runs."""
+    rows = [row for x in found.values() for row in x["runs"]]
+    return {
+        "runs": len(rows),
+        "explained": _counts([row["explained"] for row in rows]),
+        "best": _counts([row["best"] for row in rows]),
     }
