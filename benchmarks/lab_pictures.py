@@ -47,10 +47,9 @@ def adam(stored: Mapping[str, Any]) -> Figure:
             own = [r for r in rows if (r["momentum"], r["interval"]) == (m, s)]
             x, y = ([r[key] for r in own] for key in ("share", "gain_over_critical"))
             axes[1].loglog(x, y, f"{marker}-", color=colour, ms=4, lw=0.8, label=f"{name}, β₁ {m:g}, K_ref {s:g}")
-    low, high = min(r["share"] for r in rows), max(r["share"] for r in rows)
-    axes[1].loglog([low, high], [low, high], ":", color="0.5", label="were v̂ what it was at rest")
+    ticks = sorted({r["share"] for r in found["late"]["with_noise"]["rows"]})
+    axes[1].loglog(ticks, ticks, ":", color="0.5", label="were v̂ what it was at rest")
     axes[1].axhline(1.0, color="0.3", lw=0.8)
-    ticks = [r["share"] for r in own]
     for axis in (axes[1].xaxis, axes[1].yaxis):
         axis.set_ticks(ticks, [f"{x:g}" for x in ticks])
         axis.set_minor_locator(NullLocator())
@@ -130,7 +129,7 @@ def slow_starts(stored: Mapping[str, Any]) -> Figure:
         style = "--" if x["prompts"] > 16 else "-"
         axes[0].plot(x["course"]["step"], x["course"]["reward"], style, color=colour, lw=1.2, label=name)
     axes[0].set(xlabel="optimizer step", ylabel="mean reward, mean over runs")
-    axes[0].legend(fontsize=8, frameon=False)
+    axes[0].legend(fontsize=7, frameon=False, loc="lower right")
     _bars(axes[1], {name: x["mean_weight"] for name, x in found.items()})
     for i, x in enumerate(found.values()):
         best = ", ".join(f"{word} {count}" for word, count in x["explained"].items())

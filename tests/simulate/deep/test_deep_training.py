@@ -146,9 +146,10 @@ def test_long_gradients_are_shortened(start, runs):
 
 
 def test_a_delayed_policy_writes_with_old_weights(sums, start, runs):
-    cases = {k: {"refresh_interval": k} for k in (1, 3, STEPS)} | {"broken": {"refresh_interval": 3, "broken_from": 7}}
-    late = batch(sums, start, cases, refresh="delay", eval_every=0)
-    broken = late.pop("broken")
+    ages = (1, 3, STEPS)
+    cases = {str(k): {"refresh_interval": k} for k in ages} | {"broken": {"refresh_interval": 3, "broken_from": 7}}
+    found = batch(sums, start, cases, refresh="delay", eval_every=0)
+    late, broken = {k: found[str(k)] for k in ages}, found["broken"]
     # What is trained on before update t was written three updates before.
     assert np.array_equal(broken.reward[:10], late[3].reward[:10])
     assert broken.reward[7:10].max() > 0
