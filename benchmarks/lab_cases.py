@@ -84,8 +84,9 @@ def numbers_of(**base: Any) -> LabNumbers:
     return LabNumbers(base=Numbers(**settings | base))
 
 
-def make_cases(quick: bool = False, names: Sequence[str] = tuple(CASES)) -> list[Case]:
-    """Trains the networks and finds their spectra."""
+@cache
+def make_cases(quick: bool = False, names: tuple[str, ...] = tuple(CASES)) -> tuple[Case, ...]:
+    """Trains the networks and finds their spectra; the same ones for the same words."""
     task = make_task("modular_sum", size=SIZE)
     structure = Structure(advantage="mean", update="sampled")
     lab = Lab(structure, network(quick), "constant", limit=2)
@@ -100,7 +101,7 @@ def make_cases(quick: bool = False, names: Sequence[str] = tuple(CASES)) -> list
         rates, left = leading_modes(point, 6, transposed=True)
         spectrum = reward_spectrum(point, point.reward_gradient)
         out.append(Case(name, task, listing, point, np.real(rates), np.real(left), spectrum, ladder.parameters))
-    return out
+    return tuple(out)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -140,7 +141,7 @@ def _successes(case: Case, theta: np.ndarray) -> np.ndarray:
     )
 
 
-def section_c(cases: list[Case], quick: bool) -> dict[str, Any]:
+def section_c(cases: Sequence[Case], quick: bool) -> dict[str, Any]:
     """Group size."""
     case = cases[0]
     sizes = (2, 8) if quick else GROUP_SIZES

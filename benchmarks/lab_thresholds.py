@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -209,7 +209,7 @@ def confirmed(case: Case, rows: list[dict[str, float]], quick: bool) -> list[dic
     return out
 
 
-def section_a(cases: list[Case], quick: bool) -> dict[str, Any]:
+def section_a(cases: Sequence[Case], quick: bool) -> dict[str, Any]:
     """Stability thresholds."""
     out: dict[str, Any] = {}
     for case in cases:
@@ -245,7 +245,7 @@ def totals(cases: list[list[dict[str, float]]]) -> dict[str, float]:
     }
 
 
-def section_b(cases: list[Case], quick: bool) -> dict[str, Any]:
+def section_b(cases: Sequence[Case], quick: bool) -> dict[str, Any]:
     """Onset of oscillation without lag: of the stiffest mode, and of the reward."""
     out: dict[str, Any] = {}
     mu = np.array(MOMENTA)

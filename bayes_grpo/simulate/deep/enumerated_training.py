@@ -137,13 +137,16 @@ def follow(
         NumPy arrays.
 
     Raises:
-        SettingError: A setting is out of range, rollouts are trained on more than once, or ``every`` is no divisor.
+        SettingError: A setting is out of range, rollouts are trained on more than once, a reward breaks on the way, or
+            ``every`` is no divisor.
     """
     structure = listing.lab.structure
     seed_array = np.atleast_1d(np.asarray(seeds))
     checked = spread_numbers(check_lab_numbers(numbers), len(seed_array))
     if np.any(checked.epochs != 1):
         raise SettingError("epochs: listed runs draw a fresh batch for every update; expected 1")
+    if np.any(np.isfinite(checked.broken_from)):
+        raise SettingError("broken_from: a listed completion keeps its reward; expected infinity")
     if structure.n_steps % every:
         raise SettingError(f"every: expected a divisor of the {structure.n_steps} steps, found {every}")
     memory = int(np.max(checked.base.refresh_interval)) + 1 if structure.refresh == "delay" else 1

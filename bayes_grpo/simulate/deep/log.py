@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.simulate.deep.settings import REWARDS, Lab, LabNumbers
+from bayes_grpo.simulate.deep.settings import REWARDS, Lab, LabNumbers, written_at
 from bayes_grpo.simulate.deep.training import DeepTrajectory
+from bayes_grpo.simulate.settings import RefreshModel
 from bayes_grpo.simulate.trainer_log import Columns, columns_of, settings_of, state_of
 
 
-def deep_columns(trajectory: DeepTrajectory, numbers: LabNumbers) -> Columns:
+def deep_columns(trajectory: DeepTrajectory, numbers: LabNumbers, refresh: RefreshModel = "hold") -> Columns:
     """What TRL logs of a run: components with a weight alone, and the KL divergence only where it has one.
 
     Args:
         trajectory: One run (no leading axis).
         numbers: Its numeric settings, scalars.
+        refresh: How its sampling policy is renewed.
 
     Returns:
         The columns; the held-out reward is the gold reward.
@@ -26,7 +28,8 @@ def deep_columns(trajectory: DeepTrajectory, numbers: LabNumbers) -> Columns:
     means["completions/mean_length"] = np.asarray(trajectory.mean_length)
     scores = np.asarray(trajectory.components)
     # A broken reward is broken in all its components; what the completions deserved stays in the truth.
-    works = np.arange(scores.shape[-2]) < float(numbers.broken_from)
+    written = written_at(refresh, int(numbers.base.refresh_interval), np.arange(scores.shape[-2]))
+    works = written < float(numbers.broken_from)
     for i, name in enumerate(REWARDS):
         if float(getattr(numbers, name)) != 0.0:
             means[f"rewards/{name}/mean"] = np.where(works, scores[..., i], 0.0)
@@ -54,7 +57,7 @@ def deep_state(
     Raises:
         SettingError: ``logging_steps`` is not a positive integer, or the trajectory is a batch.
     """
-    return state_of(deep_columns(trajectory, numbers), lab.structure, n_prompts, logging_steps)
+    return state_of(deep_columns(trajectory, numbers, lab.structure.refresh), lab.structure, n_prompts, logging_steps)
 
 
 def sidecar(lab: Lab, numbers: LabNumbers) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.deep.loss import KlKind, LossKind
 from bayes_grpo.simulate.deep.network import Network
 from bayes_grpo.simulate.deep.tasks import Task
-from bayes_grpo.simulate.settings import Numbers, Structure, check_numbers
+from bayes_grpo.simulate.settings import Numbers, RefreshModel, Structure, check_numbers
 
 Order = Literal["drawn", "shuffled"]
 
@@ -75,7 +75,7 @@ class LabNumbers(NamedTuple):
 
     Attributes:
         base: Learning rate, momentum, staleness, clipping, penalties.
-        epochs: Times that a rollout is trained on; a divisor of ``base.refresh_interval``.
+        epochs: Times that a rollout is trained on; a divisor of ``base.refresh_interval``, and 1 under "delay".
         temperature: Of the sampling.
         max_grad_norm: Longer gradients are shortened to this; infinity for none.
         right: Reward of the answer and nothing else.
@@ -83,7 +83,8 @@ class LabNumbers(NamedTuple):
         partial: Reward of the share of the answer's tokens that stand in their places.
         ended: Reward of ending within the limit.
         length: Reward of using the whole limit.
-        broken_from: Step from which on every completion gets the same reward; infinity for never.
+        broken_from: Step from which on every completion that is written gets the same reward; infinity for never. A
+            rollout is scored when it is written, so what was written before keeps its reward until it is used up.
     """
 
     base: Numbers = Numbers()
@@ -117,6 +118,22 @@ def check_lab_numbers(numbers: LabNumbers) -> LabNumbers:
     if np.any(left != 0):
         raise SettingError("epochs: expected a divisor of refresh_interval, the optimizer steps that a rollout serves")
     return LabNumbers(base=base, **out | {"epochs": out["epochs"].astype(np.int32)})
+
+
+def written_at(refresh: RefreshModel, interval: Any, step: Any) -> Any:
+    """Number of updates already made when the completions were written that an update trains on.
+
+    Args:
+        refresh: "hold" or "delay".
+        interval: K_ref, optimizer steps.
+        step: Number of updates already made before this one; a number or an array, of NumPy or JAX.
+
+    Returns:
+        As ``step``. Under "delay" the start's policy writes for the first K_ref updates, all at 0.
+    """
+    if refresh == "hold":
+        return step // interval * interval
+    return (step - interval) * (step > interval)
 
 
 def spread_numbers(numbers: LabNumbers, n_runs: int) -> LabNumbers:

@@ -16,7 +16,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.deep.loss import Weights, group_statistics, grpo_loss
 from bayes_grpo.simulate.deep.network import Transformer, unflattened
 from bayes_grpo.simulate.deep.rollout import Completions, Scores, read, score, write
-from bayes_grpo.simulate.deep.settings import REWARDS, Lab, LabNumbers, check_lab_numbers, spread_numbers
+from bayes_grpo.simulate.deep.settings import REWARDS, Lab, LabNumbers, check_lab_numbers, spread_numbers, written_at
 from bayes_grpo.simulate.deep.tasks import Task
 from bayes_grpo.simulate.optimizers import OptimizerState, learning_rate, optimizer_step
 
@@ -138,12 +138,18 @@ def train(
         NumPy arrays with a leading axis of runs.
 
     Raises:
-        SettingError: A setting is out of range, or another number of runs or parameters is given than is trained.
+        SettingError: A setting is out of range, rollouts of a delayed policy are trained on more than once, or another
+            number of runs or parameters is given than is trained.
     """
     lab.check(task)
     seed_array = np.atleast_1d(np.asarray(seeds))
     n_runs = len(seed_array)
     checked = spread_numbers(check_lab_numbers(numbers), n_runs)
+    if lab.structure.refresh == "delay" and np.any(checked.epochs != 1):
+        raise SettingError(
+            "epochs: a delayed policy writes a fresh batch for every update, so none is trained on again; expected 1, "
+            "or refresh='hold'"
+        )
     shape = (n_runs, network_from(lab, task.vocabulary)[0])
     begin = _parameters("start", start, shape)
     kept = begin if reference is None else _parameters("reference", reference, shape)
@@ -184,7 +190,8 @@ def _train(
         past, sampling, batch = _sampling_policy(program, state.past, state.parameters, t, numbers)
         key = jax.random.fold_in(rollout_key, batch)
         chosen = prompts_of(lab, len(tables.train), rollout_key, key, batch)
-        completions, scores, reward = rollout(lab, program.network(sampling), numbers, tables, chosen, key, t)
+        written = written_at(structure.refresh, numbers.base.refresh_interval, t)
+        completions, scores, reward = rollout(lab, program.network(sampling), numbers, tables, chosen, key, written)
         groups = group_statistics(
             reward, structure.group_size, structure.advantage == "std", numbers.base.advantage_epsilon
         )
@@ -224,14 +231,17 @@ def _train(
 
 
 def rollout(
-    lab: Lab, policy: Transformer, numbers: LabNumbers, tables: Tables, prompts: Array, key: Array, t: Any
+    lab: Lab, policy: Transformer, numbers: LabNumbers, tables: Tables, prompts: Array, key: Array, written: Any
 ) -> tuple[Completions, Scores, Array]:
-    """Completions of a step, G of each of B prompts side by side, their scores and their reward, shape (B G,)."""
+    """Completions of a step, G of each of B prompts side by side, their scores and their reward, shape (B G,).
+
+    ``written`` is the number of updates made before they are written, when the verifier works or does not.
+    """
     token_key = jax.random.split(key)[1]
     chosen = jnp.repeat(prompts, lab.structure.group_size)
     completions = write(policy, tables.train[chosen], lab.limit, token_key, numbers.temperature)
     scores = score(completions, tables.train_answer[chosen])
-    return completions, scores, jnp.where(t < numbers.broken_from, reward_of(scores, numbers), 0.0)
+    return completions, scores, jnp.where(written < numbers.broken_from, reward_of(scores, numbers), 0.0)
 
 
 def prompts_of(lab: Lab, many: int, run_key: Array, key: Array, batch: Array) -> Array:

@@ -230,34 +230,42 @@ def test_modes_are_those_of_the_dense_jacobian(point):
     assert np.allclose(both, point.product(way), atol=1e-12)
 
 
-def test_the_spectrum_of_the_reward_is_its_answer_to_a_push(point, listing):
+@pytest.fixture(scope="module")
+def longer(listing):
+    """The listing for 240 steps by the kind of refresh: a program belongs to a listing, and all its runs share it."""
+    structures = (replace(listing.lab.structure, n_steps=240, refresh=kind) for kind in ("hold", "delay"))
+    return {x.refresh: replace(listing, lab=replace(listing.lab, structure=x)) for x in structures}
+
+
+def two_runs(listing, point, start, probe, **base):
+    """Two runs from one start, looked at every 20 steps."""
+    numbers = NUMBERS._replace(base=NUMBERS.base._replace(**base))
+    places = Places(point.reference, point.parameters, probe[None])
+    return follow(listing, numbers, start, [0, 0], places, every=20, double=True)
+
+
+def test_the_spectrum_of_the_reward_is_its_answer_to_a_push(point, longer):
     way = point.reward_gradient
     found = reward_spectrum(point, way)
     assert found.shares.sum() == pytest.approx(1.0)
     assert found.curvature == pytest.approx(way @ point.product(way) / (way @ way), rel=1e-6)
-    steps, size = 60, 1e-5
+    size = 1e-5
     rate = 0.05 / np.real(found.rates).max()
-    short = replace(listing, lab=replace(listing.lab, structure=replace(listing.lab.structure, n_steps=steps)))
-    numbers = NUMBERS._replace(base=NUMBERS.base._replace(learning_rate=rate))
-    places = Places(point.reference, point.parameters, way[None])
     start = point.parameters + size * way / np.linalg.norm(way)
-    path = follow(short, numbers, start, [0], places, every=20, double=True)
+    path = two_runs(longer["hold"], point, start, way, learning_rate=rate)
     answer = (path.latent[0] - point.reward) / (size * np.linalg.norm(way))
-    powers = (1.0 - rate * found.rates[:, None]) ** np.array([20, 40, 60])
+    powers = (1.0 - rate * found.rates[:, None]) ** np.arange(20, 241, 20)
     assert np.allclose(answer, (found.shares @ powers).real, atol=2e-4)
     assert path.along[0, -1, 0] == pytest.approx(way @ (path.final_parameters[0] - point.parameters))
 
 
 @pytest.mark.parametrize("refresh", ["hold", "delay"])
-def test_runs_leave_the_fixed_point_above_the_threshold_of_the_stiffest_mode(point, listing, refresh):
-    structure = replace(listing.lab.structure, n_steps=240, refresh=refresh)
-    longer = replace(listing, lab=replace(listing.lab, structure=structure))
+def test_runs_leave_the_fixed_point_above_the_threshold_of_the_stiffest_mode(point, longer, refresh):
     rates, modes = leading_modes(point, 1)
     gain = critical_gain(0.5, 4, refresh) * np.array([0.9, 1.1])
-    base = {"learning_rate": gain / rates[0].real, "momentum": 0.5, "refresh_interval": 4}
-    numbers = NUMBERS._replace(base=NUMBERS.base._replace(**base))
-    places = Places(point.reference, point.parameters, np.zeros((0, len(point.parameters))))
-    path = follow(longer, numbers, point.parameters + 1e-7 * modes[0].real, [0, 0], places, every=24, double=True)
+    settings = {"learning_rate": gain / rates[0].real, "momentum": 0.5, "refresh_interval": 4}
+    start = point.parameters + 1e-7 * modes[0].real
+    path = two_runs(longer[refresh], point, start, point.reward_gradient, **settings)
     assert path.away[0, -1] < 0.1 * path.away[0, 0]
     assert path.away[1].max() > 10.0 * path.away[1, 0]
 
@@ -278,6 +286,8 @@ def test_the_wrong_settings_of_a_run_are_refused(point, listing):
     twice = NUMBERS._replace(epochs=2, base=NUMBERS.base._replace(refresh_interval=2))
     with pytest.raises(SettingError, match="epochs"):
         follow(listing, twice, point.parameters, [0], places)
+    with pytest.raises(SettingError, match="broken_from"):
+        follow(listing, NUMBERS._replace(broken_from=5), point.parameters, [0], places)
     with pytest.raises(SettingError, match="divisor"):
         follow(listing, NUMBERS, point.parameters, [0], places, every=7)
     with pytest.raises(SettingError, match="one run"):

@@ -25,6 +25,7 @@ RUNS = {
     "clipped": {"refresh_interval": 4, "learning_rate": 0.03, "clip_low": 0.02, "clip_high": 0.02},
     "at the old": {"refresh_interval": 4, "lag_exposure": 1.0, "clip_low": 1e-3, "clip_high": 1e-3},
     "broken": {"broken_from": 7},
+    "broken while held": {"broken_from": 6, "refresh_interval": 4, "epochs": 2},
     "shortened": {"max_grad_norm": 1e-3},
 }
 
@@ -126,6 +127,15 @@ def test_a_broken_reward_teaches_nothing(runs):
     assert np.array_equal(run.reward[:7], runs["plain"].reward[:7])
 
 
+def test_a_rollout_written_before_the_verifier_broke_keeps_its_reward(runs):
+    run, whole = runs["broken while held"], runs["held twice"]
+    # Written at steps 0, 4, 8, …: what is trained on in steps 4 to 7 was scored at step 4.
+    assert np.array_equal(run.reward[:8], whole.reward[:8])
+    assert run.reward[6:8].max() > 0
+    assert np.all(run.reward[8:] == 0)
+    assert np.all(run.grad_norm[8:] == 0)
+
+
 def test_long_gradients_are_shortened(start, runs):
     run = runs["shortened"]
     assert np.all((run.grad_norm == 0) | (run.grad_norm > 0.01))
@@ -136,7 +146,14 @@ def test_long_gradients_are_shortened(start, runs):
 
 
 def test_a_delayed_policy_writes_with_old_weights(sums, start, runs):
-    late = batch(sums, start, {k: {"refresh_interval": k} for k in (1, 3, STEPS)}, refresh="delay", eval_every=0)
+    ages = (1, 3, STEPS)
+    cases = {str(k): {"refresh_interval": k} for k in ages} | {"broken": {"refresh_interval": 3, "broken_from": 7}}
+    found = batch(sums, start, cases, refresh="delay", eval_every=0)
+    late, broken = {k: found[str(k)] for k in ages}, found["broken"]
+    # What is trained on before update t was written three updates before.
+    assert np.array_equal(broken.reward[:10], late[3].reward[:10])
+    assert broken.reward[7:10].max() > 0
+    assert np.all(broken.reward[10:] == 0)
     # The weights of k steps ago: nobody sees an update before step k, and what is seen then is its first.
     for k, run in late.items():
         same = np.all(run.components == runs["still"].components, axis=1)
@@ -175,6 +192,11 @@ def test_shuffled_prompts_are_gone_through_in_passes(size):
         ({}, {"temperature": 0.0}, "temperature: expected numbers above 0"),
         ({}, {"max_grad_norm": -1.0}, "max_grad_norm: expected numbers above 0"),
         ({}, {"refresh_interval": 3, "epochs": 2}, "epochs: expected a divisor"),
+        (
+            {"refresh": "delay"},
+            {"refresh_interval": 4, "epochs": np.array([1, 2])},
+            "epochs: a delayed policy",
+        ),
         ({}, {"learning_rate": np.ones(3)}, "learning_rate: expected a number or one for each of 2 runs"),
         ({}, {"partial": np.ones(3)}, "partial: expected a number or one for each of 2 runs"),
     ],

@@ -1,14 +1,12 @@
-"""Families: draws that depend on nothing but their name, seed and number, and runs in batches."""
+"""Families: draws that depend on nothing but their name, seed and number."""
 
-import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.simulate.deep.families import CAUSES, FAMILIES, MIXED, deep_families, draw_run
-from bayes_grpo.simulate.deep.runs import simulate_deep, train_draws
+from bayes_grpo.simulate.deep.runs import simulate_deep
 from bayes_grpo.simulate.deep.settings import check_lab_numbers
 from bayes_grpo.simulate.deep.setups import SETUPS
-from tests.helpers.lab import tiny_draw
 
 
 @pytest.mark.parametrize("family", deep_families())
@@ -47,16 +45,6 @@ def test_causes_set_what_they_say():
         assert 0 < broken.numbers.broken_from < broken.setup.lab.structure.n_steps
         assert draw_run("solved", 0, index).success >= 0.97
         assert draw_run("too_hard", 0, index).success <= 0.02
-
-
-def test_a_run_is_the_same_alone_and_in_a_batch():
-    draws = [tiny_draw("healthy", index) for index in range(3)]
-    batch = {run.draw.index: run for run in train_draws(draws)}
-    (alone,) = train_draws(draws[1:2])
-    # Sums of other order: the first steps agree, later ones may take other tokens.
-    np.testing.assert_allclose(alone.trajectory.reward[:3], batch[1].trajectory.reward[:3], atol=1e-5)
-    assert sorted(batch) == [0, 1, 2]
-    assert batch[0].trajectory.reward.shape == (40,)
 
 
 @pytest.mark.parametrize(
