@@ -308,7 +308,7 @@ def main() -> None:
     if options.plot:
         save_plot(plot_backtest(scores_of(results[options.prior[0]])), options.plot)
     if options.json:
-        content = {prior: {"logs": found, **tables[prior]} for prior, found in results.items()}
+        content = {prior: {**tables[prior], "found": found} for prior, found in results.items()}
         options.json.write_text(json.dumps(content, indent=1))
 
 
