@@ -31,7 +31,7 @@ from bayes_grpo.diagnosis.classify import effective, posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.logs.run import Run
 from benchmarks.common import keep
-from benchmarks.diagnosis_early import certain, hazard, warned, watched
+from benchmarks.diagnosis_early import certain, certain_after, half_lost, hazard, warned, watched
 from benchmarks.diagnosis_lab import lab_logs
 from benchmarks.diagnosis_logs import labelled_logs
 from benchmarks.diagnosis_rivals import RIVALS, AlarmOdds, has_rlwatch
@@ -276,6 +276,9 @@ def labelled(
         shown = " ".join(f"{name[:6]} {result.probability[name]:.2f}" for name in order[:3])
         alarms = ", ".join(judged_logs[-1]["alarms"])
         print(f"{x.name[:34]:34s} {' ' if x.in_words else 'c'} {x.label[:13]:13s} {shown}   {alarms}")
+    collapses = [(x, row) for x in kept if x.label == MODES[-1] and (row := half_lost(x.run)) is not None]
+    late = {x.name: round(certain_after(x.run, row, layers[x.repository]), 2) for x, row in collapses}
+    print(f"collapses: highest P within ten rows of having lost half: {late}")
     inside = [r for r in judged_logs if r["in domain"]]
     parts = {"all": inside, "in words": [r for r in inside if r["in words"]]}
     summary = {name: _summary(rows) for name, rows in parts.items()}
@@ -286,7 +289,7 @@ def labelled(
         print(f"  {name}")
         for key, value in values.items():
             print(f"    {key}: {value:.3f}" if isinstance(value, float) else f"    {key}: {value}")
-    return {"summary": summary, "logs": judged_logs}
+    return {"summary": summary, "logs": judged_logs, "collapses": late}
 
 
 def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -358,6 +361,7 @@ def totals(out: Mapping[str, Any], runs: int, complete: list[LabelledRun], prior
             part.replace(" ", "_"): {k.replace(" ", "_"): v for k, v in values.items() if isinstance(v, int | float)}
             for part, values in out["labelled"]["summary"].items()
         },
+        "collapses": out["labelled"]["collapses"],
         "laboratory": {k.replace(" ", "_"): v for k, v in out["laboratory"].items()},
         "speed": out["speed"],
     }

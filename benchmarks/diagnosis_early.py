@@ -162,6 +162,30 @@ def certain(logs: Sequence[LabLog], layer: Layer | None) -> dict[str, Any]:
     }
 
 
+def half_lost(run: Run) -> int | None:
+    """Row from which on, to the end, a reward has lost half of its gain, or of its level where it began high.
+
+    Rewards are running means over a fortieth of the log; None where it ends with more than that.
+    """
+    y = run.reward if run.has_reward else run.eval_reward
+    y = np.where(np.isfinite(y), y, np.nanmedian(y))
+    width = max(2, len(y) // 40)
+    mean = np.convolve(y, np.ones(width) / width, "valid")
+    top, start = np.maximum.accumulate(mean), mean[0]
+    kept = top - mean <= 0.5 * np.where(start > 0.5 * top, top, top - start)
+    if kept[-1]:
+        return None
+    last = np.flatnonzero(kept)
+    return (int(last[-1]) + 1 if len(last) else 0) + width - 1
+
+
+def certain_after(run: Run, row: int, layer: Layer | None) -> float:
+    """Largest probability of instability from a row to `WITHIN` rows after it, each judged without what came later."""
+    step = run.step if run.has_reward else run.eval_step
+    at = np.unique(np.minimum(row + np.array([0, WITHIN // 2, WITHIN]), len(step) - 1))
+    return float(probabilities([run.until(s) for s in step[at]], layer)[:, MODES.index("dynamical_instability")].max())
+
+
 def hazard(learned: Sequence[LabLog], test: Sequence[LabLog]) -> dict[str, Any]:
     """Is a collapse announced? Area under the ROC curve of signs that theory names, before any damage.
 
