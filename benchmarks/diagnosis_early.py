@@ -145,7 +145,7 @@ def _median(x: np.ndarray) -> float | None:
 
 
 def certain(logs: Sequence[LabLog], layer: Layer | None) -> dict[str, Any]:
-    """Collapses of which instability is certain (P ≥ .9) `WITHIN` rows after the damage."""
+    """Collapses of which instability is sure (P ≥ .9) or likely (P ≥ .5) `WITHIN` rows after the damage."""
     k = MODES.index("dynamical_instability")
     kept, cut = [], []
     for x in logs:
@@ -156,8 +156,8 @@ def certain(logs: Sequence[LabLog], layer: Layer | None) -> dict[str, Any]:
     p = probabilities(cut, layer)[:, k] if cut else np.empty(0)
     return {
         "collapses": len(p),
-        "P of at least .9": int((p >= 0.9).sum()),
-        "P of at least .5": int((p >= 0.5).sum()),
+        "sure": int((p >= 0.9).sum()),
+        "likely": int((p >= 0.5).sum()),
         "others": {name: round(float(v), 2) for name, v in zip(kept, p, strict=True) if v < 0.9},
     }
 
