@@ -286,10 +286,10 @@ def labelled(
         print(f"{x.name[:34]:34s} {' ' if x.in_words else 'c'} {x.label[:13]:13s} {shown}   {alarms}")
     inside = [r for r in judged_logs if r["in domain"]]
     parts = {"all": inside, "in words": [r for r in inside if r["in words"]]}
-    summary = {name: _summary(rows) for name, rows in parts.items()}
+    summary = {name: summarised(rows) for name, rows in parts.items()}
     outside = [r for r in judged_logs if not r["in domain"]]
     if outside:
-        summary["out of domain"] = _summary(outside)
+        summary["out of domain"] = summarised(outside)
     for name, values in summary.items():
         print(f"  {name}")
         for key, value in values.items():
@@ -297,7 +297,7 @@ def labelled(
     return {"summary": summary, "logs": judged_logs}
 
 
-def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summarised(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Counts and scores of judged logs."""
     failed, unfailed = ([r for r in rows if (r["label"] in MODES) == bad] for bad in (True, False))
     p = np.array([r["effective"] for r in rows])

@@ -97,7 +97,10 @@ def external(runs: Sequence[Run], python: Path, group_sizes: Sequence[int | None
 
 
 def as_given(run: Run, group_size: int | None) -> dict[str, Any]:
-    """A run as `benchmarks.peers.rival_alarms` reads it; NaN where nothing was logged."""
+    """A run as `benchmarks.peers.rival_alarms` reads it.
+
+    A run does not tell a value logged as NaN from one not logged, so detectors of such values have nothing to see.
+    """
     seen = np.isfinite(run.eval_reward)
     return {
         "step": run.step.tolist(),
