@@ -15,7 +15,7 @@ import numpy as np
 from bayes_grpo.backtesting.pieces import Piece, piece_of
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score
 from bayes_grpo.backtesting.rivals import RIVALS
-from bayes_grpo.backtesting.scores import covered, crps, log_score, pit
+from bayes_grpo.backtesting.scores import covered, crps, energy, log_score, pit
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
@@ -220,4 +220,5 @@ def _score(origin: _Origin, name: str, kind: str, draws: np.ndarray, seed: int) 
         coverage=float(np.mean(covered(draws, y))),
         pit=tuple(float(v) for v in pit(draws, y, np.random.default_rng(seed))),
         weight=math.nan,
+        energy=math.nan if kind == "rival" else energy(draws, y) / scale,
     )
