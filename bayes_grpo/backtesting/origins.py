@@ -14,7 +14,7 @@ from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import Care
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
-from bayes_grpo.forecasting.events import Courses
+from bayes_grpo.forecasting.events import Courses, standing_of
 from bayes_grpo.forecasting.fits import fit_regimes
 from bayes_grpo.forecasting.hazard import Hazard
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
@@ -49,7 +49,6 @@ class Origin:
     Attributes:
         share: Share of the rows before it.
         basis: What the forecast rests on, from the rows before it alone.
-        run: The log as it stood there.
         future: The rows to predict, shape (h,) each: when, not what.
         y: Their values, shape (h,).
         scale: Standard deviation of the whole curve.
@@ -57,7 +56,6 @@ class Origin:
 
     share: float
     basis: Basis
-    run: Run
     future: FutureRows
     y: np.ndarray
     scale: float
@@ -88,15 +86,13 @@ def origin_of(run: Run, whole: RowTable, share: float) -> Origin:
     n = round(share * len(whole.y))
     if n < MIN_FORECAST_ROWS - 2:
         raise FitError(f"{n} rows are too few to forecast from; at least {MIN_FORECAST_ROWS - 2} are needed")
-    seen = run.until(float(whole.step[n - 1]))
-    past = rows_of(seen, "reward" if whole.signal == "reward" else "eval")
+    past = rows_of(run.until(float(whole.step[n - 1])), "reward" if whole.signal == "reward" else "eval")
     settings = dict(run.settings.items())
     ahead, step = schedule_of(past, settings), whole.step[n:]
     before = np.concatenate([past.step[-1:], step[:-1]])
     return Origin(
         share=share,
         basis=Basis(past, reward_range(past, settings), ahead, (), run.name),
-        run=seen,
         future=FutureRows(step, whole.window[n:], ahead.mean(step, step - before), whole.weight[n:]),
         y=whole.y[n:],
         scale=whole.scale,
@@ -150,7 +146,6 @@ def with_hazard(origin: Origin, average: Courses, hazard: Hazard, seed: int) -> 
         hazard: How probable events are.
         seed: Seed.
     """
-    ahead = hazard.ahead(origin.basis.table, origin.basis.reward, origin.run)
-    now = np.full(len(average.latent), ahead.standing.now)
-    moving = np.flatnonzero(origin.future.rate > 0.0)
-    return hazard.met(ahead, len(moving), average, now, moving, origin.basis.reward, seed).courses.rows
+    y, reward, moving = origin.basis.table.y, origin.basis.reward, np.flatnonzero(origin.future.rate > 0.0)
+    now = np.full(len(average.latent), standing_of(y, reward).now)
+    return hazard.met(y, len(moving), average, now, moving, reward, seed).courses.rows

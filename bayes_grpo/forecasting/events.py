@@ -66,7 +66,7 @@ def standing_of(y: np.ndarray, reward: RewardRange) -> Standing:
     n = len(y)
     last = min(n, max(3, n // 5))
     first, now = float(y[:last].mean()), float(y[-last:].mean())
-    noise = float(np.std(np.diff(y))) / np.sqrt(2.0) + 1e-12
+    noise = float(np.std(np.diff(y)) / np.sqrt(2.0)) + 1e-12
     error = noise / np.sqrt(last)
     gain, level = now - first, now - reward.low  # infinite where nobody knows the lowest reward
     high = np.isfinite(level) and first - reward.low > gain

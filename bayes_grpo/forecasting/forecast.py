@@ -18,7 +18,7 @@ from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.events import Courses
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, RegimeDraws, draws_of_fit, draws_of_law, fit_regimes
-from bayes_grpo.forecasting.hazard import Ahead, Hazard, hazard_named
+from bayes_grpo.forecasting.hazard import Hazard, hazard_named
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.pool import Pool, pooled
@@ -51,8 +51,8 @@ def forecast(
     A run is fitted with every regime under priors for forecasting (`bayes_grpo.forecasting.priors`), and the
     regimes are weighted by how well each predicted the rows before they were there (`bayes_grpo.forecasting.weights`).
     Beside several regimes, the level of the last rows gets a learned share (`bayes_grpo.forecasting.pool`): a law may
-    be wrong in its trend, and no law is. A few paths meet an event that no law knows, a collapse or a take-off, as often as other logs did
-    (`bayes_grpo.forecasting.hazard`).
+    be wrong in its trend, and no law is. A few paths meet an event that no law knows, a collapse or a take-off, as
+    often as other logs did (`bayes_grpo.forecasting.hazard`).
     Fits are taken as they are, with the priors and weights that they come with.
 
     Args:
@@ -93,7 +93,7 @@ def forecast(
         rows = max(1, round((until - float(basis.table.step[-1])) / float(np.median(np.diff(basis.table.step)))))
         known = hazard_named(hazard, len(fitted.weights))
         if known is not None:
-            upset = _Upset(known, known.ahead(basis.table, basis.reward, source), rows)
+            upset = _Upset(known, rows)
         beside = pooled(pool, basis.table, fitted, rows)
         if beside is not None:
             shares = beside.weights
@@ -113,10 +113,9 @@ def forecast(
 
 
 class _Upset(NamedTuple):
-    """Events that a forecast counts with: their numbers, what lies ahead of the log, and its rows until the horizon."""
+    """Events that a forecast counts with: their numbers, and the log's rows until the horizon."""
 
     hazard: Hazard
-    ahead: Ahead
     rows: int
 
 
@@ -151,9 +150,8 @@ def _averaged(
     if upset is not None:
         moving = np.flatnonzero(future.rate[1:h] > 0.0)
         share = upset.rows * len(moving) / len(step)
-        met = upset.hazard.met(
-            upset.ahead, share, courses, latent[:, 0], 1 + moving, basis.reward, seed_of(seed, "events")
-        )
+        part = seed_of(seed, "events")
+        met = upset.hazard.met(table.y, share, courses, latent[:, 0], 1 + moving, reward, part)
         courses, event = met.courses, met.event
         fixed, final = (np.where(event == "", x, met.settles) for x in (fixed, final))
     latent, trend, rows = courses
