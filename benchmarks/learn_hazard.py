@@ -10,7 +10,8 @@ forecasts of one repository count as `MOST` at most, and the laboratory's as tho
 written are base rates; whether rates that depend on signs of the rows before (`benchmarks.hazard_signs`) would say
 more is printed beside them.
 
-With --every N the forecast of every Nth public log is scored with and without events.
+With --every N the forecast of every Nth public log is scored with and without events, and those of logs that collapsed
+are asked how probable a reward as low as what came was.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import json
 import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -31,12 +32,12 @@ from scipy.optimize import minimize
 
 from bayes_grpo import read_log
 from bayes_grpo.backtesting.backtest import BACKTEST_CARE, ORIGINS
-from bayes_grpo.backtesting.origins import Laws, origin_of, predicted, with_hazard
+from bayes_grpo.backtesting.origins import Laws, Origin, origin_of, predicted, with_hazard
 from bayes_grpo.backtesting.scores import covered, crps, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.forecasting.events import EVENTS, Courses
+from bayes_grpo.forecasting.events import COLLAPSE, EVENTS, Courses
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.hazard import Hazard, Rate, chances
 from bayes_grpo.forecasting.priors import forecast_priors
@@ -164,13 +165,19 @@ def drawn(path: Path, cache: Path) -> list[Path]:
     return [file for file in files if file.exists()]
 
 
-def effect(
-    kept: Mapping[str, Sequence[Path]],
-    files: Mapping[str, tuple[str, Path]],
-    cases: Sequence[Case],
-    signs: Sequence[str],
-) -> dict[str, Any]:
-    """Prints and returns what events do to forecasts, by numbers learned without their repositories.
+class Pair(NamedTuple):
+    """Predictive draws of the rows after an origin, shape (draws, h), without and with events, and what came."""
+
+    log: str
+    origin: Origin
+    without: np.ndarray
+    having: np.ndarray
+
+
+def pairs(
+    kept: Mapping[str, Sequence[Path]], files: Mapping[str, tuple[str, Path]], cases: Sequence[Case]
+) -> list[Pair]:
+    """Forecasts without and with events, by numbers learned without their repositories.
 
     Args:
         kept: Log → files of `drawn`.
@@ -178,7 +185,7 @@ def effect(
         cases: What is learned from.
     """
     learned = {r: learn_hazard([c for c in cases if c.repo != r]) for r in {files[log][0] for log in kept}}
-    rows: list[list[float]] = []
+    out = []
     for log, parts in kept.items():
         repo, path = files[log]
         run = read_log(path)
@@ -189,21 +196,46 @@ def effect(
                 average = Courses(*(stored[k].astype(float) for k in Courses._fields))
             origin = origin_of(run, whole, share)
             seed = seed_of(seed_of(0, "origin", share), "events")
-            one = []
-            for y in (average.rows, with_hazard(origin, average, learned[repo], seed)):
-                one += [float(np.mean(crps(y, origin.y))) / origin.scale, float(np.mean(covered(y, origin.y))),
-                        float(np.mean(log_score(y, origin.y)))]  # fmt: skip
-            rows.append([share, *one])
-    table = np.array(rows)
-    out: dict[str, Any] = {"logs": len(kept), "forecasts": len(table)}
-    print(f"\n{len(kept)} logs, {len(table)} forecasts        CRPS without, with    coverage           log score")
-    for name, own in {"all": table} | {f"origin {o:.0%}": table[table[:, 0] == o] for o in ORIGINS}.items():
+            out.append(Pair(log, origin, average.rows, with_hazard(origin, average, learned[repo], seed)))
+    return out
+
+
+def effect(found: Sequence[Pair]) -> dict[str, Any]:
+    """Prints and returns what events do to forecasts."""
+    rows = []
+    for x in found:
+        row = [x.origin.share]
+        for draws in (x.without, x.having):
+            y = x.origin.y
+            row += [float(np.mean(crps(draws, y))) / x.origin.scale, float(np.mean(covered(draws, y))),
+                    float(np.mean(log_score(draws, y)))]  # fmt: skip
+        rows.append(row)
+    table, logs = np.array(rows), len({x.log for x in found})
+    out: dict[str, Any] = {"logs": logs, "forecasts": len(table)}
+    print(f"\n{logs} logs, {len(table)} forecasts        CRPS without, with    coverage           log score")
+    groups = {"all": table} | {f"origin {o:.0%}": table[table[:, 0] == o] for o in ORIGINS}
+    for name, own in groups.items():
         mean = own.mean(axis=0)[1:]
         out[name] = {"crps": mean[[0, 3]].tolist(), "coverage": mean[[1, 4]].tolist(),
                      "log_score": mean[[2, 5]].tolist()}  # fmt: skip
         print(f"  {name:20s} {mean[0]:.4f} {mean[3]:.4f} ({mean[3] - mean[0]:+.4f})   {mean[1]:.3f} {mean[4]:.3f}   "
               f"{mean[2]:.3f} {mean[5]:.3f}")  # fmt: skip
     out["crps_change"] = float((table[:, 4] - table[:, 1]).mean())
+    return out
+
+
+def lowest(found: Sequence[Pair], collapsed: Collection[tuple[str, float]]) -> list[dict[str, Any]]:
+    """Prints and returns, of logs that collapsed, the probability of rewards as low as the last tenth of their rows."""
+    out = []
+    for x in found:
+        if (x.log, x.origin.share) in collapsed:
+            y = x.origin.y
+            last = slice(-max(3, len(y) // 10), None)
+            below = [np.mean(d < y, axis=0) + 0.5 * np.mean(d == y, axis=0) for d in (x.without, x.having)]
+            before, after = (float(np.median(b[last])) for b in below)
+            out.append({"log": x.log, "origin": x.origin.share, "without": before, "with": after})
+            print(f"  {x.log} at {x.origin.share:.0%}: P(as low as what came) {before:.3f} without events, {after:.3f} "
+                  "with them")  # fmt: skip
     return out
 
 
@@ -259,11 +291,15 @@ def main() -> None:
     }
     hazard = learn_hazard(cases, about)
     if asked.every:
-        chosen = list(files)[:: asked.every]
+        sample = list(files)[:: asked.every]
+        collapsed = {(c.log, c.origin) for c in public if c.event == COLLAPSE}
+        chosen = list(dict.fromkeys([*sample, *sorted(log for log, _ in collapsed)]))
         with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
-            kept = dict(zip(chosen, pool.map(drawn, [files[x][1] for x in chosen], [asked.cache] * len(chosen)),
-                            strict=True))  # fmt: skip
-        result["effect"] = effect(kept, files, cases)
+            parts = pool.map(drawn, [files[x][1] for x in chosen], [asked.cache] * len(chosen))
+            kept = dict(zip(chosen, parts, strict=True))
+        found = pairs(kept, files, cases)
+        result["effect"] = effect([x for x in found if x.log in sample])
+        result["lowest"] = lowest(found, collapsed)
     with written_whole(asked.out) as temporary:
         temporary.write_text(json.dumps(hazard.to_dict(), indent=1) + "\n", encoding="utf-8")
     print(json.dumps(hazard.to_dict(), indent=1))
