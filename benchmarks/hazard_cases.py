@@ -144,7 +144,7 @@ def cases_of(repo: str, log: str, run: Run) -> list[Case]:
         event, size = event_of(standing, whole.y[n:])
         signs = signs_of(past, reward, until)
         ahead = float(np.count_nonzero(whole.rate[n:] > 0.0)) / n
-        out.append(Case(repo, log, origin, ahead, signs, tuple(standing.scale), event, size))
+        out.append(Case(repo, log, origin, ahead, signs, tuple(standing.spans), event, size))
     return out
 
 

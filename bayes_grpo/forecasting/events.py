@@ -10,10 +10,12 @@ means.
 |---|---|---|
 | collapse | logs that started high, beyond noise | now − end ≥ `LOST` of the level above the lowest reward |
 | collapse | other logs with a gain now − first beyond noise | now − end ≥ `LOST` of that gain |
-| take-off | logs whose first and now do not differ beyond noise | end − now > `TIMES` × the gain, or noise if larger |
+| take-off | logs whose first and now differ within noise | end − now ≥ `TIMES` × the gain, or × noise if larger |
 
-A collapse has to be beyond noise itself. A run that stops for good, because its learning rate has reached 0, is no
-event: the schedule says when, and without a gradient the paths of every law stand still.
+A collapse has to be beyond noise itself, and a take-off needs room below the highest reward. The *size* of an event
+lies between 0 at its border and 1 where nothing more can be lost or gained. A run that stops for good, because its
+learning rate has reached 0, is no event: the schedule says when, and without a gradient the paths of every law stand
+still.
 """
 
 from __future__ import annotations
@@ -27,14 +29,37 @@ from bayes_grpo.rows.reward_range import RewardRange
 
 COLLAPSE, TAKEOFF = "collapse", "takeoff"
 EVENTS = (COLLAPSE, TAKEOFF)
+SIGN = {COLLAPSE: -1.0, TAKEOFF: 1.0}
 CLEAR = 3.0
 """Standard errors by which means differ beyond noise."""
 LOST = 0.5
 """Share of what there was to lose, from which on a loss is a collapse."""
 TIMES = 3.0
 """Multiple of what was gained before, above which a gain is a take-off."""
+FAR = 4.0
+"""Multiple of the least gain of a take-off that counts as the most, where nobody knows the highest reward."""
 SETTLED = 5
 """Rows after which a path that meets an event is where it leads."""
+
+
+class Span(NamedTuple):
+    """How far an event can lead, as changes of the reward, both positive.
+
+    Attributes:
+        least: The least change that is one.
+        most: To the end of the reward's range; where nobody knows it, all of the gain, or `FAR` times the least.
+    """
+
+    least: float
+    most: float
+
+    def size_of(self, change: float) -> float:
+        """Size of an event: 0 at the least change, 1 at the most."""
+        return (change - self.least) / (self.most - self.least)
+
+    def change(self, size: np.ndarray) -> np.ndarray:
+        """The inverse of `size_of`."""
+        return self.least + size * (self.most - self.least)
 
 
 class Standing(NamedTuple):
@@ -45,15 +70,14 @@ class Standing(NamedTuple):
         noise: Standard deviation of a row.
         rows: Number of rows.
         last: Rows in the last fifth.
-        scale: Event → reward that its size is counted in: what there is to lose, or what was gained before and at
-            least the noise. Only events that can meet the log.
+        spans: Event → how far it can lead. Only events that can meet the log.
     """
 
     now: float
     noise: float
     rows: int
     last: int
-    scale: dict[str, float]
+    spans: dict[str, Span]
 
 
 def standing_of(y: np.ndarray, reward: RewardRange) -> Standing:
@@ -67,22 +91,22 @@ def standing_of(y: np.ndarray, reward: RewardRange) -> Standing:
     last = min(n, max(3, n // 5))
     first, now = float(y[:last].mean()), float(y[-last:].mean())
     noise = float(np.std(np.diff(y)) / np.sqrt(2.0)) + 1e-12
-    error = noise / np.sqrt(last)
-    gain, level = now - first, now - reward.low  # infinite where nobody knows the lowest reward
-    high = np.isfinite(level) and first - reward.low > gain
-    flat = abs(gain) <= CLEAR * np.sqrt(2.0) * error
-    scale = {}
-    if high and level > CLEAR * error:
-        scale[COLLAPSE] = level
-    elif not high and gain > CLEAR * np.sqrt(2.0) * error:
-        scale[COLLAPSE] = gain
-    if flat:
-        scale[TAKEOFF] = max(gain, noise)
-    return Standing(now, noise, n, last, scale)
+    error = CLEAR * noise / np.sqrt(last)
+    gain, level, room = now - first, now - reward.low, reward.high - now  # the latter infinite where nobody knows
+    spans = {}
+    if np.isfinite(level) and first - reward.low > gain:
+        if level > error:
+            spans[COLLAPSE] = Span(LOST * level, level)
+    elif gain > np.sqrt(2.0) * error:
+        spans[COLLAPSE] = Span(LOST * gain, level if np.isfinite(level) else gain)
+    least = TIMES * max(gain, noise)
+    if abs(gain) <= np.sqrt(2.0) * error and room > least:
+        spans[TAKEOFF] = Span(least, room if np.isfinite(room) else FAR * least)
+    return Standing(now, noise, n, last, spans)
 
 
 def event_of(standing: Standing, came: np.ndarray) -> tuple[str, float]:
-    """The event that a log met after an origin, and its size in the standing's scale; "" and NaN without one.
+    """The event that a log met after an origin, and its size; "" and NaN without one.
 
     Args:
         standing: Where it stood there.
@@ -90,12 +114,11 @@ def event_of(standing: Standing, came: np.ndarray) -> tuple[str, float]:
     """
     rows = min(len(came), max(3, (standing.rows + len(came)) // 10))
     change = float(came[-rows:].mean()) - standing.now
-    error = standing.noise * np.sqrt(1.0 / standing.last + 1.0 / rows)
-    scale = standing.scale
-    if COLLAPSE in scale and -change >= max(LOST * scale[COLLAPSE], CLEAR * error):
-        return COLLAPSE, -change / scale[COLLAPSE]
-    if TAKEOFF in scale and change > TIMES * scale[TAKEOFF]:
-        return TAKEOFF, change / scale[TAKEOFF]
+    error = CLEAR * standing.noise * np.sqrt(1.0 / standing.last + 1.0 / rows)
+    for name, span in standing.spans.items():
+        way = SIGN[name] * change
+        if way >= span.least and (name != COLLAPSE or way >= error):
+            return name, span.size_of(way)
     return "", np.nan
 
 
@@ -132,7 +155,7 @@ def with_events(
     now: np.ndarray,
     possible: np.ndarray,
     chance: Mapping[str, float],
-    scale: Mapping[str, float],
+    spans: Mapping[str, Span],
     sizes: Mapping[str, np.ndarray],
     reward: RewardRange,
     seed: int,
@@ -147,7 +170,7 @@ def with_events(
         now: Latent reward of each draw at the last logged row, shape (draws,).
         possible: Rows at which an event may begin: those until the horizon with a learning rate above 0, shape (k,).
         chance: Event → probability that one begins there; their sum is at most 1.
-        scale: Event → what its size is counted in, reward.
+        spans: Event → how far it can lead.
         sizes: Event → quantiles of its size at evenly spaced probabilities from 0 to 1.
         reward: Paths with an event are held inside this range.
         seed: Seed.
@@ -166,8 +189,7 @@ def with_events(
             continue
         even = (rng.permutation(len(chosen)) + 0.5) / len(chosen)
         size = np.interp(even, np.linspace(0.0, 1.0, len(sizes[name])), sizes[name])
-        sign = -1.0 if name == COLLAPSE else 1.0
-        to = np.clip(now[chosen] + sign * size * scale[name], reward.low, reward.high)
+        to = np.clip(now[chosen] + SIGN[name] * spans[name].change(size), reward.low, reward.high)
         begins = rng.choice(possible, len(chosen))
         w = np.clip((np.arange(horizon) - begins[:, None] + 1) / SETTLED, 0.0, 1.0)
         before = trend[chosen]

@@ -33,7 +33,7 @@ class Rate(NamedTuple):
 
     Attributes:
         rate: Its rate in 1 / rows seen.
-        sizes: Quantiles of its size at evenly spaced probabilities from 0 to 1, in `Standing.scale`.
+        sizes: Quantiles of its size at evenly spaced probabilities from 0 to 1.
     """
 
     rate: float
@@ -66,7 +66,7 @@ class Hazard:
 
     def chance(self, standing: Standing, ahead: float) -> dict[str, float]:
         """Event → probability that it meets a log within so many rows; only events that can."""
-        possible = [name for name in EVENTS if name in standing.scale and name in self.rates]
+        possible = [name for name in EVENTS if name in standing.spans and name in self.rates]
         return chances({name: self.rates[name].rate for name in possible}, ahead / standing.rows)
 
     def met(
@@ -93,7 +93,7 @@ class Hazard:
         standing = standing_of(y, reward)
         sizes = {name: rate.sizes for name, rate in self.rates.items()}
         chance = self.chance(standing, ahead)
-        return with_events(courses, now, possible, chance, standing.scale, sizes, reward, seed)
+        return with_events(courses, now, possible, chance, standing.spans, sizes, reward, seed)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready content."""

@@ -12,11 +12,13 @@ from bayes_grpo import forecast, render_forecast, summarize_forecast
 from bayes_grpo.forecasting.events import (
     COLLAPSE,
     EVENTS,
+    FAR,
     LOST,
     SETTLED,
     TAKEOFF,
     TIMES,
     Courses,
+    Span,
     Standing,
     event_of,
     standing_of,
@@ -28,6 +30,8 @@ from tests.helpers.runs import make_run, rising_run, steps
 
 SHARE = RewardRange(0.0, 1.0)
 REGIMES = ("flat", "exponential")
+SPANS = {COLLAPSE: Span(0.3, 0.6), TAKEOFF: Span(0.1, 0.4)}
+SIZES = {COLLAPSE: np.array([0.0, 1.0]), TAKEOFF: np.array([0.0, 1.5])}
 
 
 def noise(n, seed=0, sd=0.01):
@@ -35,9 +39,9 @@ def noise(n, seed=0, sd=0.01):
 
 
 def hazard(collapse=0.0, takeoff=0.0):
-    """Rates of both events; a collapse loses from half to all, a take-off gains four to eight times."""
+    """Rates of both events; a collapse loses from half to all, a take-off gains up to nine tenths of the room."""
     return Hazard(
-        {COLLAPSE: Rate(collapse, np.array([0.5, 1.0])), TAKEOFF: Rate(takeoff, np.array([4.0, 8.0]))}, {"made": "here"}
+        {COLLAPSE: Rate(collapse, np.array([0.0, 1.0])), TAKEOFF: Rate(takeoff, np.array([0.1, 0.9]))}, {"made": "here"}
     )
 
 
@@ -50,47 +54,55 @@ def courses(draws=1000, horizon=40, level=0.6):
 
 def test_a_gain_that_is_half_lost_is_a_collapse_where_no_lowest_reward_is_known():
     risen = standing_of(np.linspace(0.0, 1.0, 50) + noise(50), RewardRange())
-    gain = risen.scale[COLLAPSE]
+    least, gain = risen.spans[COLLAPSE]
     assert gain == pytest.approx(0.8, abs=0.03)  # between the middles of the first and the last fifth
-    assert TAKEOFF not in risen.scale
+    assert least == LOST * gain
+    assert TAKEOFF not in risen.spans
     for lost, expected in ((0.9, ""), (1.1, COLLAPSE)):
         came = np.full(50, risen.now - lost * LOST * gain)
         event, size = event_of(risen, came)
         assert event == expected
-        assert not expected or size == pytest.approx(lost * LOST)
+        assert not expected or size == pytest.approx(0.1)  # a tenth of the way from half of it to all of it
 
 
 def test_where_the_reward_started_high_its_level_counts_and_not_its_gain():
     y = np.linspace(0.6, 0.8, 50) + noise(50)
     with_range, without = standing_of(y, SHARE), standing_of(y, RewardRange())
-    assert with_range.scale[COLLAPSE] == pytest.approx(with_range.now)
-    assert without.scale[COLLAPSE] == pytest.approx(0.16, abs=0.02)
+    assert with_range.spans[COLLAPSE] == pytest.approx((LOST * with_range.now, with_range.now))
+    assert without.spans[COLLAPSE].most == pytest.approx(0.16, abs=0.02)
     back = np.full(50, 0.6)  # all of the gain is lost, a quarter of the level
     assert event_of(without, back)[0] == COLLAPSE
     assert event_of(with_range, back)[0] == ""
     assert event_of(with_range, np.full(50, 0.3))[0] == COLLAPSE
+    # A log that began low is judged by its gain, but can lose more than that.
+    low = standing_of(np.linspace(0.2, 0.8, 50) + noise(50), SHARE).spans[COLLAPSE]
+    assert low == pytest.approx((LOST * 0.48, 0.74), abs=0.03)
 
 
 def test_a_log_that_has_nothing_to_lose_does_not_collapse():
     low = standing_of(noise(50), SHARE)
-    assert COLLAPSE not in low.scale
+    assert COLLAPSE not in low.spans
     assert event_of(low, np.zeros(50))[0] == ""
 
 
 def test_a_loss_within_noise_is_no_collapse():
-    loud = Standing(now=0.5, noise=1.0, rows=20, last=4, scale={COLLAPSE: 0.5})
+    loud = Standing(now=0.5, noise=1.0, rows=20, last=4, spans={COLLAPSE: Span(0.25, 0.5)})
     assert event_of(loud, np.zeros(20))[0] == ""
     assert event_of(loud._replace(noise=0.01), np.zeros(20))[0] == COLLAPSE
 
 
 def test_a_take_off_starts_flat_and_gains_several_times_the_noise():
     flat = standing_of(0.1 + noise(50), SHARE)
-    scale = flat.scale[TAKEOFF]
-    assert scale == pytest.approx(0.01, rel=0.3)
-    assert event_of(flat, np.full(50, flat.now + 0.9 * TIMES * scale))[0] == ""
-    event, size = event_of(flat, np.full(50, flat.now + 1.1 * TIMES * scale))
-    assert (event, size) == (TAKEOFF, pytest.approx(1.1 * TIMES))
-    assert TAKEOFF not in standing_of(np.linspace(0.1, 0.5, 50) + noise(50), SHARE).scale
+    least, room = flat.spans[TAKEOFF]
+    assert least == pytest.approx(TIMES * 0.01, rel=0.3)
+    assert room == pytest.approx(1.0 - flat.now)
+    assert event_of(flat, np.full(50, flat.now + 0.9 * least))[0] == ""
+    event, size = event_of(flat, np.full(50, flat.now + 0.5 * (least + room)))
+    assert (event, size) == (TAKEOFF, pytest.approx(0.5))
+    free = standing_of(0.1 + noise(50), RewardRange()).spans[TAKEOFF]
+    assert free.most == FAR * free.least
+    assert TAKEOFF not in standing_of(np.linspace(0.1, 0.5, 50) + noise(50), SHARE).spans
+    assert TAKEOFF not in standing_of(0.99 + noise(50, sd=0.005), SHARE).spans  # no room
 
 
 def test_an_event_is_told_by_the_last_tenth_of_the_log():
@@ -114,8 +126,7 @@ def test_the_probability_grows_with_the_horizon_as_a_rate_does():
 
 def test_as_many_paths_meet_an_event_as_it_is_probable():
     met = with_events(
-        courses(), np.full(1000, 0.6), np.arange(40), {COLLAPSE: 0.1, TAKEOFF: 0.2}, {COLLAPSE: 0.6, TAKEOFF: 0.02},
-        {COLLAPSE: np.array([0.5, 1.0]), TAKEOFF: np.array([4.0, 8.0])}, SHARE, 3,
+        courses(), np.full(1000, 0.6), np.arange(40), {COLLAPSE: 0.1, TAKEOFF: 0.2}, SPANS, SIZES, SHARE, 3,
     )  # fmt: skip
     assert {name: int(np.sum(met.event == name)) for name in ("", *EVENTS)} == {"": 700, COLLAPSE: 100, TAKEOFF: 200}
 
@@ -123,8 +134,7 @@ def test_as_many_paths_meet_an_event_as_it_is_probable():
 def test_a_path_with_an_event_ends_where_the_event_leads_and_stays_inside_the_range():
     before = courses()
     met = with_events(
-        before, np.full(1000, 0.6), np.arange(30), {COLLAPSE: 0.3, TAKEOFF: 0.3}, {COLLAPSE: 0.6, TAKEOFF: 0.1},
-        {COLLAPSE: np.array([0.5, 1.0]), TAKEOFF: np.array([3.5, 8.0])}, SHARE, 3,
+        before, np.full(1000, 0.6), np.arange(30), {COLLAPSE: 0.3, TAKEOFF: 0.3}, SPANS, SIZES, SHARE, 3,
     )  # fmt: skip
     down, up, none = (met.event == name for name in (COLLAPSE, TAKEOFF, ""))
     for ours, theirs in zip(met.courses, before, strict=True):
@@ -134,7 +144,7 @@ def test_a_path_with_an_event_ends_where_the_event_leads_and_stays_inside_the_ra
     np.testing.assert_allclose(trend[down, -1], met.settles[down])
     assert met.settles[down].max() < 0.31
     assert met.settles[down].min() < 0.01
-    assert met.settles[up].min() > 0.9
+    assert met.settles[up].min() == pytest.approx(0.7, abs=0.01)
     assert (met.settles[up] == 1.0).any()  # gains of more than there is room for
     for x in (latent, trend, rows):
         assert x[down | up].min() >= 0.0
@@ -148,8 +158,7 @@ def test_a_path_with_an_event_ends_where_the_event_leads_and_stays_inside_the_ra
 def test_an_event_begins_evenly_over_the_rows_where_it_may():
     possible = np.arange(10, 30)
     met = with_events(
-        courses(4000), np.full(4000, 0.6), possible, {COLLAPSE: 1.0}, {COLLAPSE: 0.6}, {COLLAPSE: np.array([0.5, 0.5])},
-        SHARE, 3,
+        courses(4000), np.full(4000, 0.6), possible, {COLLAPSE: 1.0}, SPANS, {COLLAPSE: np.zeros(2)}, SHARE, 3,
     )  # fmt: skip
     moved = met.courses.trend < 0.6 - 1e-9
     begins, there = moved.argmax(axis=1), np.isclose(met.courses.trend, 0.3).argmax(axis=1)
@@ -160,9 +169,7 @@ def test_an_event_begins_evenly_over_the_rows_where_it_may():
 
 def test_no_row_at_which_it_may_begin_means_no_event():
     before = courses(200)
-    met = with_events(
-        before, np.full(200, 0.6), np.arange(0), {COLLAPSE: 0.5}, {COLLAPSE: 0.6}, {COLLAPSE: np.ones(2)}, SHARE, 0
-    )
+    met = with_events(before, np.full(200, 0.6), np.arange(0), {COLLAPSE: 0.5}, SPANS, SIZES, SHARE, 0)
     assert set(met.event) == {""}
     np.testing.assert_array_equal(met.courses.latent, before.latent)
 
@@ -172,10 +179,10 @@ def test_numbers_can_be_read_and_written():
     again = Hazard.from_dict(json.loads(json.dumps(shipped.to_dict())))
     assert again.to_dict() == shipped.to_dict()
     assert set(shipped.rates) == set(EVENTS)
-    for event, least in ((COLLAPSE, LOST), (TAKEOFF, TIMES)):
-        assert 0.0 < shipped.rates[event].rate < 0.2
-        assert (np.diff(shipped.rates[event].sizes) >= 0.0).all()
-        assert shipped.rates[event].sizes[0] >= least
+    for rate in shipped.rates.values():
+        assert 0.0 < rate.rate < 0.2
+        assert (np.diff(rate.sizes) >= 0.0).all()
+        assert rate.sizes[0] >= 0.0
 
 
 def test_events_are_off_where_they_are_not_asked_for_or_one_law_is_alone():
