@@ -159,7 +159,8 @@ def drawn(path: Path, cache: Path) -> list[Path]:
                 found = predicted(origin_of(run, whole, share), laws, seed_of(0, "origin", share), lambda _: None)
             except BayesGrpoError:
                 continue
-            np.savez(file, **{k: np.asarray(x, np.float32) for k, x in found.average._asdict().items()})
+            latent, trend, rows = (x.astype(np.float32) for x in found.average)
+            np.savez(file, latent=latent, trend=trend, rows=rows)
         done.touch()
         say(path.stem)
     return [file for file in files if file.exists()]
