@@ -157,6 +157,7 @@ def with_events(
     chance: Mapping[str, float],
     spans: Mapping[str, Span],
     sizes: Mapping[str, np.ndarray],
+    *,
     reward: RewardRange,
     seed: int,
 ) -> Met:

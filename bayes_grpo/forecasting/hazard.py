@@ -9,8 +9,8 @@ up, and each has its share of the probability.
 The rates are the same for all logs that an event can meet. Nine signs of the rows before were tried (length, level,
 late fall, noise, entropy, gradients, KL divergence, refresh interval, groups without spread): learned without the
 repository that is judged, rates that depend on them said no more than the base rates beyond two standard errors. Three
-public logs of 184 collapsed, which is too few to learn a sign from, and those of simulated ones did not carry over.
-`benchmarks/learn_hazard.py` learns the numbers and prints all this; repositories count alike.
+public logs of 184 collapsed, which is too few to learn a sign from. `benchmarks/learn_hazard.py` learns the numbers and
+prints all this; repositories count alike.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Hazard:
         standing = standing_of(y, reward)
         sizes = {name: rate.sizes for name, rate in self.rates.items()}
         chance = self.chance(standing, ahead)
-        return with_events(courses, now, possible, chance, standing.spans, sizes, reward, seed)
+        return with_events(courses, now, possible, chance, standing.spans, sizes, reward=reward, seed=seed)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready content."""

@@ -126,7 +126,7 @@ def test_the_probability_grows_with_the_horizon_as_a_rate_does():
 
 def test_as_many_paths_meet_an_event_as_it_is_probable():
     met = with_events(
-        courses(), np.full(1000, 0.6), np.arange(40), {COLLAPSE: 0.1, TAKEOFF: 0.2}, SPANS, SIZES, SHARE, 3,
+        courses(), np.full(1000, 0.6), np.arange(40), {COLLAPSE: 0.1, TAKEOFF: 0.2}, SPANS, SIZES, reward=SHARE, seed=3,
     )  # fmt: skip
     assert {name: int(np.sum(met.event == name)) for name in ("", *EVENTS)} == {"": 700, COLLAPSE: 100, TAKEOFF: 200}
 
@@ -134,7 +134,7 @@ def test_as_many_paths_meet_an_event_as_it_is_probable():
 def test_a_path_with_an_event_ends_where_the_event_leads_and_stays_inside_the_range():
     before = courses()
     met = with_events(
-        before, np.full(1000, 0.6), np.arange(30), {COLLAPSE: 0.3, TAKEOFF: 0.3}, SPANS, SIZES, SHARE, 3,
+        before, np.full(1000, 0.6), np.arange(30), {COLLAPSE: 0.3, TAKEOFF: 0.3}, SPANS, SIZES, reward=SHARE, seed=3,
     )  # fmt: skip
     down, up, none = (met.event == name for name in (COLLAPSE, TAKEOFF, ""))
     for ours, theirs in zip(met.courses, before, strict=True):
@@ -158,7 +158,7 @@ def test_a_path_with_an_event_ends_where_the_event_leads_and_stays_inside_the_ra
 def test_an_event_begins_evenly_over_the_rows_where_it_may():
     possible = np.arange(10, 30)
     met = with_events(
-        courses(4000), np.full(4000, 0.6), possible, {COLLAPSE: 1.0}, SPANS, {COLLAPSE: np.zeros(2)}, SHARE, 3,
+        courses(4000), np.full(4000, 0.6), possible, {COLLAPSE: 1.0}, SPANS, {COLLAPSE: np.zeros(2)}, reward=SHARE, seed=3,
     )  # fmt: skip
     moved = met.courses.trend < 0.6 - 1e-9
     begins, there = moved.argmax(axis=1), np.isclose(met.courses.trend, 0.3).argmax(axis=1)
@@ -168,8 +168,8 @@ def test_an_event_begins_evenly_over_the_rows_where_it_may():
 
 
 def test_no_row_at_which_it_may_begin_means_no_event():
-    before = courses(200)
-    met = with_events(before, np.full(200, 0.6), np.arange(0), {COLLAPSE: 0.5}, SPANS, SIZES, SHARE, 0)
+    before, now = courses(200), np.full(200, 0.6)
+    met = with_events(before, now, np.arange(0), {COLLAPSE: 0.5}, SPANS, SIZES, reward=SHARE, seed=0)
     assert set(met.event) == {""}
     np.testing.assert_array_equal(met.courses.latent, before.latent)
 
