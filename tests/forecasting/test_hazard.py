@@ -158,7 +158,8 @@ def test_a_path_with_an_event_ends_where_the_event_leads_and_stays_inside_the_ra
 def test_an_event_begins_evenly_over_the_rows_where_it_may():
     possible = np.arange(10, 30)
     met = with_events(
-        courses(4000), np.full(4000, 0.6), possible, {COLLAPSE: 1.0}, SPANS, {COLLAPSE: np.zeros(2)}, reward=SHARE, seed=3,
+        courses(4000), np.full(4000, 0.6), possible, {COLLAPSE: 1.0}, SPANS, {COLLAPSE: np.zeros(2)},
+        reward=SHARE, seed=3,
     )  # fmt: skip
     moved = met.courses.trend < 0.6 - 1e-9
     begins, there = moved.argmax(axis=1), np.isclose(met.courses.trend, 0.3).argmax(axis=1)
