@@ -99,7 +99,7 @@ def falls(y: np.ndarray) -> dict[str, float]:
 
 def scores_of(found: list[dict[str, Any]]) -> Backtest:
     """All scores, each log by the name of its file: two logs may state the same run."""
-    missing = {"weight": math.nan, "log_score": -math.inf}  # numbers that JSON cannot hold
+    missing = {"weight": math.nan, "energy": math.nan, "log_score": -math.inf}  # numbers that JSON cannot hold
 
     def score(log: str, stored: dict[str, Any]) -> Score:
         known: dict[str, Any] = {k: missing.get(k) if v is None else v for k, v in stored.items()}
@@ -138,6 +138,7 @@ def _with(score: dict[str, Any], piece: Piece | None, pool: Pool | None) -> dict
         "log_score": piece.log_score(share),
         "coverage": float(inside.mean()),
         "pit": below.tolist(),
+        "energy": piece.energy(share),
     }
 
 
@@ -150,13 +151,12 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
     if not result.lines:
         return {}
     lines = {line.name: line for line in result.lines}
-    print(
-        f"\n{'forecaster':16s} {'kind':9s} {'CRPS/sd':>8s} {'log score':>9s} {'cover':>6s} {'weight':>6s}   by origin"
-    )
+    head = f"{'forecaster':16s} {'kind':9s} {'CRPS/sd':>8s} {'log score':>9s}"
+    print(f"\n{head} {'cover':>6s} {'energy':>6s} {'weight':>6s}   by origin")
     for x in result.lines:
-        weight = "" if math.isnan(x.weight) else f"{x.weight:.2f}"
+        weight, path = ("" if math.isnan(v) else f"{v:.{n}f}" for v, n in ((x.weight, 2), (x.energy, 3)))
         parts = "  ".join(f"{o:.0%} {c:.3f} ({v:.2f})" for o, (c, v) in x.by_origin.items())
-        head = f"{x.name:16s} {x.kind:9s} {x.crps:8.3f} {x.log_score:9.2f} {x.coverage:6.3f} {weight:>6s}"
+        head = f"{x.name:16s} {x.kind:9s} {x.crps:8.3f} {x.log_score:9.2f} {x.coverage:6.3f} {path:>6s} {weight:>6s}"
         print(f"{head}   {parts}")
     ours = lines["forecast"]
     rival, regime = (min((x for x in result.lines if x.kind == k), key=lambda x: x.crps) for k in ("rival", "regime"))
@@ -179,6 +179,8 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
     return {
         "logs": len({s.log for s in result.scores}),
         "crps": ours.crps,
+        "energy": {x.name: x.energy for x in result.lines if not math.isnan(x.energy)},
+        "worse_than_mean10": worse_than(result, "mean10"),
         "ratio": ratio,
         "coverage": {f"origin_{100 * o:.0f}": c for o, (_, c) in ours.by_origin.items()},
         "highest_tenth": float(counts[-1]),
@@ -188,6 +190,12 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
         "pit": counts.tolist(),
         "seconds": sum(seconds),
     }
+
+
+def worse_than(result: Backtest, rival: str) -> float:
+    """Share of the forecasts whose CRPS is above a rival's."""
+    kept = [{(s.log, s.origin): s.crps for s in result.scores if s.name == name} for name in (AVERAGED, rival)]
+    return float(np.mean([kept[0][case] > kept[1][case] for case in kept[0] if case in kept[1]]))
 
 
 def by_repository(result: Backtest, repos: dict[str, str], rival: str) -> dict[str, dict[str, float]]:

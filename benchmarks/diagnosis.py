@@ -1,14 +1,16 @@
 """How good the diagnosis is: labelled real logs, the deep laboratory, early warning, small policies, missing signals.
 
     python -m benchmarks.diagnosis [--index FOLDER/index.csv ...] [--lab-learned FOLDER ... --lab FOLDER ...]
-        [--runs 2000] [--removed 300] [--seed 900] [--jobs 2] [--plot reliability.png] [--json OUT]
+        [--rivals ENV/bin/python] [--runs 2000] [--removed 300] [--seed 900] [--jobs 2] [--plot reliability.png]
+        [--json OUT]
 
 The simulated runs come from other seeds than those used for learning. Beside the diagnosis: alarms at fixed thresholds,
-and rlwatch where it is installed, fed the same signals. The rivals' alarms are turned into probabilities by their own
-frequencies on further simulated runs, which is more than a user of them has. With an index that has the columns run_id,
-repo, outcome_label and label_evidence, and a folder csv beside it, labelled real logs are judged too, those of each
-repository by a layer that was learned without them. Laboratory logs come from `benchmarks.diagnosis_lab`: those that
-the shipped layer was learned from, and others of another seed to judge it by.
+fed the same signals. Their alarms are turned into probabilities by their own frequencies on further simulated runs,
+which is more than a user of them has. With an index that has the columns run_id, repo, outcome_label and
+label_evidence, and a folder csv beside it, labelled real logs are judged too, those of each repository by a layer that
+was learned without them; with --rivals also by rldoctor, rlprobe and rlwatch, which that interpreter has
+(`uv venv ENV && uv pip install -p ENV/bin/python rldoctor rlprobe rlwatch`). Laboratory logs come from
+`benchmarks.diagnosis_lab`: those that the shipped layer was learned from, and others of another seed to judge it by.
 """
 
 from __future__ import annotations
@@ -31,10 +33,10 @@ from bayes_grpo.diagnosis.classify import effective, posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.logs.run import Run
 from benchmarks.common import keep
-from benchmarks.diagnosis_early import certain, hazard, warned, watched
+from benchmarks.diagnosis_early import certain, certain_after, half_lost, hazard, warned, watched
 from benchmarks.diagnosis_lab import lab_logs
 from benchmarks.diagnosis_logs import labelled_logs
-from benchmarks.diagnosis_rivals import RIVALS, AlarmOdds, has_rlwatch
+from benchmarks.diagnosis_rivals import RIVALS, AlarmOdds, external
 from benchmarks.diagnosis_runs import LabelledRun, labelled_runs
 from benchmarks.learn_diagnosis import LABORATORY, SIMULATED, Case, Row, frequencies, lab_rows, learn, rows_of
 
@@ -122,8 +124,6 @@ def simulated(test: list[Row], practice: list[Row], plot: Path | None) -> dict[s
             ])),
         }  # fmt: skip
         _table(name, out[name])
-    if not has_rlwatch():
-        print("rlwatch is not installed: not measured")
     out["confusion"] = _confusion(p, labels)
     if plot is not None:
         reliability(p, labels, own, present, plot)
@@ -238,13 +238,21 @@ def _without(run: Run, names: Sequence[str]) -> Run:
 
 
 def labelled(
-    indices: Sequence[Path], simulated: Sequence[Row], lab: Sequence[Row], out_of_domain: tuple[str, ...]
+    indices: Sequence[Path],
+    simulated: Sequence[Row],
+    lab: Sequence[Row],
+    out_of_domain: tuple[str, ...],
+    python: Path | None = None,
 ) -> dict[str, Any]:
     """Part 3: real logs with labels, each repository by a layer that was learned without it, at the package's prior.
 
     The definitions of the events were written with these logs in view; the layer's numbers were not learned from them.
+    Beside it the rivals: `RIVALS`, and with an interpreter that has them, those of `external`.
     """
     logs = labelled_logs(indices)
+    found = {name: [rival(x.run) for x in logs] for name, rival in RIVALS.items()}
+    if python is not None:
+        found |= external([x.run for x in logs], python, [x.group_size for x in logs])
     kept = [x for x in logs if not x.name.startswith(out_of_domain)]
     cases = [Case(x.label, x.repository, x.features) for x in kept]
     others = [Case(r.label, SIMULATED, r.features) for r in simulated]
@@ -252,7 +260,7 @@ def labelled(
     judged_logs: list[dict[str, Any]] = []
     print("\nlabelled logs (c: label from the curve only), nested by repository; probabilities; alarms of P >= 0.5")
     layers = {r: learn([c for c in cases if c.repository != r] + others, {}) for r in {x.repository for x in logs}}
-    for x in logs:
+    for i, x in enumerate(logs):
         result = posterior(x.features, None, layers[x.repository])
         rest = [c.label for c in cases if c.repository != x.repository]
         base = np.array([rest.count(name) + 1.0 for name in CLASSES])
@@ -270,26 +278,29 @@ def labelled(
                 "log score of the base rates": float(np.log(base[CLASSES.index(x.label)] / base.sum())),
                 "first two": [CLASSES[k] for k in np.argsort(-p)[:2]],
                 "alarms": [mode for mode in MODES if result.own[mode] >= ALARM],
-                "rivals": {name: sorted(rival(x.run)) for name, rival in RIVALS.items()},
+                "rivals": {name: sorted(alarms[i]) for name, alarms in found.items()},
             }
         )
         shown = " ".join(f"{name[:6]} {result.probability[name]:.2f}" for name in order[:3])
         alarms = ", ".join(judged_logs[-1]["alarms"])
         print(f"{x.name[:34]:34s} {' ' if x.in_words else 'c'} {x.label[:13]:13s} {shown}   {alarms}")
+    collapses = [(x, row) for x in kept if x.label == MODES[-1] and (row := half_lost(x.run)) is not None]
+    late = {x.name: round(certain_after(x.run, row, layers[x.repository]), 2) for x, row in collapses}
+    print(f"collapses: highest P within ten rows of having lost half: {late}")
     inside = [r for r in judged_logs if r["in domain"]]
     parts = {"all": inside, "in words": [r for r in inside if r["in words"]]}
-    summary = {name: _summary(rows) for name, rows in parts.items()}
+    summary = {name: summarised(rows) for name, rows in parts.items()}
     outside = [r for r in judged_logs if not r["in domain"]]
     if outside:
-        summary["out of domain"] = _summary(outside)
+        summary["out of domain"] = summarised(outside)
     for name, values in summary.items():
         print(f"  {name}")
         for key, value in values.items():
             print(f"    {key}: {value:.3f}" if isinstance(value, float) else f"    {key}: {value}")
-    return {"summary": summary, "logs": judged_logs}
+    return {"summary": summary, "logs": judged_logs, "collapses": late}
 
 
-def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summarised(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Counts and scores of judged logs."""
     failed, unfailed = ([r for r in rows if (r["label"] in MODES) == bad] for bad in (True, False))
     p = np.array([r["effective"] for r in rows])
@@ -308,9 +319,12 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "ECE of the top answer": calibration_error(p.max(axis=1), right),
         "ECE of all classes": calibration_error(p.ravel(), np.eye(len(CLASSES))[truth].ravel()),
     }
-    for name in RIVALS:
+    for name in rows[0]["rivals"]:
         out[f"{name}: right alarm"] = sum(r["label"] in r["rivals"][name] for r in failed)
         out[f"{name}: alarms on unfailed"] = sum(bool(r["rivals"][name]) for r in unfailed)
+        if name not in RIVALS:
+            naming = sum(not set(MODES).isdisjoint(r["rivals"][name]) for r in unfailed)
+            out[f"{name}: alarms on unfailed that name a failure"] = naming
     return out | {
         "misses": [r["run"] for r in failed if r["label"] not in r["first two"]],
         "false": [r["run"] for r in unfailed if r["alarms"]],
@@ -358,6 +372,7 @@ def totals(out: Mapping[str, Any], runs: int, complete: list[LabelledRun], prior
             part.replace(" ", "_"): {k.replace(" ", "_"): v for k, v in values.items() if isinstance(v, int | float)}
             for part, values in out["labelled"]["summary"].items()
         },
+        "collapses": out["labelled"]["collapses"],
         "laboratory": {k.replace(" ", "_"): v for k, v in out["laboratory"].items()},
         "speed": out["speed"],
     }
@@ -375,6 +390,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--index", type=Path, nargs="*", default=[])
     parser.add_argument("--out-of-domain", nargs="*", default=["rec_"], help="Logs whose names begin so.")
+    parser.add_argument("--rivals", type=Path, help="interpreter that has rldoctor, rlprobe and rlwatch")
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -387,7 +403,7 @@ def main() -> None:
     if options.index:
         lab = [r for complete in (True, False) for r in lab_rows(options.lab_learned, complete)]
         small = rows_of(900, 100, False, options.jobs)
-        out["labelled"] = labelled(options.index, small, lab, tuple(options.out_of_domain))
+        out["labelled"] = labelled(options.index, small, lab, tuple(options.out_of_domain), options.rivals)
     if options.lab:
         out["laboratory"] = laboratory(options.lab_learned, options.lab)
     complete = labelled_runs(options.removed, 1000 * (options.seed + 2), complete=True)

@@ -145,7 +145,7 @@ def _median(x: np.ndarray) -> float | None:
 
 
 def certain(logs: Sequence[LabLog], layer: Layer | None) -> dict[str, Any]:
-    """Collapses of which instability is certain (P ≥ .9) `WITHIN` rows after the damage."""
+    """Collapses of which instability is sure (P ≥ .9) or likely (P ≥ .5) `WITHIN` rows after the damage."""
     k = MODES.index("dynamical_instability")
     kept, cut = [], []
     for x in logs:
@@ -156,10 +156,34 @@ def certain(logs: Sequence[LabLog], layer: Layer | None) -> dict[str, Any]:
     p = probabilities(cut, layer)[:, k] if cut else np.empty(0)
     return {
         "collapses": len(p),
-        "P of at least .9": int((p >= 0.9).sum()),
-        "P of at least .5": int((p >= 0.5).sum()),
+        "sure": int((p >= 0.9).sum()),
+        "likely": int((p >= 0.5).sum()),
         "others": {name: round(float(v), 2) for name, v in zip(kept, p, strict=True) if v < 0.9},
     }
+
+
+def half_lost(run: Run) -> int | None:
+    """Row from which on, to the end, a reward has lost half of its gain, or of its level where it began high.
+
+    Rewards are running means over a fortieth of the log; None where it ends with more than that.
+    """
+    y = run.reward if run.has_reward else run.eval_reward
+    y = np.where(np.isfinite(y), y, np.nanmedian(y))
+    width = max(2, len(y) // 40)
+    mean = np.convolve(y, np.ones(width) / width, "valid")
+    top, start = np.maximum.accumulate(mean), mean[0]
+    kept = top - mean <= 0.5 * np.where(start > 0.5 * top, top, top - start)
+    if kept[-1]:
+        return None
+    last = np.flatnonzero(kept)
+    return (int(last[-1]) + 1 if len(last) else 0) + width - 1
+
+
+def certain_after(run: Run, row: int, layer: Layer | None) -> float:
+    """Largest probability of instability from a row to `WITHIN` rows after it, each judged without what came later."""
+    step = run.step if run.has_reward else run.eval_step
+    at = np.unique(np.minimum(row + np.array([0, WITHIN // 2, WITHIN]), len(step) - 1))
+    return float(probabilities([run.until(s) for s in step[at]], layer)[:, MODES.index("dynamical_instability")].max())
 
 
 def hazard(learned: Sequence[LabLog], test: Sequence[LabLog]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate.deep.families import deep_families, draw_run
 from bayes_grpo.simulate.deep.runs import BATCH, train_draws
 from bayes_grpo.simulate.deep.truth import LIMITS, smoothed
-from benchmarks.common import say
+from benchmarks.common import keep, say
 from benchmarks.lab_failures import interleaved
 
 DEGENERATE = "advantage_degeneracy"
@@ -144,7 +144,9 @@ def main() -> None:
     begun = time.perf_counter()
     for done in trained(asked.folder, asked.runs, asked.seed):
         say(f"{done} of {asked.runs} runs, {time.perf_counter() - begun:.0f} s")
-    print(dict(Counter(x.label for x in lab_logs([asked.folder]))))
+    labels = dict(Counter(x.label for x in lab_logs([asked.folder])))
+    print(labels)
+    keep("diagnosis_lab", {"runs": asked.runs, "labels": labels})
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,7 @@ class LabelledLog(NamedTuple):
         in_words: Whether the label rests on more than a reader's look at the curve: the authors' words, or counts.
         features: What the layer sees.
         run: The run.
+        group_size: Completions of a prompt by the index, None where it names none.
     """
 
     name: str
@@ -32,6 +34,7 @@ class LabelledLog(NamedTuple):
     in_words: bool
     features: Mapping[str, float]
     run: Run
+    group_size: int | None
 
 
 def labelled_logs(indices: Sequence[Path]) -> list[LabelledLog]:
@@ -57,6 +60,13 @@ def labelled_logs(indices: Sequence[Path]) -> list[LabelledLog]:
             not row["label_evidence"].startswith(("from curve", "curve only")),
             {} if g is None else g.features,
             run,
+            group_size(row.get("group_size", "")),
         )
         for row, run, g in zip(rows, runs, found, strict=True)
     ]
+
+
+def group_size(text: str) -> int | None:
+    """The number at the start of an index's entry, e.g. of "4 (README says 16)"; None without one."""
+    found = re.match(r"\d+", text)
+    return None if found is None else int(found[0])

@@ -1,4 +1,4 @@
-"""What practitioners use today: alarms at fixed thresholds, and the package rlwatch where it is installed.
+"""What practitioners use today: alarms at fixed thresholds, and packages that live in an environment of their own.
 
 Each rival maps a log to the step of its first alarm for each failure. Alarms become probabilities of the classes in the
 most favourable way: by how often each pattern of alarms met each class in runs that were simulated for that purpose.
@@ -6,26 +6,26 @@ most favourable way: by how often each pattern of alarms met each class in runs 
 
 from __future__ import annotations
 
+import json
+import subprocess
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.diagnosis.classes import CLASSES, MODES
 from bayes_grpo.logs.run import Run
 
 Alarms = dict[str, float]
 """Mode → step of the first alarm; no entry without one."""
 
-RLWATCH_MODES = {
-    "entropy_collapse": "policy_concentration",
-    "kl_explosion": "dynamical_instability",
-    "gradient_norm_spike": "dynamical_instability",
-    "loss_nan": "dynamical_instability",
-    "advantage_variance": "dynamical_instability",
-    "reward_hacking": "reward_hacking",
-}
+PEER = Path(__file__).parent / "peers" / "rival_alarms.py"
+ALARMING = ("warn", "warning", "critical")
+"""Levels of a finding at which the packages interrupt by default; lower ones are notes."""
 
 
 def thresholds(run: Run) -> Alarms:
@@ -76,26 +76,49 @@ def thresholds(run: Run) -> Alarms:
     return {mode: float(min(steps)) for mode, steps in found.items() if steps}
 
 
-def has_rlwatch() -> bool:
-    """Whether the package rlwatch can be imported."""
-    return find_spec("rlwatch") is not None
+def external(runs: Sequence[Run], python: Path, group_sizes: Sequence[int | None]) -> dict[str, list[Alarms]]:
+    """Alarms of the packages that `benchmarks.peers.rival_alarms` feeds, for each run.
+
+    Args:
+        runs: The runs.
+        python: An interpreter that has the packages (`uv pip install rldoctor rlprobe rlwatch` in its environment).
+        group_sizes: Completions of a prompt for each run, None where not known.
+
+    Returns:
+        Package → alarms of each run; an alarm that names none of `MODES` is "other".
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        given, got = Path(folder) / "logs.json", Path(folder) / "findings.json"
+        logs = [as_given(run, size) for run, size in zip(runs, group_sizes, strict=True)]
+        given.write_text(json.dumps(json_safe(logs), allow_nan=False), encoding="utf-8")
+        subprocess.run([str(python), str(PEER), str(given), str(got)], check=True)
+        found = json.loads(got.read_text(encoding="utf-8"))
+    return {name: [alarms_of(findings) for findings in each] for name, each in found.items()}
 
 
-def rlwatch(run: Run) -> Alarms:
-    """Alarms of rlwatch with its defaults, fed every signal of the log that it takes."""
-    from rlwatch.config import RLWatchConfig  # pyright: ignore[reportMissingImports]
-    from rlwatch.detectors import DetectorSuite  # pyright: ignore[reportMissingImports]
+def as_given(run: Run, group_size: int | None) -> dict[str, Any]:
+    """A run as `benchmarks.peers.rival_alarms` reads it.
 
-    suite = DetectorSuite(RLWatchConfig())
-    names = {"entropy": "entropy", "kl": "kl_divergence", "reward_std": "reward_std", "loss": "loss",
-             "grad_norm": "grad_norm"}  # fmt: skip
+    A run does not tell a value logged as NaN from one not logged, so detectors of such values have nothing to see.
+    """
+    seen = np.isfinite(run.eval_reward)
+    return {
+        "step": run.step.tolist(),
+        "columns": {name: x.tolist() for name, x in {"reward": run.reward, **run.signals}.items()},
+        "eval_step": run.eval_step[seen].tolist(),
+        "eval_reward": run.eval_reward[seen].tolist(),
+        "components": {name: x.tolist() for name, x in run.components.items()},
+        "group_size": group_size,
+    }
+
+
+def alarms_of(findings: Sequence[Mapping[str, Any]]) -> Alarms:
+    """First alarm of each mode among a package's findings; notes are no alarms."""
     out: Alarms = {}
-    for i, step in enumerate(run.step):
-        fed = {theirs: float(run.signals[ours][i]) for ours, theirs in names.items() if ours in run.signals}
-        fed["reward_mean"] = float(run.reward[i])
-        # What was not logged in a row is not fed; only a logged loss can be "not finite".
-        for alert in suite.check_step(int(step), **{k: v for k, v in fed.items() if np.isfinite(v)}):
-            out.setdefault(RLWATCH_MODES[alert.detector], float(step))
+    for finding in findings:
+        if finding["severity"] in ALARMING:
+            for mode in finding["modes"]:
+                out[mode] = min(float(finding["step"]), out.get(mode, np.inf))
     return out
 
 
@@ -121,5 +144,3 @@ class AlarmOdds:
 
 
 RIVALS: dict[str, Callable[[Run], Alarms]] = {"fixed thresholds": thresholds}
-if has_rlwatch():
-    RIVALS["rlwatch"] = rlwatch

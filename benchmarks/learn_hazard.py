@@ -33,7 +33,7 @@ from scipy.optimize import minimize
 from bayes_grpo import read_log
 from bayes_grpo.backtesting.backtest import BACKTEST_CARE, ORIGINS
 from bayes_grpo.backtesting.origins import Laws, Origin, origin_of, predicted, with_hazard
-from bayes_grpo.backtesting.scores import covered, crps, log_score
+from bayes_grpo.backtesting.scores import covered, crps, energy, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.seeds import seed_of
@@ -205,23 +205,24 @@ def effect(found: Sequence[Pair]) -> dict[str, Any]:
     """Prints and returns what events do to forecasts."""
     rows = []
     for x in found:
-        row = [x.origin.share]
-        for draws in (x.without, x.having):
-            y = x.origin.y
-            row += [float(np.mean(crps(draws, y))) / x.origin.scale, float(np.mean(covered(draws, y))),
-                    float(np.mean(log_score(draws, y)))]  # fmt: skip
-        rows.append(row)
-    table, logs = np.array(rows), len({x.log for x in found})
-    out: dict[str, Any] = {"logs": logs, "forecasts": len(table)}
-    print(f"\n{logs} logs, {len(table)} forecasts        CRPS without, with    coverage           log score")
-    groups = {"all": table} | {f"origin {o:.0%}": table[table[:, 0] == o] for o in ORIGINS}
+        y, scale, both = x.origin.y, x.origin.scale, (x.without, x.having)
+        rows.append([
+            [float(np.mean(crps(d, y))) / scale for d in both],
+            [energy(d, y) / scale for d in both],
+            [float(np.mean(covered(d, y))) for d in both],
+            [float(np.mean(log_score(d, y))) + float(np.log(scale)) for d in both],
+        ])  # fmt: skip
+    table, origin = np.array(rows), np.array([x.origin.share for x in found])
+    out: dict[str, Any] = {"logs": len({x.log for x in found}), "forecasts": len(table)}
+    print(f"\n{out['logs']} logs, {len(table)} forecasts, without events and with them")
+    groups = {"all": table} | {f"origin_{100 * o:.0f}": table[origin == o] for o in ORIGINS}
     for name, own in groups.items():
-        mean = own.mean(axis=0)[1:]
-        out[name] = {"crps": mean[[0, 3]].tolist(), "coverage": mean[[1, 4]].tolist(),
-                     "log_score": mean[[2, 5]].tolist()}  # fmt: skip
-        print(f"  {name:20s} {mean[0]:.4f} {mean[3]:.4f} ({mean[3] - mean[0]:+.4f})   {mean[1]:.3f} {mean[4]:.3f}   "
-              f"{mean[2]:.3f} {mean[5]:.3f}")  # fmt: skip
-    out["crps_change"] = float((table[:, 4] - table[:, 1]).mean())
+        mean = own.mean(axis=0)
+        out[name] = dict(zip(("crps", "energy", "coverage", "log_score"), mean.tolist(), strict=True))
+        print(f"  {name:10s} " + "   ".join(f"{k} {a:.4f} {b:.4f}" for k, (a, b) in out[name].items()))
+    change = table[:, 0, 1] - table[:, 0, 0]
+    out |= {"crps_change": float(change.mean()), "crps_change_se": float(change.std() / np.sqrt(len(change)))}
+    print(f"  change of the mean CRPS {out['crps_change']:+.4f} ± {out['crps_change_se']:.4f}")
     return out
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.diagnosis_early import FALSE, LEAST, SIGNS, auc, cuts_of, statistics, thresholds
+from benchmarks.diagnosis_early import FALSE, LEAST, SIGNS, auc, cuts_of, half_lost, statistics, thresholds
 from tests.helpers.runs import evaluated, make_run, steps
 
 ROWS = 60
@@ -56,3 +56,12 @@ def test_signs_compare_late_rows_with_early_ones():
     assert found["gradient norm"] == pytest.approx(0.05 * 40, abs=0.05)
     assert found["entropy"] == pytest.approx(0.0, abs=1e-9)
     assert found["updates of a rollout"] == pytest.approx(np.log(4.0))
+
+
+def test_half_lost_is_dated_and_what_comes_back_is_none():
+    line = np.minimum(np.arange(ROWS) / 20.0, 1.0)
+    fallen = np.where(np.arange(ROWS) < 40, line, 0.3)
+    assert half_lost(make_run(steps(ROWS), fallen)) == pytest.approx(41, abs=1)
+    assert half_lost(make_run(steps(ROWS), np.where(np.arange(ROWS) < 50, fallen, 0.9))) is None
+    high = np.where(np.arange(ROWS) < 30, 0.9, 0.1)
+    assert half_lost(make_run(steps(ROWS), high)) == pytest.approx(31, abs=1)

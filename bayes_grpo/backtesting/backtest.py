@@ -16,7 +16,7 @@ from bayes_grpo.backtesting.origins import DRAWS, Laws, Origin, origin_of, predi
 from bayes_grpo.backtesting.pieces import Piece
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score
 from bayes_grpo.backtesting.rivals import RIVALS
-from bayes_grpo.backtesting.scores import covered, crps, log_score, pit
+from bayes_grpo.backtesting.scores import covered, crps, energy, log_score, pit
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
@@ -133,4 +133,5 @@ def _score(origin: Origin, name: str, kind: str, draws: np.ndarray, seed: int) -
         coverage=float(np.mean(covered(draws, y))),
         pit=tuple(float(v) for v in pit(draws, y, np.random.default_rng(seed))),
         weight=math.nan,
+        energy=math.nan if kind == "rival" else energy(draws, y) / scale,
     )

@@ -4,7 +4,7 @@ The CRPS of a linear pool is known from its parts: with weights w of laws and le
 
     CRPS = (1 − w) CRPS_laws + w CRPS_level − w (1 − w) ∫ (F_laws − F_level)² dx
 
-so that any weight is scored without another forecast.
+so that any weight is scored without another forecast; likewise the energy score of whole paths.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.backtesting.scores import crps, log_score
+from bayes_grpo.backtesting.scores import crps, energy, energy_apart, log_score
 
 
 class Piece(NamedTuple):
@@ -30,6 +30,9 @@ class Piece(NamedTuple):
         below_level: Share of the level's draws below it, shape (h,).
         log_laws: Log score of the laws at every row plus the log of that standard deviation, shape (h,).
         log_level: Log score of the level, likewise.
+        energy_laws: Energy score of the laws' paths over that standard deviation.
+        energy_level: Energy score of the level's paths, likewise.
+        energy_apart: Energy distance of both, likewise.
     """
 
     log: str
@@ -42,6 +45,14 @@ class Piece(NamedTuple):
     below_level: tuple[float, ...]
     log_laws: tuple[float, ...]
     log_level: tuple[float, ...]
+    energy_laws: float = float("nan")
+    energy_level: float = float("nan")
+    energy_apart: float = float("nan")
+
+    def energy(self, share: float) -> float:
+        """Energy score where the level has a share."""
+        mixed = (1.0 - share) * self.energy_laws + share * self.energy_level
+        return mixed - share * (1.0 - share) * self.energy_apart
 
     def crps(self, share: float) -> float:
         """Mean CRPS where the level has a share."""
@@ -91,6 +102,9 @@ def piece_of(
         below_level=below(level),
         log_laws=density(laws),
         log_level=density(level),
+        energy_laws=energy(laws, y) / scale,
+        energy_level=energy(level, y) / scale,
+        energy_apart=energy_apart(laws, level) / scale,
     )
 
 

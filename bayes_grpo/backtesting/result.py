@@ -37,6 +37,8 @@ class Score:
         coverage: Share of the rows inside the 90% interval.
         pit: Probability integral transform of the rows.
         weight: Weight of a regime in the averaged forecast; NaN otherwise.
+        energy: Energy score of the whole path over that standard deviation; NaN for rivals, which predict rows one by
+            one.
     """
 
     log: str
@@ -50,6 +52,7 @@ class Score:
     coverage: float
     pit: tuple[float, ...]
     weight: float
+    energy: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Line:
         coverage: Mean coverage of the 90% interval.
         cases: Logs times origins.
         weight: Mean weight of a regime in the averaged forecast; NaN otherwise.
+        energy: Mean energy score; NaN for rivals.
     """
 
     name: str
@@ -75,6 +79,7 @@ class Line:
     coverage: float
     cases: int
     weight: float
+    energy: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -171,6 +176,7 @@ def _line(name: str, kind: str, scores: list[Score]) -> Line:
         coverage=float(np.mean([s.coverage for s in scores])),
         cases=len(scores),
         weight=math.nan if np.isnan(weights).all() else float(np.nan_to_num(weights).mean()),
+        energy=float(np.mean([s.energy for s in scores])),
     )
 
 

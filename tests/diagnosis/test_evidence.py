@@ -156,6 +156,21 @@ def test_fall_after_a_rise(rising):
     assert INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising))).probability < 0.1
 
 
+def test_a_collapse_begins_where_the_reward_was_last_near_its_best_and_swings_with_the_first():
+    """A best that is held for long and then lost is not dated by when it was first reached."""
+    x = np.arange(ROWS)
+    held = np.minimum(0.2 + 0.05 * x, 0.7)
+    lost = np.where(x < 60, held, np.maximum(0.7 - 0.2 * (x - 60), 0.0))
+    draws, told = there(INSTABILITY.onset(courses_of(make_run(steps(ROWS), lost + 0.02 * noise(14)))))
+    assert 52 < np.median(draws) < 64
+    assert "last" in told
+    swinging = 0.5 + 0.3 * np.sin(2.0 * np.pi * x / 20.0)
+    gathered = there(gather(make_run(steps(ROWS), swinging + 0.02 * noise(15))))
+    draws, told = there(INSTABILITY.onset(gathered.courses))
+    assert np.median(draws) < 20
+    assert "first" in told
+
+
 def test_bursts_are_strain(rising):
     calm = np.exp(0.1 * noise(4))
     wild = calm.copy()

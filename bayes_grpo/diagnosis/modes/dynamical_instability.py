@@ -17,6 +17,7 @@ from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.events import (
     FIRST,
     NOISE,
+    TAIL,
     collapsed,
     declined,
     fallen,
@@ -29,7 +30,7 @@ from bayes_grpo.diagnosis.events import (
 )
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.onset import steps_between
+from bayes_grpo.diagnosis.onset import last_true, steps_between
 from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.logs.run import Provenance
 
@@ -43,6 +44,11 @@ _FACTORS = tuple(np.geomspace(1.0, 0.05, 40).tolist())
 """Factors on the learning rate that a linear law is trusted to advise, the largest first."""
 _FAR = 3.0
 """Factor on the learning rate beyond which the border of stability is of no concern."""
+
+
+NEAR = 0.1
+"""Share of a fall, or of a swing, within which a reward is near its best."""
+FALLING, SWINGING = "the reward is near its best for the last time", "the reward comes near its best for the first time"
 
 
 class DynamicalInstability(Mode):
@@ -107,16 +113,19 @@ class DynamicalInstability(Mode):
         )
 
     def onset(self, courses: Courses) -> tuple[np.ndarray, str] | None:
-        """Where the reward's course first comes near its best, from which it falls."""
+        """Where a fall begins, the last step near the best; where the reward swings, the first swing's top."""
         course = courses.progress
         steps = steps_between(course.step[0], course.step[-1])
         path = course.at(steps)
         top, low = path.max(axis=1, keepdims=True), path.min(axis=1, keepdims=True)
-        # The first of several tops, so that a run that swings is dated by its first swing.
-        first = steps[(path >= top - 0.1 * (top - low)).argmax(axis=1)]
+        if swings(courses, span(courses, course)) > 0.5:
+            found, told = steps[(path >= top - NEAR * (top - low)).argmax(axis=1)], SWINGING
+        else:
+            end = path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1, keepdims=True)
+            found, told = steps[last_true(path >= top - NEAR * (top - end))], FALLING
         # A best that was lost within the first rows is one that a robust course passes over.
         at_once = course.raw[:FIRST].mean() > top[:, 0] + NOISE * course.noise_sd
-        return np.where(at_once, course.raw_step[0], first), "the reward comes near its best for the first time"
+        return np.where(at_once, course.raw_step[0], found), told
 
     def remedies(self, courses: Courses, evidence: Evidence, onset: Interval | None) -> tuple[str, ...]:
         """The checkpoint before, a smaller learning rate times refresh interval, clipped gradients."""
@@ -124,8 +133,9 @@ class DynamicalInstability(Mode):
         if onset is not None and onset.median <= courses.progress.raw_step[FIRST - 1]:
             out.append("start anew: the reward was lost from its first rows on")
         elif onset is not None:
+            when = "first" if swings(courses, span(courses, courses.progress)) > 0.5 else "last"
             step = f"about step {onset.median:.0f}"
-            out.append(f"stop, and go back to the checkpoint of {step}, when the reward first neared its best")
+            out.append(f"stop, and go back to the checkpoint of {step}, when the reward was {when} near its best")
         out += [*_slower(courses), *_fresher(courses)]
         norm = run.signals.get("grad_norm", np.empty(0))
         norm = norm[np.isfinite(norm) & (norm > 0.0)]
