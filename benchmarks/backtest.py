@@ -110,7 +110,10 @@ def scores_of(found: list[dict[str, Any]]) -> Backtest:
 
 
 def nested(found: list[dict[str, Any]], repos: dict[str, str]) -> list[dict[str, Any]]:
-    """The same scores, those of the forecast with a share of the level that other repositories taught."""
+    """The same scores, those of the forecast with a share of the level that other repositories taught.
+
+    Events (`benchmarks.learn_hazard`) play no part in these.
+    """
     pieces = {f["log"]: [Piece(**p) for p in f.get("pieces", ())] for f in found}
     known = [(repos.get(log, "unknown"), p) for log, own in pieces.items() for p in own]
     pools = {repo: learn_pool([x for x in known if x[0] != repo]) for repo in {r for r, _ in known}}

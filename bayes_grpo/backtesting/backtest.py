@@ -7,12 +7,13 @@ row is predicted. The rivals see the same rows. All steps ahead count alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from bayes_grpo.backtesting.pieces import Piece, piece_of
+from bayes_grpo.backtesting.origins import DRAWS, Laws, Origin, origin_of, predicted, with_hazard
+from bayes_grpo.backtesting.pieces import Piece
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score
 from bayes_grpo.backtesting.rivals import RIVALS
 from bayes_grpo.backtesting.scores import covered, crps, energy, log_score, pit
@@ -20,19 +21,13 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import Care
-from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
-from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
-from bayes_grpo.forecasting.paths import allot, regime_paths
-from bayes_grpo.forecasting.pool import Pool, pooled
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES
+from bayes_grpo.forecasting.hazard import Hazard, hazard_named
+from bayes_grpo.forecasting.pool import Pool
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.future import FutureRows
-from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.schedule import schedule_of
-from bayes_grpo.rows.table import RowTable
 
 ORIGINS = (0.3, 0.5, 0.7)
 """Forecast origins as shares of the rows."""
@@ -40,7 +35,6 @@ MIN_ROWS = 20
 """Fewer rows leave too little before the first origin and after the last."""
 BACKTEST_CARE = Care(effective=1000.0)
 """Points of a backtest's posteriors: hundreds of fits, of which only predictive draws are used."""
-_DRAWS = 1000
 
 
 def backtest(
@@ -51,6 +45,7 @@ def backtest(
     regimes: Sequence[str | Regime] = FORECAST_REGIMES,
     priors: PriorsFor = forecast_priors,
     pool: Pool | bool = True,
+    hazard: Hazard | bool = True,
     rivals: Sequence[str] = tuple(RIVALS),
     seed: int = 0,
     care: Care | None = None,
@@ -65,6 +60,8 @@ def backtest(
         regimes: Regimes to average over.
         priors: Prior overrides of each law for the rows before an origin.
         pool: Share of the level beside the laws: the shipped numbers (True), others, or laws alone (False).
+        hazard: Probability of events that no law knows, in the forecast of several laws: the shipped numbers (True),
+            others, or none (False).
         rivals: Names in `bayes_grpo.backtesting.rivals.RIVALS`.
         seed: Seed.
         care: How many points the posteriors spend.
@@ -89,7 +86,7 @@ def backtest(
             f"{run.source}: a backtest needs at least {MIN_ROWS} rows of {whole.signal}, found {len(whole.y)}; "
             "wait for more steps or log more often"
         )
-    laws = _Laws(regimes, priors, care or BACKTEST_CARE, pool)
+    laws = Laws(regimes, priors, care or BACKTEST_CARE, pool)
     scores: list[Score] = []
     pieces: list[Piece] = []
     refused: list[str] = []
@@ -101,112 +98,28 @@ def backtest(
 
         part = seed_of(seed, "origin", share)
         try:
-            origin = _origin_of(run, whole, share)
-            draws, weights, piece = _predicted(origin, laws, part, stage)
+            origin = origin_of(run, whole, share)
+            found = predicted(origin, laws, part, stage)
         except FitError as error:
             refused.append(f"{run.name}, origin {share:.0%}: {error}")
             continue
-        pieces += [] if piece is None else [piece]
-        past = origin.basis.table
+        pieces += [] if found.piece is None else [found.piece]
+        past, average = origin.basis.table, found.average.rows
+        known = hazard_named(hazard, len(found.weights))
+        if known is not None:
+            average = with_hazard(origin, found.average, known, seed_of(part, "events"))
+        draws = {AVERAGED: average, **found.draws}
         for name in rivals:
             stage(name)
-            draws[name] = RIVALS[name](past.step, past.y, origin.future.step).draws(_DRAWS)
+            draws[name] = RIVALS[name](past.step, past.y, origin.future.step).draws(DRAWS)
         kinds = {AVERAGED: "forecast", **dict.fromkeys(rivals, "rival")}
         for name, d in draws.items():
             score = _score(origin, name, kinds.get(name, "regime"), d, seed_of(part, "pit", name))
-            scores.append(replace(score, weight=weights.get(name, math.nan)))
+            scores.append(replace(score, weight=found.weights.get(name, math.nan)))
     return Backtest(tuple(scores), tuple(refused), tuple(pieces))
 
 
-@dataclass(frozen=True, eq=False)
-class _Laws:
-    """The laws that are averaged, and how they are fitted."""
-
-    regimes: Sequence[str | Regime]
-    priors: PriorsFor
-    care: Care
-    pool: Pool | bool
-
-
-@dataclass(frozen=True, eq=False)
-class _Origin:
-    """Where a log is forecast from, and what came.
-
-    Attributes:
-        share: Share of the rows before it.
-        basis: What the forecast rests on, from the rows before it alone.
-        future: The rows to predict, shape (h,) each: when, not what.
-        y: Their values, shape (h,).
-        scale: Standard deviation of the whole curve.
-    """
-
-    share: float
-    basis: Basis
-    future: FutureRows
-    y: np.ndarray
-    scale: float
-
-
-def _origin_of(run: Run, whole: RowTable, share: float) -> _Origin:
-    """Rows as the log stood at the origin, where nothing knows what came later, and the rows that came."""
-    n = round(share * len(whole.y))
-    if n < MIN_FORECAST_ROWS - 2:
-        raise FitError(f"{n} rows are too few to forecast from; at least {MIN_FORECAST_ROWS - 2} are needed")
-    past = rows_of(run.until(float(whole.step[n - 1])), "reward" if whole.signal == "reward" else "eval")
-    settings = dict(run.settings.items())
-    ahead, step = schedule_of(past, settings), whole.step[n:]
-    before = np.concatenate([past.step[-1:], step[:-1]])
-    return _Origin(
-        share=share,
-        basis=Basis(past, reward_range(past, settings), ahead, (), run.name),
-        future=FutureRows(step, whole.window[n:], ahead.mean(step, step - before), whole.weight[n:]),
-        y=whole.y[n:],
-        scale=whole.scale,
-    )
-
-
-def _predicted(
-    origin: _Origin, laws: _Laws, seed: int, tell: Progress
-) -> tuple[dict[str, np.ndarray], dict[str, float], Piece | None]:
-    """Predictive draws of every row after the origin, by forecaster, the weights of the regimes, and a pool's piece."""
-    past, reward = origin.basis.table, origin.basis.reward
-    fitted = fit_regimes(
-        past,
-        laws.regimes,
-        reward=reward,
-        priors=laws.priors,
-        seed=seed,
-        care=laws.care,
-        strict=False,
-        progress=tell,
-    )
-    draws = {
-        name: regime_paths(regime, past, origin.future, _DRAWS, seed_of(seed, "paths", name), reward)[2]
-        for name, regime in fitted.draws.items()
-    }
-    for name in (x if isinstance(x, str) else x.name for x in laws.regimes):
-        if name not in draws and "flat" in draws:
-            draws[name] = draws["flat"]  # too few rows for this law: without a trend is what remains of it
-
-    def averaged(weights: Mapping[str, float]) -> np.ndarray:
-        parts = [
-            draws[name][np.random.default_rng(seed_of(seed, "averaged", name)).choice(_DRAWS, count, replace=False)]
-            for name, count in allot(_DRAWS, weights).items()
-        ]
-        return np.concatenate(parts)
-
-    found = pooled(laws.pool, past, fitted, len(origin.y))
-    if found is None:
-        return {AVERAGED: averaged(fitted.weights), **draws}, fitted.weights, None
-    level = level_paths(level_of(past.y), len(origin.y), _DRAWS, seed_of(seed, "paths", LEVEL_NAME), reward)[2]
-    piece = piece_of(
-        origin.basis.name, origin.share, found.features, averaged(fitted.weights), level, origin.y, origin.scale
-    )
-    draws[LEVEL_NAME] = level
-    return {AVERAGED: averaged(found.weights), **draws}, found.weights, piece
-
-
-def _score(origin: _Origin, name: str, kind: str, draws: np.ndarray, seed: int) -> Score:
+def _score(origin: Origin, name: str, kind: str, draws: np.ndarray, seed: int) -> Score:
     y, scale, basis = origin.y, origin.scale, origin.basis
     return Score(
         log=basis.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
+from bayes_grpo.forecasting.events import Courses
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, RegimeDraws, draws_of_fit, draws_of_law, fit_regimes
+from bayes_grpo.forecasting.hazard import Hazard, hazard_named
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.pool import Pool, pooled
@@ -38,6 +41,7 @@ def forecast(
     seed: int = 0,
     weights: Mapping[str, float] | None = None,
     pool: Pool | bool = True,
+    hazard: Hazard | bool = True,
     priors: PriorsFor = forecast_priors,
     sampler: SamplerSettings | None = None,
     progress: Progress | None = None,
@@ -47,7 +51,8 @@ def forecast(
     A run is fitted with every regime under priors for forecasting (`bayes_grpo.forecasting.priors`), and the
     regimes are weighted by how well each predicted the rows before they were there (`bayes_grpo.forecasting.weights`).
     Beside several regimes, the level of the last rows gets a learned share (`bayes_grpo.forecasting.pool`): a law may
-    be wrong in its trend, and no law is.
+    be wrong in its trend, and no law is. A few paths meet an event that no law knows, a collapse or a take-off, as
+    often as other logs did (`bayes_grpo.forecasting.hazard`).
     Fits are taken as they are, with the priors and weights that they come with.
 
     Args:
@@ -62,6 +67,8 @@ def forecast(
         seed: Seed.
         weights: Weights of the regimes, and of "level", in place of those of the source.
         pool: Share of the level, for a run: the shipped numbers (True), others, or laws alone (False).
+        hazard: Probability of events that no law knows, for a run and several regimes: the shipped numbers (True),
+            others, or none (False).
         priors: Prior overrides of each law for the rows; for a run.
         sampler: Length and care of the sampling; for a run.
         progress: Called with a short phrase at every stage; for a run.
@@ -75,6 +82,7 @@ def forecast(
     """
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
+    upset: _Upset | None = None
     if isinstance(source, Run):
         basis = basis_of_run(source, signal, schedule, total_steps)
         future_steps(basis.table, until)  # a horizon in the past is refused before anything is fitted
@@ -83,6 +91,9 @@ def forecast(
         )
         basis, drawn, shares = replace(basis, notes=basis.notes + fitted.notes), fitted.draws, fitted.weights
         rows = max(1, round((until - float(basis.table.step[-1])) / float(np.median(np.diff(basis.table.step)))))
+        known = hazard_named(hazard, len(fitted.weights))
+        if known is not None:
+            upset = _Upset(known, rows)
         beside = pooled(pool, basis.table, fitted, rows)
         if beside is not None:
             shares = beside.weights
@@ -98,13 +109,26 @@ def forecast(
             drawn = {k: draws_of_law(v, basis.reward) for k, v in source.laws.items()}
             shares = source.weights_lfo
         shares = shares if weights is None else weights
-    return _averaged(basis, drawn, _shares(drawn, shares), until, draws, seed)
+    return _averaged(basis, drawn, _shares(drawn, shares), until, draws, seed, upset)
+
+
+class _Upset(NamedTuple):
+    """Events that a forecast counts with: their numbers, and the log's rows until the horizon."""
+
+    hazard: Hazard
+    rows: int
 
 
 def _averaged(
-    basis: Basis, drawn: Mapping[str, RegimeDraws], shares: dict[str, float], until: float, draws: int, seed: int
+    basis: Basis,
+    drawn: Mapping[str, RegimeDraws],
+    shares: dict[str, float],
+    until: float,
+    draws: int,
+    seed: int,
+    upset: _Upset | None,
 ) -> Forecast:
-    """The forecast out of paths of every law, as many as its weight is worth."""
+    """The forecast out of paths of every law, as many as its weight is worth; some of them meet an event."""
     table, reward, ahead, notes = basis.table, basis.reward, basis.ahead, basis.notes
     step, beyond = future_steps(table, until), beyond_steps(table, until)
     future = future_rows(table, np.concatenate([step, beyond]), ahead)
@@ -121,6 +145,16 @@ def _averaged(
         notes += (f"the reward is {reward.sentence}: draws that settle outside were replaced, paths held inside",)
     latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
     h = 1 + len(step)
+    final = trend[:, -1] if math.isfinite(ahead.total_steps) or ahead.rate_now == 0 else fixed
+    courses, event = Courses(latent, trend, rows), np.full(len(latent), "")
+    if upset is not None:
+        moving = np.flatnonzero(future.rate[1:h] > 0.0)
+        share = upset.rows * len(moving) / len(step)
+        part = seed_of(seed, "events")
+        met = upset.hazard.met(table.y, share, courses, latent[:, 0], 1 + moving, reward, part)
+        courses, event = met.courses, met.event
+        fixed, final = (np.where(event == "", x, met.settles) for x in (fixed, final))
+    latent, trend, rows = courses
     return Forecast(
         now=float(table.step[-1]),
         step=step,
@@ -130,10 +164,11 @@ def _averaged(
         latent_now=latent[:, 0],
         initial=initial,
         at_infinity=fixed,
-        final=trend[:, -1] if math.isfinite(ahead.total_steps) or ahead.rate_now == 0 else fixed,
+        final=final,
         beyond_step=beyond,
         beyond=trend[:, h:],
         regime=np.repeat(list(counts), list(counts.values())),
+        event=event,
         weights=shares,
         signal=table.signal,
         logged_step=table.step,

@@ -47,6 +47,10 @@ def render_forecast(summary: ForecastSummary, console: Console) -> None:
         f"P(gain until {until} > {s.threshold:.3g}) {probability_text(s.p_gain)}   "
         f"P(curve has peaked) {probability_text(s.p_peaked)}"
     )
+    events = [f"P({name}) {probability_text(p)}" for name, p in
+              (("collapse", s.p_collapse), ("take-off", s.p_takeoff)) if p > 0.0]  # fmt: skip
+    if events:
+        console.print(f"events that no law knows, until {until}: {'   '.join(events)}")
     for asked in s.reach:
         console.print(asked.sentence, markup=False)
     weights = sorted(s.weights.items(), key=lambda x: -x[1])

@@ -31,6 +31,8 @@ class Forecast:
         beyond_step: Steps after the horizon, shape (k,).
         beyond: The trend there, shape (draws, k).
         regime: Name of the regime of each draw, shape (draws,).
+        event: Event that no law knows and that a draw meets until the horizon, "collapse" or "takeoff"; "" without,
+            shape (draws,). A draw with an event settles where that leads.
         weights: Weight of each regime.
         signal: "reward" or "eval_reward".
         logged_step: Steps of the logged rows, shape (n,).
@@ -55,6 +57,7 @@ class Forecast:
     beyond_step: np.ndarray
     beyond: np.ndarray
     regime: np.ndarray
+    event: np.ndarray
     weights: dict[str, float]
     signal: str
     logged_step: np.ndarray
@@ -82,8 +85,8 @@ class Forecast:
               laws;
             - `predictions_constant_data`: ``rate``, the learning rate at each future step over the run's reference
               rate;
-            - `posterior`: ``latent_now``, ``initial``, ``at_infinity``, ``final`` and the name of the ``regime`` of
-              each draw;
+            - `posterior`: ``latent_now``, ``initial``, ``at_infinity``, ``final`` and the names of the ``regime``
+              and the ``event`` of each draw;
             - `observed_data`: the logged rows as ``rows`` on their own steps.
 
             Attributes hold the rest: name, signal, now, range of the reward, weights (JSON), assumptions and notes.
@@ -99,7 +102,7 @@ class Forecast:
         }
         whole = {
             name: (of_draw, np.asarray(getattr(self, name))[None])
-            for name in ("latent_now", "initial", "at_infinity", "final", "regime")
+            for name in ("latent_now", "initial", "at_infinity", "final", "regime", "event")
         }
         tree = DataTree.from_dict(
             {

@@ -13,6 +13,7 @@ from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.reach import Reach, crossings, reach_of
 from bayes_grpo.forecasting.result import Forecast
 
@@ -59,6 +60,9 @@ class ForecastSummary:
         p_gain: Probability that the remaining gain until the horizon exceeds the threshold.
         p_peaked: Probability that the curve has peaked: the law expects it to fall by more than the threshold until
             the horizon and never to rise above now by as much.
+        p_collapse: Probability of a collapse until the horizon that no law knows (`bayes_grpo.forecasting.events`);
+            0 where the log has nothing to lose, or the forecast counts with no events.
+        p_takeoff: Probability of a take-off that no law knows, likewise.
         weights: Weight of each regime.
         assumed: What nobody stated.
         notes: What was done that a user should know.
@@ -83,6 +87,8 @@ class ForecastSummary:
     threshold: float
     p_gain: float
     p_peaked: float
+    p_collapse: float
+    p_takeoff: float
     weights: dict[str, float]
     assumed: tuple[str, ...]
     notes: tuple[str, ...]
@@ -109,9 +115,8 @@ class ForecastSummary:
         names = ("now", "at_horizon", "row_at_horizon", "at_infinity", "final", "remaining_gain", "final_gain")
         rows = [{"quantity": name, "unit": "reward", "value": getattr(self, name)} for name in names]
         rows += [{"quantity": f"step_of_{x.share:.0%}_of_gain", "unit": "step", "value": x.step} for x in self.reached]
-        rows += [
-            {"quantity": name, "unit": "probability", "value": getattr(self, name)} for name in ("p_gain", "p_peaked")
-        ]
+        chances = ("p_gain", "p_peaked", "p_collapse", "p_takeoff")
+        rows += [{"quantity": name, "unit": "probability", "value": getattr(self, name)} for name in chances]
         return frame_of(rows, "quantity")
 
 
@@ -152,6 +157,8 @@ def summarize_forecast(
         threshold=size,
         p_gain=float(np.mean(gain > size)),
         p_peaked=float(np.mean(peaked)),
+        p_collapse=float(np.mean(f.event == COLLAPSE)),
+        p_takeoff=float(np.mean(f.event == TAKEOFF)),
         weights=f.weights,
         assumed=f.assumed,
         notes=f.notes,

@@ -4,9 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo.backtesting import backtest as module
 from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.many import backtest_logs
+from bayes_grpo.backtesting.origins import Laws, origin_of, predicted
 from bayes_grpo.backtesting.plot import plot_backtest
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, merge_backtests
 from bayes_grpo.common.errors import FitError, SettingError
@@ -68,11 +68,11 @@ def test_nothing_before_the_origin_knows_what_comes_after():
     run = rising_run(40)
     changed = replace(run, reward=np.concatenate([run.reward[:20], run.reward[20:] + 3.0]))
     seen = []
-    laws = module._Laws(("flat", "exponential"), forecast_priors, FAST, True)
+    laws = Laws(("flat", "exponential"), forecast_priors, FAST, True)
     for r in (run, changed):
-        draws, weights, piece = module._predicted(module._origin_of(r, rows_of(r), 0.5), laws, 0, lambda _: None)
-        assert piece is not None
-        seen.append((draws[AVERAGED], weights, piece.features))
+        found = predicted(origin_of(r, rows_of(r), 0.5), laws, 0, lambda _: None)
+        assert found.piece is not None
+        seen.append((found.average.rows, found.weights, found.piece.features))
     np.testing.assert_array_equal(seen[0][0], seen[1][0])
     assert seen[0][1:] == seen[1][1:]
 

@@ -59,7 +59,9 @@ def test_forecast_summary():
     names = ("now", "at_horizon", "row_at_horizon", "at_infinity", "final", "remaining_gain", "final_gain")
     values = {name: some(float(i)) for i, name in enumerate(names)}
     reached = (Reached(0.9, Interval(40.0, 20.0, math.inf, 0.8), 0.1, 0.6),)
-    table = made(ForecastSummary, **values, reached=reached, p_gain=0.7, p_peaked=0.1).to_frame()
+    table = made(
+        ForecastSummary, **values, reached=reached, p_gain=0.7, p_peaked=0.1, p_collapse=0.0, p_takeoff=0.0
+    ).to_frame()
     assert table.loc["final_gain", "value"] == 6.0
     assert tuple(table.loc["step_of_90%_of_gain"]) == ("step", 40.0, 20.0, math.inf)
     assert table.loc["p_gain", "value"] == 0.7

@@ -29,6 +29,7 @@ def forecast():
         beyond_step=np.array([20.0, 40.0]),
         beyond=rng.standard_normal((size, 2)),
         regime=np.array(["flat", "exponential"])[rng.integers(0, 2, size)],
+        event=np.array(["", "collapse"])[rng.integers(0, 2, size)],
         weights={"flat": 0.5, "exponential": 0.5},
         signal="reward",
         logged_step=np.arange(1.0, 11.0),

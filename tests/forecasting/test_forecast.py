@@ -186,7 +186,8 @@ def test_steps_of_a_share_of_the_gain():
         now=10.0, step=np.array([20.0, 30.0, 40.0]), latent=path, rows=path, trend=path,
         latent_now=np.array([0.4, 0.0, 0.8]), initial=np.zeros(3), at_infinity=np.ones(3), final=np.ones(3),
         beyond_step=np.array([80.0]), beyond=np.array([[0.9], [0.3], [0.99]]), regime=np.array(["a"] * 3),
-        weights={"a": 1.0}, signal="reward", logged_step=np.array([10.0]), logged=np.array([0.4]), low=-np.inf,
+        event=np.array([""] * 3), weights={"a": 1.0},
+        signal="reward", logged_step=np.array([10.0]), logged=np.array([0.4]), low=-np.inf,
         high=np.inf, schedule=CONSTANT, assumed=(), notes=(), name="x",
     )  # fmt: skip
     np.testing.assert_allclose(reached_steps(f, 0.5), [15.0, np.inf, 10.0])

@@ -107,7 +107,7 @@ def test_the_level_stands_beside_laws_but_not_beside_one():
 
 def test_a_forecast_is_drawn_from_laws_and_level_by_their_weights():
     run = rising_run()
-    with_level = forecast(run, 80, regimes=("flat", "exponential"), pool=pool(), draws=1000)
+    with_level = forecast(run, 80, regimes=("flat", "exponential"), pool=pool(), hazard=False, draws=1000)
     assert with_level.weights[LEVEL_NAME] == pytest.approx(0.5)
     ours = with_level.regime == LEVEL_NAME
     assert ours.sum() == 500

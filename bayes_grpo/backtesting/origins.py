@@ -1,0 +1,151 @@
+"""A log as it stood at an earlier step, and what the forecast would have said there of the rows that came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_grpo.backtesting.pieces import Piece, piece_of
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
+from bayes_grpo.forecasting.events import Courses, standing_of
+from bayes_grpo.forecasting.fits import fit_regimes
+from bayes_grpo.forecasting.hazard import Hazard
+from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
+from bayes_grpo.forecasting.paths import allot, regime_paths
+from bayes_grpo.forecasting.pool import Pool, pooled
+from bayes_grpo.forecasting.priors import PriorsFor
+from bayes_grpo.logs.run import Run
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.future import FutureRows
+from bayes_grpo.rows.reward_range import reward_range
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.schedule import schedule_of
+from bayes_grpo.rows.table import RowTable
+
+DRAWS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """The laws that are averaged, and how they are fitted."""
+
+    regimes: Sequence[str | Regime]
+    priors: PriorsFor
+    care: Care
+    pool: Pool | bool
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where a log is forecast from, and what came.
+
+    Attributes:
+        share: Share of the rows before it.
+        basis: What the forecast rests on, from the rows before it alone.
+        future: The rows to predict, shape (h,) each: when, not what.
+        y: Their values, shape (h,).
+        scale: Standard deviation of the whole curve.
+    """
+
+    share: float
+    basis: Basis
+    future: FutureRows
+    y: np.ndarray
+    scale: float
+
+
+class Predicted(NamedTuple):
+    """What was predicted at an origin, before events.
+
+    Attributes:
+        draws: Forecaster → predictive draws of every row, shape (draws, h); without the average.
+        average: Paths of laws and level by their weights, shape (draws, h).
+        weights: Weights of the laws, and of the level.
+        piece: What a pool is learned from; None without one.
+    """
+
+    draws: dict[str, np.ndarray]
+    average: Courses
+    weights: dict[str, float]
+    piece: Piece | None
+
+
+def origin_of(run: Run, whole: RowTable, share: float) -> Origin:
+    """Rows as the log stood at the origin, where nothing knows what came later, and the rows that came.
+
+    Raises:
+        FitError: Too few rows before it.
+    """
+    n = round(share * len(whole.y))
+    if n < MIN_FORECAST_ROWS - 2:
+        raise FitError(f"{n} rows are too few to forecast from; at least {MIN_FORECAST_ROWS - 2} are needed")
+    past = rows_of(run.until(float(whole.step[n - 1])), "reward" if whole.signal == "reward" else "eval")
+    settings = dict(run.settings.items())
+    ahead, step = schedule_of(past, settings), whole.step[n:]
+    before = np.concatenate([past.step[-1:], step[:-1]])
+    return Origin(
+        share=share,
+        basis=Basis(past, reward_range(past, settings), ahead, (), run.name),
+        future=FutureRows(step, whole.window[n:], ahead.mean(step, step - before), whole.weight[n:]),
+        y=whole.y[n:],
+        scale=whole.scale,
+    )
+
+
+def predicted(origin: Origin, laws: Laws, seed: int, tell: Progress) -> Predicted:
+    """Predictive draws of every row after the origin, by forecaster, and their average."""
+    past, reward = origin.basis.table, origin.basis.reward
+    fitted = fit_regimes(
+        past,
+        laws.regimes,
+        reward=reward,
+        priors=laws.priors,
+        seed=seed,
+        care=laws.care,
+        strict=False,
+        progress=tell,
+    )
+    paths = {
+        name: Courses(*regime_paths(regime, past, origin.future, DRAWS, seed_of(seed, "paths", name), reward)[:3])
+        for name, regime in fitted.draws.items()
+    }
+    for name in (x if isinstance(x, str) else x.name for x in laws.regimes):
+        if name not in paths and "flat" in paths:
+            paths[name] = paths["flat"]  # too few rows for this law: without a trend is what remains of it
+
+    def averaged(weights: Mapping[str, float]) -> Courses:
+        parts = []
+        for name, count in allot(DRAWS, weights).items():
+            chosen = np.random.default_rng(seed_of(seed, "averaged", name)).choice(DRAWS, count, replace=False)
+            parts.append([x[chosen] for x in paths[name]])
+        return Courses(*(np.concatenate(x) for x in zip(*parts, strict=True)))
+
+    found = pooled(laws.pool, past, fitted, len(origin.y))
+    if found is None:
+        return Predicted({k: x.rows for k, x in paths.items()}, averaged(fitted.weights), fitted.weights, None)
+    level = level_paths(level_of(past.y), len(origin.y), DRAWS, seed_of(seed, "paths", LEVEL_NAME), reward)
+    paths[LEVEL_NAME] = Courses(level[0], level[1], level[2])
+    laws_alone, at_level = averaged(fitted.weights).rows, paths[LEVEL_NAME].rows
+    piece = piece_of(origin.basis.name, origin.share, found.features, laws_alone, at_level, origin.y, origin.scale)
+    return Predicted({k: x.rows for k, x in paths.items()}, averaged(found.weights), found.weights, piece)
+
+
+def with_hazard(origin: Origin, average: Courses, hazard: Hazard, seed: int) -> np.ndarray:
+    """Averaged rows of which some meet an event, shape (draws, h).
+
+    Args:
+        origin: Where the log is forecast from.
+        average: Averaged paths of the rows that came.
+        hazard: How probable events are.
+        seed: Seed.
+    """
+    y, reward, moving = origin.basis.table.y, origin.basis.reward, np.flatnonzero(origin.future.rate > 0.0)
+    now = np.full(len(average.latent), standing_of(y, reward).now)
+    return hazard.met(y, len(moving), average, now, moving, reward, seed).courses.rows
