@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import frame_of
-from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.reach import Reach, crossings, reach_of
@@ -20,6 +20,8 @@ from bayes_grpo.forecasting.result import Forecast
 if TYPE_CHECKING:
     import pandas as pd
 
+LIKELIER = 4.0
+"""How many times as probable as the other way a course has to be to be called likely."""
 SHARES = (0.5, 0.9, 0.95)
 """Shares of the final gain whose steps are reported."""
 
@@ -220,6 +222,9 @@ def _sentence(f: Forecast, s: ForecastSummary) -> str:
     p_up, p_down = s.p_gain, float(np.mean(f.latent[:, -1] - f.latent_now < -s.threshold))
     if max(p_up, p_down) < 0.5 and p_up + p_down < 0.5:
         course = f"the {what} is expected to stay within {s.threshold:.2g} of where it is until {until}"
+    elif 0.8 > max(p_up, p_down) >= max(0.5, LIKELIER * min(p_up, p_down)):
+        way, p = ("rise", p_up) if p_up > p_down else ("fall", p_down)
+        course = f"the {what} is likely to {way} until {until} (probability {probability_text(p)})"
     elif max(p_up, p_down) < 0.8:
         course = f"this log cannot tell whether the {what} still rises or falls until {until}"
     else:

@@ -86,3 +86,16 @@ def test_the_picture_shows_what_is_asked_for(straight):
     axes = plot_forecast(made, reach=(0.4,)).axes[0]
     labels = axes.get_legend_handles_labels()[1]
     assert any(label.startswith("0.4 by step 90") for label in labels)
+
+
+@pytest.mark.parametrize(
+    ("rising", "falling", "said"),
+    [(0.95, 0.0, "expected to rise"), (0.7, 0.1, "likely to rise"), (0.1, 0.6, "likely to fall"),
+     (0.5, 0.4, "cannot tell"), (0.2, 0.1, "stay within")],
+)  # fmt: skip
+def test_the_sentence_says_as_much_as_the_paths(found, rising, falling, said):
+    n = len(found.latent)
+    change = np.zeros(n)
+    change[: round(rising * n)], change[n - round(falling * n) :] = 0.2, -0.2
+    made = replace(found, latent_now=np.full(n, 0.5), latent=np.repeat(0.5 + change[:, None], found.latent.shape[1], 1))
+    assert said in summarize_forecast(made, threshold=0.05).sentence
