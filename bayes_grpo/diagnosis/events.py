@@ -46,6 +46,8 @@ RISE, RISE_LEFT = 0.1, 0.2
 reward that stands still matters; with `TURNED` the laboratory's own borders (`simulate.deep.truth`)."""
 TURNED = 0.3
 """Share of its best level that a held-out reward loses when it turns over."""
+HOLLOW, STANDS = 0.05, 0.4
+"""A held-out reward in [0, 1] that ends below the first beside a train reward above the second share of its range."""
 GOING = 0.04
 """Share of the reward's range that a run gains over its second half while it is going on."""
 SAME, BREAK, UNMOVED = 1e-6, 0.1, 0.7
@@ -101,7 +103,8 @@ DEFINITIONS = (
         f"the train reward rose beyond noise; and either less than {LOOSE:.0%} of the rise came with the held-out "
         f"reward, and the rise is more than {RISE:.0%} of the range or {RISE_LEFT:.0%} of what was left of it, or the "
         f"held-out reward fell by more than {TURNED:.0%} of its best, and {NOISE:g} noise sd, while the train reward "
-        "went on",
+        f"went on; or a held-out reward in [0, 1] ends below {HOLLOW:g} while the train reward stands above "
+        f"{STANDS:.0%} of its range",
     ),
     Definition(
         "wasted",
@@ -229,7 +232,16 @@ def uncoupled(courses: Courses, held: Trend, first: float, last: float) -> np.nd
     rose = rise > np.maximum(train.noise_sd, NOISE * rise.std())
     stalled = (coupling(train, held, first, last) < LOOSE) & (rise > _least_rise(courses))
     fall, best = turnover(train, held, first, last)
-    return rose & (stalled | (fall > np.maximum(TURNED * best, NOISE * held.noise_sd)))
+    parted = rose & (stalled | (fall > np.maximum(TURNED * best, NOISE * held.noise_sd)))
+    return parted | hollow(courses, held)
+
+
+def hollow(courses: Courses, held: Trend) -> np.ndarray:
+    """Draws of whether a train reward stands high beside a held-out one of nothing, shape (draws,)."""
+    train = courses.progress
+    if not courses.has_range or held.raw.min() < 0.0 or held.raw.max() > 1.0:
+        return np.zeros(len(train.draws), bool)
+    return (_end(held) < HOLLOW) & (courses.share(_end(train)) > STANDS)
 
 
 def _least_rise(courses: Courses) -> float:

@@ -67,6 +67,19 @@ def test_a_held_out_reward_that_turns_over_tells_without_a_large_rise():
     assert found.features["uncoupled"] > 1.0
 
 
+def test_a_high_reward_beside_a_held_out_one_of_nothing_is_hollow():
+    """Even where the rise came before the log did."""
+    at, reward = EVERY_FOURTH, 0.7 + 0.01 * noise(16)
+    for held, hacked in ((0.01, True), (0.3, False)):
+        run = make_run(
+            steps(ROWS), reward, evals=evaluated(at, held + 0.002 * noise(17, 20)), reward_low=0, reward_high=1
+        )
+        found = HACKING.evidence(courses_of(run))
+        assert (found.features["uncoupled"] > 1.0) == hacked
+    low = make_run(steps(ROWS), 0.3 * reward, evals=evaluated(at, 0.0 * at), reward_low=0, reward_high=1)
+    assert HACKING.evidence(courses_of(low)).features["uncoupled"] < 0.0
+
+
 def test_a_loss_of_zero_tells_only_beside_losses_far_above_the_last_digit():
     reward = 0.4 + 0.05 * noise(11)
     zeros = np.arange(ROWS) % 2 == 0
