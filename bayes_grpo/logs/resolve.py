@@ -40,6 +40,7 @@ def resolve_settings(
     found |= _from_rows(parsed, columns, rows)
     found |= _from_epochs(parsed, columns)
     found |= settings_in_config(parsed.config)
+    found |= parsed.settings
     found |= _logged(parsed, columns, rows)
     found |= sidecar
     found |= {name: Setting(value, Provenance.USER) for name, value in user.items()}
