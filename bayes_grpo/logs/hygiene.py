@@ -77,10 +77,10 @@ def tidy(
             f"each record is repeated {block} times under new steps (forward-filled); the first of each is kept"
         )
         steps, columns = steps[kept], {k: v[kept] for k, v in columns.items()}
+    columns = {k: v for k, v in columns.items() if k == "reward" or np.isfinite(v).any()}
     if "entropy" in columns and not np.nan_to_num(columns["entropy"]).any():
         del columns["entropy"]
         notes.append("entropy is logged as 0 throughout, that is not computed; left out")
-    columns = {k: v for k, v in columns.items() if k == "reward" or np.isfinite(v).any()}
     return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(notes))
 
 

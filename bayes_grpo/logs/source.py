@@ -15,8 +15,8 @@ from bayes_grpo.logs.wording import clean, listed
 HEAD = 65_536
 """Characters that a reader looks at to recognise its format."""
 
-METRIC_FILES = ("metrics.jsonl", "history.jsonl")
-"""Names that trainers give the metrics file of an output directory (Tinker, prime-rl; ART)."""
+METRIC_FILES = ("metrics.jsonl", "history.jsonl", "logging.jsonl", "experiment_log.jsonl")
+"""Names that trainers give the metrics file of an output directory (Tinker, prime-rl; ART; ms-swift; EasyR1)."""
 
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
