@@ -134,8 +134,9 @@ def _assemble(
     for key in ("train_runtime", "train/train_runtime"):
         summary |= np.isfinite(parsed.table.column(key))
     row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
+    file = np.repeat(np.arange(len(parts)), [part.table.n for part in parts])
     functions = {_PART + name: values for name, values in columns.components.items()}
-    rows = tidy(columns.step, columns.train | functions, columns.evals, summary, row_steps)
+    rows = tidy(columns.step, columns.train | functions, columns.evals, summary, row_steps, file)
     finite = int(np.sum(np.isfinite(rows.train["reward"])))
     if max(finite, len(rows.eval_step)) < 2:
         raise LogReadError(
