@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.logs.wording import counted
+from bayes_grpo.logs.repeats import abandoned, mean_of_parts
+from bayes_grpo.logs.wording import counted, listed
 
 _MIN_BLOCKS = 5
 _BLOCK_SHARE = 0.8
@@ -39,10 +40,13 @@ def tidy(
     evals: np.ndarray,
     summary: np.ndarray,
     row_steps: float = 1.0,
+    file: np.ndarray | None = None,
 ) -> Tidy:
     """Sorts, merges and thins rows.
 
-    A step that was logged twice keeps its last record; lines of one step that complete each other are merged.
+    Parts of one step are averaged where every step has them. Beyond the step of a resume nothing of the attempt before
+    it stays. A step that was logged twice by exception keeps its last record; lines of one step that complete each
+    other are merged.
 
     Args:
         step: Logged step of each row in file order, shape (n,), or None to count the train rows from 1.
@@ -50,6 +54,7 @@ def tidy(
         evals: Held-out reward, shape (n,).
         summary: Whether a row is the summary that closes a training, shape (n,).
         row_steps: Optimizer steps that one row stands for where rows are counted.
+        file: Number of the file that a row is from, shape (n,); all are from one by default.
     """
     notes: list[str] = []
     used = _any_finite(train)
@@ -64,11 +69,20 @@ def tidy(
         notes.append(f"{counted(lost, 'row')} without a step left out")
     notes += _order_notes(step[placed & used])
 
-    rows = placed & used
-    steps, columns, repeated = merge_steps(step[rows], {k: v[rows] for k, v in train.items()})
+    left = abandoned(step, np.where(used, train["reward"], np.nan), np.zeros(len(step)) if file is None else file)
+    rows = placed & used & ~left.train
+    gone = int(np.sum((placed & used & left.train) | (np.isfinite(evals) & left.evals)))
+    if gone:
+        where = ", ".join(f"{s:g}" for s in left.resumes)
+        notes.append(f"resumed at step {where}: {counted(gone, 'row')} of the abandoned attempt beyond it left out")
+    parts = mean_of_parts(step[rows], {k: v[rows] for k, v in train.items()})
+    if parts.usual > 1:
+        names = listed(parts.averaged, 4)
+        notes.append(f"steps have {parts.usual} records each of {names} (parts of one step); they are averaged")
+    steps, columns, repeated = merge_steps(step[rows], parts.columns)
     if repeated:
         notes.append(f"{counted(repeated, 'step')} logged more than once; the last record of each is kept")
-    rows = placed & np.isfinite(evals)
+    rows = placed & np.isfinite(evals) & ~left.evals
     eval_steps, eval_columns, _ = merge_steps(step[rows], {"reward": evals[rows]})
 
     kept, block = first_of_blocks(columns)
@@ -77,10 +91,10 @@ def tidy(
             f"each record is repeated {block} times under new steps (forward-filled); the first of each is kept"
         )
         steps, columns = steps[kept], {k: v[kept] for k, v in columns.items()}
+    columns = {k: v for k, v in columns.items() if k == "reward" or np.isfinite(v).any()}
     if "entropy" in columns and not np.nan_to_num(columns["entropy"]).any():
         del columns["entropy"]
         notes.append("entropy is logged as 0 throughout, that is not computed; left out")
-    columns = {k: v for k, v in columns.items() if k == "reward" or np.isfinite(v).any()}
     return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(notes))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
@@ -40,6 +41,34 @@ def parse_line(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError, MemoryError):
         return None
+
+
+CONFIG_NAMES = (
+    "config",
+    "args",
+    "hparams",
+    "hyperparameters",
+    "hyperparams",
+    "settings",
+    "params",
+    "training_args",
+)
+"""Names of objects in which scripts keep their settings."""
+
+_METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
+
+
+def scalars_of(mapping: dict[str, Any]) -> dict[str, Any]:
+    """Numbers and texts of a mapping."""
+    return {k: v for k, v in mapping.items() if isinstance(v, int | float | str)}
+
+
+def config_in(row: dict[str, Any]) -> dict[str, Any] | None:
+    """Settings of a record that holds them instead of metrics, None where it is a record of metrics."""
+    held = [row[name] for name in CONFIG_NAMES if isinstance(row.get(name), dict)]
+    if not held or any(_METRIC.search(key) for key in row):
+        return None
+    return {k: v for part in held for k, v in scalars_of(part).items()}
 
 
 def mapping_rows(items: list[Any]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

@@ -13,17 +13,21 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.identify import all_trainers, identify
 from bayes_grpo.logs.keyindex import KeyIndex, normal
+from bayes_grpo.logs.rollouts import on_updates, said_again
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Derived, Trainer
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
-from bayes_grpo.logs.wording import clean, listed
+from bayes_grpo.logs.wording import clean, counted, listed
 
 _NOT_A_MEAN = re.compile(
     r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"
 )
 _NOT_AN_EVAL = re.compile(
-    r"step|epoch|time|runtime|per_second|truncated|length|_len|tokens|num_turns|loss|/std@|/best@"
+    r"step|epoch|time|runtime|per_second|truncated|length|_len|tokens|num_turns|loss|/std@|/best@|-pass@"
 )
+_ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout")
+"""Keys that count rollouts beside the optimizer step."""
+
 _TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of these names
 _REWARD_LIKE = re.compile(r"reward|score|return")
 
@@ -40,6 +44,7 @@ class Columns:
         keys: Canonical name → raw key or combination of raw keys.
         components: Reward function → its mean, shape (n,).
         notes: What was decided on the way.
+        rows_without_rollout: Whether steps between two rollouts have rows of their own, without a reward.
     """
 
     trainer: Trainer
@@ -49,6 +54,7 @@ class Columns:
     keys: dict[str, str]
     components: dict[str, np.ndarray] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    rows_without_rollout: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ def _map(index: KeyIndex, choices: Choices, hint: Trainer | None) -> Columns:
     trainer = hint or identify(index)
     notes: list[str] = []
     keys: dict[str, str] = {}
-    step = _step(index, trainer, choices.step, keys)
+    step = _step(index, trainer, choices.step, keys, notes)
     evals = _evals(index, trainer, choices.evals, keys, notes)
     train = _signals(index, trainer, keys)
     reward = _reward(index, trainer, choices.reward, keys, notes)
@@ -90,22 +96,59 @@ def _map(index: KeyIndex, choices: Choices, hint: Trainer | None) -> Columns:
         notes.append("no train reward in the log; only the held-out reward is there")
         reward = np.full(table.n, np.nan)
     train = {"reward": reward, **train}
+    shared = _once_a_rollout(index, step, train, keys, notes)
     components = {_function(k): table.column(k) for k in reversed(_parts(index)) if _function(k) not in _TOTALS}
     for values in (*train.values(), *components.values(), evals):
         values[np.isinf(values)] = np.nan  # a sum of huge values
-    return Columns(trainer, step, train, evals, keys, components, notes)
+    return Columns(trainer, step, train, evals, keys, components, notes, trainer.rows_without_rollout or shared)
 
 
-def _step(index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str]) -> np.ndarray | None:
+def _step(
+    index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str], notes: list[str]
+) -> np.ndarray | None:
     if named:
         keys["step"] = index.named(named, "--step-column")
         return index.table.column(keys["step"])
-    for group in (*trainer.steps, *GENERIC.steps):
+    groups = (*trainer.steps, *GENERIC.steps)
+    for group in groups:
         present = [found[0] for found in index.find(group)]
-        if present:
-            keys["step"] = " or ".join(present)
-            return _first_finite([index.table.column(k) for k in present])
+        if not present:
+            continue
+        keys["step"] = " or ".join(present)
+        step = _first_finite([index.table.column(k) for k in present])
+        drawn = [found[0] for found in index.find(trainer.rollouts)] if group is trainer.steps[0] else []
+        if drawn:
+            keys["step"] = " or ".join((*present, *drawn))
+            step, each = on_updates(step, _first_finite([index.table.column(k) for k in drawn]))
+            if each > 1:
+                notes.append(f"{each} updates a rollout; a rollout is placed at the first of them")
+        return step
+    unread = [k for k in index.table.keys if normal(k) in {name for group in groups for name in group}]
+    if unread and index.table.n:
+        raise LogReadError(
+            f"expected the step as a number, found {listed(unread)} without one in {index.table.n} rows; "
+            f"repair it or name another key with --step-column: {listed(index.keys)}"
+        )
     return None
+
+
+def _once_a_rollout(
+    index: KeyIndex, step: np.ndarray | None, train: dict[str, np.ndarray], keys: dict[str, str], notes: list[str]
+) -> bool:
+    """Takes out what only repeats, where a log has a row for every update made with a rollout."""
+    counter = index.first(_ROLLOUTS)
+    if counter is None or step is None or counter in keys["step"].split(" or "):
+        return False
+    again = said_again(index.table.column(counter), step, train)
+    for name, rows in again.items():
+        train[name][rows] = np.nan
+    if again:
+        repeats = int(np.sum(again["reward"]))
+        notes.append(
+            f"several updates for each {counter!r}: {counted(repeats, 'row')} that repeat a rollout's reward "
+            f"left without one"
+        )
+    return bool(again)
 
 
 def _reward(

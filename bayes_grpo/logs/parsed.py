@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from bayes_grpo.logs.mapping import Choices
+from bayes_grpo.logs.run import Setting
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Trainer
@@ -37,6 +38,7 @@ class Parsed:
         logging_steps: Optimizer steps a row averages, where the file states them.
         trainer: The trainer, where the format tells.
         notes: What the reader did.
+        settings: Settings that a file of the trainer beside the log states.
     """
 
     table: Table
@@ -45,6 +47,7 @@ class Parsed:
     logging_steps: float | None = None
     trainer: Trainer | None = None
     notes: tuple[str, ...] = ()
+    settings: Mapping[str, Setting] = field(default_factory=dict)
 
 
 class ReadOptions(NamedTuple):

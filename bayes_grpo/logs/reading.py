@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from bayes_grpo.logs.options import SIDECAR_NAME, checked, read_sidecar
 from bayes_grpo.logs.parsed import Parsed, ReadOptions
 from bayes_grpo.logs.resolve import resolve_settings
 from bayes_grpo.logs.run import Run, Setting
-from bayes_grpo.logs.source import Source, find_logs, load, run_name_of
+from bayes_grpo.logs.source import STATE_FILE, Source, find_logs, load, run_name_of
+from bayes_grpo.logs.training_args import read_beside
 from bayes_grpo.logs.wording import clean, counted
 
 _PART = "rewards/"
@@ -110,16 +112,16 @@ def _read_one(path: Path, format: str | None, options: ReadOptions) -> tuple[Sou
             failed.append(candidate.parent.name)
             continue
         notes = parsed.notes
-        if candidate != path and candidate.name == "trainer_state.json":
-            notes += (f"read from {clean(candidate.relative_to(path))}",)
+        if candidate.name == STATE_FILE:
+            if candidate != path:
+                notes += (f"read from {clean(candidate.relative_to(path))}",)
+            arguments = read_beside(candidate)
+            parsed = replace(parsed, settings=arguments.settings)
+            notes += arguments.notes
         if failed:
             notes += (f"newer but unreadable: {', '.join(clean(n) for n in failed)}",)
-        return source, reader.NAME, _with_notes(parsed, notes)
+        return source, reader.NAME, replace(parsed, notes=notes)
     raise first_error or LogReadError(f"{clean(path, 200)}: expected a log, found none; check the path")
-
-
-def _with_notes(parsed: Parsed, notes: tuple[str, ...]) -> Parsed:
-    return Parsed(parsed.table, parsed.config, parsed.total_steps, parsed.logging_steps, parsed.trainer, notes)
 
 
 def _assemble(
@@ -132,8 +134,9 @@ def _assemble(
     for key in ("train_runtime", "train/train_runtime"):
         summary |= np.isfinite(parsed.table.column(key))
     row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
+    file = np.repeat(np.arange(len(parts)), [part.table.n for part in parts])
     functions = {_PART + name: values for name, values in columns.components.items()}
-    rows = tidy(columns.step, columns.train | functions, columns.evals, summary, row_steps)
+    rows = tidy(columns.step, columns.train | functions, columns.evals, summary, row_steps, file)
     finite = int(np.sum(np.isfinite(rows.train["reward"])))
     if max(finite, len(rows.eval_step)) < 2:
         raise LogReadError(
@@ -163,4 +166,5 @@ def _join(first: Parsed, second: Parsed) -> Parsed:
         second.logging_steps or first.logging_steps,
         first.trainer if first.trainer is second.trainer else None,
         tuple(dict.fromkeys((*first.notes, *second.notes))),
+        {**first.settings, **second.settings},
     )

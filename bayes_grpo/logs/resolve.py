@@ -18,6 +18,9 @@ from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
 
+_UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
+"""Keys whose steps are optimizer updates, in logs whose rollouts serve several."""
+
 DECAYS = ("linear", "cosine")
 """Schedules that have an end."""
 
@@ -40,6 +43,8 @@ def resolve_settings(
     found |= _from_rows(parsed, columns, rows)
     found |= _from_epochs(parsed, columns)
     found |= settings_in_config(parsed.config)
+    found |= _from_batches(parsed, columns, found.get("group_size", Setting()))
+    found |= parsed.settings
     found |= _logged(parsed, columns, rows)
     found |= sidecar
     found |= {name: Setting(value, Provenance.USER) for name, value in user.items()}
@@ -97,6 +102,20 @@ def _from_epochs(parsed: Parsed, columns: Columns) -> dict[str, Setting]:
     return {"total_steps": Setting(total, Provenance.LOGGED, note)}
 
 
+def _from_batches(parsed: Parsed, columns: Columns, group_size: Setting) -> dict[str, Setting]:
+    """Prompts of a step and updates of a rollout where a file states the batches, in completions, beside its rows."""
+    names = ("epochs_per_rollout_batch", "rollout_batch_size", "train_batch_size")
+    epochs, drawn, used = (to_float(parsed.config.get(name)) for name in names)
+    group = to_float(group_size.value)
+    if not (epochs > 0 and drawn > 0 and used > 0 and group > 0):
+        return {}
+    updates = columns.rows_without_rollout or columns.keys.get("step") in _UPDATE_STEPS
+    note = f"{', '.join(names)} beside the records, {'an update' if updates else 'a rollout'} a step"
+    refresh, prompts = (max(epochs * drawn / used, 1), used / group) if updates else (1, drawn / group)
+    values = {"refresh_interval": refresh, "prompts_per_step": prompts}
+    return {name: Setting(value, Provenance.CONFIG, note) for name, value in values.items() if value <= LARGEST_STEP}
+
+
 def _from_rows(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
     """What the rows suggest without stating it."""
     found = {}
@@ -135,7 +154,7 @@ def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
 def _reward_spacing(columns: Columns, rows: Tidy) -> int | None:
     """Steps between rollouts, where a trainer logs every step but a reward only with a rollout."""
     rewarded = np.isfinite(rows.train["reward"])
-    if not columns.trainer.rows_without_rollout or usual_spacing(rows.step) != 1 or not rewarded.any():
+    if not columns.rows_without_rollout or usual_spacing(rows.step) != 1 or not rewarded.any():
         return None
     gap = usual_spacing(rows.step[rewarded])
     return gap if gap is not None and gap > 1 else None

@@ -15,8 +15,8 @@ from bayes_grpo.logs.wording import clean, listed
 HEAD = 65_536
 """Characters that a reader looks at to recognise its format."""
 
-METRIC_FILES = ("metrics.jsonl", "history.jsonl")
-"""Names that trainers give the metrics file of an output directory (Tinker, prime-rl; ART)."""
+METRIC_FILES = ("metrics.jsonl", "history.jsonl", "logging.jsonl", "experiment_log.jsonl")
+"""Names that trainers give the metrics file of an output directory (Tinker, prime-rl; ART; ms-swift; EasyR1)."""
 
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -25,7 +25,9 @@ _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\x03\x04": "zip",
 }
-_STATE = "trainer_state.json"
+STATE_FILE = "trainer_state.json"
+"""What transformers saves the rows of a training in."""
+
 _GLOBAL_STEP = re.compile(rb'"global_step"\s*:\s*(\d{1,15})')
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 _OTHER_STORES = (
@@ -121,10 +123,10 @@ def find_logs(path: Path) -> list[Path]:
         if not path.is_dir():
             return [path]
         entries = sorted(path.iterdir())
-        states = {e / _STATE: int(m[1]) for e in entries if (m := _CHECKPOINT.fullmatch(e.name))}
+        states = {e / STATE_FILE: step for e in entries if (step := checkpoint_step(e.name)) is not None}
         states = {state: step for state, step in states.items() if state.is_file()}
-        if (path / _STATE).is_file():
-            states = {path / _STATE: _global_step(path / _STATE), **states}
+        if (path / STATE_FILE).is_file():
+            states = {path / STATE_FILE: _global_step(path / STATE_FILE), **states}
     except (OSError, ValueError) as error:
         raise LogReadError(
             f"{clean(path, 200)}: expected a readable directory, found {clean(error)}; check path and permissions"
@@ -142,17 +144,23 @@ def find_logs(path: Path) -> list[Path]:
             f"pass one of them"
         )
     raise LogReadError(
-        f"{clean(path, 200)}: expected {_STATE}, checkpoint-*/{_STATE}, {' or '.join(METRIC_FILES)} "
+        f"{clean(path, 200)}: expected {STATE_FILE}, checkpoint-*/{STATE_FILE}, {' or '.join(METRIC_FILES)} "
         f"in the directory, found {listed(names)}; pass the log file itself"
     )
+
+
+def checkpoint_step(name: str) -> int | None:
+    """The step in the name of a checkpoint's folder, None where the folder is none."""
+    found = _CHECKPOINT.fullmatch(name)
+    return int(found[1]) if found else None
 
 
 def is_output_directory(path: Path) -> bool:
     """Whether a directory is where a trainer wrote one run, by the names of its files."""
     if not path.is_dir():
         return False
-    names = (_STATE, *METRIC_FILES)
-    return any((path / n).is_file() for n in names) or any(_CHECKPOINT.fullmatch(e.name) for e in path.iterdir())
+    names = (STATE_FILE, *METRIC_FILES)
+    return any((path / n).is_file() for n in names) or any(checkpoint_step(e.name) is not None for e in path.iterdir())
 
 
 def _global_step(state: Path) -> float:
@@ -165,9 +173,9 @@ def run_name_of(path: Path) -> str:
     """A short name for a run: the file's, or its directory's where the file's says nothing."""
     path = path.absolute()
     name = path.stem if not path.is_dir() else path.name
-    if path.name in (_STATE, *METRIC_FILES):
+    if path.name in (STATE_FILE, *METRIC_FILES):
         path = path.parent
         name = path.name
-    if _CHECKPOINT.fullmatch(name):
+    if checkpoint_step(name) is not None:
         name = path.parent.name or name
     return clean(name) or "run"

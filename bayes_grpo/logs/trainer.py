@@ -47,6 +47,8 @@ class Trainer:
         signature: Keys that only this trainer writes; the trainer with most of them present is taken.
         steps: Groups of keys that hold the step. Keys of one group share one axis and complete each other
             row by row; the first group present is used.
+        rollouts: Keys that count rollouts on rows of their own, where the first group of steps counts the updates made
+            with them.
         reward: Keys of the mean train reward.
         evals: Keys of the held-out reward.
         signals: Canonical signal → keys.
@@ -66,6 +68,7 @@ class Trainer:
     evals: tuple[str, ...] = ()
     signals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     prefixes: tuple[str, ...] = ("",)
+    rollouts: tuple[str, ...] = ()
     derived: tuple[Derived, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     std_kind: str | None = None

@@ -46,6 +46,7 @@ KEYS = st.one_of(
                 "group_size",
             ),
             *("max_steps", "logging_steps", "step_log", "reward_trace"),
+            *("grpo_step", "rollout/step", "train/step", "rollout/raw_reward", "iteration", "metrics"),
         ]
     ),
     st.text(max_size=6),

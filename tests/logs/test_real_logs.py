@@ -26,8 +26,17 @@ def name(path: Path) -> str:
 
 
 def expected(path: Path) -> pd.DataFrame:
-    """The table with one row a step: the last finite value of each column; empty rows left out."""
+    """The table with one row a step: the last finite value of each column; empty rows left out.
+
+    Of an attempt that was given up for a restart from an earlier step only what comes up to that step stays.
+    """
     table = pd.read_csv(path)
+    attempt = (table["step"].diff() < 0).cumsum()
+    for number in range(1, attempt.max() + 1):
+        again = table["step"][attempt == number]
+        if again.isin(table["step"][attempt < number]).sum() > 1:
+            kept = (attempt >= number) | (table["step"] <= again.iloc[0]) | table["step"].isin(again)
+            table, attempt = table[kept], attempt[kept]
     kept = [c for c in ("reward", *SIGNALS, "eval_reward") if c in table]
     table = table.groupby("step", sort=True)[kept].last()
     return table.loc[table.notna().any(axis=1)]

@@ -12,6 +12,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.console import lines_of
 from bayes_grpo.logs.jsontext import parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
+from bayes_grpo.logs.progress import Progress
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.wording import clean, counted
@@ -22,6 +23,7 @@ _OPEN = re.compile(r"\{\s*['\"]")
 _TOKEN = re.compile(r"['\"{}\\]")
 _CALL = re.compile(r"\b(?:[A-Za-z_]\w{0,20}\.){0,2}[A-Za-z_]\w{0,20}\(\s*([-+.\w]{1,40})\s*(?:,[^()]{0,80})?\)")
 _BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
+_COUNT = re.compile(r"\b(rollout|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
 _JSON = re.compile(r'\s*(?:\[\s*)?\{\s*"')
 """A JSON document or JSON lines; other readers take those."""
 
@@ -50,9 +52,10 @@ def read(source: Source, options: ReadOptions) -> Parsed:
         raise LogReadError(
             f"expected dicts of metrics in the text, found none; seen: {clean(source.head)!r}; choose another --format"
         )
-    rows = [f.row for f in found]
+    progress = Progress(f.row for f in found)
+    rows = list(progress)
     notes: tuple[str, ...] = ("console text is rounded; trainer_state.json, where it exists, is exact",)
-    total = None
+    total = progress.planned
     if not any("step" in k for row in rows for k in row) and (planned := _own_bar(found)) is not None:
         rows = [{**f.row, "step": f.bars[planned]} for f in found]
         total = float(planned)
@@ -93,8 +96,19 @@ def _dicts(text: str) -> Iterator[_Found]:
                 break
             row = parse_dict(piece[start.start() : end])
             if row:
+                row = _counted(piece[: start.start()], row)
                 yield _Found(row, dict(bars))
             start = _OPEN.search(piece, end)
+
+
+def _counted(before: str, row: dict[str, Any]) -> dict[str, Any]:
+    """A row with the count that stands before it: ``rollout 3: {…}``, and ``step 12: {…}`` for its updates (slime)."""
+    count = _COUNT.search(before)
+    if count is None:
+        return row
+    word = count[1].lower()
+    key = f"{word}/step" if word != "step" else "train/step" if any(k.startswith("train/") for k in row) else "step"
+    return {key: float(count[2]), **row}
 
 
 def _closing(text: str, start: int) -> int | None:
@@ -128,7 +142,9 @@ def parse_dict(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         return {}
     row = {str(k): v for k, v in value.items()}
-    progress = row.get("global_step/max_steps")
-    if isinstance(progress, str):
-        row["step"] = progress.partition("/")[0]
+    metrics = row.pop("metrics", None)  # {"step": …, "metrics": {…}}
+    if isinstance(metrics, dict):
+        row |= {str(k): v for k, v in metrics.items()}
+    elif metrics is not None:
+        row["metrics"] = metrics
     return row if any(to_float(v) == to_float(v) for v in row.values()) else {}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.jsontext import load_json, mapping_rows, parse_line
+from bayes_grpo.logs.jsontext import CONFIG_NAMES, load_json, mapping_rows, parse_line, scalars_of
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
@@ -32,16 +32,6 @@ _RECORD_NAMES = (
     "rows",
     "data",
     "trajectory",
-)
-_CONFIG_NAMES = (
-    "config",
-    "args",
-    "hparams",
-    "hyperparameters",
-    "hyperparams",
-    "settings",
-    "params",
-    "training_args",
 )
 _MAX_DEPTH = 4
 
@@ -100,10 +90,10 @@ def _from_list(items: list[Any]) -> Parsed:
 
 def _scalars(document: dict[str, Any]) -> dict[str, Any]:
     config = {}
-    for name in _CONFIG_NAMES:
+    for name in CONFIG_NAMES:
         if isinstance(document.get(name), dict):
-            config |= {k: v for k, v in document[name].items() if isinstance(v, int | float | str)}
-    return config | {k: v for k, v in document.items() if isinstance(v, int | float | str)}
+            config |= scalars_of(document[name])
+    return config | scalars_of(document)
 
 
 def _record_lists(document: dict[str, Any], prefix: str = "", depth: int = _MAX_DEPTH) -> dict[str, list[Any]]:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.jsontext import parse_line
+from bayes_grpo.logs.jsontext import config_in, parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
+from bayes_grpo.logs.progress import Progress
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.wording import counted
@@ -30,8 +31,9 @@ def sniff(source: Source) -> Evidence | None:
 def read(source: Source, options: ReadOptions) -> Parsed:
     """Rows of all lines that parse; the others are counted in a note."""
     lines = JsonLines(source.text)
-    table = Table.from_rows(lines)
-    return Parsed(table, notes=lines.notes())
+    rows = Progress(lines)
+    table = Table.from_rows(rows)
+    return Parsed(table, lines.config, total_steps=rows.planned, notes=lines.notes())
 
 
 def first_lines(source: Source, count: int = 2) -> list[str]:
@@ -40,9 +42,14 @@ def first_lines(source: Source, count: int = 2) -> list[str]:
 
 
 class JsonLines:
-    """Iterates over the objects of a text, one a line, and counts the lines that are none."""
+    """Iterates over the objects of a text, one a line, and counts the lines that are none.
+
+    Attributes:
+        config: Scalars of the lines that hold settings instead of metrics; later lines win.
+    """
 
     def __init__(self, text: str) -> None:
+        self.config: dict[str, Any] = {}
         self._text = text
         self._good = 0
         self._bad: list[int] = []
@@ -54,7 +61,7 @@ class JsonLines:
             rows = _all_at_once(batch)
             if rows is not None:
                 self._good += len(rows)
-                yield from rows
+                yield from self._metrics(rows)
             else:
                 yield from self._one_by_one(batch, start + 1)
 
@@ -65,9 +72,17 @@ class JsonLines:
             row = parse_line(line)
             if isinstance(row, dict):
                 self._good += 1
-                yield row
+                yield from self._metrics([row])
             else:
                 self._bad.append(number)
+
+    def _metrics(self, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for row in rows:
+            config = config_in(row)
+            if config is None:
+                yield row
+            else:
+                self.config |= config
 
     def notes(self) -> tuple[str, ...]:
         """What was left out.

@@ -27,7 +27,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     """Rows of ``data``, each with its step."""
     lines = JsonLines(source.text)
     table = Table.from_rows(_unwrapped(lines))
-    return Parsed(table, notes=lines.notes())
+    return Parsed(table, lines.config, notes=lines.notes())
 
 
 def _unwrapped(rows: JsonLines) -> Iterator[dict[str, Any]]:

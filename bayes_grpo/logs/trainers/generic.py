@@ -21,6 +21,8 @@ TRAINER = Trainer(
         ("iter",),
         ("update",),
         ("rollout/step",),
+        ("grpo_step",),
+        ("rollout_step",),
         ("_step",),
         ("batch",),
     ),

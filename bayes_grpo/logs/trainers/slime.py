@@ -6,11 +6,12 @@ TRAINER = Trainer(
     name="slime",
     label="slime",
     signature=("rollout/raw_reward", "rollout/zero_std/**", "rollout/response_len/mean", "train/lr-pg_0"),
-    steps=(("rollout/step", "eval/step"), ("step",), ("_step",)),
+    steps=(("train/step",), ("rollout/step", "eval/step"), ("step",), ("_step",)),
+    rollouts=("rollout/step", "eval/step"),
     reward=("rollout/raw_reward",),
     evals=("eval/*",),
     signals={
-        "entropy": ("train/entropy_loss",),
+        "entropy": ("train/entropy_loss", "rollout/entropy"),
         "kl": ("train/kl_loss", "train/ppo_kl"),
         "clip_ratio": ("train/pg_clipfrac",),
         "grad_norm": ("train/grad_norm",),
@@ -19,6 +20,7 @@ TRAINER = Trainer(
         "loss": ("train/pg_loss", "train/loss"),
         "completions_clipped_ratio": ("rollout/truncated_ratio",),
     },
+    rows_without_rollout=True,
     defaults={**ADAM, "group_size": 1},
     rank=9,
 )

@@ -1,0 +1,29 @@
+"""Keys and documented defaults of SkyRL."""
+
+from bayes_grpo.logs.trainer import ADAM, Trainer
+
+TRAINER = Trainer(
+    name="skyrl",
+    label="SkyRL",
+    signature=(
+        "reward/avg_raw_reward",
+        "reward/avg_pass_at_*",
+        "generate/avg_num_tokens",
+        "policy/policy_entropy",
+        "trainer/global_step",
+    ),
+    steps=(("trainer/global_step",), ("step",), ("_step",)),
+    reward=("reward/avg_raw_reward",),
+    evals=("eval/all/avg_score", "eval/*/avg_score"),
+    signals={
+        "entropy": ("policy/policy_entropy",),
+        "kl": ("policy/policy_kl",),
+        "clip_ratio": ("policy/loss_metrics/clip_ratio", "policy/ppo_clip_ratio"),
+        "grad_norm": ("policy/raw_grad_norm", "policy/grad_norm"),
+        "completion_length": ("generate/avg_num_tokens",),
+        "learning_rate": ("policy/policy_lr",),
+        "loss": ("policy/policy_loss", "policy/final_loss"),
+    },
+    defaults=dict(ADAM),
+    rank=14,
+)

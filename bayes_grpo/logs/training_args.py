@@ -1,0 +1,144 @@
+"""``training_args.bin``: the settings that transformers saves with every checkpoint, read without unpickling."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.logs.options import checked
+from bayes_grpo.logs.plain_pickle import MAX_BYTES, Unbuilt, plain
+from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.logs.source import checkpoint_step
+from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.wording import clean
+
+FILE_NAME = "training_args.bin"
+
+_MAX_FILE_BYTES = 16_000_000
+_MAX_MEMBERS = 1_000
+_TOLD = ("beta", "scale_rewards", "loss_type")
+"""No law depends on them; readers of a log do."""
+
+_SCHEDULES = {"constant_with_warmup": "constant"}
+
+
+class Stated(NamedTuple):
+    """What a file of training arguments says.
+
+    Attributes:
+        settings: Settings by name.
+        notes: What else a reader of the log should know.
+    """
+
+    settings: Mapping[str, Setting]
+    notes: tuple[str, ...]
+
+
+def read_beside(state: Path) -> Stated:
+    """Training arguments for a ``trainer_state.json``: in its folder, its run's, or that of the newest checkpoint.
+
+    A file that cannot be read is a note, never an error: the log does not need it.
+
+    Args:
+        state: Path of the state.
+    """
+    found = next((path for path in _candidates(state) if path.is_file()), None)
+    if found is None:
+        return Stated({}, ())
+    try:
+        arguments = _arguments(found)
+    except (ValueError, OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
+        return Stated({}, (f"{FILE_NAME} could not be read ({clean(error)}); its settings are missing",))
+    told = [f"{name} {clean(arguments[name])}" for name in _TOLD if isinstance(arguments.get(name), int | float | str)]
+    return Stated(settings_of(arguments), (f"{FILE_NAME} says {', '.join(told)}",) if told else ())
+
+
+def settings_of(arguments: Mapping[str, Any]) -> dict[str, Setting]:
+    """Settings that follow from the fields of a ``GRPOConfig``; impossible values are passed over.
+
+    Args:
+        arguments: Name of a field → its value.
+    """
+    found: dict[str, Setting] = {}
+
+    def state(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> None:
+        try:
+            stated = checked({name: value}, FILE_NAME)
+        except SettingError:
+            return
+        if name in stated:
+            found[name] = Setting(stated[name], provenance, note)
+
+    def number(name: str, default: float = float("nan")) -> float:
+        value = to_float(arguments.get(name))
+        return value if value > 0 else default
+
+    group, accumulated = number("num_generations"), number("gradient_accumulation_steps", 1)
+    per_generation = number("steps_per_generation", accumulated)
+    state("group_size", group, f"num_generations in {FILE_NAME}")
+    if (batch := number("generation_batch_size")) > 0:
+        text = f"generation_batch_size {batch:g} and the steps that share it, in {FILE_NAME}"
+        state("prompts_per_step", batch / per_generation * accumulated / group, text)
+    else:
+        text = f"per_device_train_batch_size in {FILE_NAME}, taken for one process"
+        prompts = number("per_device_train_batch_size") * accumulated / group
+        state("prompts_per_step", prompts, text, Provenance.ASSUMED)
+    if "num_generations" in arguments:
+        updates = max(per_generation * number("num_iterations", 1) / accumulated, 1)
+        state("refresh_interval", updates, f"steps_per_generation, num_iterations in {FILE_NAME}")
+    if "adam" in str(arguments.get("optim", "adam")).lower():
+        state("momentum", arguments.get("adam_beta1"), f"adam_beta1 in {FILE_NAME}")
+        if "momentum" in found:
+            state("momentum_convention", "ema", f"adam_beta1 in {FILE_NAME}")
+    schedule = arguments.get("lr_scheduler_type")
+    state("schedule", _SCHEDULES.get(str(schedule), schedule), f"lr_scheduler_type {clean(schedule)} in {FILE_NAME}")
+    state("total_steps", number("max_steps"), f"max_steps in {FILE_NAME}")
+    if (window := number("logging_steps")) >= 1:
+        state("logging_window", window, f"logging_steps in {FILE_NAME}")
+    return found
+
+
+def _candidates(state: Path) -> list[Path]:
+    folder = state.absolute().parent
+    paths = [folder / FILE_NAME]
+    if checkpoint_step(folder.name) is not None:
+        return [*paths, folder.parent / FILE_NAME]
+    try:
+        steps = {child: step for child in folder.iterdir() if (step := checkpoint_step(child.name)) is not None}
+    except OSError:
+        steps = {}
+    return [*paths, *(child / FILE_NAME for child in sorted(steps, key=lambda c: steps[c], reverse=True))]
+
+
+def _arguments(path: Path) -> dict[str, Any]:
+    """Fields of the saved object; a member of an enumeration is its value.
+
+    Raises:
+        ValueError: The file is not what ``torch.save`` writes, or too large.
+        OSError: It cannot be read.
+        zipfile.BadZipFile: It is cut off.
+    """
+    if path.stat().st_size > _MAX_FILE_BYTES:
+        raise ValueError(f"more than {_MAX_FILE_BYTES} bytes")
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        names = [m for m in members[:_MAX_MEMBERS] if m.filename.endswith("/data.pkl")]
+        if len(names) != 1:
+            raise ValueError("no data.pkl of torch.save")
+        with archive.open(names[0]) as member:
+            saved = plain(member.read(MAX_BYTES + 1))
+    fields = saved.state if isinstance(saved, Unbuilt) else saved
+    if not isinstance(fields, dict):
+        raise ValueError("no object with fields")
+    return {name: _value(value) for name, value in fields.items()}
+
+
+def _value(value: Any) -> Any:
+    """A field's value, of an enumeration's member (a class called with one text) the text."""
+    if isinstance(value, Unbuilt) and len(value.args) == 1 and isinstance(value.args[0], str):
+        return value.args[0]
+    return value

@@ -1,0 +1,233 @@
+"""Logs of trainers as their own code writes them: rows of several kinds, steps as text, settings as a line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs import Provenance, read_log
+from tests.logs.log_samples import trl_row
+
+ROWS = range(1, 7)
+
+
+def swift_row(step: int, total: int = 300, key: str = "global_step/max_steps") -> dict:
+    """A row as ms-swift writes it into logging.jsonl."""
+    row = trl_row(step, 0.1 + 0.001 * step)
+    del row["step"], row["entropy"]
+    return {**row, "entropy/mean": 0.6, key: f"{step}/{total}", "percentage": "5%", "train_speed(s/it)": 24.3}
+
+
+@pytest.mark.parametrize("key", ["global_step/max_steps", "iteration"])
+def test_ms_swift(write, tmp_path, key):
+    rows = [swift_row(s, key=key) for s in (1, *range(5, 35, 5))]
+    rows.append({"train_runtime": 9.0, "train_loss": 0.1, key: "30/300"})
+    write("out/logging.jsonl", [*rows, {"last_model_checkpoint": "checkpoint-30"}])
+    write("out/completions.jsonl", [{"prompt": "a", "completion": "b"}])
+    run = read_log(tmp_path / "out")
+    np.testing.assert_array_equal(run.step, [1, 5, 10, 15, 20, 25, 30])
+    np.testing.assert_allclose(run.signals["entropy"], 0.6)
+    assert (run.settings.total_steps.value, run.settings.total_steps.provenance) == (300, Provenance.LOGGED)
+    assert run.settings.logging_window.value == 5
+    assert "ms-swift" in run.settings.group_size.note
+
+
+def slime_rows(updates: int, rollouts: int = 6) -> list[dict]:
+    """Rows of slime as Weights & Biases keeps them: rollouts and updates on axes of their own."""
+    rows: list[dict] = []
+    for r in range(rollouts):
+        rows.append({"rollout/step": r, "rollout/raw_reward": 0.1 * r, "rollout/response_len/mean": 100.0})
+        rows += [
+            {"train/step": r * updates + u, "train/pg_loss": 0.3 + u, "train/kl_loss": 0.2} for u in range(updates)
+        ]
+    return rows
+
+
+def test_slime_rows_of_updates_join_those_of_rollouts(write):
+    run = read_log(write("log.jsonl", [*slime_rows(1), {"eval/step": 3, "eval/aime": 0.5}]))
+    np.testing.assert_array_equal(run.step, range(6))
+    np.testing.assert_allclose(run.reward, 0.1 * run.step)
+    np.testing.assert_allclose(run.signals["loss"], 0.3)
+    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([3], [0.5]))
+    assert not any("entropy" in n or "left out" in n for n in run.notes)
+
+
+def test_slime_with_several_updates_a_rollout(write):
+    run = read_log(write("log.jsonl", [*slime_rows(4), {"eval/step": 3, "eval/aime": 0.5}]))
+    np.testing.assert_array_equal(run.step, range(24))
+    np.testing.assert_array_equal(run.step[np.isfinite(run.reward)], range(0, 24, 4))
+    np.testing.assert_allclose(run.signals["loss"], 0.3 + np.tile(range(4), 6))
+    np.testing.assert_array_equal(run.eval_step, [12])
+    assert (run.settings.refresh_interval.value, run.settings.refresh_interval.provenance) == (4, Provenance.LOGGED)
+    assert any(n.startswith("4 updates a rollout") for n in run.notes)
+
+
+def test_slime_console_has_two_lines_a_step(write):
+    lines = []
+    for row in slime_rows(2):
+        count, word = ("rollout/step", "rollout") if "rollout/step" in row else ("train/step", "step")
+        shown = {k: v for k, v in row.items() if k != "rollout/step"}
+        lines.append(f"[2026-11-22 10:00:00] utils.py:9 - {word} {row[count]}: {shown}")
+    lines.append("[2026-11-22 10:00:00] utils.py:9 - eval 5: {'eval/aime': 0.25}")
+    run = read_log(write("out.log", "\n".join(lines)))
+    np.testing.assert_array_equal(run.step, range(12))
+    np.testing.assert_array_equal(run.step[np.isfinite(run.reward)], range(0, 12, 2))
+    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([10], [0.25]))
+
+
+def test_counts_before_dicts_are_steps(write):
+    text = "\n".join(f"step {5 * s}: {{'reward': 0.{s}}}" for s in ROWS)
+    np.testing.assert_array_equal(read_log(write("out.log", text)).step, 5 * np.array(ROWS))
+
+
+def test_pass_rates_are_no_mean_rewards(write):
+    more = {"eval/step": 3, "eval/aime": 0.5, "eval/aime-pass@1": 0.4, "eval/aime-pass@16": 0.9}
+    run = read_log(write("log.jsonl", [*slime_rows(1), more]))
+    np.testing.assert_array_equal(run.eval_reward, [0.5])
+    assert run.keys["eval_reward"] == "eval/aime"
+
+
+def test_skyrl(write):
+    rows = [
+        {
+            "trainer/global_step": s,
+            "trainer/epoch": 0,
+            "reward/avg_raw_reward": 0.1 * s,
+            "reward/avg_pass_at_5": 0.9,
+            "reward/mean_positive_reward": 0.7,
+            "loss/avg_final_rewards": 0.3,
+            "loss/avg_raw_advantages": 0.0,
+            "policy/policy_entropy": 0.6,
+            "policy/loss_metrics/clip_ratio": 0.01,
+            "policy/policy_lr": 1e-6,
+            "generate/avg_num_tokens": 300.0,
+        }
+        for s in ROWS
+    ]
+    run = read_log(write("log.jsonl", rows))
+    np.testing.assert_allclose(run.reward, 0.1 * run.step)
+    assert set(run.signals) >= {"entropy", "clip_ratio", "completion_length", "learning_rate"}
+
+
+def test_easyr1(write, tmp_path):
+    rows: list[dict] = [
+        {
+            "step": s,
+            "critic": {"score": {"mean": 0.1 * s}, "rewards": {"mean": 0.0}},
+            "reward": {"overall": 0.1 * s, "accuracy": 0.2, "format": 0.9},
+            "actor": {"pg_clipfrac_higher": 0.01, "pg_clipfrac_lower": 0.02, "lr": 1e-6, "entropy_loss": 0.4},
+        }
+        for s in ROWS
+    ]
+    held_out = {"reward_score": 0.5, "accuracy_reward": 0.4, "format_reward": 1.0, "overall_reward": 0.5}
+    rows[2]["val"] = held_out
+    write("out/experiment_log.jsonl", rows)
+    write("out/generations.log", "prose")
+    write("out/other.jsonl", [{"a": 1}])
+    run = read_log(tmp_path / "out")
+    np.testing.assert_allclose(run.reward, 0.1 * run.step)
+    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([3], [0.5]))
+    np.testing.assert_allclose(run.signals["clip_ratio"], 0.03)
+
+
+@pytest.mark.parametrize("tag", ["", "@sum"])
+def test_roll(write, tag):
+    rows = [
+        {
+            "step": s,
+            "metrics": {
+                "critic/score/mean": 0.1 * s,
+                "critic/rewards/mean": 0.0,
+                "critic/entropy/mean": 0.6,
+                f"actor/ppo_ratio_clipfrac{tag}": 0.01,
+                "actor/lr": 1e-6,
+                "tokens/response_length/mean": 300.0,
+                **({"val_correct/all/mean": 0.4, "val_correct/math/mean": 0.2} if s == 3 else {}),
+            },
+        }
+        for s in ROWS
+    ]
+    text = "\n".join(f"[2026-11-22 10:00:00] [tracking.py (9)] [INFO] metrics_tag: {json.dumps(r)}" for r in rows)
+    for run in (read_log(write("out.log", text)), read_log(write("log.jsonl", rows))):
+        np.testing.assert_array_equal(run.step, ROWS)
+        np.testing.assert_allclose(run.reward, 0.1 * run.step)
+        np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([3], [0.4]))
+        assert set(run.signals) == {"entropy", "clip_ratio", "completion_length", "learning_rate"}
+        np.testing.assert_array_equal(run.signals["clip_ratio"], 0.01)
+
+
+CONFIG = {
+    "group_size": 8,
+    "learning_rate": 1e-5,
+    "epochs_per_rollout_batch": 2,
+    "rollout_batch_size": 256,
+    "train_batch_size": 128,
+    "model": {"name": "m"},
+}
+
+
+@pytest.mark.parametrize(("key", "prompts", "refresh"), [("step", 32, 1), ("optimizer_step", 16, 4)])
+def test_a_line_of_settings(write, key, prompts, refresh):
+    rows = [{"config": CONFIG, "time": "now"}, *({key: s, "reward": 0.1 * s} for s in ROWS)]
+    run = read_log(write("log.jsonl", rows))
+    np.testing.assert_array_equal(run.step, ROWS)
+    values = {"group_size": 8, "prompts_per_step": prompts, "refresh_interval": refresh}
+    settings = dict(run.settings.items())
+    assert {name: settings[name].value for name in values} == values
+    assert {settings[name].provenance for name in values} == {Provenance.CONFIG}
+    assert not any("left out" in n for n in run.notes)
+
+
+def test_a_row_with_its_settings_stays_a_row(write):
+    rows = [{"step": s, "reward": 0.1 * s, "config": {"group_size": 8}} for s in ROWS]
+    assert len(read_log(write("log.jsonl", rows)).step) == len(ROWS)
+
+
+def update_rows(each: int, **more) -> list[dict]:
+    """A row for every update, each of which repeats what its rollout said."""
+    rows = []
+    for r in range(1, 9):
+        for u in range(each):
+            step = (r - 1) * each + u + 1
+            rows.append({"step": step, "grpo_step": r, "reward": 0.1 * r, "reward_std": 0.2 + 0.01 * r, "kl": 0.01 * u})
+    return [row | more for row in rows]
+
+
+@pytest.mark.parametrize("each", [2, 4])
+def test_a_rollout_is_counted_once_whatever_the_updates_made_with_it(write, each):
+    run = read_log(write("log.jsonl", update_rows(each)))
+    np.testing.assert_array_equal(run.step, range(1, 8 * each + 1))
+    rewarded = np.isfinite(run.reward)
+    np.testing.assert_array_equal(run.step[rewarded], range(1, 8 * each, each))
+    np.testing.assert_allclose(run.reward[rewarded], 0.1 * np.arange(1, 9))
+    np.testing.assert_array_equal(np.isfinite(run.signals["reward_std"]), rewarded)
+    assert np.isfinite(run.signals["kl"]).all()
+    assert (run.settings.refresh_interval.value, run.settings.refresh_interval.provenance) == (each, Provenance.LOGGED)
+    assert any(f"{8 * (each - 1)} rows that repeat a rollout's reward" in n for n in run.notes)
+
+
+def test_rollouts_of_one_update_are_left_alone(write):
+    run = read_log(write("log.jsonl", update_rows(1)))
+    assert np.isfinite(run.reward).all()
+    assert run.settings.refresh_interval.provenance is Provenance.ASSUMED
+
+
+def test_the_rollout_is_the_step_where_nothing_else_is(write):
+    rows = [{k: v for k, v in row.items() if k != "step"} for row in update_rows(4)]
+    run = read_log(write("log.jsonl", rows))
+    np.testing.assert_array_equal(run.step, range(1, 9))
+    np.testing.assert_allclose(run.reward, 0.1 * run.step)
+
+
+@pytest.mark.parametrize("value", ["five", "3 of 9", None, "1/2/3"])
+def test_a_step_that_cannot_be_read_is_refused(write, value):
+    rows = [{"step": value, "reward": 0.1 * s} for s in ROWS]
+    with pytest.raises(LogReadError, match=r"expected the step as a number, found step without one in 6 rows.*--step"):
+        read_log(write("log.jsonl", rows))
+
+
+def test_an_entropy_without_numbers_is_not_called_zero(write):
+    rows = [{"step": s, "reward": 0.1 * s} for s in ROWS] + [{"entropy": 0.5}]
+    run = read_log(write("log.jsonl", rows))
+    assert not any("entropy" in n for n in run.notes)
