@@ -55,6 +55,7 @@ CONFIG_NAMES = (
 )
 """Names of objects in which scripts keep their settings."""
 
+_CONFIG_NAMES = frozenset(CONFIG_NAMES)
 _METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
 
 
@@ -65,6 +66,8 @@ def scalars_of(mapping: dict[str, Any]) -> dict[str, Any]:
 
 def config_in(row: dict[str, Any]) -> dict[str, Any] | None:
     """Settings of a record that holds them instead of metrics, None where it is a record of metrics."""
+    if _CONFIG_NAMES.isdisjoint(row):
+        return None
     held = [row[name] for name in CONFIG_NAMES if isinstance(row.get(name), dict)]
     if not held or any(_METRIC.search(key) for key in row):
         return None

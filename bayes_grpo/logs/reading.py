@@ -112,9 +112,10 @@ def _read_one(path: Path, format: str | None, options: ReadOptions) -> tuple[Sou
             failed.append(candidate.parent.name)
             continue
         notes = parsed.notes
-        if candidate.name == STATE_FILE:
-            if candidate != path:
-                notes += (f"read from {clean(candidate.relative_to(path))}",)
+        is_state = candidate.name == STATE_FILE
+        if is_state and candidate != path:
+            notes += (f"read from {clean(candidate.relative_to(path))}",)
+        if is_state or candidate != path:
             arguments = read_beside(candidate)
             parsed = replace(parsed, settings=arguments.settings)
             notes += arguments.notes

@@ -9,8 +9,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bayes_grpo.common.errors import LogReadError
+
 _MIN_ROLLOUTS = 5
 _SHARE = 0.8
+_CLOSE = 0.25
 
 
 def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, int]:
@@ -22,10 +25,31 @@ def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, i
 
     Returns:
         Steps, shape (n,), and the updates made with a rollout.
+
+    Raises:
+        LogReadError: The updates made with a rollout cannot be told.
     """
-    made, drawn = (len(np.unique(x[np.isfinite(x)])) for x in (updates, rollouts))
-    each = max(round(made / drawn), 1) if made and drawn else 1
+    each = _updates_of_a_rollout(updates, rollouts)
     return np.where(np.isfinite(updates), updates, each * rollouts), each
+
+
+def _updates_of_a_rollout(updates: np.ndarray, rollouts: np.ndarray) -> int:
+    """From the updates between a rollout's first row and the next's; from their numbers where files keep them apart."""
+    made, drawn = (np.unique(x, return_index=True)[1] for x in (updates, rollouts))
+    made, drawn = np.sort(made[np.isfinite(updates[made])]), np.sort(drawn[np.isfinite(rollouts[drawn])])
+    if not len(made) or not len(drawn):
+        return 1
+    between = np.diff(np.searchsorted(made, drawn))
+    sizes, counts = np.unique(between[between > 0], return_counts=True)
+    if len(sizes) and counts.max() >= _SHARE * counts.sum():
+        return int(sizes[np.argmax(counts)])
+    ratio = len(made) / len(drawn)
+    if abs(ratio - round(ratio)) > _CLOSE:
+        raise LogReadError(
+            f"expected the same number of updates with each rollout, found {len(made)} with {len(drawn)}; "
+            f"name the step with --step-column"
+        )
+    return max(round(ratio), 1)
 
 
 def said_again(rollout: np.ndarray, step: np.ndarray, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -38,15 +38,15 @@ class Stated(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_beside(state: Path) -> Stated:
-    """Training arguments for a ``trainer_state.json``: in its folder, its run's, or that of the newest checkpoint.
+def read_beside(log: Path) -> Stated:
+    """Training arguments for a log in a trainer's folder: there, in its run's, or that of the newest checkpoint.
 
     A file that cannot be read is a note, never an error: the log does not need it.
 
     Args:
-        state: Path of the state.
+        log: Path of the log.
     """
-    found = next((path for path in _candidates(state) if path.is_file()), None)
+    found = next((path for path in _candidates(log) if path.is_file()), None)
     if found is None:
         return Stated({}, ())
     try:
@@ -102,8 +102,8 @@ def settings_of(arguments: Mapping[str, Any]) -> dict[str, Setting]:
     return found
 
 
-def _candidates(state: Path) -> list[Path]:
-    folder = state.absolute().parent
+def _candidates(log: Path) -> list[Path]:
+    folder = log.absolute().parent
     paths = [folder / FILE_NAME]
     if checkpoint_step(folder.name) is not None:
         return [*paths, folder.parent / FILE_NAME]

@@ -31,12 +31,14 @@ def expected(path: Path) -> pd.DataFrame:
     Of an attempt that was given up for a restart from an earlier step only what comes up to that step stays.
     """
     table = pd.read_csv(path)
-    attempt = (table["step"].diff() < 0).cumsum()
+    step = table["step"].to_numpy()
+    attempt = np.cumsum(np.diff(step, prepend=step[0]) < 0)
+    stays = np.ones(len(step), dtype=bool)
     for number in range(1, attempt.max() + 1):
-        again = table["step"][attempt == number]
-        if again.isin(table["step"][attempt < number]).sum() > 1:
-            kept = (attempt >= number) | (table["step"] <= again.iloc[0]) | table["step"].isin(again)
-            table, attempt = table[kept], attempt[kept]
+        again = step[attempt == number]
+        if np.isin(again, step[attempt < number]).sum() > 1:
+            stays &= (attempt >= number) | (step <= again[0]) | np.isin(step, again)
+    table = table.loc[stays]
     kept = [c for c in ("reward", *SIGNALS, "eval_reward") if c in table]
     table = table.groupby("step", sort=True)[kept].last()
     return table.loc[table.notna().any(axis=1)]

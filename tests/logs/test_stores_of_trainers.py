@@ -63,6 +63,26 @@ def test_slime_with_several_updates_a_rollout(write):
     assert any(n.startswith("4 updates a rollout") for n in run.notes)
 
 
+def test_slime_whose_last_rollout_has_not_been_used(write):
+    run = read_log(write("log.jsonl", slime_rows(4, 3)[:-4]))
+    np.testing.assert_array_equal(run.step[np.isfinite(run.reward)], [0, 4, 8])
+
+
+def test_slime_in_files_of_their_own(write):
+    rows = slime_rows(4)
+    parts = [[r for r in rows if ("train/step" in r) == of_training] for of_training in (False, True)]
+    run = read_log([write("a.jsonl", parts[0]), write("b.jsonl", parts[1])])
+    np.testing.assert_array_equal(run.step[np.isfinite(run.reward)], range(0, 24, 4))
+
+
+def test_updates_that_fit_no_rollout_are_refused(write):
+    rows = [r for r in slime_rows(1) if "rollout/step" in r] + [
+        {"train/step": s, "train/pg_loss": 0.3} for s in range(9)
+    ]
+    with pytest.raises(LogReadError, match=r"same number of updates with each rollout, found 9 with 6.*--step-column"):
+        read_log(write("log.jsonl", rows))
+
+
 def test_slime_console_has_two_lines_a_step(write):
     lines = []
     for row in slime_rows(2):
@@ -177,6 +197,7 @@ def test_a_line_of_settings(write, key, prompts, refresh):
     assert {name: settings[name].value for name in values} == values
     assert {settings[name].provenance for name in values} == {Provenance.CONFIG}
     assert not any("left out" in n for n in run.notes)
+    assert "1 line of settings instead of metrics" in run.notes
 
 
 def test_a_row_with_its_settings_stays_a_row(write):

@@ -108,6 +108,13 @@ def test_arguments_of_the_newest_checkpoint_serve_the_state_of_the_run(write, tm
     assert read_log(tmp_path / "out").settings.group_size.value == 4
 
 
+def test_arguments_serve_other_logs_of_a_folder_but_not_a_log_named_alone(write, tmp_path):
+    path = write("out/metrics.jsonl", [{"step": s, "reward": 0.1 * s} for s in range(5)])
+    write("out/training_args.bin", saved())
+    assert read_log(tmp_path / "out").settings.group_size.value == 16
+    assert read_log(path).settings.group_size.value is None
+
+
 def test_what_the_log_and_the_user_state_goes_before(folder):
     path = folder(saved(), rows=ROWS)
     run = read_log(path, settings={"group_size": 2})

@@ -52,6 +52,7 @@ class JsonLines:
         self.config: dict[str, Any] = {}
         self._text = text
         self._good = 0
+        self._settings = 0
         self._bad: list[int] = []
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -83,9 +84,10 @@ class JsonLines:
                 yield row
             else:
                 self.config |= config
+                self._settings += 1
 
     def notes(self) -> tuple[str, ...]:
-        """What was left out.
+        """What was left out or taken for settings.
 
         Raises:
             LogReadError: Most lines are no JSON objects.
@@ -96,10 +98,11 @@ class JsonLines:
                 f"{len(self._bad) + self._good} that are none, the first at line {self._bad[0]}; "
                 f"repair the file or pass another"
             )
-        if not self._bad:
-            return ()
-        bad = counted(len(self._bad), "line")
-        return (f"{bad} without a JSON object left out, the first is line {self._bad[0]}",)
+        said = [f"{counted(self._settings, 'line')} of settings instead of metrics"] if self._settings else []
+        if self._bad:
+            bad = counted(len(self._bad), "line")
+            said.append(f"{bad} without a JSON object left out, the first is line {self._bad[0]}")
+        return tuple(said)
 
 
 def _all_at_once(lines: list[str]) -> list[dict[str, Any]] | None:

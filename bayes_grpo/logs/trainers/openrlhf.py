@@ -17,6 +17,7 @@ TRAINER = Trainer(
         "grad_norm": ("train/actor_grad_norm",),
         "completion_length": ("train/response_length",),
         "learning_rate": ("train/actor_lr",),
+        "completions_clipped_ratio": ("train/truncated",),
         "loss": ("train/policy_loss", "train/act_loss"),
     },
     defaults={**ADAM, "group_size": 1, "prompts_per_step": 1024, "schedule": "cosine"},

@@ -18,7 +18,7 @@ TRAINER = Trainer(
         "entropy": ("optim/entropy", "policy/entropy"),
         "kl": ("optim/kl_sample_train_v1", "optim/kl_sample_train_v2", "kl_policy_base"),
         "grad_norm": ("optim/grad_norm",),
-        "completion_length": ("env/all/ac_tokens_per_turn",),
+        "completion_length": ("env/all/ac_tokens_per_turn", "env/all/ac_tokens_per_trajectory"),
         "learning_rate": ("optim/lr",),
         "loss": ("optim/loss", "loss"),
         "accuracy": ("env/all/correct",),
