@@ -94,11 +94,14 @@ def test_leaving_early_ends_the_processes_at_once(tmp_path):
 
 
 SCRIPT = """
+import signal
 import sys
 from pathlib import Path
 from bayes_grpo.common.workers import outcomes
 from tests.helpers import tasks
 if __name__ == "__main__":
+    # A shell starts what it puts into the background deaf to Ctrl-C, and so would be the script of such tests.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with outcomes(tasks.slow, [(Path(sys.argv[1]), x) for x in range(2)], jobs=2) as found:
         list(found)
 """
