@@ -26,7 +26,7 @@ from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.future import beyond_steps, future_rows, future_steps
+from bayes_grpo.rows.future import beyond_steps, future_rows, future_steps, rows_until
 
 
 def forecast(
@@ -90,7 +90,7 @@ def forecast(
             basis.table, regimes, reward=basis.reward, priors=priors, seed=seed, sampler=sampler, progress=progress
         )
         basis, drawn, shares = replace(basis, notes=basis.notes + fitted.notes), fitted.draws, fitted.weights
-        rows = max(1, round((until - float(basis.table.step[-1])) / float(np.median(np.diff(basis.table.step)))))
+        rows = rows_until(basis.table, until)
         known = hazard_named(hazard, len(fitted.weights))
         if known is not None:
             upset = _Upset(known, rows)

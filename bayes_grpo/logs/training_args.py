@@ -22,6 +22,8 @@ _MAX_FILE_BYTES = 16_000_000
 _MAX_MEMBERS = 1_000
 _TOLD = ("beta", "scale_rewards", "loss_type")
 """No law depends on them; readers of a log do."""
+_LARGEST = 1e15
+"""Size of a setting's number at most."""
 
 _SCHEDULES = {"constant_with_warmup": "constant"}
 
@@ -134,11 +136,20 @@ def _arguments(path: Path) -> dict[str, Any]:
     fields = saved.state if isinstance(saved, Unbuilt) else saved
     if not isinstance(fields, dict):
         raise ValueError("no object with fields")
-    return {name: _value(value) for name, value in fields.items()}
+    values = {name: _value(value) for name, value in fields.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _value(value: Any) -> Any:
-    """A field's value, of an enumeration's member (a class called with one text) the text."""
+def _value(value: Any) -> bool | int | float | str | None:
+    """A field's text, truth value or ordinary number; of an enumeration's member, a class called with a text, the text.
+
+    Anything else is None: no setting is made of it, and to write it out may take longer than there is time, as a number
+    of a million digits or a tuple that holds itself twice, sixty times over.
+    """
     if isinstance(value, Unbuilt) and len(value.args) == 1 and isinstance(value.args[0], str):
         return value.args[0]
-    return value
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and abs(value) <= _LARGEST:
+        return value
+    return None

@@ -53,6 +53,11 @@ FAR = 20.0
 """How far it is followed, in lengths of log and horizon together."""
 
 
+def rows_until(table: RowTable, until: float) -> int:
+    """Rows that the log would show from its last one until a later step; at least 1."""
+    return max(1, round((until - float(table.step[-1])) / float(np.median(np.diff(table.step)))))
+
+
 def future_steps(table: RowTable, until: float) -> np.ndarray:
     """Steps of the forecast: as the log's rows are spaced, or further apart so that there are `GRID` at most.
 
@@ -64,8 +69,7 @@ def future_steps(table: RowTable, until: float) -> np.ndarray:
         raise SettingError(
             f"until: expected a step after the last logged one ({now:g}), found {until:g}; the horizon lies in the past"
         )
-    spacing = float(np.median(np.diff(table.step)))
-    count = int(min(GRID, max(1, round((until - now) / spacing))))
+    count = min(GRID, rows_until(table, until))
     step = now + (until - now) * np.arange(1, count + 1) / count
     if np.all(table.step == np.round(table.step)) and until == round(until):
         step = np.unique(np.round(step))  # whole steps stay whole

@@ -139,6 +139,32 @@ def test_impossible_and_unusual_values_are_passed_over(folder):
     assert s.prompts_per_step.value is None
 
 
+def nested(depth: int) -> tuple:
+    value = ("adam",)
+    for _ in range(depth):
+        value = (value, value)
+    return value
+
+
+@pytest.mark.parametrize("value", [10**6000, -(10**400), float("inf"), float("nan"), nested(60), [nested(60)]],
+                         ids=["digits", "negative", "infinite", "nan", "tuples", "list"])  # fmt: skip
+def test_values_that_cannot_be_written_out_are_passed_over(folder, value):
+    """Without a limit these end in a traceback, or never."""
+    names = (
+        "num_generations",
+        "generation_batch_size",
+        "max_steps",
+        "adam_beta1",
+        "optim",
+        "lr_scheduler_type",
+        "beta",
+    )
+    for name in names:
+        run = read_log(folder(saved(**{name: value})))
+        assert all("e+" not in note and len(note) < 300 for note in run.notes)
+    assert read_log(folder(saved(num_generations=value))).settings.group_size.provenance is Provenance.ASSUMED
+
+
 def test_another_optimizer_has_no_momentum_of_adam(folder):
     s = read_log(folder(saved(optim="sgd"))).settings
     assert s.momentum.provenance is Provenance.ASSUMED

@@ -51,6 +51,11 @@ NEAR = 0.1
 FALLING, SWINGING = "the reward is near its best for the last time", "the reward comes near its best for the first time"
 
 
+def _swinging(courses: Courses) -> bool:
+    """Whether the reward swings rather than falls: then its first best tells when it began, not its last."""
+    return swings(courses, span(courses, courses.progress)) > 0.5
+
+
 class DynamicalInstability(Mode):
     """Dynamical instability."""
 
@@ -118,7 +123,7 @@ class DynamicalInstability(Mode):
         steps = steps_between(course.step[0], course.step[-1])
         path = course.at(steps)
         top, low = path.max(axis=1, keepdims=True), path.min(axis=1, keepdims=True)
-        if swings(courses, span(courses, course)) > 0.5:
+        if _swinging(courses):
             found, told = steps[(path >= top - NEAR * (top - low)).argmax(axis=1)], SWINGING
         else:
             end = path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1, keepdims=True)
@@ -133,7 +138,7 @@ class DynamicalInstability(Mode):
         if onset is not None and onset.median <= courses.progress.raw_step[FIRST - 1]:
             out.append("start anew: the reward was lost from its first rows on")
         elif onset is not None:
-            when = "first" if swings(courses, span(courses, courses.progress)) > 0.5 else "last"
+            when = "first" if _swinging(courses) else "last"
             step = f"about step {onset.median:.0f}"
             out.append(f"stop, and go back to the checkpoint of {step}, when the reward was {when} near its best")
         out += [*_slower(courses), *_fresher(courses)]
