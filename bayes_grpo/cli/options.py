@@ -108,6 +108,9 @@ class Asked:
     price_per_gpu_hour: Annotated[
         float | None, typer.Option(help="Price of a GPU hour, which turns GPU hours into money.")
     ] = None
+    gpus: Annotated[
+        float | None, typer.Option(help="GPUs of the run, where the log has the time of a step; in place of a cost.")
+    ] = None
     gain: Annotated[float | None, typer.Option(help="Asks how many more steps this gain of reward takes.")] = None
     probability: Annotated[
         float | None, typer.Option(help="Probability with which the gain shall be there (default 0.8).")

@@ -21,6 +21,9 @@ from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
 """Keys whose steps are optimizer updates, in logs whose rollouts serve several."""
 
+_LEAST_AGES = 3
+"""Rows with a staleness from which on its mean is believed."""
+
 DECAYS = ("linear", "cosine")
 """Schedules that have an end."""
 
@@ -46,6 +49,7 @@ def resolve_settings(
     found |= _from_batches(parsed, columns, found.get("group_size", Setting()))
     found |= parsed.settings
     found |= _logged(parsed, columns, rows)
+    found |= _observed(columns, rows, found.get("refresh_interval", Setting()))
     found |= sidecar
     found |= {name: Setting(value, Provenance.USER) for name, value in user.items()}
     low, high = found.get("reward_low", Setting()).value, found.get("reward_high", Setting()).value
@@ -149,6 +153,24 @@ def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
             refresh, Provenance.LOGGED, f"a reward, so a new rollout, in every {refresh} steps"
         )
     return found
+
+
+def _observed(columns: Columns, rows: Tidy, stated: Setting) -> dict[str, Setting]:
+    """The refresh interval that lags as much as the completions were seen to, unless a longer one was stated.
+
+    A policy held for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
+    """
+    age = rows.train.get("staleness")
+    known = age[np.isfinite(age)] if age is not None else np.empty(0)
+    if len(known) < _LEAST_AGES or known.min() < 0.0:
+        return {}
+    mean = float(known.mean())
+    refresh = round(1.0 + 2.0 * mean)
+    longer = stated.provenance is not Provenance.ASSUMED and to_float(stated.value) > refresh
+    if longer or refresh > LARGEST_STEP:
+        return {}
+    note = f"{columns.keys['staleness']!r} is {mean:.3g} steps on average, as of a policy held for {refresh}"
+    return {"refresh_interval": Setting(refresh, Provenance.LOGGED, note)}
 
 
 def _reward_spacing(columns: Columns, rows: Tidy) -> int | None:

@@ -24,6 +24,10 @@ TRAINER = Trainer(
         "completion_length": ("response_length/mean",),
         "learning_rate": ("actor/lr",),
         "loss": ("actor/pg_loss",),
+        "step_time": (
+            "perf/time_per_step",
+            "timing_s/step",
+        ),
         "completions_clipped_ratio": ("response_length/clip_ratio",),
     },
     derived=(

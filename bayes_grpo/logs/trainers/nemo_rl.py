@@ -16,6 +16,8 @@ TRAINER = Trainer(
         "completion_length": ("train/mean_gen_tokens_per_sample",),
         "learning_rate": ("train/lr",),
         "loss": ("train/loss",),
+        "staleness": ("train/avg_trajectory_age",),
+        "step_time": ("timing/train/total_step_time",),
     },
     derived=(
         # Shares in per cent of groups all wrong, all right, and mixed.

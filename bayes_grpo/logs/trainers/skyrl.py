@@ -23,6 +23,8 @@ TRAINER = Trainer(
         "completion_length": ("generate/avg_num_tokens",),
         "learning_rate": ("policy/policy_lr",),
         "loss": ("policy/policy_loss", "policy/final_loss"),
+        "staleness": ("async/staleness_mean",),
+        "step_time": ("timing/step",),
     },
     defaults=dict(ADAM),
     rank=14,

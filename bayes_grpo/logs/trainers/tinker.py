@@ -21,6 +21,8 @@ TRAINER = Trainer(
         "completion_length": ("env/all/ac_tokens_per_turn", "env/all/ac_tokens_per_trajectory"),
         "learning_rate": ("optim/lr",),
         "loss": ("optim/loss", "loss"),
+        "staleness": ("async/staleness_mean",),
+        "total_cost": ("eval/snapshot/cumulative_cost_usd",),
         "accuracy": ("env/all/correct",),
         "gold_reward": ("reward/correctness_f", "reward/f"),
     },
