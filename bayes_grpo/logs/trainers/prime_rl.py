@@ -29,5 +29,16 @@ TRAINER = Trainer(
         "completions_clipped_ratio": ("train/agg/all/*/is_truncated/mean",),
     },
     defaults={**ADAM, "group_size": 1},
+    config={
+        "group_size": (
+            "orchestrator/group_size",
+            "group_size",
+            "orchestrator/rollouts_per_example",
+            "rollouts_per_example",
+        ),
+        "momentum": ("trainer/optim/betas1", "optim/betas1"),
+        "total_steps": ("max_steps", "orchestrator/max_steps"),
+        "completions_per_step": ("orchestrator/batch_size", "batch_size"),
+    },
     rank=5,
 )
