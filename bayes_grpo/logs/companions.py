@@ -39,14 +39,15 @@ def files_beside(path: Path) -> tuple[bytes, dict[str, bytes]]:
 def _database(path: Path) -> tuple[bytes, dict[str, bytes]]:
     """A database and its unfinished changes of one moment, as far as a writer leaves one between two readings."""
     others = {end: path.with_name(path.name + end) for end in BESIDE}
-    for attempt in range(_ATTEMPTS):
+    attempt = 0
+    while True:
         before = [_state(p) for p in (path, *others.values())]
         data = path.read_bytes()
         beside = {end: content for end, p in others.items() if (content := _bytes(p))}
-        if before == [_state(p) for p in (path, *others.values())]:
-            break
-        time.sleep(_PAUSE * 2**attempt)
-    return data, beside
+        attempt += 1
+        if attempt == _ATTEMPTS or before == [_state(p) for p in (path, *others.values())]:
+            return data, beside
+        time.sleep(_PAUSE * attempt)
 
 
 def _state(path: Path) -> tuple[int, int] | None:

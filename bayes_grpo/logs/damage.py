@@ -35,6 +35,15 @@ class Damage:
                 f"copy the file again"
             )
 
+    def nothing(self, what: str) -> LogReadError:
+        """The error of a file without a row.
+
+        Args:
+            what: What the file is, in words.
+        """
+        lost = "".join(f" ({note})" for note in self.notes())
+        return LogReadError(f"expected rows of metrics in {what}, found none{lost}; wait for the first logged row")
+
     def notes(self) -> tuple[str, ...]:
         """The counts in words."""
         said = []

@@ -139,7 +139,7 @@ def _store_run(path: Path, wanted: str | None) -> StoreRun | None:
         if not path.is_dir():
             return None
         if wanted is not None:
-            runs = runs_at(path) or runs_below(path, everywhere=True)
+            runs = runs_below(path, everywhere=True)
             return runs[chosen(runs, wanted)] if runs else None
         if is_output_directory(path):
             return None
@@ -153,7 +153,8 @@ def _store_run(path: Path, wanted: str | None) -> StoreRun | None:
                 if not runs and (deeper := runs_below(path, everywhere=True)):
                     names = listed(run.name for run in deeper)
                     raise LogReadError(
-                        f"expected a log in the folder, found runs of a store further down: {names}; choose with --run NAME"
+                        f"expected a log in the folder, found runs of stores further down: {names}; "
+                        f"choose with --run NAME"
                     ) from None
         return runs[chosen(runs, wanted)] if runs else None
     except (OSError, ValueError):

@@ -35,21 +35,24 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     for number, content in _contents(source.data, damage):
         if number == _START:
             name = _named(content).name
-        else:
+            continue
+        try:
             _add(points, content)
+        except ValueError:
+            damage.at(1)
     stated = plain_yaml(source.beside.get(SWANLAB_CONFIG, b"").decode("utf-8", errors="replace"))
     config = {k: v["value"] if isinstance(v, dict) and "value" in v else v for k, v in stated.items()}
-    return Parsed(points.table(), flat_config(config), notes=damage.notes(), run_name=name)
+    table = points.table()
+    if not table.n:
+        raise damage.nothing("the .swanlab file")
+    return Parsed(table, flat_config(config), notes=damage.notes(), run_name=name)
 
 
 def runs(source: Source) -> list[RunName]:
     """The one run of the file."""
-    for number, content in _contents(source.data, Damage()):
-        if number == _START:
-            found = _named(content)
-            return [RunName(found.name or found.id, found.id)]
-    stem = source.path.stem.removeprefix("run-")
-    return [RunName(stem, stem)]
+    found = next((_named(c) for n, c in _contents(source.data, Damage()) if n == _START), RunName("", ""))
+    key = found.id or source.path.stem.removeprefix("run-")
+    return [RunName(found.name or key, key)]
 
 
 def _contents(data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
@@ -66,7 +69,10 @@ def _contents(data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
 
 
 def _named(start: bytes) -> RunName:
-    found = {number: text(value) for number, wire, value in fields(start) if wire == BYTES}
+    try:
+        found = {number: text(value) for number, wire, value in fields(start) if wire == BYTES}
+    except ValueError:
+        found = {}
     return RunName(found.get(_EXPERIMENT, ""), found.get(_RUN_ID, ""))
 
 

@@ -74,7 +74,10 @@ def read(source: Source, options: ReadOptions) -> Parsed:
                 tags[summary[:-4]] = found[0].tag
         except ValueError:
             damage.at(1)
-    return Parsed(points.table(), flat_config(config), notes=damage.notes())
+    table = points.table()
+    if not table.n and not config:
+        raise damage.nothing("the event file")
+    return Parsed(table, flat_config(config), notes=damage.notes())
 
 
 def _ends_in_simple(summary: bytes) -> bool:

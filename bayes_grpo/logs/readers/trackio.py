@@ -64,8 +64,8 @@ def runs(source: Source) -> list[RunName]:
 def _runs(tables: Tables) -> list[RunName]:
     if not tables.has(_TABLES):
         raise LogReadError(
-            f"expected a database of Trackio with a table metrics, found the tables {clean(', '.join(tables.columns))}; "
-            f"pass PROJECT.db of Trackio"
+            f"expected a database of Trackio with a table metrics, found the tables "
+            f"{clean(', '.join(tables.columns))}; pass PROJECT.db of Trackio"
         )
     ids = "run_id" if "run_id" in tables.columns["metrics"] else "run_name"
     found: dict[str, RunName] = {}

@@ -41,25 +41,28 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     config: dict[str, Any] = {}
     name = ""
     for number, content in _contents(source.data, damage):
-        if number == _HISTORY:
-            builder.add(_values(content, _ITEM))
-        elif number == _RUN:
-            name = _named(content).name or name
-            config |= _values(message(content, _RUN_CONFIG) or b"", _UPDATE)
-        else:
-            config |= _values(content, _UPDATE)
+        try:
+            if number == _HISTORY:
+                builder.add(_values(content, _ITEM))
+            elif number == _RUN:
+                name = _named(content).name or name
+                config |= _values(message(content, _RUN_CONFIG) or b"", _UPDATE)
+            else:
+                config |= _values(content, _UPDATE)
+        except ValueError:
+            damage.at(1)
     config = {key: value for key, value in config.items() if key != "_wandb"}
-    return Parsed(builder.build(), flat_config(config), notes=damage.notes(), run_name=name)
+    table = builder.build()
+    if not table.n:
+        raise damage.nothing("the .wandb file")
+    return Parsed(table, flat_config(config), notes=damage.notes(), run_name=name)
 
 
 def runs(source: Source) -> list[RunName]:
     """The one run of the file."""
-    for number, content in _contents(source.data, Damage()):
-        if number == _RUN:
-            found = _named(content)
-            return [RunName(found.name or found.id, found.id)]
-    stem = source.path.stem.removeprefix("run-")
-    return [RunName(stem, stem)]
+    found = next((_named(c) for n, c in _contents(source.data, Damage()) if n == _RUN), RunName("", ""))
+    key = found.id or source.path.stem.removeprefix("run-")
+    return [RunName(found.name or key, key)]
 
 
 def _contents(data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
@@ -76,7 +79,10 @@ def _contents(data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
 
 
 def _named(run: bytes) -> RunName:
-    found = {number: text(value) for number, wire, value in fields(run) if wire == BYTES}
+    try:
+        found = {number: text(value) for number, wire, value in fields(run) if wire == BYTES}
+    except ValueError:
+        found = {}
     return RunName(found.get(_DISPLAY_NAME, ""), found.get(_RUN_ID, ""))
 
 
