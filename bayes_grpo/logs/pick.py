@@ -35,7 +35,7 @@ def chosen(runs: Sequence[Named], wanted: str | None) -> int:
     if wanted is None:
         if len(runs) == 1:
             return 0
-        raise LogReadError(f"expected one run, found {len(runs)}: {_listed(runs)}; choose with --run NAME")
+        raise LogReadError(f"expected one run, found {len(runs)}: {listed_runs(runs)}; choose with --run NAME")
     tests = (
         lambda r: r.id == wanted,
         lambda r: r.name == wanted,
@@ -48,10 +48,11 @@ def chosen(runs: Sequence[Named], wanted: str | None) -> int:
         if fitting:
             raise LogReadError(
                 f"expected one run, found {len(fitting)} called {clean(wanted)!r}: "
-                f"{_listed([runs[i] for i in fitting])}; choose with --run and more of its name or id"
+                f"{listed_runs([runs[i] for i in fitting])}; choose with --run and more of its name or id"
             )
-    raise LogReadError(f"expected a run among {_listed(runs)}, found {clean(wanted)!r}; correct --run")
+    raise LogReadError(f"expected a run among {listed_runs(runs)}, found {clean(wanted)!r}; correct --run")
 
 
-def _listed(runs: Sequence[Named]) -> str:
+def listed_runs(runs: Sequence[Named]) -> str:
+    """Runs by name, each with its id where that says more."""
     return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in runs)

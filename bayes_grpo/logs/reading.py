@@ -18,7 +18,7 @@ from bayes_grpo.logs.hygiene import row_windows, tidy
 from bayes_grpo.logs.mapping import Choices, map_columns
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, read_sidecar
 from bayes_grpo.logs.parsed import Parsed, ReadOptions
-from bayes_grpo.logs.pick import chosen
+from bayes_grpo.logs.pick import chosen, listed_runs
 from bayes_grpo.logs.resolve import resolve_settings
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.source import STATE_FILE, Source, find_logs, is_output_directory, load, run_name_of
@@ -151,9 +151,8 @@ def _store_run(path: Path, wanted: str | None) -> StoreRun | None:
             except LogReadError:
                 runs = runs_below(path)
                 if not runs and (deeper := runs_below(path, everywhere=True)):
-                    names = listed(run.name for run in deeper)
                     raise LogReadError(
-                        f"expected a log in the folder, found runs of stores further down: {names}; "
+                        f"expected a log in the folder, found runs of stores further down: {listed_runs(deeper)}; "
                         f"choose with --run NAME"
                     ) from None
         return runs[chosen(runs, wanted)] if runs else None

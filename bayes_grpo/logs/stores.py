@@ -48,7 +48,7 @@ def runs_at(path: Path) -> list[StoreRun]:
     Args:
         path: The folder.
     """
-    if path.resolve().name in ROOTS:
+    if path.resolve().name in ROOTS or (path / MLFLOW_RUN).is_file():  # an experiment of MLflow is described too
         return _named(path, _folders(path, _DEPTH))
     return _named(path, [path])
 
@@ -113,7 +113,8 @@ def _runs_in(folder: Path, place: str) -> Iterator[StoreRun]:
     events = [e for e in files if _EVENTS in e.name]
     if events:
         trials = [e for child in entries if _is_trial(child) for e in _entries(child) if _EVENTS in e.name]
-        yield StoreRun(place, place, (*events, *trials))
+        named = [part for part in (folder.name, *Path(place).parts[::-1]) if part not in ROOTS]
+        yield StoreRun(named[0] if named else place, place, (*events, *trials))
     for file in files:
         if file.suffix in _RUN_FILES or (file.suffix in _DATABASES and _begins(file).startswith(MAGIC)):
             yield from _of_file(file, place)

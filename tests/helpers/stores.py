@@ -205,6 +205,7 @@ def write_mlruns(folder: Path, rows: Rows, config: Mapping[str, Any] | None = No
     """A run of MLflow's text store; its folder."""
     key = zlib.crc32(name.encode())
     run = folder / "mlruns" / "172652193062897763" / f"{key:032x}"
+    write(run.parent / "meta.yaml", b"experiment_id: '172652193062897763'\nname: project\n")
     write(run / "meta.yaml", f"lifecycle_stage: active\nrun_id: {key:032x}\nrun_name: {name}\nuser_id: me\n".encode())
     for k, v in (config or {}).items():
         write(run / "params" / k, str(v).encode())

@@ -102,7 +102,9 @@ def test_projects_of_trackio_lie_side_by_side(tmp_path):
 
 def test_a_run_further_down_is_named_and_read_on_request(tmp_path):
     stores.write_tensorboard(tmp_path / "project", ROWS, name="exp")
-    with pytest.raises(LogReadError, match=r"found runs of stores further down: project/runs/exp; choose with --run"):
+    with pytest.raises(
+        LogReadError, match=r"found runs of stores further down: exp \(project/runs/exp\); choose with --run"
+    ):
         read_log(tmp_path)
     assert len(read_log(tmp_path, run="project").step) == len(STEPS)
     assert len(read_log(tmp_path / "project").step) == len(STEPS)
