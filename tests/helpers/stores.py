@@ -82,8 +82,8 @@ def wandb_records(rows: Rows, config: Mapping[str, Any] | None = None, name: str
     items = b"".join(field(1, field(1, k) + field(16, json.dumps(v))) for k, v in (config or {}).items())
     run = field(1, "abc12345") + field(3, "project") + field(4, items) + field(8, name)
     records = [field(1, 1) + field(17, run)]
-    for i, (_, row) in enumerate(rows):
-        values = {**row, "_step": i, "_timestamp": TIME + i}
+    for i, (step, row) in enumerate(rows):
+        values = {**row, "_step": counter(i, step, row), "_timestamp": TIME + i}
         content = b"".join(field(1, field(2, k) + field(16, json.dumps(v))) for k, v in values.items())
         records.append(field(1, i + 2) + field(2, content))
     return records
@@ -108,11 +108,27 @@ def swanlab_records(rows: Rows, name: str = "run") -> list[bytes]:
 def write_swanlab(folder: Path, rows: Rows, config: Mapping[str, Any] | None = None, name: str = "run") -> Path:
     """A .swanlab file with its configuration beside it."""
     path = folder / "swanlog" / "run-20261122_154859-xyz98765" / "run-xyz98765.swanlab"
-    lines = [
-        f"{k}:\n  desc: ''\n  sort: {i}\n  value: {json.dumps(v)}\n" for i, (k, v) in enumerate((config or {}).items())
-    ]
-    write(path.parent / "files" / "config.yaml", "".join(lines).encode())
+    shown = {k: {"desc": "", "sort": i, "value": v} for i, (k, v) in enumerate((config or {}).items())}
+    write(path.parent / "files" / "config.yaml", yaml(shown).encode())
     return write(path, leveldb(b":SWL\xd6\xe1\x02", swanlab_records(rows, name)))
+
+
+def yaml(config: Mapping[str, Any], indent: str = "") -> str:
+    """A nested mapping in YAML's block style."""
+    lines = []
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            lines.append(f"{indent}{key}:\n{yaml(value, indent + '  ')}")
+        elif isinstance(value, list):
+            lines.append(f"{indent}{key}:\n" + "".join(f"{indent}- {item}\n" for item in value))
+        else:
+            lines.append(f"{indent}{key}: {json.dumps(value)}\n")
+    return "".join(lines)
+
+
+def counter(number: int, step: int, row: Mapping[str, float]) -> int:
+    """What a store counts in ``_step``: its own rows where the trainer logs a step of its own beside the metrics."""
+    return number if any(key.endswith("step") for key in row) else step
 
 
 def event(step: int, summary: bytes) -> bytes:
@@ -163,11 +179,11 @@ def write_trackio(folder: Path, rows: Rows, config: Mapping[str, Any] | None = N
         db.execute(
             "INSERT INTO configs (run_id, run_name, config, created_at) VALUES (?, ?, ?, ?)", (key, name, content, "t")
         )
-        for i, (_, row) in enumerate(rows):
+        for i, (step, row) in enumerate(rows):
             shown = {k: "NaN" if math.isnan(v) else v for k, v in row.items()}
             db.execute(
                 "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES (?, ?, ?, ?, ?)",
-                (key, "t", name, i, json.dumps(shown).encode()),
+                (key, "t", name, counter(i, step, row), json.dumps(shown).encode()),
             )
     db.close()
     return path
