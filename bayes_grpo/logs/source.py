@@ -13,6 +13,7 @@ from pathlib import Path
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import tfrecord
 from bayes_grpo.logs.companions import files_beside
+from bayes_grpo.logs.sqlite_copy import MAGIC, columns_in
 from bayes_grpo.logs.wording import clean, listed
 
 HEAD = 65_536
@@ -33,7 +34,7 @@ STATE_FILE = "trainer_state.json"
 
 _GLOBAL_STEP = re.compile(rb'"global_step"\s*:\s*(\d{1,15})')
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
-_STORES = (b"SQLite format 3\x00", b":W&B", b":SWL")
+_STORES = (MAGIC, b":W&B", b":SWL")
 """How the files of stores begin; event files of TensorBoard begin with a length and its checksum."""
 _OTHERS = (
     (b"\x80\x02", "a Python pickle"),
@@ -84,6 +85,11 @@ class Source:
     def is_store(self) -> bool:
         """Whether the file begins like that of a store."""
         return self.data.startswith(_STORES) or tfrecord.starts(self.data)
+
+    @cached_property
+    def tables(self) -> Mapping[str, tuple[str, ...]]:
+        """Table → names of its columns where the file is a database; nothing where it is none."""
+        return columns_in(self.data, self.beside) if self.data.startswith(MAGIC) else {}
 
     def parts(self) -> Iterator[bytes]:
         """The bytes of all files that belong to it, in an order of their own."""

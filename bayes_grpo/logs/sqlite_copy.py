@@ -47,10 +47,6 @@ class Tables:
             shape = connection.execute(f"SELECT * FROM {_name(name)} LIMIT 0").description
             self.columns[name] = tuple(column[0] for column in shape)
 
-    def has(self, wanted: Mapping[str, Sequence[str]]) -> bool:
-        """Whether tables with these columns are there."""
-        return all(set(columns) <= set(self.columns.get(table, ())) for table, columns in wanted.items())
-
     def rows(self, table: str, columns: Sequence[str], **where: Any) -> Iterator[tuple[Any, ...]]:
         """Rows of a table in the order in which they were written; the rest is left out where the file is damaged.
 
@@ -68,6 +64,20 @@ class Tables:
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
             why = f"table {clean(table)} is damaged ({clean(error)}); the rest of it is left out"
             self.broken = self.broken or why
+
+
+def columns_in(data: bytes, beside: Mapping[str, bytes]) -> dict[str, tuple[str, ...]]:
+    """Table → names of its columns, of a database; nothing where it cannot be read."""
+    try:
+        with opened(data, beside) as tables:
+            return tables.columns
+    except LogReadError:
+        return {}
+
+
+def has_columns(known: Mapping[str, Sequence[str]], wanted: Mapping[str, Sequence[str]]) -> bool:
+    """Whether tables with these columns are there."""
+    return all(set(columns) <= set(known.get(table, ())) for table, columns in wanted.items())
 
 
 @contextmanager

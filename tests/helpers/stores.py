@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-Rows = Sequence[tuple[int, Mapping[str, float]]]
+Rows = Sequence[tuple[int, Mapping[str, Any]]]
 
 TIME = 1_795_362_534
 """Seconds at which everything was written."""

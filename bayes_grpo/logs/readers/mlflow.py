@@ -13,7 +13,7 @@ from bayes_grpo.logs.pick import chosen
 from bayes_grpo.logs.plain_yaml import plain_yaml
 from bayes_grpo.logs.run_config import flat_config
 from bayes_grpo.logs.source import Source
-from bayes_grpo.logs.sqlite_copy import MAGIC, Tables, opened
+from bayes_grpo.logs.sqlite_copy import MAGIC, Tables, has_columns, opened
 from bayes_grpo.logs.store_rows import Points
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.wording import clean, counted
@@ -32,13 +32,7 @@ def sniff(source: Source) -> Evidence | None:
     """Recognises the tables of the database, or the description of a run beside its metrics."""
     if _is_text(source):
         return Evidence(3, "a run of MLflow's text store")
-    if not source.data.startswith(MAGIC):
-        return None
-    try:
-        with opened(source.data, source.beside) as tables:
-            return Evidence(3, "a database of MLflow") if tables.has(_TABLES) else None
-    except LogReadError:
-        return None
+    return Evidence(3, "a database of MLflow") if has_columns(source.tables, _TABLES) else None
 
 
 def read(source: Source, options: ReadOptions) -> Parsed:
@@ -67,7 +61,7 @@ def runs(source: Source) -> list[RunName]:
 
 def _runs(tables: Tables) -> list[RunName]:
     """Runs that are not deleted and have a metric, the oldest first."""
-    if not tables.has(_TABLES):
+    if not has_columns(tables.columns, _TABLES):
         raise LogReadError(
             f"expected a database of MLflow with the tables metrics and runs, found the tables "
             f"{clean(', '.join(tables.columns))}; pass mlflow.db"

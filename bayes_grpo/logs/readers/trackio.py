@@ -10,7 +10,7 @@ from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions, RunName
 from bayes_grpo.logs.pick import chosen
 from bayes_grpo.logs.run_config import flat_config
 from bayes_grpo.logs.source import Source
-from bayes_grpo.logs.sqlite_copy import MAGIC, Tables, opened
+from bayes_grpo.logs.sqlite_copy import Tables, has_columns, opened
 from bayes_grpo.logs.table import TableBuilder
 from bayes_grpo.logs.wording import clean, counted
 
@@ -21,13 +21,7 @@ _TABLES = {"metrics": ("run_name", "step", "metrics")}
 
 def sniff(source: Source) -> Evidence | None:
     """Recognises the columns of the table of metrics."""
-    if not source.data.startswith(MAGIC):
-        return None
-    try:
-        with opened(source.data, source.beside) as tables:
-            return Evidence(3, "a database of Trackio") if tables.has(_TABLES) else None
-    except LogReadError:
-        return None
+    return Evidence(3, "a database of Trackio") if has_columns(source.tables, _TABLES) else None
 
 
 def read(source: Source, options: ReadOptions) -> Parsed:
@@ -62,7 +56,7 @@ def runs(source: Source) -> list[RunName]:
 
 
 def _runs(tables: Tables) -> list[RunName]:
-    if not tables.has(_TABLES):
+    if not has_columns(tables.columns, _TABLES):
         raise LogReadError(
             f"expected a database of Trackio with a table metrics, found the tables "
             f"{clean(', '.join(tables.columns))}; pass PROJECT.db of Trackio"
