@@ -44,7 +44,9 @@ def records(data: bytes, damage: Damage) -> Iterator[bytes]:
         checksum, size, kind = _HEADER.unpack_from(data, at)
         body = at + _HEADER.size
         if not kind and not checksum and not size:  # set aside, not written yet
-            at = end if not data[at:].strip(b"\x00") else at + room
+            if data[at : at + room].strip(b"\x00"):
+                damage.at(1)
+            at += room
             continue
         if size <= room - _HEADER.size and size > end - body and _FULL <= kind <= _LAST:
             break

@@ -207,6 +207,17 @@ def test_lengths_that_promise_what_is_not_there(tmp_path):
         read_log(path)
 
 
+@pytest.mark.parametrize("filling", [b"\x00", b"\x01", b"\xff", b"\x01\x00\x00\x00\x00\x00\x01"])
+@pytest.mark.parametrize("store", CHECKED)
+def test_long_files_of_nothing_end_soon(store, filling, tmp_path):
+    path, data = file_of(store, tmp_path)
+    path.write_bytes(data + filling * (4_000_000 // len(filling)))
+    begin = time.monotonic()
+    run, _ = read(path)
+    assert run is None or rewards(run) == TRUE
+    assert time.monotonic() - begin < 20
+
+
 def test_very_much_damage_is_an_error(tmp_path):
     records = [stores.tfrecord(stores.scalar_event(s, "reward", 0.5)) for s in range(1200)]
     broken = [r[:-1] + bytes([r[-1] ^ 1]) for r in records]

@@ -10,6 +10,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import Provenance, read_log
+from bayes_grpo.logs.detect import all_readers
 from tests.helpers import stores
 from tests.helpers.command import call
 from tests.helpers.stores import WRITERS
@@ -121,7 +122,28 @@ def test_logs_of_the_tracker_itself_are_no_logs_of_a_training(tmp_path):
     stores.write_wandb(tmp_path, ROWS)
     for name in ("debug.log", "debug-internal.log"):
         (tmp_path / "wandb" / name).write_text("2026-11-22 10:00:00 INFO started\n")
+    (tmp_path / "wandb" / "latest-run").symlink_to("offline-run-20261122_154853-abc12345", target_is_directory=True)
     assert read_log(tmp_path / "wandb").format == "wandb"
+    assert read_log(tmp_path / "wandb" / "latest-run").format == "wandb"
+
+
+def test_parts_of_a_resumed_run_of_weights_and_biases_are_one_run(tmp_path):
+    first = stores.write_wandb(tmp_path, ROWS[:5], CONFIG, "my run")
+    again = stores.write_wandb(tmp_path / "again", ROWS[3:], CONFIG, "my run")
+    again.parent.rename(tmp_path / "wandb" / "offline-run-20261123_100000-abc12345")
+    run = read_log(first.parents[1])
+    assert_read(run, "wandb")
+    assert run.log_hash != read_log(first).log_hash
+
+
+@pytest.mark.parametrize("store", WRITERS)
+def test_another_format_is_refused(store, tmp_path):
+    path = WRITERS[store](tmp_path, ROWS)
+    file = path / "meta.yaml" if path.is_dir() else path
+    for name in set(all_readers()) - {format_of(store)}:
+        with pytest.raises(LogReadError) as error:
+            read_log(file, format=name)
+        assert "\n" not in str(error.value)
 
 
 def test_event_files_of_a_resumed_training_are_one_run(tmp_path):
