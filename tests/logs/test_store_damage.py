@@ -199,6 +199,19 @@ def test_hostile_databases(schema, tmp_path):
     assert time.monotonic() - begin < 5
 
 
+def test_no_function_of_a_database_is_run(tmp_path):
+    """A column that is computed would call one; SQLite takes these for harmless, a reader need not."""
+    path = tmp_path / "project.db"
+    with sqlite3.connect(path) as db:
+        made = "json_object('train/global_step', step, 'train/reward', 0.5)"
+        db.execute(f"CREATE TABLE metrics (run_id, run_name, step, metrics AS ({made}))")
+        db.executemany("INSERT INTO metrics (run_id, run_name, step) VALUES ('a', 'a', ?)", [(s,) for s in STEPS])
+        assert len(db.execute("SELECT metrics FROM metrics").fetchall()) == len(STEPS)
+    db.close()
+    with pytest.raises(LogReadError, match=r"project\.db: expected"):
+        read_log(path)
+
+
 def test_lengths_that_promise_what_is_not_there(tmp_path):
     path = tmp_path / "events.out.tfevents.1.host"
     size = (1 << 62).to_bytes(8, "little")

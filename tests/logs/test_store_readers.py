@@ -155,6 +155,20 @@ def test_event_files_of_a_resumed_training_are_one_run(tmp_path):
     np.testing.assert_allclose(run.reward, np.where(run.step < 6, 0.1, 0.5))
 
 
+@pytest.mark.parametrize("store", ["tensorboard", "swanlab", "mlflow", "mlruns"])
+def test_parts_of_a_step_are_averaged_and_a_resume_is_cut_over(store, tmp_path):
+    parts = [(s, {"reward": 0.5 * s + part}) for s in range(1, 7) for part in (-0.25, 0.0, 0.25)]
+    run = read_log(WRITERS[store](tmp_path / "parts", parts))
+    np.testing.assert_array_equal((run.step, run.reward), (np.arange(1, 7), 0.5 * np.arange(1, 7)))
+    assert any("3 records each" in note for note in run.notes)
+    if store == "mlruns":
+        return  # its lines are in the order of their times, which these writers take from the step
+    attempts = [(s, {"reward": 0.25}) for s in range(1, 9)] + [(s, {"reward": 0.75}) for s in range(5, 8)]
+    run = read_log(WRITERS[store](tmp_path / "resumed", attempts))
+    np.testing.assert_array_equal(run.step, range(1, 8))
+    np.testing.assert_array_equal(run.reward, np.where(run.step < 5, 0.25, 0.75))
+
+
 def test_settings_of_the_plugin_for_hyperparameters(tmp_path):
     path = stores.write_tensorboard(tmp_path, ROWS)
     field = stores.field
