@@ -32,7 +32,7 @@ class Tables:
     """The plain tables of a database.
 
     Attributes:
-        columns: Table → names of its columns.
+        columns: Table → names of its stored columns.
         broken: Why not all rows of a table could be read, "" where they could.
     """
 
@@ -44,8 +44,9 @@ class Tables:
         names = [name for (name,) in found if isinstance(name, str)]
         self.columns: dict[str, tuple[str, ...]] = {}
         for name in names[:_MAX_TABLES]:
-            shape = connection.execute(f"SELECT * FROM {_name(name)} LIMIT 0").description
-            self.columns[name] = tuple(column[0] for column in shape)
+            # A column that is computed calls functions; only those that are stored are known (the last entry is 0).
+            shape = connection.execute(f"PRAGMA table_xinfo({_name(name)})")
+            self.columns[name] = tuple(str(column[1]) for column in shape if not column[-1])
 
     def rows(self, table: str, columns: Sequence[str], **where: Any) -> Iterator[tuple[Any, ...]]:
         """Rows of a table in the order in which they were written; the rest is left out where the file is damaged.
@@ -123,7 +124,8 @@ def _guarded(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 def _only_reads(action: int, first: str | None, second: str | None, base: str | None, via: str | None) -> int:
     """Allows reading tables; a statement that a view or a trigger runs has the name of that in ``via``."""
-    return sqlite3.SQLITE_OK if via is None and action in _ALLOWED else sqlite3.SQLITE_DENY
+    shape = action == sqlite3.SQLITE_PRAGMA and first == "table_xinfo"
+    return sqlite3.SQLITE_OK if via is None and (action in _ALLOWED or shape) else sqlite3.SQLITE_DENY
 
 
 def _name(name: str) -> str:
