@@ -15,6 +15,7 @@ from bayes_grpo.logs.options import settings_in_config
 from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.reward_spread import spread_kind
 from bayes_grpo.logs.run import Provenance, Setting, Settings
+from bayes_grpo.logs.run_config import settings_of_run
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
 
@@ -46,6 +47,7 @@ def resolve_settings(
     found |= _from_rows(parsed, columns, rows)
     found |= _from_epochs(parsed, columns)
     found |= settings_in_config(parsed.config)
+    found |= settings_of_run(parsed.config, trainer)
     found |= _from_batches(parsed, columns, found.get("group_size", Setting()))
     found |= parsed.settings
     found |= _logged(parsed, columns, rows)
@@ -90,7 +92,7 @@ def _from_epochs(parsed: Parsed, columns: Columns) -> dict[str, Setting]:
     epochs = to_float(parsed.config.get("num_train_epochs"))
     step, epoch = (to_float(parsed.config.get(key)) for key in ("global_step", "epoch"))
     if not (step > 0 and epoch > 0) and columns.step is not None:
-        logged = parsed.table.column("epoch")
+        logged = parsed.table.column("epoch" if parsed.table.has_numbers("epoch") else "train/epoch")
         placed = np.isfinite(columns.step) & np.isfinite(logged)
         if placed.any():
             # The last row tells best: epochs are logged with a few digits.

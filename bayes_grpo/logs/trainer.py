@@ -57,6 +57,8 @@ class Trainer:
         derived: Signals that its logs hold only as a combination of keys; the first one that can be computed is used.
         defaults: Setting → the trainer's documented default.
         std_kind: Meaning of the logged reward_std where the trainer fixes it.
+        config: Setting, or "completions_per_step" → names of its field in the run's configuration, parts joined by "/".
+        axes: First words of keys that are logged at steps of their own, where a store keeps steps apart from keys.
         rows_without_rollout: Whether steps between two rollouts get rows of their own, without a reward.
         rank: Of trainers with equally many signature keys in a log the one of lowest rank is taken, then by name.
     """
@@ -73,5 +75,7 @@ class Trainer:
     derived: tuple[Derived, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     std_kind: str | None = None
+    config: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    axes: tuple[str, ...] = ()
     rows_without_rollout: bool = False
     rank: int = 100

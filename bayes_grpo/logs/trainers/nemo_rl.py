@@ -25,5 +25,11 @@ TRAINER = Trainer(
         Derived("frac_reward_zero_std", {"train/baseline_reward/pct_0": 0.01, "train/baseline_reward/pct_1": 0.01}),
     ),
     defaults={**ADAM, "group_size": 16, "prompts_per_step": 32, "schedule": "constant"},
+    config={
+        "group_size": ("grpo/num_generations_per_prompt",),
+        "prompts_per_step": ("grpo/num_prompts_per_step",),
+        "momentum": ("policy/optimizer/kwargs/betas/0", "policy/megatron_cfg/optimizer/adam_beta1"),
+        "total_steps": ("grpo/max_num_steps",),
+    },
     rank=6,
 )

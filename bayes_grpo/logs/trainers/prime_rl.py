@@ -35,5 +35,16 @@ TRAINER = Trainer(
         Derived("frac_reward_zero_std", {"train/agg/all/*/solved_none": 1.0, "train/agg/all/*/solved_all": 1.0}),
     ),
     defaults={**ADAM, "group_size": 1},
+    config={
+        "group_size": (
+            "orchestrator/group_size",
+            "group_size",
+            "orchestrator/rollouts_per_example",
+            "rollouts_per_example",
+        ),
+        "momentum": ("trainer/optim/betas1", "optim/betas1"),
+        "total_steps": ("max_steps", "orchestrator/max_steps"),
+        "completions_per_step": ("orchestrator/batch_size", "batch_size"),
+    },
     rank=5,
 )

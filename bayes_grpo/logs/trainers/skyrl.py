@@ -27,5 +27,11 @@ TRAINER = Trainer(
         "step_time": ("timing/step",),
     },
     defaults=dict(ADAM),
+    config={
+        "group_size": ("generator/n_samples_per_prompt",),
+        "prompts_per_step": ("trainer/train_batch_size",),
+        "momentum": ("trainer/policy/optimizer_config/adam_betas/0",),
+        "schedule": ("trainer/policy/optimizer_config/scheduler",),
+    },
     rank=14,
 )

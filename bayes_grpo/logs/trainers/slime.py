@@ -23,5 +23,12 @@ TRAINER = Trainer(
     },
     rows_without_rollout=True,
     defaults={**ADAM, "group_size": 1},
+    config={
+        "group_size": ("n_samples_per_prompt",),
+        "momentum": ("adam_beta1",),
+        "schedule": ("lr_decay_style",),
+        "completions_per_step": ("global_batch_size",),
+    },
+    axes=("train", "rollout", "eval"),
     rank=9,
 )

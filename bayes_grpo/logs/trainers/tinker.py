@@ -35,5 +35,9 @@ TRAINER = Trainer(
         Derived("frac_reward_zero_std", {"env/all/by_group/frac_mixed": -1.0}, 1.0),
     ),
     defaults={**ADAM, "schedule": "constant"},
+    config={
+        "group_size": ("dataset_builder/group_size", "group_size"),
+        "prompts_per_step": ("dataset_builder/batch_size", "groups_per_batch"),
+    },
     rank=12,
 )
