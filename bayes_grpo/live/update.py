@@ -48,9 +48,8 @@ def update_of(run: Run, watching: Watching | None = None, memory: Memory | None 
     begin = time.perf_counter()
     watching, memory = watching or Watching(), memory or Memory()
     step, reward = rewards_of(run)
-    # A log that was begun anew has forgotten what was found in rows that are gone.
-    last = float(step[-1]) if len(step) else -np.inf
-    sounded = {k: at for k, at in memory.sounded.items() if at <= last}
+    first = (float(step[0]), float(reward[0])) if len(step) else ()
+    sounded = dict(memory.sounded) if memory.first in ((), first) else {}  # what was found in another run is new again
     notes: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)  # the notes say the same
@@ -60,19 +59,21 @@ def update_of(run: Run, watching: Watching | None = None, memory: Memory | None 
             found = _tried(notes, "alarms", lambda: alarms_of(run, diagnosis, watching, sounded))
             alarms = found or ()
         ahead = _tried(notes, "forecast", lambda: _ahead(run, watching, memory.points)) if watching.forecasts else None
+    told = sounded | {a.finding: a.step for a in alarms}
     update = Update(
         name=run.name,
-        step=last,
+        step=float(step[-1]) if len(step) else math.nan,
         rows=len(reward),
-        reward=float(reward[-1]) if len(reward) else np.nan,
+        reward=float(reward[-1]) if len(reward) else math.nan,
         **_said(diagnosis),
         outlook=None if ahead is None else ahead.outlook,
         alarms=alarms,
+        told=told,
         notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else ahead.notes)))),
         seconds=time.perf_counter() - begin,
     )
     points = memory.points if ahead is None else ahead.points
-    return update, Memory(sounded | {a.finding: a.step for a in alarms}, fingerprint(run), points)
+    return update, Memory(told, first, fingerprint(run), points)
 
 
 def rewards_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
