@@ -18,9 +18,9 @@ FORMAT = 1
 
 
 def place_of(paths: Sequence[Path]) -> Path:
-    """Where a watch of these paths keeps its memory unless told otherwise: the user's cache, by a hash of the paths."""
+    """Where a watch of these paths keeps its memory unless told otherwise: in the user's folder of state."""
     name = hashlib.sha256("\n".join(str(p.resolve()) for p in paths).encode()).hexdigest()[:32]
-    return Path(platformdirs.user_cache_dir("bayes_grpo")) / "watch" / f"{name}.json"
+    return Path(platformdirs.user_state_dir("bayes_grpo")) / "watch" / f"{name}.json"
 
 
 def load_memory(path: Path) -> Memory:

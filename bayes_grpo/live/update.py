@@ -2,8 +2,8 @@
 
 Each law's fast posterior starts from the draws of the look before, so that three batches of points are enough where
 a first fit climbs from the prior over ten. NUTS is not called in: a law whose points cannot be trusted is left out, as
-growing laws are after a collapse, and tried again when the log has grown by a tenth. What goes wrong inside a look is a
-note of it, because whoever watches a run wants the rest all the same.
+growing laws are after a collapse, and tried again when the log has grown by a quarter. What goes wrong inside a look is
+a note of it, because whoever watches a run wants the rest all the same.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from bayes_grpo.live.unit import horizon
 from bayes_grpo.live.watching import Alarm, Memory, Outlook, Update, Watching
 from bayes_grpo.logs.run import Run
 
-CARE = Care(effective=1000.0, rounds=14, draws=500)
+CARE = Care(effective=1000.0, rounds=12, draws=500)
 """Points of a look: enough for paths and weights, fewer than a forecast that is made once."""
-AGAIN = 1.1
+AGAIN = 1.25
 """Growth of a log after which a law that was left out is tried again."""
 
 

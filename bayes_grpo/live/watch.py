@@ -75,7 +75,7 @@ def watch(
             ``…_STEP``, ``…_RUN`` and ``…_SENTENCE``.
         webhook: An address, http or https, to which every finding is posted as JSON.
         state: File that keeps what was told, so that a watch that is started again does not tell it twice; by default
-            one in the user's cache for each path.
+            one for each path where the user keeps state.
         fresh: Whether to forget what earlier watches told.
         sleep: Waits for some seconds; for those who have something better to do meanwhile.
         progress: Called with a short phrase when the watch waits, reads or looks.
@@ -131,13 +131,14 @@ def _looks(
         new = found is not None and (now := fingerprint(found)) != looked
         if new:
             tell("looking")
-            looked, since = now, time.monotonic()
+            looked = now
             update, memory = update_of(found, watching, memory)
             notes = [note for alarm in update.alarms for teller in tellers if (note := teller(alarm))]
             notes += _saved(memory, kept)
             yield replace(update, notes=(*update.notes, *follow.notes, *notes))
             if (patience.until_alarm and update.told) or ended(found):
                 return
+            since = time.monotonic()
         if patience.once or (idle and not new):
             break
         tell(_waiting(follow, looked, time.monotonic() - since))
