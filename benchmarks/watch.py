@@ -13,6 +13,7 @@ log's repository too is said beside. Indices and laboratory folders are those of
 from __future__ import annotations
 
 import argparse
+import os
 import pickle
 import time
 from collections.abc import Mapping, Sequence
@@ -21,15 +22,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo import diagnose
+from bayes_grpo import Question, diagnose
 from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.classify import posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import Layer
 from bayes_grpo.live.alarms import earlier
-from bayes_grpo.live.update import rewards_of
-from bayes_grpo.live.watching import ALARM, LASTING, LEAST_ROWS
+from bayes_grpo.live.update import rewards_of, update_of
+from bayes_grpo.live.watching import ALARM, LASTING, LEAST_ROWS, Watching
+from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from benchmarks.common import keep, say
 from benchmarks.diagnosis_early import half_lost
 from benchmarks.diagnosis_logs import LabelledLog, labelled_logs
@@ -247,6 +249,71 @@ def replay(options: argparse.Namespace) -> dict[str, Any]:
     return out
 
 
+def growing(rows: int) -> Run:
+    """A log with the signals that a trainer writes, whose reward rises over the first third."""
+    rng, step = np.random.default_rng(5), np.arange(1.0, rows + 1.0)
+
+    def about(middle: float, sd: float) -> np.ndarray:
+        return middle + sd * rng.standard_normal(rows)
+
+    signals = {"entropy": about(1.0, 0.05), "kl": np.abs(about(0.02, 0.01)), "grad_norm": about(1.0, 0.1)}
+    signals |= {"completion_length": about(200.0, 10.0), "reward_std": about(0.3, 0.02)}
+    signals |= {"frac_reward_zero_std": np.clip(about(0.3, 0.05), 0.0, 1.0)}
+    stated = {"reward_low": 0.0, "reward_high": 1.0}
+    return Run(
+        name="growing",
+        source="growing",
+        format="made",
+        log_hash="0" * 64,
+        step=step,
+        reward=0.8 - 0.6 * np.exp(-step / (rows / 6.0)) + 0.05 * rng.standard_normal(rows),
+        window=np.ones(rows),
+        signals=signals,
+        eval_step=np.empty(0),
+        eval_reward=np.empty(0),
+        settings=Settings(**{k: Setting(v, Provenance.USER) for k, v in stated.items()}),
+    )
+
+
+def resident() -> float:
+    """Memory of this process now, MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def speed(options: argparse.Namespace) -> dict[str, Any]:
+    """The second part: looks while a log grows, every so many rows, and row by row from 400 on."""
+    run, memory, out = growing(options.rows), None, {}
+    watching = Watching(question=Question(cost_per_step=1.0, value_per_reward=1000.0))
+    places = sorted({*range(20, options.rows + 1, options.every), *range(400, 411)})
+    rows, wall, used, megabytes = [], [], [], []
+    for n in places:
+        begin = time.process_time()
+        update, memory = update_of(run.until(float(n)), watching, memory)
+        rows.append(n)
+        used.append(time.process_time() - begin)
+        wall.append(update.seconds)
+        megabytes.append(resident())
+        if n % 100 == 0:
+            say(f"{n} rows: {wall[-1]:.2f} s, {used[-1]:.2f} s of processors, {megabytes[-1]:.0f} MB")
+    place, seconds, busy, size = (np.array(x) for x in (rows, wall, used, megabytes))
+    for n, part in ((100, (64, 128)), (400, (400, 410)), (1000, (900, 1024)), (2000, (1900, 2048))):
+        inside = (place > part[0]) & (place <= part[1])
+        if inside.any():
+            out[f"rows_{n}"] = {
+                "seconds": float(np.median(seconds[inside])),
+                "seconds_most": float(seconds[inside].max()),
+                "processor_seconds": float(np.median(busy[inside])),
+            }
+    later = place > 1100  # the last class of lengths is compiled
+    if later.sum() > 10:
+        out["megabytes"] = {"at_1100_rows": float(size[later][0]), "at_the_end": float(size[-1])}
+        out["megabytes"] |= {"most": float(size.max()), "a_look": float(np.polyfit(place[later], size[later], 1)[0])}
+    out |= {"looks": len(rows), "rows": options.rows, "slowest": float(seconds.max())}
+    print(out)
+    return out
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(dest="part", required=True)
@@ -256,12 +323,16 @@ def main() -> None:
     first.add_argument("--cuts", type=int, default=CUTS)
     first.add_argument("--features", type=Path, help="file that keeps what the layer sees, for another call")
     first.add_argument("--leave-out", nargs="*", default=["rec_"], help="logs whose names begin so: out of domain")
-    first.add_argument("--keep", action="store_true", help="keep the result")
+    second = parts.add_parser("speed")
+    second.add_argument("--rows", type=int, default=2000)
+    second.add_argument("--every", type=int, default=10)
+    for part in (first, second):
+        part.add_argument("--keep", action="store_true", help="keep the result")
     options = parser.parse_args()
     begun = time.perf_counter()
-    result = replay(options)
+    result = replay(options) if options.part == "replay" else speed(options)
     if options.keep:
-        keep("watch_alarms", result)
+        keep("watch_alarms" if options.part == "replay" else "watch", result)
     say(f"{time.perf_counter() - begun:.0f} s")
 
 

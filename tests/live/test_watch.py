@@ -91,7 +91,9 @@ def test_one_look_is_one_look(log, looks):
 
 
 def test_the_watch_ends_at_the_planned_length(log, looks):
-    found = list(looks(Writer(log, 10, 20, 30), read={"settings": {"total_steps": 20}}, patience=Patience()))
+    found = list(
+        looks(Writer(log, 10, 20, 30), read={"settings": {"total_steps": 20}}, patience=Patience(interval=0.01))
+    )
     assert [x.rows for x in found] == [10, 20]
 
 
