@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,7 +157,7 @@ def _said(diagnosis: Diagnosis | None) -> dict[str, Any]:
     }
 
 
-def _tried[T](notes: list[str], what: str, work: Any) -> T | None:
+def _tried[T](notes: list[str], what: str, work: Callable[[], T]) -> T | None:
     """The result of one part of a look; None and a note where it fails, however it fails."""
     try:
         return work()

@@ -12,6 +12,7 @@ from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.text import plain
 from bayes_grpo.live.following import Following
+from bayes_grpo.live.rotation import last_step
 from bayes_grpo.live.state import load_memory, place_of, save_memory
 from bayes_grpo.live.survey import fingerprint
 from bayes_grpo.live.telling import checked_url, post, run_command, words_of
@@ -128,10 +129,11 @@ def _looks(
     while True:
         idle = patience.idle is not None and time.monotonic() - since >= patience.idle
         found = follow.poll(last=idle or patience.once)
-        new = found is not None and (now := fingerprint(found)) != looked
-        if new:
+        content = looked if found is None else fingerprint(found)
+        new = content != looked
+        if found is not None and new:
             tell("looking")
-            looked = now
+            looked = content
             update, memory = update_of(found, watching, memory)
             notes = [note for alarm in update.alarms for teller in tellers if (note := teller(alarm))]
             notes += _saved(memory, kept)
@@ -150,9 +152,9 @@ def _looks(
 def ended(run: Run) -> bool:
     """Whether a run has come to the length that its log or its user states."""
     planned = run.settings.total_steps
-    stated = planned.value is not None and planned.provenance is not Provenance.ASSUMED
-    last = max((float(x[-1]) for x in (run.step, run.eval_step) if len(x)), default=0.0)
-    return stated and last >= float(planned.value)
+    if planned.value is None or planned.provenance is Provenance.ASSUMED:
+        return False
+    return last_step(run) >= float(planned.value)
 
 
 def _saved(memory: Memory, kept: Path) -> list[str]:

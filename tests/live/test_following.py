@@ -35,8 +35,9 @@ def rows(first: int, last: int, form: str = "jsonl") -> str:
     return "".join(line_of(step, form) for step in range(first, last + 1))
 
 
-def check_rows(run: Run, last: int | None = None, first: int = 1) -> None:
+def check_rows(run: Run | None, last: int | None = None, first: int = 1) -> None:
     """Every row from the first on, each once and with its own reward; up to the last where it is given."""
+    assert run is not None
     assert run.step.tolist() == list(range(first, int(run.step[-1]) + 1))
     assert run.reward.tolist() == [reward_at(s) for s in run.step]
     assert np.allclose(run.signals["entropy"], 1.0 + run.step / 1000.0)

@@ -106,18 +106,19 @@ def test_what_was_never_a_log_is_an_error_at_the_end(log, looks):
 
 
 def test_what_is_wrong_is_said_before_the_watch(log, tmp_path):
-    for options, error in (
-        ({"on_alarm": "echo 'open"}, SettingError),
-        ({"webhook": "file:///etc/passwd"}, SettingError),
-        ({"state": tmp_path}, OutputError),
-    ):
-        with pytest.raises(error, match="expected"):
-            watch(log, **options)
+    with pytest.raises(SettingError, match="--on-alarm: expected a command"):
+        watch(log, on_alarm="echo 'open")
+    with pytest.raises(SettingError, match="--webhook: expected an address"):
+        watch(log, webhook="file:///etc/passwd")
+    with pytest.raises(OutputError, match="expected a file to write"):
+        watch(log, state=tmp_path)
     with pytest.raises(LogReadError, match="check the path"):
         watch(tmp_path / "nowhere" / "log.jsonl")
-    for wrong in ({"interval": 0.0}, {"idle": -1.0}, {"interval": float("nan")}):
-        with pytest.raises(SettingError, match="seconds above 0"):
-            Patience(**wrong)
+    for seconds in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(SettingError, match="interval: expected seconds above 0"):
+            Patience(interval=seconds)
+        with pytest.raises(SettingError, match="idle timeout: expected seconds above 0"):
+            Patience(idle=seconds)
 
 
 def test_a_finding_is_told_once_even_after_a_restart(log, looks, tmp_path):
@@ -219,7 +220,7 @@ def server():
                 self.send_header("Location", "/other")
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     running = HTTPServer(("127.0.0.1", 0), Handler)
