@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
+from bayes_grpo.common.files import check_writable
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.text import plain
 from bayes_grpo.live.following import Following
@@ -17,7 +18,7 @@ from bayes_grpo.live.state import load_memory, place_of, save_memory
 from bayes_grpo.live.survey import fingerprint
 from bayes_grpo.live.telling import checked_url, post, run_command, words_of
 from bayes_grpo.live.update import update_of
-from bayes_grpo.live.watching import Memory, Update, Watching
+from bayes_grpo.live.watching import Alarm, Memory, Update, Watching
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Provenance, Run
 
@@ -93,14 +94,24 @@ def watch(
     follow = Following(path, read)
     tellers = _tellers(on_alarm, webhook)
     kept = place_of(follow.paths) if state is None else Path(state)
-    memory = Memory() if fresh else load_memory(kept)
     if state is not None:
-        save_memory(memory, kept)
-    tell = progress or (lambda _: None)
-    return _looks(follow, watching or Watching(), patience or Patience(), tellers, kept, memory, sleep, tell)
+        check_writable(kept)
+    memory = Memory() if fresh else load_memory(kept)
+    ways = _Ways(tuple(tellers), kept, sleep, progress or (lambda _: None))
+    return _looks(follow, watching or Watching(), patience or Patience(), memory, ways)
 
 
-Teller = Callable[[Any], str]
+Teller = Callable[[Alarm], str]
+"""Tells somebody of a finding; what went wrong, "" where nothing did."""
+
+
+class _Ways(NamedTuple):
+    """How a watch reaches the world: who is told, where its memory is kept, how it waits and says what it does."""
+
+    tellers: tuple[Teller, ...]
+    kept: Path
+    sleep: Callable[[float], object]
+    tell: Progress
 
 
 def _tellers(on_alarm: str | None, webhook: str | None) -> list[Teller]:
@@ -115,16 +126,8 @@ def _tellers(on_alarm: str | None, webhook: str | None) -> list[Teller]:
     return out
 
 
-def _looks(
-    follow: Following,
-    watching: Watching,
-    patience: Patience,
-    tellers: Sequence[Teller],
-    kept: Path,
-    memory: Memory,
-    sleep: Callable[[float], object],
-    tell: Progress,
-) -> Iterator[Update]:
+def _looks(follow: Following, watching: Watching, patience: Patience, memory: Memory, ways: _Ways) -> Iterator[Update]:
+    """The looks of a watch."""
     looked, since = "", time.monotonic()
     while True:
         idle = patience.idle is not None and time.monotonic() - since >= patience.idle
@@ -132,19 +135,19 @@ def _looks(
         content = looked if found is None else fingerprint(found)
         new = content != looked
         if found is not None and new:
-            tell("looking")
+            ways.tell("looking")
             looked = content
             update, memory = update_of(found, watching, memory)
-            notes = [note for alarm in update.alarms for teller in tellers if (note := teller(alarm))]
-            notes += _saved(memory, kept)
+            notes = [note for alarm in update.alarms for teller in ways.tellers if (note := teller(alarm))]
+            notes += _saved(memory, ways.kept)
             yield replace(update, notes=(*update.notes, *follow.notes, *notes))
             if (patience.until_alarm and update.told) or ended(found):
                 return
             since = time.monotonic()
         if patience.once or (idle and not new):
             break
-        tell(_waiting(follow, looked, time.monotonic() - since))
-        sleep(patience.interval)
+        ways.tell(_waiting(follow, looked, time.monotonic() - since))
+        ways.sleep(patience.interval)
     if not looked:
         raise LogReadError(follow.problem or f"{_names(follow.paths)}: expected a log, found none; check the path")
 

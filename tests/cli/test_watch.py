@@ -63,7 +63,7 @@ def test_what_cannot_be_watched_ends_with_3(log, tmp_path, watched):
         (("watch", log, "--on-alarm", "'"), "--on-alarm"),
         (("watch", log, "--cost-per-step", 1), "found a cost without a value"),
     ):
-        done = call(*words, "--state", tmp_path / "s" / "state.json")
+        done = call(*words, "--state", tmp_path / "state.json")
         assert done.code == 3, words
         assert said in done.err
         assert len(done.err.splitlines()) == 1

@@ -13,6 +13,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.intervals import Interval
+from bayes_grpo.live import state
 from bayes_grpo.live.state import load_memory, place_of, save_memory
 from bayes_grpo.live.telling import checked_url, post, run_command, words_of
 from bayes_grpo.live.watch import Patience, watch
@@ -256,7 +257,7 @@ def test_addresses_that_nobody_should_be_sent_to(url):
 
 
 def test_a_broken_state_is_an_empty_one(tmp_path):
-    place = tmp_path / "deep" / "state.json"
+    place = tmp_path / "state.json"
     assert load_memory(place) == Memory()
     kept = Memory({"reward_hacking": 12.0}, (1.0, 0.25), "abc")
     save_memory(kept, place)
@@ -271,6 +272,13 @@ def test_a_broken_state_is_an_empty_one(tmp_path):
     ):
         place.write_text(text)
         assert load_memory(place) == Memory()
+
+
+def test_the_folder_of_states_is_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(state, "FOLDER", tmp_path / "deep" / "watch")
+    place = place_of([tmp_path / "log.jsonl"])
+    save_memory(Memory({"reward_hacking": 3.0}), place)
+    assert load_memory(place).sounded == {"reward_hacking": 3.0}
 
 
 def test_every_path_has_a_state_of_its_own(tmp_path):
