@@ -309,7 +309,8 @@ def speed(options: argparse.Namespace) -> dict[str, Any]:
     if later.sum() > 10:
         out["megabytes"] = {"at_1100_rows": float(size[later][0]), "at_the_end": float(size[-1])}
         out["megabytes"] |= {"most": float(size.max()), "a_look": float(np.polyfit(place[later], size[later], 1)[0])}
-    out |= {"looks": len(rows), "rows": options.rows, "slowest": float(seconds.max())}
+    load = round(os.getloadavg()[0], 1)  # other work on the machine makes seconds longer
+    out |= {"looks": len(rows), "rows": options.rows, "slowest": float(seconds.max()), "load": load}
     print(out)
     return out
 
