@@ -22,6 +22,7 @@ from .decision.budget import steps_for_gain as steps_for_gain
 from .decision.decide import decide as decide
 from .decision.plot import mark_stop as mark_stop
 from .decision.plot import plot_decision as plot_decision
+from .decision.price import priced as priced
 from .decision.question import Question as Question
 from .decision.render import render_decision as render_decision
 from .decision.result import Decision as Decision

@@ -223,6 +223,9 @@ def run_process(
 ) -> Finished:
     """Runs a command to its end and measures it from outside.
 
+    Python's bytecode is kept between the processes, as it is wherever a program is installed and has run once; where
+    it may not be kept (``PYTHONDONTWRITEBYTECODE``) every process would compile its packages anew, 2 s of each fit.
+
     Args:
         command: Program and arguments.
         environment: Variables on top of this process's, less JAX's own compilation cache.
@@ -231,7 +234,9 @@ def run_process(
     Raises:
         RuntimeError: The command failed; the message ends with its standard error.
     """
-    inherited = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+    left_out = ("JAX_COMPILATION_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")
+    inherited = {k: v for k, v in os.environ.items() if k not in left_out}
+    inherited.setdefault("PYTHONPYCACHEPREFIX", str(Path(tempfile.gettempdir(), "bayes_grpo-bytecode")))
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         measured = subprocess.run(

@@ -1,4 +1,4 @@
-"""Every number that README reports as measured stands in `benchmarks/results/`."""
+"""Every number that README and the documentation report as measured stands in `benchmarks/results/`."""
 
 import json
 import re
@@ -12,13 +12,15 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.fitting.sampling.convergence import BFMI_LIMIT, RHAT_LIMIT
 from bayes_grpo.learning.table import SHIPPED, load_prior_table
 from tests.helpers.claims import MARKER, Claim, claims_in, unmarked
+from tests.helpers.pages import written_pages
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *written_pages()]
+TEXT = "\n\n".join(path.read_text(encoding="utf-8") for path in PAGES)
 RESULTS = ROOT / "benchmarks" / "results"
 
 SETTLED = [
-    rf"{LEVEL:.0%} (credible |equal-tailed )?intervals?",
+    rf"{LEVEL:.0%} (credible |equal-tailed )?(intervals?|band)",
     rf"R-hat ≤ {RHAT_LIMIT}",
     rf"E-BFMI ≥ {BFMI_LIMIT}",
     r"suggest it, with probability 0\.9",  # the prior probability of a range that nobody stated
@@ -46,21 +48,22 @@ def value(claim: Claim) -> float:
     return float(reduce(step, claim.key.split("."), kept(claim.name)))
 
 
-def test_every_claim_of_the_readme_is_a_kept_result():
-    claims = claims_in(README)
+def test_every_claim_is_a_kept_result():
+    claims = claims_in(TEXT)
     assert len(claims) > 40
-    assert len(claims) == README.count(MARKER), "a marker that does not follow a number"
+    assert len(claims) == TEXT.count(MARKER), "a marker that does not follow a number"
     wrong = [f"{c.printed}: {c.name}.{c.key} is {value(c)}" for c in claims if not c.agrees(value(c))]
     assert not wrong
     assert all(c.share for c in claims if c.percent)
 
 
-def test_every_measured_number_of_the_readme_has_a_claim():
-    assert unmarked(README, SETTLED) == []
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: p.stem)
+def test_every_measured_number_has_a_claim(path: Path):
+    assert unmarked(path.read_text(encoding="utf-8"), SETTLED) == []
 
 
 def test_settled_phrases_are_all_in_use():
-    prose = re.sub(r"\s+", " ", README)
+    prose = re.sub(r"\s+", " ", TEXT)
     for phrase in SETTLED:
         assert re.search(phrase, prose), phrase
 

@@ -68,14 +68,15 @@ def forecast(
     """Forecast a run's reward under the learning rate that is left, averaged over regimes; and when to stop."""
     check_pictures(plot, plot_decision)
     question = asked.question()
-    if plot_decision is not None and not question.has_net_value:
-        raise SettingError(
-            "--plot-decision: draws net values; give --value-per-reward and --cost-per-step or --gpu-hours-per-step"
-        )
     priors = bg.priors_named(prior, prior_table)
     names = names_in(regimes) or list(bg.FORECAST_REGIMES)
     # As a setting too: where a trainer's default decays, past and future follow it.
     run = reading.read(log, at, stated=Stated(total_steps=total_steps))
+    question = bg.priced(question, run)
+    if plot_decision is not None and not question.has_net_value:
+        raise SettingError(
+            "--plot-decision: draws net values; give --value-per-reward and --cost-per-step or --gpu-hours-per-step"
+        )
     with progress() as tell:
 
         def compared() -> Comparison:

@@ -29,7 +29,10 @@ Plot = Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .sv
 At = Annotated[float | None, typer.Option("--at", help="Use rows up to this step only.")]
 Signal = Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")]
 Jobs = Annotated[int, typer.Option(help="Worker processes; the numbers are the same for every number of them.")]
-LogFile = Annotated[list[Path], typer.Argument(help="Log file, output directory, or several W&B chart exports.")]
+LogFile = Annotated[
+    list[Path],
+    typer.Argument(help="Log file, output directory, a store's file or folder, or several W&B chart exports."),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +43,12 @@ class Reading:
     step_column: Annotated[str | None, typer.Option(help="Column or key of the optimizer step.")] = None
     reward_column: Annotated[str | None, typer.Option(help="Column or key of the train reward.")] = None
     eval_column: Annotated[str | None, typer.Option(help="Column or key of the held-out reward.")] = None
-    run_name: Annotated[str | None, typer.Option(help="Run to take from a file that holds several.")] = None
+    run_name: Annotated[
+        str | None, typer.Option(help="Run to take from a chart export that holds several; else the name to show.")
+    ] = None
+    run: Annotated[
+        str | None, typer.Option(help="Run to take from a store that holds several: name, id, or the beginning of one.")
+    ] = None
     sidecar: Annotated[
         Path | None, typer.Option(help="TOML or JSON file of settings (else bayes_grpo.toml beside the log).")
     ] = None
@@ -67,6 +75,7 @@ class Reading:
             "reward_column": self.reward_column,
             "eval_column": self.eval_column,
             "run_name": self.run_name,
+            "run": self.run,
             "settings": _settings(self.set_) | ({} if stated is None else stated.given()),
             "sidecar": self.sidecar,
         }
@@ -107,6 +116,9 @@ class Asked:
     ] = None
     price_per_gpu_hour: Annotated[
         float | None, typer.Option(help="Price of a GPU hour, which turns GPU hours into money.")
+    ] = None
+    gpus: Annotated[
+        float | None, typer.Option(help="GPUs of the run, where the log has the time of a step; in place of a cost.")
     ] = None
     gain: Annotated[float | None, typer.Option(help="Asks how many more steps this gain of reward takes.")] = None
     probability: Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.errors import SettingError
@@ -24,8 +24,10 @@ class Question:
             without a price.
         gpu_hours_per_step: GPU hours of an optimizer step, in place of a cost.
         price_per_gpu_hour: Turns them into money.
+        gpus: GPUs that a step runs on, where its time is to be read from the log (`bayes_grpo.decision.price`).
         gain: Gain of the budget question.
         probability: Its probability; `bayes_grpo.decision.budget.PROBABILITY` where not given.
+        cost_told: Where the cost was read, if it was not stated.
 
     Raises:
         SettingError: Numbers that do not belong together, one that lacks another, or an impossible one.
@@ -35,31 +37,33 @@ class Question:
     value_per_reward: float | None = None
     gpu_hours_per_step: float | None = None
     price_per_gpu_hour: float | None = None
+    gpus: float | None = None
     gain: float | None = None
     probability: float | None = None
+    cost_told: str = ""
 
     def __post_init__(self) -> None:
         check_amount("--cost-per-step", self.cost_per_step)
         check_amount("--value-per-reward", self.value_per_reward, above=True)
         check_amount("--gpu-hours-per-step", self.gpu_hours_per_step)
         check_amount("--price-per-gpu-hour", self.price_per_gpu_hour)
+        check_amount("--gpus", self.gpus, above=True)
         check_amount("--gain", self.gain, above=True)
         check_probability("--probability", self.probability)
         if self.cost_per_step is not None and self.gpu_hours_per_step is not None:
             raise SettingError("decision: expected --cost-per-step or --gpu-hours-per-step, found both; give one")
-        if self.price_per_gpu_hour is not None and self.gpu_hours_per_step is None:
+        if self.gpus is not None and self.cost is not None:
+            raise SettingError("decision: expected --gpus or a stated cost of a step, found both; give one")
+        if self.price_per_gpu_hour is not None and self.gpu_hours_per_step is None and self.gpus is None:
             raise SettingError(
-                "decision: found --price-per-gpu-hour without GPU hours to price; give --gpu-hours-per-step with it"
+                "decision: found --price-per-gpu-hour without GPU hours to price; give --gpu-hours-per-step with it, "
+                "or --gpus where the log has the time of a step"
             )
-        if self.cost is not None and self.value_per_reward is None and self.gain is None:
+        costs = self.cost is not None or self.gpus is not None
+        if costs and self.value_per_reward is None and self.gain is None:
             raise SettingError(
                 "decision: found a cost without a value; give --value-per-reward, what one unit of reward is worth in "
                 "the unit of the cost, or --gain for the budget question"
-            )
-        if self.value_per_reward is not None and self.cost is None:
-            raise SettingError(
-                "decision: found --value-per-reward without a cost; give --cost-per-step, or --gpu-hours-per-step with "
-                "or without --price-per-gpu-hour"
             )
         if self.probability is not None and self.gain is None:
             raise SettingError(
@@ -87,8 +91,17 @@ class Question:
         """The decision that the question asks for; None where nothing was asked.
 
         Raises:
-            SettingError: The forecast has no future step.
+            SettingError: The forecast has no future step, or there is a value and no cost.
         """
+        found = self._answer(forecast)
+        return found and replace(found, cost_told=self.cost_told)
+
+    def _answer(self, forecast: Forecast) -> Decision | None:
+        if self.cost is None and (self.value_per_reward is not None or self.gpus is not None):
+            raise SettingError(
+                "decision: found --value-per-reward or --gpus without a cost; give --cost-per-step or "
+                "--gpu-hours-per-step, or read the cost from the log (`priced`)"
+            )
         wanted = PROBABILITY if self.probability is None else self.probability
         if self.cost is not None and self.value_per_reward is not None:
             return decide(

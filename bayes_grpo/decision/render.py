@@ -10,6 +10,7 @@ from rich.table import Table
 
 from bayes_grpo.common.draws import spread
 from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.text import safe
 from bayes_grpo.decision.budget import amount
 from bayes_grpo.decision.result import Decision, Stopping
 
@@ -45,6 +46,8 @@ def render_decision(decision: Decision, console: Console) -> None:
         )
     if decision.budget is not None:
         console.print(decision.budget.sentence, markup=False)
+    if decision.cost_told:
+        console.print(f"cost from the log: {safe(decision.cost_told)}", style="dim", markup=False)
     for line in decision.warnings:
         console.print(f"[yellow]warning:[/yellow] {line}")
 

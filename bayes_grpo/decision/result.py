@@ -139,12 +139,14 @@ class Decision:
         budget: The steps that a gain takes; None where that was not asked.
         assumed: What the forecast took for granted.
         warnings: Plain sentences about what not to believe.
+        cost_told: Where the cost of a step was read, if it was not stated.
     """
 
     stopping: Stopping | None
     budget: Budget | None
     assumed: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    cost_told: str = ""
 
     @property
     def sentence(self) -> str:
@@ -159,6 +161,7 @@ class Decision:
             "budget": None if self.budget is None else self.budget.to_dict(),
             "assumed": list(self.assumed),
             "warnings": list(self.warnings),
+            "cost_told": self.cost_told,
         }
 
     def to_frame(self) -> pd.DataFrame:

@@ -42,6 +42,11 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
             raise LogReadError(f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct --format")
         return known[name]
     evidence = {n: e for n, r in known.items() if (e := r.sniff(source)) is not None}
+    if not evidence and source.is_store:
+        raise LogReadError(
+            "expected a database of Trackio or MLflow, found an SQLite database with other tables or a damaged one; "
+            "pass PROJECT.db or mlflow.db"
+        )
     if not evidence:
         raise LogReadError(
             f"expected the log of a known trainer, found prose or a format that no reader knows; seen: "

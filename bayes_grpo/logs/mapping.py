@@ -241,10 +241,17 @@ def _signals(index: KeyIndex, trainer: Trainer, keys: dict[str, str]) -> dict[st
             keys[name] = key
             signals[name] = table.column(key)
     for derived in _derived(trainer):
-        if derived.signal not in signals and all(table.has_numbers(k) for k in derived.terms):
-            keys[derived.signal] = derived.text
-            total = sum(weight * table.column(k) for k, weight in derived.terms.items())
-            signals[derived.signal] = derived.constant + np.asarray(total)
+        found = [index.first((pattern,)) for pattern in derived.terms]
+        over = index.first((derived.over,)) if derived.over else None
+        if derived.signal in signals or None in found or (derived.over and over is None):
+            continue
+        terms = [k for k in found if k is not None]
+        keys[derived.signal] = derived.text(terms, over)
+        total = sum(weight * table.column(k) for k, weight in zip(terms, derived.terms.values(), strict=True))
+        if over is not None:
+            count = table.column(over)
+            total = np.asarray(total) / np.where(count > 0.0, count, np.nan)
+        signals[derived.signal] = derived.constant + np.asarray(total)
     return signals
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from bayes_grpo.logs.mapping import Choices
 from bayes_grpo.logs.run import Setting
@@ -39,6 +39,7 @@ class Parsed:
         trainer: The trainer, where the format tells.
         notes: What the reader did.
         settings: Settings that a file of the trainer beside the log states.
+        run_name: Name of the run, where the file states it.
     """
 
     table: Table
@@ -48,6 +49,7 @@ class Parsed:
     trainer: Trainer | None = None
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    run_name: str = ""
 
 
 class ReadOptions(NamedTuple):
@@ -55,11 +57,25 @@ class ReadOptions(NamedTuple):
 
     Attributes:
         choices: Columns that the user named.
-        run_name: The run to take where a file holds several.
+        run_name: The run to take from a chart export that holds several.
+        run: The run to take from a store that holds several: its name, its id, or the beginning of either.
     """
 
     choices: Choices = Choices()
     run_name: str | None = None
+    run: str | None = None
+
+
+class RunName(NamedTuple):
+    """How a run of a store is called.
+
+    Attributes:
+        name: Its name; several may share one.
+        id: What only this run is called.
+    """
+
+    name: str
+    id: str
 
 
 class Reader(Protocol):
@@ -78,5 +94,19 @@ class Reader(Protocol):
 
         Raises:
             LogReadError: The file is broken or is not of this format.
+        """
+        ...
+
+
+@runtime_checkable
+class StoreReader(Reader, Protocol):
+    """A reader whose files may hold several runs, or name the one that they hold."""
+
+    @staticmethod
+    def runs(source: Source) -> list[RunName]:
+        """The runs in a file, or in its beginning, in the order in which they began.
+
+        Raises:
+            LogReadError: The file is broken.
         """
         ...

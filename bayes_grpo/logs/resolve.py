@@ -15,11 +15,15 @@ from bayes_grpo.logs.options import settings_in_config
 from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.reward_spread import spread_kind
 from bayes_grpo.logs.run import Provenance, Setting, Settings
+from bayes_grpo.logs.run_config import settings_of_run
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
 
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
 """Keys whose steps are optimizer updates, in logs whose rollouts serve several."""
+
+_LEAST_AGES = 3
+"""Rows with a staleness from which on its mean is believed."""
 
 DECAYS = ("linear", "cosine")
 """Schedules that have an end."""
@@ -43,9 +47,11 @@ def resolve_settings(
     found |= _from_rows(parsed, columns, rows)
     found |= _from_epochs(parsed, columns)
     found |= settings_in_config(parsed.config)
+    found |= settings_of_run(parsed.config, trainer)
     found |= _from_batches(parsed, columns, found.get("group_size", Setting()))
     found |= parsed.settings
     found |= _logged(parsed, columns, rows)
+    found |= _observed(columns, rows, found.get("refresh_interval", Setting()))
     found |= sidecar
     found |= {name: Setting(value, Provenance.USER) for name, value in user.items()}
     low, high = found.get("reward_low", Setting()).value, found.get("reward_high", Setting()).value
@@ -86,7 +92,7 @@ def _from_epochs(parsed: Parsed, columns: Columns) -> dict[str, Setting]:
     epochs = to_float(parsed.config.get("num_train_epochs"))
     step, epoch = (to_float(parsed.config.get(key)) for key in ("global_step", "epoch"))
     if not (step > 0 and epoch > 0) and columns.step is not None:
-        logged = parsed.table.column("epoch")
+        logged = parsed.table.column("epoch" if parsed.table.has_numbers("epoch") else "train/epoch")
         placed = np.isfinite(columns.step) & np.isfinite(logged)
         if placed.any():
             # The last row tells best: epochs are logged with a few digits.
@@ -149,6 +155,24 @@ def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
             refresh, Provenance.LOGGED, f"a reward, so a new rollout, in every {refresh} steps"
         )
     return found
+
+
+def _observed(columns: Columns, rows: Tidy, stated: Setting) -> dict[str, Setting]:
+    """The refresh interval that lags as much as the completions were seen to, unless a longer one was stated.
+
+    A policy held for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
+    """
+    age = rows.train.get("staleness")
+    known = age[np.isfinite(age)] if age is not None else np.empty(0)
+    if len(known) < _LEAST_AGES or known.min() < 0.0:
+        return {}
+    mean = float(known.mean())
+    refresh = round(1.0 + 2.0 * mean)
+    longer = stated.provenance is not Provenance.ASSUMED and to_float(stated.value) > refresh
+    if longer or refresh > LARGEST_STEP:
+        return {}
+    note = f"{columns.keys['staleness']!r} is {mean:.3g} steps on average, as of a policy held for {refresh}"
+    return {"refresh_interval": Setting(refresh, Provenance.LOGGED, note)}
 
 
 def _reward_spacing(columns: Columns, rows: Tidy) -> int | None:

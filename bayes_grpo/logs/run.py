@@ -27,8 +27,16 @@ SIGNALS: tuple[str, ...] = (
     "accuracy",
     "completions_clipped_ratio",
     "gold_reward",
+    "staleness",
+    "step_time",
+    "step_cost",
+    "total_cost",
 )
-"""Canonical names of the optional signals of a row. Readers map each trainer's own keys to these."""
+"""Canonical names of the optional signals of a row. Readers map each trainer's own keys to these.
+
+The last four: updates between the policy that wrote a row's completions and the one trained on them, mean over the
+completions; seconds a step; money a step; money since the start.
+"""
 
 
 class Provenance(StrEnum):

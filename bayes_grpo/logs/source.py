@@ -5,11 +5,15 @@ from __future__ import annotations
 import errno
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs import tfrecord
+from bayes_grpo.logs.companions import files_beside
+from bayes_grpo.logs.sqlite_copy import MAGIC, columns_in
 from bayes_grpo.logs.wording import clean, listed
 
 HEAD = 65_536
@@ -30,9 +34,9 @@ STATE_FILE = "trainer_state.json"
 
 _GLOBAL_STEP = re.compile(rb'"global_step"\s*:\s*(\d{1,15})')
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
-_OTHER_STORES = (
-    (b"SQLite format 3\x00", "an SQLite database (Trackio, MLflow)"),
-    (b":W&B", "a Weights & Biases .wandb file"),
+_STORES = (MAGIC, b":W&B", b":SWL")
+"""How the files of stores begin; event files of TensorBoard begin with a length and its checksum."""
+_OTHERS = (
     (b"\x80\x02", "a Python pickle"),
     (b"\x80\x04", "a Python pickle"),
     (b"\x89HDF", "an HDF5 file"),
@@ -46,14 +50,18 @@ class Source:
     Attributes:
         path: Where it lies.
         data: Its bytes.
+        beside: Name → bytes of other files that belong to it, as a store's settings or its log of changes.
     """
 
     path: Path
     data: bytes
+    beside: Mapping[str, bytes] = field(default_factory=dict)
 
     @cached_property
     def text(self) -> str:
-        """The file as text: UTF-8, or UTF-16 where it says so; undecodable bytes are replaced."""
+        """The file as text: UTF-8, or UTF-16 where it says so; undecodable bytes are replaced. A store has none."""
+        if self.is_store:
+            return ""
         if self.is_utf16:
             return self.data.decode("utf-16", errors="replace")
         return self.data.decode("utf-8-sig", errors="replace")
@@ -73,6 +81,22 @@ class Source:
         """Whether the file begins like Parquet."""
         return self.data[:4] == b"PAR1"
 
+    @cached_property
+    def is_store(self) -> bool:
+        """Whether the file begins like that of a store."""
+        return self.data.startswith(_STORES) or tfrecord.starts(self.data)
+
+    @cached_property
+    def tables(self) -> Mapping[str, tuple[str, ...]]:
+        """Table → names of its columns where the file is a database; nothing where it is none."""
+        return columns_in(self.data, self.beside) if self.data.startswith(MAGIC) else {}
+
+    def parts(self) -> Iterator[bytes]:
+        """The bytes of all files that belong to it, in an order of their own."""
+        yield self.data
+        for name in sorted(self.beside):
+            yield self.beside[name]
+
 
 def load(path: Path) -> Source:
     """Reads a file.
@@ -83,16 +107,16 @@ def load(path: Path) -> Source:
     try:
         if path.is_char_device() or path.is_block_device():
             raise OSError(errno.EINVAL, "a device")
-        data = path.read_bytes()
+        data, beside = files_beside(path)
     except FileNotFoundError:
         raise LogReadError("expected a log file, found nothing there; check the path") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise LogReadError(f"expected a readable log file, found {clean(reason)}; check path and permissions") from None
-    source = Source(path, data)
-    problem = _why_not_text(source)
-    if problem and not source.is_parquet:
-        raise LogReadError(f"expected a log as text or Parquet, found {problem}")
+    source = Source(path, data, beside)
+    problem = None if source.is_parquet or source.is_store else _why_not_text(source)
+    if problem:
+        raise LogReadError(f"expected a log as text, as Parquet or of a store, found {problem}")
     return source
 
 
@@ -103,7 +127,7 @@ def _why_not_text(source: Source) -> str | None:
     for magic, name in _COMPRESSED.items():
         if data.startswith(magic):
             return f"{name} data; decompress it first"
-    for magic, name in _OTHER_STORES:
+    for magic, name in _OTHERS:
         if data.startswith(magic):
             return f"{name}; export the run as CSV or JSONL first"
     if b"\x00" in data[:HEAD] and not source.is_utf16:

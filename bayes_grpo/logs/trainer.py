@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,21 +16,22 @@ class Derived:
 
     Attributes:
         signal: Canonical name.
-        terms: Raw key → weight of the sum.
+        terms: Raw key, or a pattern as in `Trainer`, → weight of the sum.
         constant: Added to the sum.
+        over: Raw key that the terms are divided by.
     """
 
     signal: str
     terms: Mapping[str, float]
     constant: float = 0.0
+    over: str | None = None
 
-    @property
-    def text(self) -> str:
-        """The combination as one reads it, e.g. "a + b" or "1 - a"."""
+    def text(self, keys: Sequence[str], over: str | None = None) -> str:
+        """The combination of a log's keys as one reads it, e.g. "a + b" or "1 - a / b"."""
         parts = [f"{self.constant:g}"] if self.constant else []
-        for key, weight in self.terms.items():
+        for key, weight in zip(keys, self.terms.values(), strict=True):
             size = "" if abs(weight) == 1 else f"{abs(weight):g}*"
-            parts.append(("- " if weight < 0 else "+ " if parts else "") + size + key)
+            parts.append(("- " if weight < 0 else "+ " if parts else "") + size + key + (f" / {over}" if over else ""))
         return " ".join(parts)
 
 
@@ -56,6 +57,8 @@ class Trainer:
         derived: Signals that its logs hold only as a combination of keys; the first one that can be computed is used.
         defaults: Setting → the trainer's documented default.
         std_kind: Meaning of the logged reward_std where the trainer fixes it.
+        config: Setting, or "completions_per_step" → names of its field in the run's configuration, parts joined by "/".
+        axes: First words of keys that are logged at steps of their own, where a store keeps steps apart from keys.
         rows_without_rollout: Whether steps between two rollouts get rows of their own, without a reward.
         rank: Of trainers with equally many signature keys in a log the one of lowest rank is taken, then by name.
     """
@@ -72,5 +75,7 @@ class Trainer:
     derived: tuple[Derived, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     std_kind: str | None = None
+    config: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    axes: tuple[str, ...] = ()
     rows_without_rollout: bool = False
     rank: int = 100

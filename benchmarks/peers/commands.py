@@ -56,6 +56,9 @@ def commands(quick: bool) -> list[Line]:
     lines = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        short = case_log(folder, "linear", 60, 1, False)
+        for command in AIMS:  # not timed: each leaves its bytecode behind
+            _run(command, short, 60, {"BAYES_GRPO_CACHE": str(folder / "bytecode")})
         for number, (kind, rows, window, gaps) in enumerate(CASES):
             main = (kind, rows, window, gaps) == ("linear", 400, 1, False)
             if quick and not main:

@@ -31,8 +31,9 @@ def _process(quick: bool, kind: str, script_name: str, rate: np.ndarray | float)
         log = write_log(folder / "trainer_state.json", simulated(ROWS, 1, ROWS / 5.0), rate)
         script = [sys.executable, str(FOLDER / script_name), str(log)]
         own = {"JAX_COMPILATION_CACHE_DIR": str(folder / "own"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"}
-        if not quick:
-            run_process(script, own)
+        # Not timed: both sides leave their bytecode behind.
+        run_process(script, None if quick else own)
+        _fit_process(log, {"BAYES_GRPO_CACHE": str(folder / "bytecode")})
         for turn in range(2 if quick else 5):
             say(f"process, {kind} rate: turn {turn + 1}")
             cache = {"BAYES_GRPO_CACHE": str(folder / f"cache-{turn}")}

@@ -45,3 +45,19 @@ def test_a_forecast_answers_when_to_stop(tmp_path, write_trl_log, curve):
     assert 20 <= stopping["recommended"] < 80
     assert decision["budget"]["gain"] == 0.02
     assert picture.stat().st_size > 10_000
+
+
+def test_the_log_tells_what_a_step_costs(tmp_path, write_trl_log, curve):
+    log = write_trl_log(tmp_path / "trainer_state.json", curve[:20])
+    content = json.loads(log.read_text())
+    for row in content["log_history"]:
+        row["step_time"] = 90.0
+    log.write_text(json.dumps(content))
+    asked = ("forecast", log, "--until", 40, "--regimes", "exponential", "--value-per-reward", 400)
+    code, out, err = call(*asked)
+    assert (code, out) == (3, "")
+    assert "or --gpus: the log has the time of a step" in err
+    code, out, err = call(*asked, "--gpus", 8)
+    assert code == 0, err
+    assert "cost from the log: 90 s a step" in out
+    assert "0.2 a step" in out

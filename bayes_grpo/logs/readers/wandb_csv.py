@@ -56,7 +56,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     columns = [_column(name) for name in names[1:] if _SEPARATOR in name]
     if not columns:
         raise LogReadError(f"expected columns '<run> - <metric>', found {listed(names)}; read it with --format csv")
-    run = _pick_run(columns, options.run_name)
+    run = _pick_run(columns, options.run_name or options.run)
     table = load_csv(source, delimiter)
     metrics = {c.name: c.metric for c in columns if c.run == run and not c.metric.endswith(_BOUNDS)}
     axis = names[0]

@@ -19,5 +19,12 @@ TRAINER = Trainer(
         "completions_clipped_ratio": ("ppo_actor/no_eos_ratios/avg",),
     },
     defaults={**ADAM, "group_size": 1, "schedule": "constant"},
+    config={
+        "group_size": ("gconfig/n_samples",),
+        "prompts_per_step": ("train_dataset/batch_size",),
+        "momentum": ("actor/optimizer/beta1",),
+        "schedule": ("actor/optimizer/lr_scheduler_type",),
+        "total_steps": ("total_train_steps",),
+    },
     rank=8,
 )

@@ -24,6 +24,10 @@ TRAINER = Trainer(
         "completion_length": ("response_length/mean",),
         "learning_rate": ("actor/lr",),
         "loss": ("actor/pg_loss",),
+        "step_time": (
+            "perf/time_per_step",
+            "timing_s/step",
+        ),
         "completions_clipped_ratio": ("response_length/clip_ratio",),
     },
     derived=(
@@ -31,5 +35,12 @@ TRAINER = Trainer(
         Derived("clip_ratio", {"actor/pg_clipfrac_higher": 1.0, "actor/pg_clipfrac_lower": 1.0}),
     ),
     defaults={**ADAM, "schedule": "constant"},
+    config={
+        "group_size": ("worker/rollout/n",),
+        "prompts_per_step": ("data/rollout_batch_size",),
+        "momentum": ("worker/actor/optim/betas/0",),
+        "schedule": ("worker/actor/optim/lr_scheduler_type",),
+        "total_steps": ("trainer/max_steps",),
+    },
     rank=15,
 )

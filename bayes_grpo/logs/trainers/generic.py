@@ -89,6 +89,7 @@ TRAINER = Trainer(
             "reward_stdev",
             "rewards/std",
             "group_reward_std",
+            "rollout_reward_std",
         ),
         "frac_reward_zero_std": ("frac_reward_zero_std", "zvf", "zero_variance_frac", "zero_std_frac"),
         "entropy": (
@@ -100,7 +101,14 @@ TRAINER = Trainer(
             "optim/entropy",
         ),
         "kl": ("kl", "kl_divergence", "kl_div", "kl_mean", "mean_kl", "kl/mean", "approx_kl", "kl_loss"),
-        "clip_ratio": ("clip_ratio", "clip_ratio/region_mean", "clip_frac", "clipfrac", "clip_fraction"),
+        "clip_ratio": (
+            "clip_ratio",
+            "clip_ratio/region_mean",
+            "clip_frac",
+            "clipfrac",
+            "clip_fraction",
+            "train_clip_fraction",
+        ),
         "grad_norm": ("grad_norm", "gradient_norm", "optim/grad_norm"),
         "completion_length": (
             "completion_length",
@@ -115,7 +123,7 @@ TRAINER = Trainer(
             "mean_length",
         ),
         "learning_rate": ("learning_rate", "lr", "optim/lr", "optim/learning_rate"),
-        "loss": ("loss", "train_loss", "policy_loss", "pg_loss", "training_loss"),
+        "loss": ("loss", "train_loss", "policy_loss", "pg_loss", "training_loss", "train_loss_mean"),
         "accuracy": ("accuracy", "acc", "train_accuracy", "mean_accuracy", "correct"),
         "completions_clipped_ratio": ("completions_clipped_ratio", "completions/clipped_ratio"),
         "gold_reward": (
@@ -127,6 +135,10 @@ TRAINER = Trainer(
             "reward/correctness_f",
             "reward/f",
         ),
+        "staleness": ("staleness", "staleness_mean", "async/staleness_mean", "async/steps_since_sync"),
+        "step_time": ("step_time", "time/step", "step_seconds", "seconds_per_step"),
+        "step_cost": ("step_cost", "cost_per_step"),
+        "total_cost": ("total_cost", "cumulative_cost"),
     },
     prefixes=("", "train/"),
     defaults=dict(ADAM),

@@ -20,5 +20,6 @@ TRAINER = Trainer(
     },
     defaults={**ADAM, "group_size": 4},
     std_kind="total",
+    config={"group_size": ("group_size",), "prompts_per_step": ("batch_size",), "total_steps": ("iters",)},
     rank=10,
 )

@@ -16,6 +16,8 @@ TRAINER = Trainer(
         "completion_length": ("train/mean_gen_tokens_per_sample",),
         "learning_rate": ("train/lr",),
         "loss": ("train/loss",),
+        "staleness": ("train/avg_trajectory_age",),
+        "step_time": ("timing/train/total_step_time",),
     },
     derived=(
         # Shares in per cent of groups all wrong, all right, and mixed.
@@ -23,5 +25,11 @@ TRAINER = Trainer(
         Derived("frac_reward_zero_std", {"train/baseline_reward/pct_0": 0.01, "train/baseline_reward/pct_1": 0.01}),
     ),
     defaults={**ADAM, "group_size": 16, "prompts_per_step": 32, "schedule": "constant"},
+    config={
+        "group_size": ("grpo/num_generations_per_prompt",),
+        "prompts_per_step": ("grpo/num_prompts_per_step",),
+        "momentum": ("policy/optimizer/kwargs/betas/0", "policy/megatron_cfg/optimizer/adam_beta1"),
+        "total_steps": ("grpo/max_num_steps",),
+    },
     rank=6,
 )

@@ -19,5 +19,11 @@ TRAINER = Trainer(
         "loss": ("loss/policy_avg", "loss/total_avg"),
     },
     defaults={**ADAM, "group_size": 4, "prompts_per_step": 16},
+    config={
+        "group_size": ("num_samples_per_prompt_rollout",),
+        "prompts_per_step": ("num_unique_prompts_rollout",),
+        "schedule": ("lr_scheduler_type",),
+        "total_steps": ("num_training_steps",),
+    },
     rank=7,
 )

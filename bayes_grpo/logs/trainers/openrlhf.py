@@ -22,5 +22,11 @@ TRAINER = Trainer(
     },
     defaults={**ADAM, "group_size": 1, "prompts_per_step": 1024, "schedule": "cosine"},
     std_kind="within",
+    config={
+        "group_size": ("rollout/n_samples_per_prompt", "n_samples_per_prompt"),
+        "prompts_per_step": ("rollout/batch_size", "rollout_batch_size"),
+        "momentum": ("actor/adam/betas/0", "actor/adam_betas/0", "adam_betas/0"),
+        "schedule": ("actor/lr_scheduler", "lr_scheduler"),
+    },
     rank=4,
 )

@@ -1,6 +1,6 @@
 """Keys and documented defaults of prime-rl."""
 
-from bayes_grpo.logs.trainer import ADAM, Trainer
+from bayes_grpo.logs.trainer import ADAM, Derived, Trainer
 
 TRAINER = Trainer(
     name="prime_rl",
@@ -26,8 +26,25 @@ TRAINER = Trainer(
         ),
         "learning_rate": ("optim/lr",),
         "loss": ("loss/mean", "loss/all/mean"),
+        "staleness": ("off_policy/mean",),
+        "step_time": ("time/step",),
         "completions_clipped_ratio": ("train/agg/all/*/is_truncated/mean",),
     },
+    derived=(
+        # Groups all wrong and all right have no spread.
+        Derived("frac_reward_zero_std", {"train/agg/all/*/solved_none": 1.0, "train/agg/all/*/solved_all": 1.0}),
+    ),
     defaults={**ADAM, "group_size": 1},
+    config={
+        "group_size": (
+            "orchestrator/group_size",
+            "group_size",
+            "orchestrator/rollouts_per_example",
+            "rollouts_per_example",
+        ),
+        "momentum": ("trainer/optim/betas1", "optim/betas1"),
+        "total_steps": ("max_steps", "orchestrator/max_steps"),
+        "completions_per_step": ("orchestrator/batch_size", "batch_size"),
+    },
     rank=5,
 )

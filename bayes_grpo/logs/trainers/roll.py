@@ -28,5 +28,10 @@ TRAINER = Trainer(
         "loss": ("actor/pg_loss*", "actor/total_loss*"),
     },
     defaults=dict(ADAM),
+    config={
+        "group_size": ("num_return_sequences_in_group",),
+        "prompts_per_step": ("rollout_batch_size",),
+        "total_steps": ("max_steps",),
+    },
     rank=16,
 )

@@ -23,7 +23,15 @@ TRAINER = Trainer(
         "completion_length": ("generate/avg_num_tokens",),
         "learning_rate": ("policy/policy_lr",),
         "loss": ("policy/policy_loss", "policy/final_loss"),
+        "staleness": ("async/staleness_mean",),
+        "step_time": ("timing/step",),
     },
     defaults=dict(ADAM),
+    config={
+        "group_size": ("generator/n_samples_per_prompt",),
+        "prompts_per_step": ("trainer/train_batch_size",),
+        "momentum": ("trainer/policy/optimizer_config/adam_betas/0",),
+        "schedule": ("trainer/policy/optimizer_config/scheduler",),
+    },
     rank=14,
 )

@@ -18,9 +18,17 @@ TRAINER = Trainer(
         "completion_length": ("rollout/response_len/mean",),
         "learning_rate": ("train/lr-pg_0",),
         "loss": ("train/pg_loss", "train/loss"),
+        "step_time": ("perf/step_time",),
         "completions_clipped_ratio": ("rollout/truncated_ratio",),
     },
     rows_without_rollout=True,
     defaults={**ADAM, "group_size": 1},
+    config={
+        "group_size": ("n_samples_per_prompt",),
+        "momentum": ("adam_beta1",),
+        "schedule": ("lr_decay_style",),
+        "completions_per_step": ("global_batch_size",),
+    },
+    axes=("train", "rollout", "eval"),
     rank=9,
 )

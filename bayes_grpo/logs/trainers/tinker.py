@@ -21,6 +21,8 @@ TRAINER = Trainer(
         "completion_length": ("env/all/ac_tokens_per_turn", "env/all/ac_tokens_per_trajectory"),
         "learning_rate": ("optim/lr",),
         "loss": ("optim/loss", "loss"),
+        "staleness": ("async/staleness_mean",),
+        "total_cost": ("eval/snapshot/cumulative_cost_usd",),
         "accuracy": ("env/all/correct",),
         "gold_reward": ("reward/correctness_f", "reward/f"),
     },
@@ -33,5 +35,9 @@ TRAINER = Trainer(
         Derived("frac_reward_zero_std", {"env/all/by_group/frac_mixed": -1.0}, 1.0),
     ),
     defaults={**ADAM, "schedule": "constant"},
+    config={
+        "group_size": ("dataset_builder/group_size", "group_size"),
+        "prompts_per_step": ("dataset_builder/batch_size", "groups_per_batch"),
+    },
     rank=12,
 )

@@ -30,6 +30,8 @@ TRAINER = Trainer(
         "completion_length": ("completions/mean_length", "completion_length"),
         "learning_rate": ("learning_rate",),
         "loss": ("loss",),
+        "staleness": ("sample/staleness_mean",),
+        "step_time": ("step_time",),
         "accuracy": ("accuracy",),
         "completions_clipped_ratio": ("completions/clipped_ratio",),
     },

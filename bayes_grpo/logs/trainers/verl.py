@@ -17,8 +17,20 @@ TRAINER = Trainer(
         "completion_length": ("response_length/mean", "response_length_non_aborted/mean"),
         "learning_rate": ("actor/lr", "actor/lr(1e-4)"),
         "loss": ("actor/pg_loss", "actor/loss"),
+        "staleness": ("training/off_policy/trajectory_staleness/mean",),
+        "step_time": (
+            "perf/time_per_step",
+            "timing_s/step",
+        ),
         "completions_clipped_ratio": ("response_length/clip_ratio",),
     },
     defaults={**ADAM, "group_size": 1, "prompts_per_step": 1024, "schedule": "constant"},
+    config={
+        "group_size": ("actor_rollout_ref/rollout/n",),
+        "prompts_per_step": ("data/train_batch_size",),
+        "momentum": ("actor_rollout_ref/actor/optim/betas/0",),
+        "schedule": ("actor_rollout_ref/actor/optim/lr_scheduler_type", "actor_rollout_ref/actor/optim/warmup_style"),
+        "total_steps": ("trainer/total_training_steps", "actor_rollout_ref/actor/optim/total_training_steps"),
+    },
     rank=3,
 )

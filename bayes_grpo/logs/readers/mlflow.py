@@ -1,0 +1,153 @@
+"""MLflow's two stores: an SQLite file with many runs, and folders of text files (``mlruns/EXPERIMENT/RUN``)."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs.companions import METRICS, MLFLOW_RUN, PARAMS
+from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions, RunName
+from bayes_grpo.logs.pick import chosen
+from bayes_grpo.logs.run_config import flat_config
+from bayes_grpo.logs.safe_yaml import settings_in
+from bayes_grpo.logs.source import Source
+from bayes_grpo.logs.sqlite_copy import MAGIC, Tables, has_columns, opened
+from bayes_grpo.logs.store_rows import Points
+from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.wording import clean, counted
+
+NAME = "mlflow"
+
+_TABLES = {"metrics": ("key", "value", "step", "run_uuid"), "runs": ("run_uuid",)}
+_AT = re.compile(r"_at_(?=\d)")
+"""How verl writes the "@" of ``mean@4``, which MLflow does not take."""
+_HELD_OUT = ("val-core/", "val-aux/")
+_FIELDS = (2, 3, 5)
+_MAX_NUMBER = 64
+
+
+def sniff(source: Source) -> Evidence | None:
+    """Recognises the tables of the database, or the description of a run beside its metrics."""
+    if _is_text(source):
+        return Evidence(3, "a run of MLflow's text store")
+    return Evidence(3, "a database of MLflow") if has_columns(source.tables, _TABLES) else None
+
+
+def read(source: Source, options: ReadOptions) -> Parsed:
+    """Metrics of one run joined into rows, with its parameters."""
+    if not source.data.startswith(MAGIC):
+        return _from_text(source)
+    with opened(source.data, source.beside) as tables:
+        found = _runs(tables)
+        run = found[chosen(found, options.run)]
+        points = Points()
+        columns = ("key", "value", "step", "is_nan")
+        for key, value, step, nan in tables.rows("metrics", columns, run_uuid=run.id):
+            points.add(to_float(step), _key(str(key)), math.nan if nan else to_float(value))
+        config = {str(k): v for k, v in tables.rows("params", ("key", "value"), run_uuid=run.id)}
+        notes = (tables.broken,) if tables.broken else ()
+        return Parsed(points.table(), flat_config(_config(config)), notes=notes, run_name=run.name)
+
+
+def runs(source: Source) -> list[RunName]:
+    """The runs of the database, or the one that a folder holds."""
+    if source.data.startswith(MAGIC):
+        with opened(source.data, source.beside) as tables:
+            return _runs(tables)
+    return [_named(source)]
+
+
+def _runs(tables: Tables) -> list[RunName]:
+    """Runs that are not deleted and have a metric, the oldest first."""
+    if not has_columns(tables.columns, _TABLES):
+        raise LogReadError(
+            f"expected a database of MLflow with the tables metrics and runs, found the tables "
+            f"{clean(', '.join(tables.columns))}; pass mlflow.db"
+        )
+    logged = {key for (key,) in tables.rows("metrics", ("run_uuid",))}
+    listed = tables.rows("runs", ("run_uuid", "name", "lifecycle_stage"))
+    found = [
+        RunName(str(name or key), key)
+        for key, name, stage in listed
+        if isinstance(key, str) and key in logged and stage != "deleted"
+    ]
+    if not found:
+        raise LogReadError(
+            f"expected runs with metrics in the database of MLflow, found none"
+            f"{f': {tables.broken}' if tables.broken else ''}; wait for the first logged row"
+        )
+    return found
+
+
+def _is_text(source: Source) -> bool:
+    return source.path.name == MLFLOW_RUN and any(name.startswith(f"{METRICS}/") for name in source.beside)
+
+
+def _from_text(source: Source) -> Parsed:
+    if not _is_text(source):
+        raise LogReadError(
+            f"expected a database of MLflow or {MLFLOW_RUN} beside a folder {METRICS}, found another file; pass "
+            f"mlflow.db or the folder of the run"
+        )
+    lines: list[tuple[float, int, float, str, float]] = []
+    cut = bad = 0
+    for name, data in source.beside.items():
+        if not name.startswith(f"{METRICS}/"):
+            continue
+        whole, _, rest = data.rpartition(b"\n")
+        cut += len(rest)
+        key = _key(name.removeprefix(f"{METRICS}/"))
+        for line in whole.split(b"\n") if whole else ():
+            point = _point(line)
+            if point is None:
+                bad += 1
+            else:
+                time, step, value = point
+                lines.append((time, len(lines), step, key, value))
+    points = Points()
+    for _, _, step, key, value in sorted(lines):  # each metric has a file of its own: the times tell the order
+        points.add(step, key, value)
+    config = {
+        name.removeprefix(f"{PARAMS}/"): data.decode("utf-8", errors="replace").strip()
+        for name, data in source.beside.items()
+        if name.startswith(f"{PARAMS}/")
+    }
+    notes = []
+    if bad:
+        notes.append(f"{counted(bad, 'line')} without time, value and step left out")
+    if cut:
+        notes.append(f"the last record is cut: {counted(cut, 'byte')} dropped")
+    return Parsed(points.table(), flat_config(_config(config)), notes=tuple(notes), run_name=_named(source).name)
+
+
+def _point(line: bytes) -> tuple[float, float, float] | None:
+    """Time, step and value of a line; None where it is none. Old files have no step: there it is 0."""
+    parts = line.split()
+    if len(parts) not in _FIELDS or any(len(part) > _MAX_NUMBER for part in parts[:3]):
+        return None
+    try:
+        time, value, step = float(parts[0]), float(parts[1]), float(parts[2]) if len(parts) > 2 else 0.0
+    except ValueError:
+        return None
+    return (time, step, value) if math.isfinite(time) and math.isfinite(step) else None
+
+
+def _named(source: Source) -> RunName:
+    about = settings_in(source.text)
+    key = str(about.get("run_id") or about.get("run_uuid") or source.path.parent.name)
+    return RunName(str(about.get("run_name") or key), key)
+
+
+def _key(name: str) -> str:
+    return _AT.sub("@", name) if name.startswith(_HELD_OUT) else name
+
+
+def _config(config: dict[str, Any]) -> dict[str, Any]:
+    """Parameters, which are all text, with numbers as numbers."""
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        number = to_float(value)
+        found[key] = number if math.isfinite(number) and isinstance(value, str) else value
+    return found

@@ -1,0 +1,146 @@
+"""Pages made from the code when the documentation is built: public names, commands, the gallery's pictures."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayes_grpo.common.files import written_whole
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+ROOMS = {
+    "logs": "Reading logs",
+    "rows": "Rows: one signal of a run",
+    "regimes": "Regimes: the laws",
+    "fitting": "Fitting",
+    "learning": "Priors from experience",
+    "comparison": "Comparing laws",
+    "checking": "Checking a fit",
+    "forecasting": "Forecasting",
+    "backtesting": "Backtesting",
+    "decision": "Deciding when to stop",
+    "diagnosis": "Diagnosing",
+    "families": "Families of runs",
+    "planning": "Before a run",
+    "simulate": "Simulating",
+    "live": "Many runs, and runs that are going on",
+    "report": "The page",
+    "common": "Errors and files",
+}
+"""Room → its heading, in the order in which a reader meets them."""
+
+_IMPORT = re.compile(r"^from \.([\w.]+) import (?:\(\s*)?\w+ as (\w+)", re.MULTILINE)
+
+
+def public_names(stub: Path) -> dict[str, list[tuple[str, str]]]:
+    """Room → module and name of what it offers, as the stub of the package states them."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for module, name in _IMPORT.findall(stub.read_text(encoding="utf-8")):
+        found.setdefault(module.partition(".")[0], []).append((f"bayes_grpo.{module}", name))
+    return found
+
+
+def names_page(names: dict[str, list[tuple[str, str]]]) -> str:
+    """Every public name with its docstring, a section a room."""
+    lines = ["# Public names", "", "Everything below is imported from `bayes_grpo`: `from bayes_grpo import fit`.", ""]
+    for room in [*(r for r in ROOMS if r in names), *sorted(set(names) - set(ROOMS))]:
+        lines += [f"## {ROOMS.get(room, room)}", ""]
+        for module, name in names[room]:
+            thing = getattr(import_module(module), name)
+            kind = "class" if isinstance(thing, type) else "function" if callable(thing) else "data"
+            lines += [f"### {name}", "", "```{eval-rst}", f".. auto{kind}:: {module}.{name}", "```", ""]
+    return "\n".join(lines)
+
+
+def commands_page() -> str:
+    """Every command with its arguments and options, as `--help` tells them."""
+    import typer.main
+
+    from bayes_grpo.cli.app import app
+
+    group: Any = typer.main.get_command(app)
+    lines = ["# Commands", "", "`uv run bayes-grpo COMMAND --help` prints the same.", ""]
+    for name, command in sorted(group.commands.items()):
+        lines += [f"## {name}", "", _plain(command.help or ""), ""]
+        arguments = [p for p in command.params if p.param_type_name == "argument"]
+        options = [p for p in command.params if p.param_type_name == "option"]
+        usage = " ".join(["bayes-grpo", name, *(_metavar(p) for p in arguments), "[OPTIONS]"])
+        lines += ["```sh", usage, "```", "", "| | what it is |", "|---|---|"]
+        lines += [f"| `{_metavar(p)}` | {_plain(getattr(p, 'help', '') or '')} |" for p in arguments]
+        for option in options:
+            flags = ", ".join(f"`{flag}`" for flag in [*option.opts, *option.secondary_opts])
+            lines.append(f"| {flags} | {_plain(option.help or '')}{_default(option)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _metavar(parameter: Any) -> str:
+    return str(parameter.metavar or parameter.name).upper().rstrip(".") + (" …" if parameter.nargs == -1 else "")
+
+
+def _default(option: Any) -> str:
+    value = option.default
+    shown = value is not None and value is not False and value != () and not callable(value)
+    return f" Default: `{value}`." if shown and str(value) else ""
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\s+", " ", text).replace("|", "\\|").replace("<", "&lt;").strip()
+
+
+def thumbnail(notebook: Path) -> bytes | None:
+    """The first picture that a notebook shows; None where it shows none."""
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", ()):
+            picture = output.get("data", {}).get("image/png")
+            if picture:
+                return base64.b64decode("".join(picture))
+    return None
+
+
+def gallery_page(notebooks: list[Path], pictures: Path) -> str:
+    """A card a notebook, with its first picture and its first sentence."""
+    lines = ["# Gallery", "", "Notebooks that the tests execute, shown with what they printed.", ""]
+    lines += ["::::{grid} 1 1 2 2", ":gutter: 3", ""]
+    for path in notebooks:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        title, _, rest = "".join(cells[0]["source"]).partition("\n")
+        paragraph = re.sub(r"[\[\]`*]|\([^)]*\)", "", rest.strip().split("\n\n")[0])
+        sentence = re.split(r"(?<=\.)\s", re.sub(r"\s+", " ", paragraph))[0]
+        lines += [f":::{{grid-item-card}} {title.lstrip('# ')}", f":link: notebooks/{path.stem}", ":link-type: doc"]
+        drawn = thumbnail(path)
+        if drawn is not None:
+            pictures.mkdir(parents=True, exist_ok=True)
+            (pictures / f"{path.stem}.png").write_bytes(drawn)
+            lines.append(f":img-top: _gallery/{path.stem}.png")
+        lines += ["", sentence, ":::", ""]
+    lines += ["::::", "", "```{toctree}", ":hidden:", "", *(f"notebooks/{path.stem}" for path in notebooks), "```", ""]
+    return "\n".join(lines)
+
+
+def generate(app: Sphinx) -> None:
+    """Writes the pages beside the others, where their text has changed."""
+    docs = Path(app.srcdir)
+    package = docs.parent / "bayes_grpo"
+    pages = {
+        "reference/names.md": names_page(public_names(package / "__init__.pyi")),
+        "reference/commands.md": commands_page(),
+        "gallery.md": gallery_page(sorted((docs.parent / "notebooks").glob("*.ipynb")), docs / "_gallery"),
+    }
+    for name, text in pages.items():
+        path = docs / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            with written_whole(path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Tells Sphinx to write the pages before it reads any."""
+    app.connect("builder-inited", generate)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

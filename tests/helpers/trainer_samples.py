@@ -1,0 +1,491 @@
+"""A small log of every trainer, under the keys that its own code writes, for every place that it can write to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tests.helpers.stores import WRITERS, Rows
+
+STEPS = range(1, 7)
+EVALUATED, HELD_OUT = 4, 0.75
+"""Step and value of the one evaluation."""
+
+
+def reward_at(step: int) -> float:
+    """The train reward of every sample."""
+    return 0.125 * step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """A trainer's log.
+
+    Attributes:
+        trainer: Its name among the trainers.
+        label: Its name as its authors write it.
+        step: Keys that hold the step beside the metrics, as W&B gets them.
+        reward: Key of the reward.
+        held_out: Key of the held-out reward; "" where it logs none.
+        signals: Canonical signal → key and value.
+        stores: Stores that it can write to.
+        config: Its configuration.
+        settings: Settings that follow from it.
+        more: Further metrics that must not be taken for those above.
+        file: Name of its file and what makes it out of rows.
+        console: What makes a line of its console out of a step and its metrics.
+        renamed: Store → what a key is called there.
+    """
+
+    trainer: str
+    label: str
+    step: tuple[str, ...] = ()
+    reward: str
+    held_out: str = ""
+    signals: Mapping[str, tuple[str, float]]
+    stores: tuple[str, ...]
+    config: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    more: Mapping[str, float] = field(default_factory=dict)
+    file: tuple[str, Callable[[Rows], str]] | None = None
+    console: Callable[[int, Mapping[str, float]], str] | None = None
+    renamed: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
+
+    def places(self) -> list[str]:
+        """Where it can write: "file", stores, "console"."""
+        stores = [name for store in self.stores for name in ((store, "mlruns") if store == "mlflow" else (store,))]
+        return [*(["file"] if self.file else []), *stores, *(["console"] if self.console else [])]
+
+    def rows(self, place: str) -> Rows:
+        """Steps and metrics as a place gets them."""
+        called = self.renamed.get("mlflow" if place == "mlruns" else place, lambda key: key)
+        signals = dict(self.signals.values())
+        found = []
+        for s in STEPS:
+            row = {**dict.fromkeys(self.step, float(s)), self.reward: reward_at(s), **signals, **self.more}
+            if self.held_out and s == EVALUATED:
+                row[self.held_out] = HELD_OUT
+            found.append((s, {called(k): v for k, v in row.items() if called(k)}))
+        return found
+
+    def write(self, place: str, folder: Path) -> Path:
+        """Writes the log to a place below a folder.
+
+        Returns:
+            What to read.
+        """
+        rows = self.rows(place)
+        if place == "file" and self.file is not None:
+            path, text = folder / self.file[0], self.file[1](rows)
+        elif place == "console" and self.console is not None:
+            path, text = folder / "out.log", "\n".join(self.console(s, row) for s, row in rows) + "\n"
+        else:
+            config = flat(self.config) if place in ("mlflow", "mlruns") else self.config
+            return WRITERS[place](folder, rows, config, "run")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A configuration as MLflow gets it: parts joined by a point, lists as text of their own."""
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        if isinstance(value, list):
+            value = dict(zip(map(str, range(len(value))), value, strict=True))
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlimeSample(Sample):
+    """slime: two updates a rollout, rollouts, updates and evaluations each on steps and rows of their own."""
+
+    def rows(self, place: str) -> Rows:
+        """Rows of rollouts and updates; a store that keeps steps apart from keys gets no key of the step."""
+        found: list[tuple[int, Mapping[str, float]]] = []
+        signals = dict(self.signals.values())
+        for r in range(len(STEPS) // 2):
+            rollout = {k: v for k, v in signals.items() if k.startswith("rollout/")}
+            train = {k: v for k, v in signals.items() if k.startswith("train/")}
+            found.append((r, {"rollout/step": r, self.reward: reward_at(2 * r), **rollout}))
+            found += [(u, {"train/step": u, **train}) for u in (2 * r, 2 * r + 1)]
+        found.append((EVALUATED // 2, {"eval/step": EVALUATED // 2, self.held_out: HELD_OUT}))
+        if place in ("tensorboard", "mlflow", "mlruns"):
+            found = [(s, {k: v for k, v in row.items() if not k.endswith("/step")}) for s, row in found]
+        return found
+
+
+def jsonl(of: Callable[[int, Mapping[str, float]], Mapping[str, Any]]) -> Callable[[Rows], str]:
+    """One record a line."""
+    return lambda rows: "".join(json.dumps(of(s, row)) + "\n" for s, row in rows)
+
+
+def beside(step: str) -> Callable[[int, Mapping[str, float]], Mapping[str, Any]]:
+    """Metrics with the step beside them."""
+    return lambda s, row: {step: s, **row}
+
+
+def bare(key: str) -> str:
+    """TRL's key without what W&B gets before it; nothing for the step that only W&B gets."""
+    if key == "train/global_step":
+        return ""
+    return key.removeprefix("train/") if key.startswith("train/") else key.replace("eval/", "eval_", 1)
+
+
+def without_step(key: str) -> str:
+    """Nothing for the step: TensorBoard gets it beside the key."""
+    return "" if key == "train/global_step" else key
+
+
+def trl_state(rows: Rows) -> str:
+    """``trainer_state.json``."""
+    history = [{**row, "step": s} for s, row in rows]
+    return json.dumps({"log_history": history, "max_steps": 300, "logging_steps": 1, "global_step": len(rows)})
+
+
+TRL_CONFIG = {
+    "num_generations": 16,
+    "per_device_train_batch_size": 8,
+    "generation_batch_size": 128,
+    "gradient_accumulation_steps": 4,
+    "steps_per_generation": 4,
+    "num_iterations": 2,
+    "adam_beta1": 0.95,
+    "max_steps": 300,
+}
+TRL_SETTINGS = {
+    "group_size": 16,
+    "prompts_per_step": 8,
+    "refresh_interval": 2,
+    "momentum": 0.95,
+    "total_steps": 300,
+}
+
+TRL = Sample(
+    trainer="trl",
+    label="TRL, unsloth",
+    step=("train/global_step",),
+    reward="train/reward",
+    held_out="eval/reward",
+    signals={
+        "reward_std": ("train/reward_std", 0.25),
+        "frac_reward_zero_std": ("train/frac_reward_zero_std", 0.5),
+        "entropy": ("train/entropy", 0.4),
+        "kl": ("train/kl", 0.01),
+        "clip_ratio": ("train/clip_ratio/region_mean", 0.02),
+        "grad_norm": ("train/grad_norm", 0.3),
+        "completion_length": ("train/completions/mean_length", 200.0),
+        "learning_rate": ("train/learning_rate", 1e-6),
+        "loss": ("train/loss", 0.01),
+        "completions_clipped_ratio": ("train/completions/clipped_ratio", 0.1),
+    },
+    more={"train/rewards/accuracy/mean": 0.3, "train/rewards/accuracy/std": 0.4, "train/num_tokens": 9.0},
+    stores=("wandb", "tensorboard", "trackio", "swanlab", "mlflow"),
+    config=TRL_CONFIG,
+    settings=TRL_SETTINGS,
+    renamed={"tensorboard": without_step, "mlflow": bare, "file": bare, "console": bare},
+    file=("trainer_state.json", trl_state),
+    console=lambda s, row: f" {s}%|# | {s}/300 [00:01<00:02, 1.0s/it]\n{ ({k: f'{v:.4g}' for k, v in row.items()}) }",
+)
+
+
+SAMPLES: Sequence[Sample] = (
+    TRL,
+    replace(
+        TRL,
+        trainer="ms_swift",
+        label="ms-swift",
+        signals={**TRL.signals, "entropy": ("train/entropy/mean", 0.4)},
+        stores=("wandb", "tensorboard", "swanlab"),
+        file=("logging.jsonl", jsonl(lambda s, row: {**row, "global_step/max_steps": f"{s}/300"})),
+        console=lambda s, row: str({**row, "global_step/max_steps": f"{s}/300"}),
+    ),
+    Sample(
+        trainer="verl",
+        label="verl",
+        step=("training/global_step",),
+        reward="critic/score/mean",
+        held_out="val-core/gsm8k/acc/mean@4",
+        signals={
+            "entropy": ("actor/entropy", 0.4),
+            "kl": ("actor/kl_loss", 0.01),
+            "clip_ratio": ("actor/pg_clipfrac", 0.02),
+            "grad_norm": ("actor/grad_norm", 0.3),
+            "completion_length": ("response_length/mean", 200.0),
+            "learning_rate": ("actor/lr", 1e-6),
+            "loss": ("actor/pg_loss", 0.01),
+            "completions_clipped_ratio": ("response_length/clip_ratio", 0.1),
+        },
+        more={"critic/rewards/mean": 9.0, "critic/score/max": 1.0, "val-aux/gsm8k/reward/std@4": 0.3},
+        stores=("wandb", "tensorboard", "trackio", "swanlab", "mlflow"),
+        config={
+            "actor_rollout_ref": {"rollout": {"n": 16}, "actor": {"optim": {"betas": [0.95, 0.999]}}},
+            "data": {"train_batch_size": 256},
+            "trainer": {"total_training_steps": 300},
+        },
+        settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95, "total_steps": 300},
+        file=("run.jsonl", jsonl(lambda s, row: {"step": s, "data": row})),
+        console=lambda s, row: f"step:{s} - " + " - ".join(f"{k}:np.float64({v})" for k, v in row.items()),
+    ),
+    Sample(
+        trainer="easyr1",
+        label="EasyR1",
+        reward="critic/score/mean",
+        held_out="val/reward_score",
+        signals={
+            "entropy": ("actor/entropy_loss", 0.4),
+            "kl": ("actor/kl_loss", 0.01),
+            "clip_ratio": ("actor/pg_clipfrac_higher", 0.02),
+            "grad_norm": ("actor/grad_norm", 0.3),
+            "completion_length": ("response_length/mean", 200.0),
+            "learning_rate": ("actor/lr", 1e-6),
+        },
+        more={
+            "actor/pg_clipfrac_lower": 0.0,
+            "reward/overall": 0.9,
+            "reward/accuracy": 0.9,
+            "val/accuracy_reward": 0.1,
+        },
+        stores=("wandb", "tensorboard", "swanlab", "mlflow"),
+        config={
+            "worker": {"rollout": {"n": 16}, "actor": {"optim": {"betas": [0.95, 0.999]}}},
+            "data": {"rollout_batch_size": 256},
+            "trainer": {"max_steps": 300},
+        },
+        settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95, "total_steps": 300},
+        file=("experiment_log.jsonl", jsonl(beside("step"))),
+    ),
+    Sample(
+        trainer="roll",
+        label="ROLL",
+        reward="critic/score/mean",
+        held_out="val_correct/all/mean",
+        signals={
+            "entropy": ("critic/entropy/mean", 0.4),
+            "kl": ("actor/kl_loss", 0.01),
+            "clip_ratio": ("actor/ppo_ratio_clipfrac", 0.02),
+            "completion_length": ("tokens/response_length/mean", 200.0),
+            "learning_rate": ("actor/lr", 1e-6),
+        },
+        more={"critic/rewards/mean": 9.0},
+        stores=("wandb", "tensorboard", "swanlab"),
+        config={"num_return_sequences_in_group": 16, "rollout_batch_size": 256, "max_steps": 300},
+        settings={"group_size": 16, "prompts_per_step": 256, "total_steps": 300},
+        console=lambda s, row: f"[INFO] metrics_tag: {json.dumps({'step': s, 'metrics': row})}",
+    ),
+    Sample(
+        trainer="openrlhf",
+        label="OpenRLHF",
+        step=("train/global_step", "eval/global_step"),
+        reward="train/reward",
+        held_out="eval/eval_gsm8k_pass1",
+        signals={
+            "reward_std": ("train/group_reward_std", 0.25),
+            "kl": ("train/kl", 0.01),
+            "clip_ratio": ("train/ppo_clip_ratio", 0.02),
+            "grad_norm": ("train/actor_grad_norm", 0.3),
+            "completion_length": ("train/response_length", 200.0),
+            "learning_rate": ("train/actor_lr", 1e-6),
+            "completions_clipped_ratio": ("train/truncated", 0.1),
+        },
+        stores=("wandb", "tensorboard"),
+        config={"rollout": {"n_samples_per_prompt": 16, "batch_size": 256}, "adam_betas": [0.95, 0.999]},
+        settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95},
+        renamed={"tensorboard": lambda key: "" if key.endswith("/global_step") else key},
+    ),
+    Sample(
+        trainer="prime_rl",
+        label="prime-rl",
+        reward="train/agg/all/main/reward/mean",
+        held_out="eval/math/all/main/avg@4",
+        signals={
+            "entropy": ("entropy/all/mean", 0.4),
+            "kl": ("mismatch_kl/all/mean", 0.01),
+            "clip_ratio": ("is_masked/all/mean", 0.02),
+            "grad_norm": ("optim/grad_norm", 0.3),
+            "completion_length": ("train/agg/all/main/num_output_tokens/mean", 200.0),
+            "learning_rate": ("optim/lr", 1e-6),
+            "completions_clipped_ratio": ("train/agg/all/main/is_truncated/mean", 0.1),
+        },
+        more={"train/agg/effective/main/reward/mean": 9.0, "time/step": 30.0},
+        stores=("wandb",),
+        config={"orchestrator": {"group_size": 16, "batch_size": 512}, "max_steps": 300},
+        settings={"group_size": 16, "prompts_per_step": 32, "total_steps": 300},
+        file=("metrics.jsonl", jsonl(beside("step"))),
+        step=("step",),
+    ),
+    Sample(
+        trainer="nemo_rl",
+        label="NeMo-RL",
+        reward="train/reward",
+        held_out="validation/accuracy",
+        signals={
+            "frac_reward_zero_std": ("train/baseline_reward/pct_mixed", 50.0),
+            "entropy": ("train/approx_entropy", 0.4),
+            "kl": ("train/kl_penalty", 0.01),
+            "grad_norm": ("train/grad_norm", 0.3),
+            "completion_length": ("train/mean_gen_tokens_per_sample", 200.0),
+            "learning_rate": ("train/lr", 1e-6),
+            "loss": ("train/loss", 0.01),
+        },
+        more={"train/probs_ratio": 1.0, "timing/train/total_step_time": 9.0},
+        stores=("wandb", "tensorboard", "swanlab", "mlflow"),
+        config={
+            "grpo": {"num_generations_per_prompt": 8, "num_prompts_per_step": 64, "max_num_steps": 300},
+            "policy": {"optimizer": {"kwargs": {"betas": [0.95, 0.999]}}},
+        },
+        settings={"group_size": 8, "prompts_per_step": 64, "momentum": 0.95, "total_steps": 300},
+    ),
+    Sample(
+        trainer="open_instruct",
+        label="open-instruct",
+        step=("training_step",),
+        reward="scores",
+        held_out="eval/scores",
+        signals={
+            "entropy": ("policy/entropy_avg", 0.4),
+            "kl": ("loss/kl_avg", 0.01),
+            "clip_ratio": ("policy/clipfrac_avg", 0.02),
+            "grad_norm": ("optim/grad_norm", 0.3),
+            "completion_length": ("val/sequence_lengths", 200.0),
+            "learning_rate": ("lr", 1e-6),
+            "loss": ("loss/policy_avg", 0.01),
+        },
+        more={"episode": 512.0, "objective/verifiable_reward": 9.0},
+        stores=("wandb",),
+        config={"num_samples_per_prompt_rollout": 16, "num_unique_prompts_rollout": 32, "num_training_steps": 300},
+        settings={"group_size": 16, "prompts_per_step": 32, "total_steps": 300},
+    ),
+    Sample(
+        trainer="areal",
+        label="AReaL",
+        reward="ppo_actor/task_reward/avg",
+        held_out="eval-rollout/reward",
+        signals={
+            "entropy": ("ppo_actor/update/entropy/avg", 0.4),
+            "kl": ("ppo_actor/update/approx_kl/avg", 0.01),
+            "clip_ratio": ("ppo_actor/update/clip_ratio/avg", 0.02),
+            "grad_norm": ("ppo_actor/update/grad_norm", 0.3),
+            "completion_length": ("ppo_actor/seq_len/avg", 200.0),
+            "learning_rate": ("ppo_actor/update/lr", 1e-6),
+            "completions_clipped_ratio": ("ppo_actor/no_eos_ratios/avg", 0.1),
+        },
+        stores=("wandb", "tensorboard", "trackio", "swanlab"),
+        config={
+            "gconfig": {"n_samples": 16},
+            "train_dataset": {"batch_size": 256},
+            "actor": {"optimizer": {"beta1": 0.95}},
+            "total_train_steps": 300,
+        },
+        settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95, "total_steps": 300},
+    ),
+    SlimeSample(
+        trainer="slime",
+        label="slime",
+        reward="rollout/raw_reward",
+        held_out="eval/aime",
+        signals={
+            "entropy": ("train/entropy_loss", 0.4),
+            "kl": ("train/ppo_kl", 0.01),
+            "clip_ratio": ("train/pg_clipfrac", 0.02),
+            "grad_norm": ("train/grad_norm", 0.3),
+            "completion_length": ("rollout/response_len/mean", 200.0),
+            "learning_rate": ("train/lr-pg_0", 1e-6),
+            "loss": ("train/pg_loss", 0.01),
+            "completions_clipped_ratio": ("rollout/truncated_ratio", 0.1),
+        },
+        stores=("wandb", "tensorboard"),
+        config={"n_samples_per_prompt": 16, "global_batch_size": 512, "adam_beta1": 0.95},
+        settings={"group_size": 16, "prompts_per_step": 32, "momentum": 0.95},
+        console=lambda s, row: next(
+            f"{word} {s}: { ({k: v for k, v in row.items() if not k.endswith('/step')}) }"
+            for key, word in (("rollout/step", "rollout"), ("train/step", "step"), ("eval/step", "eval"))
+            if key in row
+        ),
+    ),
+    Sample(
+        trainer="skyrl",
+        label="SkyRL",
+        step=("trainer/global_step",),
+        reward="reward/avg_raw_reward",
+        held_out="eval/all/avg_score",
+        signals={
+            "entropy": ("policy/policy_entropy", 0.4),
+            "kl": ("policy/policy_kl", 0.01),
+            "clip_ratio": ("policy/loss_metrics/clip_ratio", 0.02),
+            "grad_norm": ("policy/raw_grad_norm", 0.3),
+            "completion_length": ("generate/avg_num_tokens", 200.0),
+            "learning_rate": ("policy/policy_lr", 1e-6),
+            "loss": ("policy/policy_loss", 0.01),
+        },
+        more={"reward/avg_pass_at_5": 0.9, "loss/avg_final_rewards": 0.3, "trainer/epoch": 0.0},
+        stores=("wandb", "tensorboard", "swanlab", "mlflow"),
+        config={
+            "generator": {"n_samples_per_prompt": 16},
+            "trainer": {"train_batch_size": 256, "policy": {"optimizer_config": {"adam_betas": [0.95, 0.999]}}},
+        },
+        settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95},
+    ),
+    Sample(
+        trainer="tinker",
+        label="Tinker cookbook",
+        step=("step",),
+        reward="env/all/reward/total",
+        held_out="test/env/all/reward/total",
+        signals={
+            "frac_reward_zero_std": ("env/all/by_group/frac_mixed", 0.5),
+            "entropy": ("optim/entropy", 0.4),
+            "kl": ("optim/kl_sample_train_v1", 0.01),
+            "completion_length": ("env/all/ac_tokens_per_turn", 200.0),
+            "learning_rate": ("optim/lr", 1e-6),
+            "accuracy": ("env/all/correct", 0.5),
+        },
+        more={"progress/done_frac": 0.5},
+        stores=("wandb",),
+        config={"dataset_builder": {"group_size": 16, "batch_size": 256}},
+        settings={"group_size": 16, "prompts_per_step": 256},
+        file=("metrics.jsonl", jsonl(beside("step"))),
+    ),
+    Sample(
+        trainer="art",
+        label="ART",
+        step=("training_step",),
+        reward="train/reward",
+        held_out="val/reward",
+        signals={
+            "reward_std": ("train/reward_std_dev", 0.25),
+            "entropy": ("loss/entropy", 0.4),
+            "kl": ("loss/kl_div", 0.01),
+            "grad_norm": ("loss/grad_norm", 0.3),
+            "completion_length": ("train/completion_tokens", 200.0),
+            "learning_rate": ("loss/learning_rate", 1e-6),
+            "loss": ("loss/train", 0.01),
+        },
+        stores=("wandb",),
+        config={"group_size": 16},
+        settings={"group_size": 16},
+        file=("history.jsonl", jsonl(beside("step"))),
+    ),
+    Sample(
+        trainer="mlx_lm_lora",
+        label="mlx-lm-lora",
+        step=("iteration",),
+        reward="train_total_rewards_mean",
+        signals={
+            "reward_std": ("train_total_rewards_std", 0.25),
+            "kl": ("train_kl", 0.01),
+            "clip_ratio": ("train_clip_ratio_total", 0.02),
+            "completion_length": ("train_average_generated_tokens", 200.0),
+            "learning_rate": ("learning_rate", 1e-6),
+            "loss": ("train_loss", 0.01),
+        },
+        stores=("wandb",),
+        config={"group_size": 16, "batch_size": 4, "iters": 300},
+        settings={"group_size": 16, "prompts_per_step": 4, "total_steps": 300},
+    ),
+)
+"""The trainers, those with most users first."""

@@ -1,0 +1,55 @@
+"""Every trainer in every place that it writes to: what `docs/formats.md` says is what is read."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bayes_grpo.logs import Provenance, read_log
+from bayes_grpo.logs.identify import all_trainers
+from benchmarks.formats import PAGE, page
+from tests.helpers.stores import WRITERS
+from tests.helpers.trainer_samples import EVALUATED, HELD_OUT, SAMPLES, STEPS, SlimeSample, reward_at
+
+CELLS = [(sample, place) for sample in SAMPLES for place in sample.places()]
+EXACT = {"tensorboard": 1e-6, "console": 1e-3}
+"""Relative precision of what keeps four bytes, or four digits, a number."""
+
+
+@pytest.mark.parametrize(("sample", "place"), CELLS, ids=lambda x: x if isinstance(x, str) else x.trainer)
+def test_a_cell_of_the_page(sample, place, tmp_path):
+    run = read_log(sample.write(place, tmp_path))
+    close = EXACT.get(place, 1e-12)
+    slime = isinstance(sample, SlimeSample)
+    np.testing.assert_array_equal(run.step, range(len(STEPS)) if slime else STEPS)
+    logged = run.step % 2 == 0 if slime else np.ones(len(STEPS), dtype=bool)
+    np.testing.assert_allclose(run.reward[logged], [reward_at(int(s)) for s in run.step[logged]], rtol=close)
+    assert np.isnan(run.reward[~logged]).all()
+    if sample.held_out:
+        np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([EVALUATED], [HELD_OUT]))
+    assert set(run.signals) == set(sample.signals)
+    for name, (_, value) in sample.signals.items():
+        if name != "frac_reward_zero_std" or value < 1:  # logged in per cent by NeMo-RL
+            found = run.signals[name]
+            np.testing.assert_allclose(found[np.isfinite(found)], value, rtol=close)
+    if place in WRITERS:
+        settings = dict(run.settings.items())
+        assert {name: settings[name].value for name in sample.settings} == sample.settings
+        assert {settings[name].provenance for name in sample.settings} <= {Provenance.CONFIG, Provenance.LOGGED}
+
+
+def test_every_trainer_has_a_sample():
+    known = {t.name for t in all_trainers() if t.signature}
+    assert {sample.trainer for sample in SAMPLES} == known - {"trl_ppo"}  # its logs are TRL's, with other names
+
+
+def test_a_sample_is_told_by_its_keys(tmp_path):
+    labels = {t.name: t.label for t in all_trainers()}
+    for sample in SAMPLES:
+        run = read_log(sample.write("wandb", tmp_path / sample.trainer))
+        assumed = [s.note for _, s in run.settings.items() if s.note.endswith("documented default")]
+        assert all(note.startswith(labels[sample.trainer]) for note in assumed), sample.trainer
+
+
+def test_the_page_is_what_is_read():
+    assert Path(PAGE).read_text(encoding="utf-8") == page()

@@ -1,0 +1,271 @@
+"""Stores that are half written, damaged or hostile: what is whole is read, what is lost is said, nothing is made up."""
+
+import random
+import sqlite3
+import time
+
+import numpy as np
+import pytest
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs import Run, crc32c, read_log
+from tests.helpers import stores
+from tests.helpers.stores import WRITERS
+
+STEPS = range(1, 13)
+ROWS = [(s, {"train/reward": 0.125 * s, "train/entropy": 0.5, "train/global_step": float(s)}) for s in STEPS]
+TRUE = {(float(s), 0.125 * s) for s in STEPS}
+CHECKED = ("wandb", "swanlab", "tensorboard")
+"""Stores with checksums: there damage is always seen."""
+FUZZED = 200
+
+
+def read(path) -> tuple[Run | None, str]:
+    """The run, or the message of an error of this package; any other error is a failure."""
+    try:
+        return read_log(path), ""
+    except LogReadError as error:
+        message = str(error)
+        assert "\n" not in message
+        assert "expected" in message
+        return None, message
+
+
+def rewards(run: Run | None) -> set[tuple[float, float]]:
+    """Steps and rewards of the rows that have one."""
+    if run is None:
+        return set()
+    logged = np.isfinite(run.reward)
+    return set(zip(run.step[logged].tolist(), run.reward[logged].tolist(), strict=True))
+
+
+def file_of(store: str, folder) -> tuple:
+    """A store's main file, with its bytes."""
+    path = WRITERS[store](folder, ROWS, {"num_generations": 8})
+    path = path / "metrics" / "train" / "reward" if path.is_dir() else path
+    return path, path.read_bytes()
+
+
+def place(store: str, path):
+    """What is given to `read_log` for a store's file."""
+    return path.parents[2] if store == "mlruns" else path
+
+
+def last_record(store: str, data: bytes) -> int:
+    """Where the last record begins."""
+    if store == "mlruns":
+        return data[:-1].rindex(b"\n") + 1
+    size = {
+        "wandb": 7 + len(stores.wandb_records(ROWS)[-1]),
+        "swanlab": 7 + len(stores.swanlab_records(ROWS)[-1]),
+        "tensorboard": len(stores.tfrecord(stores.event_records(ROWS)[-1])),
+    }[store]
+    return len(data) - size
+
+
+@pytest.mark.parametrize("store", [*CHECKED, "mlruns"])
+def test_a_file_that_is_cut_at_any_byte_of_its_last_record(store, tmp_path):
+    path, data = file_of(store, tmp_path)
+    begin = last_record(store, data)
+    path.write_bytes(data[:begin])
+    without = rewards(read(place(store, path))[0])
+    assert len(TRUE) - 1 <= len(without)
+    for cut in range(begin + 1, len(data)):
+        path.write_bytes(data[:cut])
+        run, why = read(place(store, path))
+        assert run is not None, why
+        assert rewards(run) == without <= TRUE
+        assert any(
+            n == f"the last record is cut: {cut - begin} byte{'s' * (cut - begin > 1)} dropped" for n in run.notes
+        )
+    path.write_bytes(data)
+    run, _ = read(place(store, path))
+    assert rewards(run) == TRUE
+    assert run is not None
+    assert not any("cut" in n for n in run.notes)
+
+
+@pytest.mark.parametrize("store", CHECKED)
+def test_a_flipped_bit_anywhere_is_seen(store, tmp_path):
+    path = WRITERS[store](tmp_path, ROWS[:5])
+    data, true = path.read_bytes(), {(float(s), 0.125 * s) for s in range(1, 6)}
+    refused = said = alone = 0
+    for at in range(len(data)):
+        bad = bytearray(data)
+        bad[at] ^= 1 << at % 8
+        path.write_bytes(bad)
+        run, _ = read(path)
+        assert rewards(run) <= true
+        if run is None:
+            refused += 1
+            continue
+        said += any("checksums fail in" in n or "is cut" in n for n in run.notes)
+        alone += len(rewards(run)) >= len(true) - 1
+    # Three bytes of the header of W&B and SwanLab are a version that nobody checks.
+    assert refused + said >= len(data) - 3
+    # Only a wrong length takes the rest of a block along.
+    assert alone >= 0.9 * len(data)
+
+
+@pytest.mark.parametrize("store", CHECKED)
+def test_damage_costs_its_own_record_alone(store, tmp_path):
+    rows = [(s, {"train/reward": 0.125 * s, "train/global_step": float(s)}) for s in range(1, 2001)]
+    path = WRITERS[store](tmp_path, rows)
+    data = bytearray(path.read_bytes())
+    assert len(data) > 3 * 32_768
+    data[len(data) // 2] ^= 0x10
+    path.write_bytes(data)
+    run = read_log(path)
+    assert np.isfinite(run.reward).sum() >= 1999
+    np.testing.assert_array_equal(run.reward[np.isfinite(run.reward)], 0.125 * run.step[np.isfinite(run.reward)])
+    assert any(n == "checksums fail in 1 place; the records there are left out" for n in run.notes)
+
+
+@pytest.mark.parametrize("store", ["wandb", "swanlab"])
+def test_a_damaged_length_costs_the_rest_of_its_block(store, tmp_path):
+    rows = [(s, {"train/reward": 0.125 * s, "train/global_step": float(s)}) for s in range(1, 2001)]
+    path = WRITERS[store](tmp_path, rows)
+    data = bytearray(path.read_bytes())
+    records = stores.wandb_records(rows) if store == "wandb" else stores.swanlab_records(rows)
+    data[7 + sum(7 + len(r) for r in records[:40]) + 5] ^= 0x80  # the high byte of a length
+    path.write_bytes(data)
+    run = read_log(path)
+    assert 500 < np.isfinite(run.reward).sum() < 2000
+    assert rewards(run) <= {(float(s), 0.125 * s) for s in range(2001)}
+
+
+@pytest.mark.parametrize("store", WRITERS)
+def test_fuzzed_files(store, tmp_path):
+    path, data = file_of(store, tmp_path)
+    rng = random.Random(17)
+    begin = time.monotonic()
+    for _ in range(FUZZED):
+        bad = bytearray(data)
+        for _ in range(rng.randint(1, 6)):
+            at, size = rng.randrange(len(bad)), rng.randint(1, 40)
+            what = rng.randrange(4)
+            if what == 0:
+                bad[at : at + size] = rng.randbytes(size)
+            elif what == 1:
+                del bad[at : at + size]
+            elif what == 2:
+                bad[at:at] = bad[rng.randrange(len(bad)) :][:size]
+            else:
+                bad[at] ^= 1 << rng.randrange(8)
+            bad = bad or bytearray(b"x")
+        path.write_bytes(bad)
+        run, _ = read(place(store, path))
+        if store in CHECKED:
+            assert rewards(run) <= TRUE
+    assert time.monotonic() - begin < 60
+
+
+@pytest.mark.parametrize("store", ["trackio", "mlflow"])
+def test_a_database_with_a_flipped_bit_or_cut_short(store, tmp_path):
+    """SQLite keeps no checksums: the shape of the file is what tells."""
+    path, data = file_of(store, tmp_path)
+    for at in range(0, len(data), 127):
+        bad = bytearray(data)
+        bad[at] ^= 1 << at % 8
+        path.write_bytes(bad)
+        run, _ = read(path)
+        assert run is None or len(run.step) <= len(STEPS)
+    for cut in range(len(data) - 4096, len(data), 97):
+        path.write_bytes(data[:cut])
+        run, _ = read(path)
+        assert rewards(run) <= TRUE
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "CREATE VIEW metrics AS WITH RECURSIVE n(run_id, run_name, step, metrics) AS "
+        "(SELECT 'a', 'a', 1, '{}' UNION ALL SELECT run_id, run_name, step + 1, metrics FROM n) SELECT * FROM n",
+        "CREATE TABLE metrics (run_id, run_name, step, metrics AS (hex(zeroblob(1000000))))",
+        "CREATE TABLE metrics (run_name)",
+    ],
+)
+def test_hostile_databases(schema, tmp_path):
+    path = tmp_path / "project.db"
+    with sqlite3.connect(path) as db:
+        db.execute(schema)
+        if "AS (hex" in schema:
+            db.execute("INSERT INTO metrics (run_id, run_name, step) VALUES ('a', 'a', 1)")
+    db.close()
+    begin = time.monotonic()
+    for name in (None, "trackio", "mlflow"):
+        with pytest.raises(LogReadError, match=r"project\.db: expected"):
+            read_log(path, format=name)
+    assert time.monotonic() - begin < 5
+
+
+def test_no_function_of_a_database_is_run(tmp_path):
+    """A column that is computed would call one; SQLite takes these for harmless, a reader need not."""
+    path = tmp_path / "project.db"
+    with sqlite3.connect(path) as db:
+        made = 'printf(\'{"train/global_step": %d, "train/reward": 0.5}\', step)'
+        db.execute(f"CREATE TABLE metrics (run_id, run_name, step, metrics AS ({made}))")
+        db.executemany("INSERT INTO metrics (run_id, run_name, step) VALUES ('a', 'a', ?)", [(s,) for s in STEPS])
+        assert len(db.execute("SELECT metrics FROM metrics").fetchall()) == len(STEPS)
+    db.close()
+    with pytest.raises(LogReadError, match=r"project\.db: expected"):
+        read_log(path)
+
+
+def test_lengths_that_promise_what_is_not_there(tmp_path):
+    path = tmp_path / "events.out.tfevents.1.host"
+    size = (1 << 62).to_bytes(8, "little")
+    path.write_bytes(size + stores.crc32c(size).to_bytes(4, "little") + b"x" * 100)
+    with pytest.raises(LogReadError, match=r"found none \(the last record is cut: 112 bytes dropped\); wait"):
+        read_log(path)
+
+
+@pytest.mark.parametrize("filling", [b"\x00", b"\x01", b"\xff", b"\x01\x00\x00\x00\x00\x00\x01"])
+@pytest.mark.parametrize("store", CHECKED)
+def test_long_files_of_nothing_end_soon(store, filling, tmp_path):
+    path, data = file_of(store, tmp_path)
+    path.write_bytes(data + filling * (4_000_000 // len(filling)))
+    begin = time.monotonic()
+    run, _ = read(path)
+    assert run is None or rewards(run) == TRUE
+    assert time.monotonic() - begin < 20
+
+
+def test_very_much_damage_is_an_error(tmp_path):
+    records = [stores.tfrecord(stores.scalar_event(s, "reward", 0.5)) for s in range(1200)]
+    broken = [r[:-1] + bytes([r[-1] ^ 1]) for r in records]
+    path = stores.write(tmp_path / "events.out.tfevents.1.host", b"".join([records[0], *broken]))
+    with pytest.raises(LogReadError, match=r"checksums that fail in more than 1000 places; copy the file again"):
+        read_log(path)
+
+
+def test_a_live_file_that_ends_in_room_set_aside(tmp_path):
+    path, data = file_of("wandb", tmp_path)
+    path.write_bytes(data + bytes(3000))
+    run, _ = read(path)
+    assert run is not None
+    assert rewards(run) == TRUE
+    assert not any("cut" in n or "checksum" in n for n in run.notes)
+
+
+@pytest.mark.parametrize(("store", "what"), [("wandb", ".wandb"), ("swanlab", ".swanlab"), ("tensorboard", "event")])
+def test_a_store_without_a_row_yet(store, what, tmp_path):
+    path = WRITERS[store](tmp_path, [])
+    with pytest.raises(LogReadError, match=rf"rows of metrics in the {what} file, found none; wait for the first"):
+        read_log(path)
+
+
+@pytest.mark.parametrize("store", ["trackio", "mlflow"])
+def test_a_database_without_a_row_yet(store, tmp_path):
+    path = WRITERS[store](tmp_path, [], name="new")
+    with pytest.raises(LogReadError, match=r"expected runs .*found none; wait for the first logged row"):
+        read_log(path)
+
+
+def test_checksums_agree_with_those_computed_bit_by_bit():
+    rng = random.Random(0)
+    assert stores.crc32c(b"123456789") == ((0xE3069283 >> 15 | 0xE3069283 << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    parts = [rng.randbytes(n) for n in [*range(70), *[13] * 60, 300, 1000]]
+    start = np.cumsum([0, *map(len, parts)])[:-1]
+    found = crc32c.masked(b"".join(parts), start, np.array([len(p) for p in parts]))
+    assert found.tolist() == [stores.crc32c(p) for p in parts]
