@@ -17,8 +17,10 @@ from typing import Any
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import plain
 from bayes_grpo.live.rotation import first_step, joined, last_step, rotated_away
+from bayes_grpo.logs.companions import MLFLOW_RUN
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.sqlite_copy import BESIDE
 
 PATIENCE = 30.0
 """Seconds after which a last line that has not ended counts as it is: some trainers never end their last line."""
@@ -169,8 +171,10 @@ def _stamps(path: Path) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _beside(path: Path) -> list[Path]:
-    """A database's own log of changes, which grows while the database itself stays."""
-    return [path.with_name(f"{path.name}-wal")]
+    """Files that grow while the one that stands for the log stays as it is: a database's changes, a store's metrics."""
+    if path.name == MLFLOW_RUN:
+        return _files(path.parent)
+    return [path.with_name(path.name + end) for end in BESIDE]
 
 
 def _files(folder: Path) -> list[Path]:

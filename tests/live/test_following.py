@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.live.following import PATIENCE, Following, stamp_of
 from bayes_grpo.live.rotation import joined
 from bayes_grpo.logs.run import Run
-from tests.helpers import writer
+from tests.helpers import stores, writer
 from tests.helpers.runs import make_run, steps
 from tests.helpers.writer import line_of, reward_at
 
@@ -237,6 +238,58 @@ def test_the_changes_of_a_database_change_its_stamp(tmp_path):
     before = stamp_of([tmp_path / "metrics.db"])
     (tmp_path / "metrics.db-wal").write_text("y")
     assert stamp_of([tmp_path / "metrics.db"]) != before
+
+
+def test_a_store_that_grows_within_its_records_is_followed(tmp_path):
+    """A .wandb file cut anywhere, as its writer's buffer leaves it: rows appear one after another, each once."""
+    path = stores.write_wandb(tmp_path, logged(20))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 3])
+    follow, last = Following(path.parents[1]), 0.0
+    for size in range(len(whole) // 3, len(whole) + 1, 37):
+        path.write_bytes(whole[:size])
+        follow.poll()
+        if follow.run is not None:
+            check_rows(follow.run)
+            assert follow.run.step[-1] >= last
+            last = follow.run.step[-1]
+    path.write_bytes(whole)
+    follow.poll()
+    check_rows(follow.run, 20)
+
+
+def test_a_database_whose_writer_is_open_is_followed(tmp_path):
+    """Its file stays as it is; what is new stands in the log of changes beside it."""
+    path = stores.write_trackio(tmp_path, logged(5))
+    follow = Following(path)
+    check_rows(follow.poll(), 5)
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA journal_mode=WAL")
+    for step, row in logged(9)[5:]:
+        db.execute(
+            "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) "
+            "SELECT run_id, timestamp, run_name, step + 1, ? FROM metrics ORDER BY id DESC LIMIT 1",
+            (json.dumps(row).encode(),),
+        )
+        db.commit()
+        check_rows(follow.poll(), step)
+    db.close()
+
+
+def test_a_store_of_text_files_is_followed_by_the_file_that_stands_for_it(tmp_path):
+    run = stores.write_mlruns(tmp_path, logged(5))
+    follow = Following(run / "meta.yaml")
+    check_rows(follow.poll(), 5)
+    stores.write_mlruns(tmp_path, logged(8))
+    check_rows(follow.poll(), 8)
+
+
+def logged(n: int) -> list[tuple[int, dict[str, float]]]:
+    """Rows as a trainer hands them to a store."""
+    return [
+        (s, {"train/global_step": s, "train/reward": reward_at(s), "train/entropy": 1.0 + s / 1000.0})
+        for s in range(1, n + 1)
+    ]
 
 
 def test_a_wrong_setting_is_said_at_once(log):
