@@ -51,10 +51,10 @@ def update_of(run: Run, watching: Watching | None = None, memory: Memory | None 
         The look, and the memory for the next one.
     """
     begin = time.perf_counter()
-    watching, memory = watching or Watching(), memory or Memory()
+    watching, known = watching or Watching(), memory or Memory()
     step, reward = rewards_of(run)
     first = (float(step[0]), float(reward[0])) if len(step) else ()
-    sounded = dict(memory.sounded) if memory.first in ((), first) else {}  # what was found in another run is new again
+    sounded = dict(known.sounded) if known.first in ((), first) else {}  # what was found in another run is new again
     notes: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)  # the notes say the same
@@ -63,7 +63,7 @@ def update_of(run: Run, watching: Watching | None = None, memory: Memory | None 
         if diagnosis is not None:
             found = _tried(notes, "alarms", lambda: alarms_of(run, diagnosis, watching, sounded))
             alarms = found or ()
-        ahead = _tried(notes, "forecast", lambda: _ahead(run, watching, memory)) if watching.forecasts else None
+        ahead = _tried(notes, "forecast", lambda: _ahead(run, watching, known)) if watching.forecasts else None
     told = sounded | {a.finding: a.step for a in alarms}
     update = Update(
         name=run.name,
@@ -77,10 +77,10 @@ def update_of(run: Run, watching: Watching | None = None, memory: Memory | None 
         notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else ahead.notes)))),
         seconds=time.perf_counter() - begin,
     )
-    memory = memory._replace(sounded=told, first=first, seen=fingerprint(run))
+    after = known._replace(sounded=told, first=first, seen=fingerprint(run))
     if ahead is not None:
-        memory = memory._replace(points=ahead.points, rough=ahead.rough, length=ahead.length)
-    return update, memory
+        after = after._replace(points=ahead.points, rough=ahead.rough, length=ahead.length)
+    return update, after
 
 
 def rewards_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
