@@ -26,6 +26,8 @@ from bayes_grpo.logs.stores import StoreRun, runs_at, runs_below
 from bayes_grpo.logs.training_args import read_beside
 from bayes_grpo.logs.wording import clean, counted, listed
 
+_LINES = ("console_dict", "console_pairs", "csv", "verl_console", "wandb_csv")
+"""Formats in which half a line can pass for a whole one; half a JSON object cannot."""
 _PART = "rewards/"
 """Before the name of a reward function among the columns."""
 PathLike = str | os.PathLike[str]
@@ -42,6 +44,7 @@ def read_log(
     run: str | None = None,
     settings: Mapping[str, Any] | None = None,
     sidecar: PathLike | None = None,
+    whole_lines: bool = False,
 ) -> Run:
     """Reads the log of one training run, whatever trainer wrote it.
 
@@ -56,6 +59,8 @@ def read_log(
         run: The run to take where a store holds several: its name, its id, or the beginning of either.
         settings: Values for fields of `Settings`; they override everything else.
         sidecar: TOML or JSON file of such values; "bayes_grpo.toml" beside the log is read by itself.
+        whole_lines: Leave out a last line that has not ended, in formats in which half a line can pass for a whole one:
+            for a log that is being written.
 
     Raises:
         LogReadError: The log is missing, broken, of an unknown format, or holds no usable reward.
@@ -66,7 +71,7 @@ def read_log(
     paths = _paths(path_or_paths)
     stated = _sidecar(paths[0], sidecar)
     choices = Choices(step_column, reward_column, eval_column)
-    read = [_read_one(p, format, ReadOptions(choices, run_name, run)) for p in paths]
+    read = [_read_one(p, format, ReadOptions(choices, run_name, run), whole_lines) for p in paths]
     where = "; ".join(clean(s.path, 200) for s, _, _ in read)
     try:
         rows = _assemble([parsed for _, _, parsed in read], choices, user, stated)
@@ -103,7 +108,7 @@ def _sidecar(path: Path, sidecar: PathLike | None) -> dict[str, Setting]:
         return {}
 
 
-def _read_one(path: Path, format: str | None, options: ReadOptions) -> tuple[Source, str, Parsed]:
+def _read_one(path: Path, format: str | None, options: ReadOptions, whole_lines: bool) -> tuple[Source, str, Parsed]:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off."""
     store = _store_run(path, options.run)
     if store is not None:
@@ -114,6 +119,8 @@ def _read_one(path: Path, format: str | None, options: ReadOptions) -> tuple[Sou
         try:
             source = load(candidate)
             reader = pick_reader(source, format)
+            if whole_lines and reader.NAME in _LINES:
+                source = replace(source, data=source.data[: source.data.rfind(b"\n") + 1])
             parsed = reader.read(source, options)
         except LogReadError as error:
             first_error = first_error or LogReadError(f"{clean(candidate, 200)}: {error}")
