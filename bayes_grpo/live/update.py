@@ -19,6 +19,7 @@ import numpy as np
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.programs import forget_programs
 from bayes_grpo.common.text import plain
+from bayes_grpo.decision.price import priced
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.fitting.sampling.adaptive import Care
@@ -128,7 +129,9 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
         fitted, rough = without(fitted, found_rough), rough | found_rough
     found = forecast_of_laws(basis, fitted, until, draws=watching.draws, seed=watching.seed)
     summary = summarize_forecast(found)
-    decision = None if watching.question is None else watching.question.answer(found)
+    unanswered: list[str] = []
+    asked = watching.question
+    decision = None if asked is None else _tried(unanswered, "advice", lambda: priced(asked, run).answer(found))
     stopping = None if decision is None else decision.stopping
     budget = None if decision is None else decision.budget
     stop = stopping.recommended if stopping is not None else None if budget is None else budget.step
@@ -150,7 +153,8 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     )
     left_out = (f"{', '.join(rough)} left out: too few points fit these rows",) if rough else ()
     said = () if decision is None else decision.warnings
-    return _Ahead(outlook, (*summary.assumed, *summary.notes, *left_out, *said), fitted.z, rough, length)
+    notes = (*summary.assumed, *summary.notes, *left_out, *said, *unanswered)
+    return _Ahead(outlook, notes, fitted.z, rough, length)
 
 
 def _said(diagnosis: Diagnosis | None) -> dict[str, Any]:

@@ -274,3 +274,15 @@ def test_what_a_look_says_needs_no_jax():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_log_prices_the_advice_and_a_question_without_a_price_costs_no_forecast():
+    run = replace(rising_run(40), signals={"step_time": np.full(40, 36.0)}, keys={"step_time": "step_time"})
+    asked = Watching(until=60.0, question=Question(gpus=8, value_per_reward=100.0))
+    update, memory = update_of(run, asked)
+    assert update.outlook is not None
+    assert "GPU hours" in update.outlook.advice
+    again, _ = update_of(rising_run(40), asked, memory)
+    assert again.outlook is not None
+    assert again.outlook.advice == ""
+    assert any(note.startswith("no advice: ") and "no time of a step" in note for note in again.notes)
