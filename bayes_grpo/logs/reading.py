@@ -65,7 +65,7 @@ def read_log(
     read = [_read_one(p, format, ReadOptions(choices, run_name)) for p in paths]
     where = "; ".join(clean(s.path, 200) for s, _, _ in read)
     try:
-        run = _assemble([parsed for _, _, parsed in read], choices, user, stated)
+        run = assemble([parsed for _, _, parsed in read], choices, user, stated)
     except LogReadError as error:
         raise LogReadError(f"{where}: {error}") from None
     formats = list(dict.fromkeys(name for _, name, _ in read))
@@ -125,10 +125,21 @@ def _read_one(path: Path, format: str | None, options: ReadOptions) -> tuple[Sou
     raise first_error or LogReadError(f"{clean(path, 200)}: expected a log, found none; check the path")
 
 
-def _assemble(
+def assemble(
     parts: list[Parsed], choices: Choices, user: Mapping[str, Any], stated: Mapping[str, Setting]
 ) -> dict[str, Any]:
-    """Everything of a `Run` but its name and origin."""
+    """Everything of a `Run` but its name and origin.
+
+    Args:
+        parts: What was read, file by file.
+        choices: Columns that the user named.
+        user: Settings from the user, checked.
+        stated: Settings from a file beside the log.
+
+    Raises:
+        LogReadError: No reward is found, several keys could be it, or there are too few rows.
+        SettingError: Settings contradict each other.
+    """
     parsed = reduce(_join, parts)
     columns = map_columns(parsed.table, choices, parsed.trainer)
     summary = np.zeros(parsed.table.n, dtype=bool)

@@ -59,17 +59,18 @@ def read_beside(log: Path) -> Stated:
     return Stated(settings_of(arguments), (f"{FILE_NAME} says {', '.join(told)}",) if told else ())
 
 
-def settings_of(arguments: Mapping[str, Any]) -> dict[str, Setting]:
+def settings_of(arguments: Mapping[str, Any], where: str = FILE_NAME) -> dict[str, Setting]:
     """Settings that follow from the fields of a ``GRPOConfig``; impossible values are passed over.
 
     Args:
         arguments: Name of a field → its value.
+        where: What the fields are of, for the notes of the settings.
     """
     found: dict[str, Setting] = {}
 
     def state(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> None:
         try:
-            stated = checked({name: value}, FILE_NAME)
+            stated = checked({name: value}, where)
         except SettingError:
             return
         if name in stated:
@@ -81,26 +82,26 @@ def settings_of(arguments: Mapping[str, Any]) -> dict[str, Setting]:
 
     group, accumulated = number("num_generations"), number("gradient_accumulation_steps", 1)
     per_generation = number("steps_per_generation", accumulated)
-    state("group_size", group, f"num_generations in {FILE_NAME}")
+    state("group_size", group, f"num_generations in {where}")
     if (batch := number("generation_batch_size")) > 0:
-        text = f"generation_batch_size {batch:g} and the steps that share it, in {FILE_NAME}"
+        text = f"generation_batch_size {batch:g} and the steps that share it, in {where}"
         state("prompts_per_step", batch / per_generation * accumulated / group, text)
     else:
-        text = f"per_device_train_batch_size in {FILE_NAME}, taken for one process"
+        text = f"per_device_train_batch_size in {where}, taken for one process"
         prompts = number("per_device_train_batch_size") * accumulated / group
         state("prompts_per_step", prompts, text, Provenance.ASSUMED)
     if "num_generations" in arguments:
         updates = max(per_generation * number("num_iterations", 1) / accumulated, 1)
-        state("refresh_interval", updates, f"steps_per_generation, num_iterations in {FILE_NAME}")
+        state("refresh_interval", updates, f"steps_per_generation, num_iterations in {where}")
     if "adam" in str(arguments.get("optim", "adam")).lower():
-        state("momentum", arguments.get("adam_beta1"), f"adam_beta1 in {FILE_NAME}")
+        state("momentum", arguments.get("adam_beta1"), f"adam_beta1 in {where}")
         if "momentum" in found:
-            state("momentum_convention", "ema", f"adam_beta1 in {FILE_NAME}")
+            state("momentum_convention", "ema", f"adam_beta1 in {where}")
     schedule = arguments.get("lr_scheduler_type")
-    state("schedule", _SCHEDULES.get(str(schedule), schedule), f"lr_scheduler_type {clean(schedule)} in {FILE_NAME}")
-    state("total_steps", number("max_steps"), f"max_steps in {FILE_NAME}")
+    state("schedule", _SCHEDULES.get(str(schedule), schedule), f"lr_scheduler_type {clean(schedule)} in {where}")
+    state("total_steps", number("max_steps"), f"max_steps in {where}")
     if (window := number("logging_steps")) >= 1:
-        state("logging_window", window, f"logging_steps in {FILE_NAME}")
+        state("logging_window", window, f"logging_steps in {where}")
     return found
 
 
