@@ -71,6 +71,12 @@ from .live.fleet import fleet as fleet
 from .live.plot import plot_fleet as plot_fleet
 from .live.render import render_fleet as render_fleet
 from .live.result import Fleet as Fleet
+from .live.update import update_of as update_of
+from .live.watching import Alarm as Alarm
+from .live.watching import Memory as Memory
+from .live.watching import Outlook as Outlook
+from .live.watching import Update as Update
+from .live.watching import Watching as Watching
 from .logs.plot import plot_run as plot_run
 from .logs.reading import read_log as read_log
 from .logs.render import render_run as render_run

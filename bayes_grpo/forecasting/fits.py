@@ -15,6 +15,7 @@ from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.adaptive import Care
 from bayes_grpo.fitting.sampling.fast import FastPosterior, fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.points import Trust
 from bayes_grpo.forecasting.bounds import UNBOUNDED, Bounded, bounded
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
@@ -64,12 +65,16 @@ class FittedRegimes:
         weights: Regime → weight.
         log_evidence: Regime → log marginal likelihood.
         notes: Which laws were left out, and why.
+        trust: Regime → whether its weighted points can be used.
+        z: Regime → draws in the sampler's coordinates, shape (draws, p), from which a later fit may start.
     """
 
     draws: dict[str, RegimeDraws]
     weights: dict[str, float]
     log_evidence: dict[str, float]
     notes: tuple[str, ...]
+    trust: dict[str, Trust]
+    z: dict[str, np.ndarray]
 
 
 def draws_of_fit(fit: Fit, reward: RewardRange) -> RegimeDraws:
@@ -108,6 +113,7 @@ def fit_regimes(
     sampler: SamplerSettings | None = None,
     rows: Rows | None = None,
     strict: bool = True,
+    start: Mapping[str, np.ndarray] | None = None,
     progress: Progress | None = None,
 ) -> FittedRegimes:
     """Fits laws to rows and weighs them.
@@ -123,6 +129,7 @@ def fit_regimes(
         rows: The same rows in another padding.
         strict: Whether a law whose fast posterior cannot be trusted is sampled by NUTS and, failing that, left out;
             without it every law is kept as its points left it.
+        start: Regime → draws of a posterior that is expected to be close, as a fit of fewer rows left them.
         progress: Called with a short phrase at every stage.
 
     Returns:
@@ -142,6 +149,8 @@ def fit_regimes(
     rows = shared(table) if rows is None else rows
     found: dict[str, RegimeDraws] = {}
     evidence: dict[str, float] = {}
+    trust: dict[str, Trust] = {}
+    z: dict[str, np.ndarray] = {}
     notes = []
     for i, regime in enumerate(regimes):
         tell(f"{regime.name} ({i + 1} of {len(regimes)})")
@@ -153,6 +162,7 @@ def fit_regimes(
                 priors=priors(regime, table),
                 seed=seed_of(seed, "fit", regime.name),
                 care=care,
+                start=(start or {}).get(regime.name),
                 sampler=sampler or FORECAST_SAMPLER,
                 fallback=strict,
             )
@@ -165,10 +175,10 @@ def fit_regimes(
         if strict and posterior.sentence:
             notes.append(f"{regime.name}: {posterior.sentence}")
         drawn = draws_of_posterior(posterior, reward or RewardRange(), seed_of(seed, "levels", regime.name))
-        found[regime.name] = drawn
+        found[regime.name], trust[regime.name], z[regime.name] = drawn, posterior.trust, posterior.z
         evidence[regime.name] = posterior.log_evidence + drawn.bounded.log_factor
     if not found:
         raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
     trending = {name: x.regime.has_trend for name, x in found.items()}
     weights = forecast_weights(evidence, prior_weights([x.regime for x in found.values()]), trending)
-    return FittedRegimes(found, weights, evidence, tuple(notes))
+    return FittedRegimes(found, weights, evidence, tuple(notes), trust, z)

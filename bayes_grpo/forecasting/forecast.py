@@ -17,7 +17,14 @@ from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.events import Courses
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, RegimeDraws, draws_of_fit, draws_of_law, fit_regimes
+from bayes_grpo.forecasting.fits import (
+    FORECAST_REGIMES,
+    FittedRegimes,
+    RegimeDraws,
+    draws_of_fit,
+    draws_of_law,
+    fit_regimes,
+)
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
@@ -82,34 +89,68 @@ def forecast(
     """
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
-    upset: _Upset | None = None
     if isinstance(source, Run):
         basis = basis_of_run(source, signal, schedule, total_steps)
         future_steps(basis.table, until)  # a horizon in the past is refused before anything is fitted
         fitted = fit_regimes(
             basis.table, regimes, reward=basis.reward, priors=priors, seed=seed, sampler=sampler, progress=progress
         )
-        basis, drawn, shares = replace(basis, notes=basis.notes + fitted.notes), fitted.draws, fitted.weights
-        rows = rows_until(basis.table, until)
-        known = hazard_named(hazard, len(fitted.weights))
-        if known is not None:
-            upset = _Upset(known, rows)
-        beside = pooled(pool, basis.table, fitted, rows)
-        if beside is not None:
-            shares = beside.weights
-        if weights is not None:
-            asked = {x if isinstance(x, str) else x.name for x in regimes}
-            shares = {k: w for k, w in weights.items() if k in drawn or k not in asked}  # less those left out
+        asked = {x if isinstance(x, str) else x.name for x in regimes}
+        given = None if weights is None else {k: w for k, w in weights.items() if k in fitted.draws or k not in asked}
+        return forecast_of_laws(basis, fitted, until, draws=draws, seed=seed, weights=given, pool=pool, hazard=hazard)
+    if isinstance(source, Fit):
+        basis = basis_of_fit(source, schedule, total_steps)
+        drawn, shares = {source.regime.name: draws_of_fit(source, basis.reward)}, {source.regime.name: 1.0}
     else:
-        if isinstance(source, Fit):
-            basis = basis_of_fit(source, schedule, total_steps)
-            drawn, shares = {source.regime.name: draws_of_fit(source, basis.reward)}, {source.regime.name: 1.0}
-        else:
-            basis = basis_of_run(source.run, source.about.signal, schedule, total_steps)
-            drawn = {k: draws_of_law(v, basis.reward) for k, v in source.laws.items()}
-            shares = source.weights_lfo
-        shares = shares if weights is None else weights
-    return _averaged(basis, drawn, _shares(drawn, shares), until, draws, seed, upset)
+        basis = basis_of_run(source.run, source.about.signal, schedule, total_steps)
+        drawn = {k: draws_of_law(v, basis.reward) for k, v in source.laws.items()}
+        shares = source.weights_lfo
+    shares = _shares(drawn, shares if weights is None else weights)
+    return _averaged(basis, drawn, shares, until, draws, seed, None)
+
+
+def forecast_of_laws(
+    basis: Basis,
+    fitted: FittedRegimes,
+    until: float,
+    *,
+    draws: int = 2000,
+    seed: int = 0,
+    weights: Mapping[str, float] | None = None,
+    pool: Pool | bool = True,
+    hazard: Hazard | bool = True,
+) -> Forecast:
+    """The forecast out of laws that are fitted already: with the level beside them, and events that no law knows.
+
+    Args:
+        basis: What the forecast rests on.
+        fitted: Laws fitted on its rows.
+        until: Horizon, an optimizer step after the last row.
+        draws: Number of paths.
+        seed: Seed.
+        weights: Weights in place of those of the laws; of laws that there are, and of the level.
+        pool: Share of the level, as in `forecast`.
+        hazard: Probability of events, as in `forecast`.
+
+    Returns:
+        The forecast.
+
+    Raises:
+        SettingError: A horizon in the past, or weights of unknown regimes.
+    """
+    rows = rows_until(basis.table, until)
+    known = hazard_named(hazard, len(fitted.weights))
+    beside = pooled(pool, basis.table, fitted, rows)
+    shares = fitted.weights if beside is None else beside.weights
+    return _averaged(
+        replace(basis, notes=basis.notes + fitted.notes),
+        fitted.draws,
+        _shares(fitted.draws, shares if weights is None else weights),
+        until,
+        draws,
+        seed,
+        None if known is None else _Upset(known, rows),
+    )
 
 
 class _Upset(NamedTuple):

@@ -1,0 +1,152 @@
+"""`update_of`: one look at a run that goes on. The same numbers as `forecast` and `diagnose`, within a second.
+
+Each law's fast posterior starts from the draws of the look before, so that three batches of points are enough where
+a first fit climbs from the prior over ten. NUTS is not called in: a law whose points are rough is kept and named. What
+goes wrong inside a look is a note of it, because whoever watches a run wants the rest all the same.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.forecasting.basis import basis_of_run
+from bayes_grpo.forecasting.fits import fit_regimes
+from bayes_grpo.forecasting.forecast import forecast_of_laws
+from bayes_grpo.forecasting.summary import summarize_forecast
+from bayes_grpo.live.alarms import alarms_of
+from bayes_grpo.live.survey import fingerprint
+from bayes_grpo.live.unit import horizon
+from bayes_grpo.live.watching import Alarm, Memory, Outlook, Update, Watching
+from bayes_grpo.logs.run import Run
+
+CARE = Care(effective=1000.0, draws=500)
+"""Points of a look: enough for paths and weights, fewer than a forecast that is made once."""
+
+
+def update_of(run: Run, watching: Watching | None = None, memory: Memory | None = None) -> tuple[Update, Memory]:
+    """One look at a run.
+
+    Args:
+        run: The run as it is logged so far.
+        watching: What is asked; the defaults if None.
+        memory: What the look before left; None for the first.
+
+    Returns:
+        The look, and the memory for the next one.
+    """
+    begin = time.perf_counter()
+    watching, memory = watching or Watching(), memory or Memory()
+    step, reward = rewards_of(run)
+    # A log that was begun anew has forgotten what was found in rows that are gone.
+    last = float(step[-1]) if len(step) else -np.inf
+    sounded = {k: at for k, at in memory.sounded.items() if at <= last}
+    notes: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesGrpoWarning)  # the notes say the same
+        diagnosis = _tried(notes, "diagnosis", lambda: diagnose(run))
+        alarms: tuple[Alarm, ...] = ()
+        if diagnosis is not None:
+            found = _tried(notes, "alarms", lambda: alarms_of(run, diagnosis, watching, sounded))
+            alarms = found or ()
+        ahead = _tried(notes, "forecast", lambda: _ahead(run, watching, memory.points)) if watching.forecasts else None
+    update = Update(
+        name=run.name,
+        step=last,
+        rows=len(reward),
+        reward=float(reward[-1]) if len(reward) else np.nan,
+        **_said(diagnosis),
+        outlook=None if ahead is None else ahead.outlook,
+        alarms=alarms,
+        notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else ahead.notes)))),
+        seconds=time.perf_counter() - begin,
+    )
+    points = memory.points if ahead is None else ahead.points
+    return update, Memory(sounded | {a.finding: a.step for a in alarms}, fingerprint(run), points)
+
+
+def rewards_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and values of the rewards that a look counts: train rewards, or held-out ones where there are none."""
+    step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
+    kept = np.isfinite(reward)
+    return step[kept], reward[kept]
+
+
+class _Ahead(NamedTuple):
+    """A forecast, its notes, and draws of the laws behind it."""
+
+    outlook: Outlook
+    notes: tuple[str, ...]
+    points: Mapping[str, np.ndarray]
+
+
+def _ahead(run: Run, watching: Watching, points: Mapping[str, np.ndarray]) -> _Ahead:
+    """The steps to come, from laws that start where the look before left them."""
+    basis = basis_of_run(run, watching.signal)
+    last = float(basis.table.step[-1])
+    until, origin = (watching.until, "given") if watching.until is not None else horizon(run, last)
+    if last == round(last):
+        until = math.ceil(until)  # whole steps stay whole
+    if until <= last:
+        raise BayesGrpoError(f"the run has come to step {last:g}, and the forecast was to end at {until:g}")
+    fitted = fit_regimes(
+        basis.table, reward=basis.reward, seed=watching.seed, care=CARE, strict=False, start=dict(points)
+    )
+    found = forecast_of_laws(basis, fitted, until, draws=watching.draws, seed=watching.seed)
+    summary = summarize_forecast(found)
+    decision = None if watching.question is None else watching.question.answer(found)
+    stopping = None if decision is None else decision.stopping
+    budget = None if decision is None else decision.budget
+    stop = stopping.recommended if stopping is not None else None if budget is None else budget.step
+    outlook = Outlook(
+        until=float(until),
+        until_from=origin,
+        now=summary.now,
+        at_horizon=summary.at_horizon,
+        gain=summary.remaining_gain,
+        threshold=summary.threshold,
+        p_gain=summary.p_gain,
+        p_peaked=summary.p_peaked,
+        p_collapse=summary.p_collapse,
+        p_takeoff=summary.p_takeoff,
+        weights=summary.weights,
+        sentence=summary.sentence,
+        stop=stop,
+        advice="" if decision is None else decision.sentence,
+    )
+    rough = (f"{name}: {'; '.join(trust.reasons)}" for name, trust in fitted.trust.items() if not trust.passed)
+    said = () if decision is None else decision.warnings
+    return _Ahead(outlook, (*summary.assumed, *summary.notes, *rough, *said), fitted.z)
+
+
+def _said(diagnosis: Diagnosis | None) -> dict[str, Any]:
+    """What a diagnosis says, as fields of an update."""
+    if diagnosis is None:
+        return {"answer": "", "probability": {}, "own": {}, "diagnosis": ""}
+    return {
+        "answer": diagnosis.answer,
+        "probability": dict(diagnosis.probability),
+        "own": dict(diagnosis.own),
+        "diagnosis": plain(diagnosis.sentence, 1000),
+    }
+
+
+def _tried[T](notes: list[str], what: str, work: Any) -> T | None:
+    """The result of one part of a look; None and a note where it fails, however it fails."""
+    try:
+        return work()
+    except BayesGrpoError as error:
+        notes.append(f"no {what}: {plain(error, 500)}")
+    except Exception as error:  # a watch of days is not to end because of one row; the note says what to report
+        notes.append(f"no {what}: {type(error).__name__}: {plain(error, 500)}")
+    return None

@@ -1,0 +1,218 @@
+"""What is asked of a run that goes on, what one look at it says, and what is carried to the next look.
+
+Nothing here computes, so that a trainer's own process may import it without JAX.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.decision.question import Question
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ALARM = 0.9
+"""Probability of a failure from which on it is a finding, if it lasts."""
+LASTING = 0.05
+"""Share of the rows for which it has to last."""
+LEAST_ROWS = 20
+"""Fewer rewards than this raise no alarm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watching:
+    """What is asked of a run that goes on. Checked when it is made.
+
+    Attributes:
+        until: Horizon of the forecasts, optimizer step; by default the planned length where the log states one that
+            lies ahead, else half as far again as the last step.
+        question: Costs, values and gains behind the advice to stop; None where it is not asked.
+        signal: "auto", "reward" (train) or "eval" (held-out), for the forecast.
+        alarm: Probability of a failure from which on it is a finding, if it lasts.
+        lasting: Share of the rows for which it has to last.
+        least_rows: Fewer rewards than this raise no alarm.
+        forecasts: Whether to forecast; without, a look is a diagnosis.
+        draws: Paths of a forecast.
+        seed: Seed of all looks: what changes from one to the next is the log.
+
+    Raises:
+        SettingError: An impossible number.
+    """
+
+    until: float | None = None
+    question: Question | None = None
+    signal: str = "auto"
+    alarm: float = ALARM
+    lasting: float = LASTING
+    least_rows: int = LEAST_ROWS
+    forecasts: bool = True
+    draws: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.until is not None and not math.isfinite(self.until):
+            raise SettingError(f"until: expected a finite optimizer step, found {self.until!r}")
+        if not 0.0 < self.alarm < 1.0:
+            raise SettingError(f"alarm: expected a probability strictly between 0 and 1, found {self.alarm!r}")
+        if not 0.0 <= self.lasting < 1.0:
+            raise SettingError(f"lasting: expected a share of the rows in [0, 1), found {self.lasting!r}")
+        if self.least_rows < 3:
+            raise SettingError(f"least rows: expected at least 3, found {self.least_rows!r}")
+        if self.draws < 100:
+            raise SettingError(f"draws: expected at least 100, found {self.draws!r}")
+        if self.signal not in ("auto", "reward", "eval"):
+            raise SettingError(f"signal: expected auto, reward or eval, found {self.signal!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alarm:
+    """A failure that was found; told once.
+
+    Attributes:
+        finding: Name of the failure.
+        probability: Probability that it is under way.
+        step: Last step of the look that found it.
+        rows: Rewards of that look.
+        since: Step at which it began; None where the log has nothing to date it by.
+        sentence: The finding in words.
+        remedies: What to do about it.
+        name: Name of the run.
+    """
+
+    finding: str
+    probability: float
+    step: float
+    rows: int
+    since: Interval | None
+    sentence: str
+    remedies: tuple[str, ...]
+    name: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary."""
+        return json_safe(asdict(self) | {"since": None if self.since is None else self.since._asdict()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What a look says of the steps to come.
+
+    Attributes:
+        until: The horizon, optimizer step.
+        until_from: Where it comes from.
+        now: Latent reward at the last row.
+        at_horizon: Latent reward at the horizon.
+        gain: What is still to be gained until then, reward.
+        threshold: Gain that counts, reward.
+        p_gain: Probability of more than that.
+        p_peaked: Probability that the curve has peaked.
+        p_collapse: Probability of a collapse that no law knows.
+        p_takeoff: Probability of a take-off that no law knows.
+        weights: Law → weight.
+        sentence: The forecast in words.
+        stop: Recommended last step; None where nobody asked.
+        advice: The advice in words; "" where nobody asked.
+    """
+
+    until: float
+    until_from: str
+    now: Interval
+    at_horizon: Interval
+    gain: Interval
+    threshold: float
+    p_gain: float
+    p_peaked: float
+    p_collapse: float
+    p_takeoff: float
+    weights: Mapping[str, float]
+    sentence: str
+    stop: float | None
+    advice: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary."""
+        intervals = {k: getattr(self, k)._asdict() for k in ("now", "at_horizon", "gain")}
+        return json_safe(asdict(self) | intervals)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update:
+    """One look at a run.
+
+    Attributes:
+        name: Name of the run.
+        step: Last logged step.
+        rows: Rewards so far.
+        reward: The last of them.
+        answer: Most probable answer of the diagnosis; "" where it could not be made.
+        probability: Answer → probability.
+        own: Failure → probability that it is under way, alone or beside another.
+        diagnosis: The diagnosis in words.
+        outlook: What is to come; None where it could not be forecast or was not asked for.
+        alarms: What this look found and no earlier one had.
+        notes: What went wrong or was assumed.
+        seconds: Time of the look.
+    """
+
+    name: str
+    step: float
+    rows: int
+    reward: float
+    answer: str
+    probability: Mapping[str, float]
+    own: Mapping[str, float]
+    diagnosis: str
+    outlook: Outlook | None
+    alarms: tuple[Alarm, ...]
+    notes: tuple[str, ...]
+    seconds: float
+
+    @property
+    def sentence(self) -> str:
+        """The look in words: alarms, diagnosis, forecast, advice."""
+        said = [f"ALARM: {alarm.sentence}" for alarm in self.alarms] + [self.diagnosis]
+        if self.outlook is not None:
+            forecast = self.outlook.sentence
+            said += [f"{forecast[:1].upper()}{forecast[1:]}", self.outlook.advice]
+        text = " ".join(x for x in said if x)
+        return f"Step {self.step:g}, {self.rows} rows. {text or 'Nothing can be said yet.'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary."""
+        parts = {
+            "sentence": self.sentence,
+            "outlook": None if self.outlook is None else self.outlook.to_dict(),
+            "alarms": [alarm.to_dict() for alarm in self.alarms],
+        }
+        return json_safe(asdict(self) | parts)
+
+
+class Memory(NamedTuple):
+    """What is carried from one look to the next.
+
+    Attributes:
+        sounded: Failure → last step of the look that raised its alarm.
+        seen: Hash of the rows and settings of the last look; "" before the first.
+        points: Law → draws of its posterior, from which the next one starts, shape (draws, p). Not kept in a file: a
+            look without them is as good, and takes a second more.
+    """
+
+    sounded: Mapping[str, float] = {}
+    seen: str = ""
+    points: Mapping[str, np.ndarray] = {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a restart needs, ready for JSON."""
+        return {"sounded": dict(self.sounded), "seen": self.seen}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Memory:
+        """The inverse of `to_dict`."""
+        return cls({str(k): float(v) for k, v in content["sounded"].items()}, str(content["seen"]))
