@@ -68,6 +68,7 @@ from .learning.table import (
     save_prior_table as save_prior_table,
 )
 from .live.fleet import fleet as fleet
+from .live.monitor import Monitor as Monitor
 from .live.plot import plot_fleet as plot_fleet
 from .live.render import render_fleet as render_fleet
 from .live.result import Fleet as Fleet

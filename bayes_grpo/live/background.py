@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.machine import cores
 from bayes_grpo.live.link import Link
-from bayes_grpo.live.watching import Update, Watching
+from bayes_grpo.live.watching import Alarm, Memory, Update, Watching
 from bayes_grpo.logs.records import Told
 
 EVERY = 10.0
@@ -29,11 +29,13 @@ class Setup:
     Attributes:
         told: What is known of the run beside its rows.
         watching: What is asked of it.
+        memory: What earlier updates left.
         every: Seconds between the beginnings of two updates.
     """
 
     told: Told = field(default_factory=Told)
     watching: Watching = field(default_factory=Watching)
+    memory: Memory = field(default_factory=Memory)
     every: float = EVERY
 
 
@@ -57,6 +59,7 @@ class Background:
     Attributes:
         setup: What the process was told.
         failed: Why there will be no more updates; "" while there will.
+        alarms: All findings so far, those of updates that nobody asked for included.
 
     Args:
         setup: What to tell the process.
@@ -65,6 +68,7 @@ class Background:
 
     def __init__(self, setup: Setup, threads: int | None = None) -> None:
         self.setup, self.failed = setup, ""
+        self.alarms: tuple[Alarm, ...] = ()
         self._sent = self._answered = 0
         self._update: Update | None = None
         self._link: Link | None = None
@@ -77,6 +81,11 @@ class Background:
     def pid(self) -> int | None:
         """Number of the process; None where there is none."""
         return None if self._link is None else self._link.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process that may still answer."""
+        return self._link is not None
 
     @property
     def current(self) -> bool:
@@ -121,7 +130,9 @@ class Background:
     def _take(self, answers: list[Answer]) -> None:
         for answer in answers:
             self._answered = answer.rows
-            self._update = answer.update or self._update
+            if answer.update is not None:
+                self._update = answer.update
+                self.alarms += answer.update.alarms
             if answer.problem and answer.rows >= _PATIENCE:
                 self._warn(f"nothing can be said of the run: {answer.problem}")
 

@@ -7,6 +7,7 @@ priority, and ends when its pipe closes, so when its parent ends, however that c
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -47,7 +48,7 @@ class Link:
         path = [os.path.abspath(x) for x in sys.path]  # "" is where we are, and we may go elsewhere
         self._owner = os.getpid()
         self._unsent, self._unread = bytearray(), bytearray()
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the process)
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START, json.dumps(path)],
@@ -147,10 +148,8 @@ class Link:
             self.close()
 
     def _ended(self) -> str:
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            pass
         self._errors.seek(0)
         said = self._errors.read()[-_TAIL:].decode("utf-8", "replace").strip().splitlines()
         why = f": {plain(said[-1])}" if said else ""

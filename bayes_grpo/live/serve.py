@@ -48,7 +48,7 @@ def _answer(inbox: Inbox, replies: int) -> None:
     from bayes_grpo.logs.records import run_of
 
     rows: list[Mapping[str, Any]] = []
-    memory = None
+    memory = setup.memory
     while True:
         rows += [row for message in inbox.take() for row in message]
         begun = time.monotonic()
