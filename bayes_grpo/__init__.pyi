@@ -68,11 +68,16 @@ from .learning.table import (
     save_prior_table as save_prior_table,
 )
 from .live.fleet import fleet as fleet
+from .live.look import line_of as line_of
+from .live.look import render_update as render_update
+from .live.look import view_of as view_of
 from .live.monitor import Monitor as Monitor
 from .live.plot import plot_fleet as plot_fleet
 from .live.render import render_fleet as render_fleet
 from .live.result import Fleet as Fleet
 from .live.update import update_of as update_of
+from .live.watch import Patience as Patience
+from .live.watch import watch as watch
 from .live.watching import Alarm as Alarm
 from .live.watching import Memory as Memory
 from .live.watching import Outlook as Outlook

@@ -1,8 +1,8 @@
 """The command line: parse, call one public function, print.
 
 Exit codes: 0 success; 2 wrong usage; 3 bad input, setting or place to write; 4 the sampler did not converge (the
-result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose --fail-on`` asks
-(the result is printed all the same); 130 interrupted. ``--json`` writes to standard output and nothing else does;
+result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose --fail-on`` asks,
+or was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted. ``--json`` writes to standard output and nothing else does;
 progress and errors go to standard error.
 """
 
@@ -28,6 +28,7 @@ from bayes_grpo.cli.learn_prior import learn_prior
 from bayes_grpo.cli.options import EXIT_INPUT, EXIT_INTERRUPTED
 from bayes_grpo.cli.simulate import simulate
 from bayes_grpo.cli.stability import stability
+from bayes_grpo.cli.watch import watch
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.text import plain
 
@@ -37,9 +38,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
     epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, "
-    "5 a limit of diagnose --fail-on is reached, 130 interrupted.",
+    "5 a limit of diagnose --fail-on is reached or watch --until-alarm has found a failure, 130 interrupted.",
 )
-for command in (fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, learn_prior):
+COMMANDS = (fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, watch, learn_prior)
+for command in COMMANDS:
     app.command()(command)
 
 

@@ -48,9 +48,8 @@ def update_of(run: Run, watching: Watching | None = None, memory: Memory | None 
     begin = time.perf_counter()
     watching, memory = watching or Watching(), memory or Memory()
     step, reward = rewards_of(run)
-    # A log that was begun anew has forgotten what was found in rows that are gone.
-    last = float(step[-1]) if len(step) else -np.inf
-    sounded = {k: at for k, at in memory.sounded.items() if at <= last}
+    first = (float(step[0]), float(reward[0])) if len(step) else ()
+    sounded = dict(memory.sounded) if memory.first in ((), first) else {}  # what was found in another run is new again
     notes: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)  # the notes say the same
@@ -60,19 +59,21 @@ def update_of(run: Run, watching: Watching | None = None, memory: Memory | None 
             found = _tried(notes, "alarms", lambda: alarms_of(run, diagnosis, watching, sounded))
             alarms = found or ()
         ahead = _tried(notes, "forecast", lambda: _ahead(run, watching, memory.points)) if watching.forecasts else None
+    told = sounded | {a.finding: a.step for a in alarms}
     update = Update(
         name=run.name,
-        step=last,
+        step=float(step[-1]) if len(step) else math.nan,
         rows=len(reward),
-        reward=float(reward[-1]) if len(reward) else np.nan,
+        reward=float(reward[-1]) if len(reward) else math.nan,
         **_said(diagnosis),
         outlook=None if ahead is None else ahead.outlook,
         alarms=alarms,
+        told=told,
         notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else ahead.notes)))),
         seconds=time.perf_counter() - begin,
     )
     points = memory.points if ahead is None else ahead.points
-    return update, Memory(sounded | {a.finding: a.step for a in alarms}, fingerprint(run), points)
+    return update, Memory(told, first, fingerprint(run), points)
 
 
 def rewards_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
@@ -107,7 +108,9 @@ def _ahead(run: Run, watching: Watching, points: Mapping[str, np.ndarray]) -> _A
     decision = None if watching.question is None else watching.question.answer(found)
     stopping = None if decision is None else decision.stopping
     budget = None if decision is None else decision.budget
-    stop = stopping.recommended if stopping is not None else None if budget is None else budget.step
+    stop = None if budget is None else budget.step
+    if stopping is not None:  # a rule on the rows to come asks for one more of them at least
+        stop = stopping.recommended if stopping.limit is None else stopping.limit.latest
     outlook = Outlook(
         until=float(until),
         until_from=origin,

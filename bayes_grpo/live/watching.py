@@ -157,6 +157,7 @@ class Update:
         diagnosis: The diagnosis in words.
         outlook: What is to come; None where it could not be forecast or was not asked for.
         alarms: What this look found and no earlier one had.
+        told: Failure → last step of the look that found it, of all looks so far.
         notes: What went wrong or was assumed.
         seconds: Time of the look.
     """
@@ -171,6 +172,7 @@ class Update:
     diagnosis: str
     outlook: Outlook | None
     alarms: tuple[Alarm, ...]
+    told: Mapping[str, float]
     notes: tuple[str, ...]
     seconds: float
 
@@ -199,20 +201,23 @@ class Memory(NamedTuple):
 
     Attributes:
         sounded: Failure → last step of the look that raised its alarm.
+        first: Step and value of the first reward, which tell a log that was begun anew; empty before the first look.
         seen: Hash of the rows and settings of the last look; "" before the first.
         points: Law → draws of its posterior, from which the next one starts, shape (draws, p). Not kept in a file: a
             look without them is as good, and takes a second more.
     """
 
     sounded: Mapping[str, float] = {}
+    first: tuple[float, ...] = ()
     seen: str = ""
     points: Mapping[str, np.ndarray] = {}
 
     def to_dict(self) -> dict[str, Any]:
         """What a restart needs, ready for JSON."""
-        return {"sounded": dict(self.sounded), "seen": self.seen}
+        return {"sounded": dict(self.sounded), "first": list(self.first), "seen": self.seen}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Memory:
         """The inverse of `to_dict`."""
-        return cls({str(k): float(v) for k, v in content["sounded"].items()}, str(content["seen"]))
+        sounded = {str(k): float(v) for k, v in content["sounded"].items()}
+        return cls(sounded, tuple(float(x) for x in content["first"]), str(content["seen"]))

@@ -24,6 +24,8 @@ from bayes_grpo.logs.source import STATE_FILE, Source, find_logs, load, run_name
 from bayes_grpo.logs.training_args import read_beside
 from bayes_grpo.logs.wording import clean, counted
 
+_LINES = ("console_dict", "console_pairs", "csv", "verl_console", "wandb_csv")
+"""Formats in which half a line can pass for a whole one; half a JSON object cannot."""
 _PART = "rewards/"
 """Before the name of a reward function among the columns."""
 PathLike = str | os.PathLike[str]
@@ -39,6 +41,7 @@ def read_log(
     run_name: str | None = None,
     settings: Mapping[str, Any] | None = None,
     sidecar: PathLike | None = None,
+    whole_lines: bool = False,
 ) -> Run:
     """Reads the log of one training run, whatever trainer wrote it.
 
@@ -52,6 +55,8 @@ def read_log(
         run_name: The run to take where a file holds several; otherwise the name of the result.
         settings: Values for fields of `Settings`; they override everything else.
         sidecar: TOML or JSON file of such values; "bayes_grpo.toml" beside the log is read by itself.
+        whole_lines: Leave out a last line that has not ended, in formats in which half a line can pass for a whole one:
+            for a log that is being written.
 
     Raises:
         LogReadError: The log is missing, broken, of an unknown format, or holds no usable reward.
@@ -62,7 +67,7 @@ def read_log(
     paths = _paths(path_or_paths)
     stated = _sidecar(paths[0], sidecar)
     choices = Choices(step_column, reward_column, eval_column)
-    read = [_read_one(p, format, ReadOptions(choices, run_name)) for p in paths]
+    read = [_read_one(p, format, ReadOptions(choices, run_name), whole_lines) for p in paths]
     where = "; ".join(clean(s.path, 200) for s, _, _ in read)
     try:
         run = assemble([parsed for _, _, parsed in read], choices, user, stated)
@@ -98,7 +103,7 @@ def _sidecar(path: Path, sidecar: PathLike | None) -> dict[str, Setting]:
         return {}
 
 
-def _read_one(path: Path, format: str | None, options: ReadOptions) -> tuple[Source, str, Parsed]:
+def _read_one(path: Path, format: str | None, options: ReadOptions, whole_lines: bool) -> tuple[Source, str, Parsed]:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off."""
     failed: list[str] = []
     first_error: LogReadError | None = None
@@ -106,6 +111,8 @@ def _read_one(path: Path, format: str | None, options: ReadOptions) -> tuple[Sou
         try:
             source = load(candidate)
             reader = pick_reader(source, format)
+            if whole_lines and reader.NAME in _LINES:
+                source = replace(source, data=source.data[: source.data.rfind(b"\n") + 1])
             parsed = reader.read(source, options)
         except LogReadError as error:
             first_error = first_error or LogReadError(f"{clean(candidate, 200)}: {error}")

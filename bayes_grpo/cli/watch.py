@@ -1,0 +1,128 @@
+"""`bayes-grpo watch`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import EXIT_FAILING, Asked, LogFile, Reading, Seed, Signal, Stated, grouped
+from bayes_grpo.cli.terminal import console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bayes_grpo import Update
+
+
+@grouped
+def watch(
+    log: LogFile,
+    until: Annotated[
+        float | None,
+        typer.Option(help="Horizon of the forecasts, optimizer step; else the planned length, or half as far again."),
+    ] = None,
+    interval: Annotated[float, typer.Option(help="Seconds from one look at the files to the next.")] = 5.0,
+    once: Annotated[bool, typer.Option("--once", help="One look at what is there, then end.")] = False,
+    idle_timeout: Annotated[
+        float | None, typer.Option(help="End after so many seconds without a new row; else at the planned length.")
+    ] = None,
+    until_alarm: Annotated[
+        bool, typer.Option("--until-alarm", help="End with exit code 5 as soon as a failure is found.")
+    ] = False,
+    on_alarm: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Command to run once a finding (no shell); gets it as JSON on stdin."),
+    ] = None,
+    webhook: Annotated[
+        str | None, typer.Option(metavar="URL", help="Address to which every finding is posted as JSON, once.")
+    ] = None,
+    alarm: Annotated[
+        float | None, typer.Option(help="Probability of a failure, lasting, from which on it is a finding.")
+    ] = None,
+    least_rows: Annotated[int | None, typer.Option(help="Fewer rewards than this raise no alarm.")] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="File that keeps what was told; else one in the user's cache for each path.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier watches of this path told.")] = False,
+    signal: Signal = "auto",
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object a look, each on a line of its own.")] = False,
+    seed: Seed = 0,
+    *,
+    asked: Asked,
+    reading: Reading,
+    stated: Stated,
+) -> None:
+    """Follow a run while it goes on: forecast, diagnosis, advice at every new row; an alarm once a finding."""
+    rules = {k: v for k, v in {"alarm": alarm, "least_rows": least_rows}.items() if v is not None}
+    watching = bg.Watching(until=until, question=asked.question(), signal=signal, seed=seed, **rules)
+    screen = _Screen(json_)
+    looks = bg.watch(
+        log[0] if len(log) == 1 else log,
+        watching,
+        patience=bg.Patience(interval=interval, idle=idle_timeout, once=once, until_alarm=until_alarm),
+        read=reading.options(stated),
+        on_alarm=on_alarm,
+        webhook=webhook,
+        state=state,
+        fresh=fresh,
+        progress=screen.tell,
+    )
+    last = screen.shown(looks)
+    if until_alarm and last is not None and last.told:
+        raise typer.Exit(EXIT_FAILING)
+
+
+class _Screen:
+    """Where looks are shown: JSON or lines on standard output, or one table that is drawn anew on a terminal."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._json = as_json
+        self._live: Any = None
+        self._update: Update | None = None
+        self._status = ""
+
+    def shown(self, looks: Iterator[Update]) -> Update | None:
+        """Shows all looks; the last of them, None without one."""
+        if self._json or not sys.stdout.isatty():
+            for update in looks:
+                self._update = update
+                sys.stdout.write(f"{self._line(update)}\n")
+                sys.stdout.flush()
+            return self._update
+        from rich.live import Live
+
+        with Live(console=console(), auto_refresh=False, vertical_overflow="visible") as self._live:
+            self._drawn()
+            for self._update in looks:
+                self._drawn()
+            self._status = ""
+            self._drawn()
+        return self._update
+
+    def tell(self, status: str) -> None:
+        """Says what goes on: in the table, or, where it is new, on standard error."""
+        if self._live is not None:
+            self._status = status
+            self._drawn()
+        elif sys.stderr.isatty() or status.startswith(("waiting", "cannot")):
+            said = status.split(" for ")[0] if status.startswith("no new row") else status
+            if said != self._status:
+                self._status = said
+                sys.stderr.write(f"bayes-grpo: {said}\n")
+                sys.stderr.flush()
+
+    def _line(self, update: Update) -> str:
+        return json.dumps(update.to_dict(), allow_nan=False, ensure_ascii=False) if self._json else bg.line_of(update)
+
+    def _drawn(self) -> None:
+        from rich.text import Text
+
+        if self._update is None:
+            self._live.update(Text(self._status or "starting", style="cyan"), refresh=True)
+        else:
+            self._live.update(bg.view_of(self._update, self._status), refresh=True)

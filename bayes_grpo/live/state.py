@@ -1,0 +1,51 @@
+"""What a watch keeps between two calls: which findings have been told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import platformdirs
+
+from bayes_grpo.common.errors import OutputError
+from bayes_grpo.common.files import written_whole
+from bayes_grpo.live.watching import Memory
+
+FORMAT = 1
+"""Number of the file's format."""
+
+
+def place_of(paths: Sequence[Path]) -> Path:
+    """Where a watch of these paths keeps its memory unless told otherwise: the user's cache, by a hash of the paths."""
+    name = hashlib.sha256("\n".join(str(p.resolve()) for p in paths).encode()).hexdigest()[:32]
+    return Path(platformdirs.user_cache_dir("bayes_grpo")) / "watch" / f"{name}.json"
+
+
+def load_memory(path: Path) -> Memory:
+    """The memory in a file; an empty one where there is none, or none of this format.
+
+    A broken file costs an alarm that is told twice, and a refusal would cost the watch.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            return Memory()
+        return Memory.from_dict(content)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Memory()
+
+
+def save_memory(memory: Memory, path: Path) -> None:
+    """Writes a memory to a file, whole or not at all.
+
+    Raises:
+        OutputError: The place cannot be written to.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot write there ({error.strerror}); choose another place") from error
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps({"format": FORMAT} | memory.to_dict()), encoding="utf-8")

@@ -1,0 +1,255 @@
+"""`watch`: false alarms and detection delays over logs replayed row by row; seconds and memory of its looks.
+
+    python -m benchmarks.watch replay INDEX.csv ... --lab FOLDER ... [--cuts 60] [--features CACHE.pickle]
+    python -m benchmarks.watch speed [--rows 2000]
+
+`replay` looks at labelled real logs as they stood after 8 rows and up to 60 later numbers of rows, by a diagnosis whose
+layer was learned without the log's repository, and counts which ever raise an alarm under the rule of
+`bayes_grpo.live.alarms`. The rule's numbers were chosen on the same logs; how they do where they are chosen without the
+log's repository too is said beside. Indices and laboratory folders are those of `benchmarks.learn_diagnosis`.
+`speed` measures looks at a log that grows by one row a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo import diagnose
+from bayes_grpo.common.cache import compilation_cache
+from bayes_grpo.diagnosis.classes import MODES
+from bayes_grpo.diagnosis.classify import posterior
+from bayes_grpo.diagnosis.features import gather_all
+from bayes_grpo.diagnosis.layer import Layer
+from bayes_grpo.live.alarms import earlier
+from bayes_grpo.live.update import rewards_of
+from bayes_grpo.live.watching import ALARM, LASTING, LEAST_ROWS
+from benchmarks.common import keep, say
+from benchmarks.diagnosis_early import half_lost
+from benchmarks.diagnosis_logs import LabelledLog, labelled_logs
+from benchmarks.learn_diagnosis import LABORATORY, SIMULATED, Case, lab_rows, learn, rows_of
+
+FIRST, CUTS, BATCH = 8, 60, 64
+SUSPECT = 0.6
+"""Earlier looks are needed only where a failure is at least as probable."""
+RATE = 0.10
+"""Share of unfailed logs that may ever raise an alarm."""
+LEVELS = (0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
+SHARES = (0.0, 0.05, 0.1, 0.2)
+LEAST = (10, 20, 30)
+
+Features = Mapping[str, float]
+
+
+class Rule(NamedTuple):
+    """When a failure is told: the numbers of `bayes_grpo.live.watching.Watching`."""
+
+    alarm: float
+    lasting: float
+    least_rows: int
+
+
+class Replayed(NamedTuple):
+    """A log with what the layer saw at numbers of its rows.
+
+    Attributes:
+        log: The log.
+        cuts: Numbers of rows at which it is looked at, increasing.
+        own: Number of rows → probability of each of `MODES`; of the cuts, and of earlier looks where they matter.
+    """
+
+    log: LabelledLog
+    cuts: np.ndarray
+    own: dict[int, np.ndarray]
+
+    def alarms(self, rule: Rule) -> dict[str, int]:
+        """Failure → number of rows at which it is told first."""
+        out: dict[str, int] = {}
+        for n in self.cuts.tolist():
+            if n < rule.least_rows:
+                continue
+            looks = [self.own[n], *(self.own.get(k, np.zeros(len(MODES))) for k in earlier(n, rule.lasting))]
+            told = np.min(looks, axis=0) >= rule.alarm
+            for mode in np.array(MODES)[told].tolist():
+                out.setdefault(mode, n)
+        return out
+
+
+def features_at(logs: Sequence[LabelledLog], wanted: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Features]:
+    """(place of a log, number of its rows) → what the layer sees."""
+    out: dict[tuple[int, int], Features] = {}
+    steps = [rewards_of(x.run)[0] for x in logs]
+    for first in range(0, len(wanted), BATCH):
+        part = wanted[first : first + BATCH]
+        found = gather_all([logs[i].run.until(float(steps[i][n - 1])) for i, n in part])
+        out |= {key: {} if g is None else dict(g.features) for key, g in zip(part, found, strict=True)}
+        if first % (16 * BATCH) == 0:
+            say(f"{first} of {len(wanted)} cuts")
+    return out
+
+
+def replayed(logs: Sequence[LabelledLog], layers: Mapping[str, Layer], cuts: int, cache: Path | None) -> list[Replayed]:
+    """Every log at its cuts, and at the earlier looks of those where a failure is probable."""
+    seen: dict[tuple[str, int], Features] = {}
+    if cache is not None and cache.exists():
+        seen = pickle.loads(cache.read_bytes())
+
+    def own(i: int, n: int) -> np.ndarray:
+        found = posterior(seen[logs[i].name, n], None, layers[logs[i].repository]).own
+        return np.array([found[mode] for mode in MODES])
+
+    def add(wanted: Sequence[tuple[int, int]]) -> None:
+        new = sorted({(i, n) for i, n in wanted if (logs[i].name, n) not in seen})
+        with compilation_cache():
+            seen.update({(logs[i].name, n): f for (i, n), f in features_at(logs, new).items()})
+        if cache is not None:
+            cache.write_bytes(pickle.dumps(seen))
+
+    places = []
+    for x in logs:
+        n = len(rewards_of(x.run)[0])
+        places.append(np.unique(np.linspace(min(FIRST, n), n, cuts).round().astype(int)))
+    add([(i, n) for i, p in enumerate(places) for n in p.tolist()])
+    owns = [{n: own(i, n) for n in p.tolist()} for i, p in enumerate(places)]
+    more = [
+        (i, k)
+        for i, found in enumerate(owns)
+        for n, p in found.items() if p.max() >= SUSPECT
+        for share in SHARES for k in earlier(n, share) if k > 2
+    ]  # fmt: skip
+    add(more)
+    for i, k in more:
+        owns[i].setdefault(k, own(i, k))
+    return [Replayed(*x) for x in zip(logs, places, owns, strict=True)]
+
+
+def unfailed(x: Replayed) -> bool:
+    """Whether nothing is wrong with the log."""
+    return x.log.label not in MODES
+
+
+def false_rate(logs: Sequence[Replayed], rule: Rule) -> float:
+    """Share of unfailed logs that ever raise an alarm."""
+    return float(np.mean([bool(x.alarms(rule)) for x in logs if unfailed(x)]))
+
+
+def named_rate(logs: Sequence[Replayed], rule: Rule) -> float:
+    """Share of failed logs that raise an alarm of the right name."""
+    return float(np.mean([x.log.label in x.alarms(rule) for x in logs if not unfailed(x)]))
+
+
+def best_rule(logs: Sequence[Replayed]) -> Rule:
+    """The rule that names most failures among those with few enough false alarms; of equal ones the most sparing."""
+    rules = [Rule(a, s, n) for a in LEVELS for s in SHARES for n in LEAST]
+    fit = [r for r in rules if false_rate(logs, r) <= RATE]
+    return max(fit, key=lambda r: (named_rate(logs, r), -false_rate(logs, r)))
+
+
+def damage(x: LabelledLog) -> tuple[float, str]:
+    """Row from which on a failed log is damaged, and what says so; NaN where nothing does."""
+    step = rewards_of(x.run)[0]
+    if x.label == "dynamical_instability" and (row := half_lost(x.run)) is not None:
+        return float(row), "half of the gain lost for good"
+    onset = diagnose(x.run).onsets.get(x.label)
+    return (
+        (np.nan, "") if onset is None else (float(np.searchsorted(step, onset.step.median)), "dated by the whole log")
+    )
+
+
+def summarised(logs: Sequence[Replayed], rule: Rule) -> dict[str, Any]:
+    """Counts and delays under one rule, printed."""
+    good, bad = [x for x in logs if unfailed(x)], [x for x in logs if not unfailed(x)]
+    out: dict[str, Any] = {"rule": rule._asdict(), "unfailed": len(good), "failed": len(bad)}
+    for label in ("healthy", "plateaued"):
+        part = [x for x in good if x.log.label == label]
+        out[label] = {"logs": len(part), "alarmed": sum(bool(x.alarms(rule)) for x in part)}
+    out["false_rate"], out["named_rate"] = false_rate(logs, rule), named_rate(logs, rule)
+    out["alarmed_failed"] = sum(bool(x.alarms(rule)) for x in bad)
+    out["false"] = {x.log.name: x.alarms(rule) for x in good if x.alarms(rule)}
+    for mode in MODES:
+        part = [x for x in bad if x.log.label == mode]
+        told = [x for x in part if mode in x.alarms(rule)]
+        dates = [damage(x.log) for x in told]
+        delay = np.array([x.alarms(rule)[mode] - row for x, (row, _) in zip(told, dates, strict=True)])
+        length = np.array([x.cuts[-1] for x in told])
+        known = np.isfinite(delay)
+        out[mode] = {"logs": len(part), "named": len(told), "dated": int(known.sum())}
+        if known.any():
+            out[mode] |= {
+                "delay_rows_median": float(np.median(delay[known])),
+                "delay_rows": np.sort(delay[known]).round(1).tolist(),
+                "delay_share_median": float(np.median(delay[known] / length[known])),
+                "dated_by": sorted({said for _, said in dates if said}),
+            }
+        print(f"  {mode:24s} {len(told)} of {len(part)} named; delay {out[mode].get('delay_rows_median')}")
+    print(f"  {rule}: false {out['false_rate']:.3f}, named {out['named_rate']:.3f}")
+    return out
+
+
+def left_out(logs: Sequence[Replayed]) -> dict[str, float]:
+    """Rates where the rule, too, is chosen without the repository that is judged."""
+    false, named = [], []
+    for repository in sorted({x.log.repository for x in logs}):
+        rule = best_rule([x for x in logs if x.log.repository != repository])
+        for x in (x for x in logs if x.log.repository == repository):
+            told = x.alarms(rule)
+            (false.append(bool(told)) if unfailed(x) else named.append(x.log.label in told))
+    return {"false_rate": float(np.mean(false)), "named_rate": float(np.mean(named))}
+
+
+def replay(options: argparse.Namespace) -> dict[str, Any]:
+    """The first part."""
+    logs = [x for x in labelled_logs(options.index) if not x.name.startswith(tuple(options.leave_out))]
+    say(f"{len(logs)} logs")
+    cases = [Case(x.label, x.repository, x.features) for x in logs]
+    others = [Case(r.label, SIMULATED, r.features) for r in rows_of(900, 100, False)]
+    others += [Case(r.label, LABORATORY, r.features) for c in (True, False) for r in lab_rows(options.lab, c)]
+    layers = {
+        r: learn([c for c in cases if c.repository != r] + others, {}) for r in sorted({x.repository for x in logs})
+    }
+    say(f"{len(layers)} layers")
+    found = replayed(logs, layers, options.cuts, options.features)
+    table = {}
+    for a in LEVELS:
+        for s in SHARES:
+            for n in LEAST:
+                rule = Rule(a, s, n)
+                table[f"{a:g} {s:g} {n}"] = [false_rate(found, rule), named_rate(found, rule)]
+                print(
+                    f"{a:.2f} {s:.2f} {n:3d}  false {table[f'{a:g} {s:g} {n}'][0]:.3f}  named {named_rate(found, rule):.3f}"
+                )
+    print("the best rule")
+    best = summarised(found, best_rule(found))
+    print("the shipped rule")
+    out = summarised(found, Rule(ALARM, LASTING, LEAST_ROWS))
+    out |= {"repositories": len(layers), "chosen_without_the_repository": left_out(found), "best": best["rule"]}
+    out["rules"] = table
+    print(json.dumps(out["chosen_without_the_repository"]))
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = parser.add_subparsers(dest="part", required=True)
+    first = parts.add_parser("replay")
+    first.add_argument("index", type=Path, nargs="+")
+    first.add_argument("--lab", type=Path, nargs="+", required=True, help="folders of `benchmarks.diagnosis_lab`")
+    first.add_argument("--cuts", type=int, default=CUTS)
+    first.add_argument("--features", type=Path, help="file that keeps what the layer sees, for another call")
+    first.add_argument("--leave-out", nargs="*", default=["rec_"], help="logs whose names begin so: out of domain")
+    options = parser.parse_args()
+    begun = time.perf_counter()
+    result = replay(options)
+    keep("watch_alarms", result)
+    say(f"{time.perf_counter() - begun:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
