@@ -22,7 +22,10 @@ from bayes_grpo.common.errors import WorkerError
 from bayes_grpo.common.machine import threads
 from bayes_grpo.common.text import plain
 
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from bayes_grpo.live.serve import serve; serve()"
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from bayes_grpo.live.serve import serve; "
+    "serve(int(sys.argv[2]))"
+)
 _HIDDEN = ("XLA_FLAGS", "JAX_PLATFORM_NAME", "JAX_ENABLE_X64", "JAX_DISABLE_JIT", "JAX_DEBUG_NANS")
 """What a trainer may set for its own JAX; XLA ends a process at a flag that it does not know."""
 _CHUNK = 65_536
@@ -51,7 +54,7 @@ class Link:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the process)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, json.dumps(path)],
+                [sys.executable, "-c", _START, json.dumps(path), str(self._owner)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,

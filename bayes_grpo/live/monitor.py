@@ -99,7 +99,7 @@ class Monitor:
         row = {"step": step, "reward": reward, "eval_reward": eval_reward} | signals
         row |= {f"rewards/{clean(name)}/mean": value for name, value in (components or {}).items()}
         numbers = {name: number_of(value) for name, value in row.items() if value is not None}
-        if numbers.get("step", -1.0) < 0:
+        if not numbers.get("step", -1.0) >= 0:  # NaN included
             raise SettingError(f"monitor: expected the optimizer step as a number of at least 0, found {step!r}")
         self._rows.append(numbers)
         if self._beside is not None:

@@ -28,12 +28,16 @@ _LOOK = 1.0
 _CHUNK = 65_536
 
 
-def serve() -> None:
-    """Answers rows with updates until standard input is closed; does not return."""
+def serve(parent: int) -> None:
+    """Answers rows with updates until standard input is closed; does not return.
+
+    Args:
+        parent: Number of the trainer's process.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the trainer's to answer
     with contextlib.suppress(OSError, AttributeError):
         os.nice(_NICENESS)
-    inbox, replies = Inbox(sys.stdin.fileno()), os.dup(sys.stdout.fileno())
+    inbox, replies = Inbox(sys.stdin.fileno(), parent), os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no reply
     warnings.simplefilter("ignore")
     try:
@@ -65,10 +69,11 @@ class Inbox:
 
     Args:
         pipe: Number of the pipe.
+        parent: Number of the parent's process.
     """
 
-    def __init__(self, pipe: int) -> None:
-        self._pipe, self._parent = pipe, os.getppid()
+    def __init__(self, pipe: int, parent: int) -> None:
+        self._pipe, self._parent = pipe, parent
         self._messages: list[Any] = []
         self._come = threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()
