@@ -12,7 +12,7 @@ from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.machine import cores
 from bayes_grpo.live.link import Link
 from bayes_grpo.live.watching import Alarm, Memory, Update, Watching
-from bayes_grpo.logs.records import Told
+from bayes_grpo.logs.records import Known
 
 EVERY = 10.0
 """Seconds between the beginnings of two updates."""
@@ -27,13 +27,13 @@ class Setup:
     """What the process is told first.
 
     Attributes:
-        told: What is known of the run beside its rows.
+        known: What is known of the run beside its rows.
         watching: What is asked of it.
         memory: What earlier updates left.
         every: Seconds between the beginnings of two updates.
     """
 
-    told: Told = field(default_factory=Told)
+    known: Known = field(default_factory=Known)
     watching: Watching = field(default_factory=Watching)
     memory: Memory = field(default_factory=Memory)
     every: float = EVERY

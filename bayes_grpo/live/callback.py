@@ -22,14 +22,17 @@ from bayes_grpo.live.monitor import number_of, watching_of
 from bayes_grpo.live.watching import Memory, Update
 from bayes_grpo.logs.keyindex import OWN
 from bayes_grpo.logs.options import checked
-from bayes_grpo.logs.records import Told
+from bayes_grpo.logs.records import Known
 from bayes_grpo.logs.training_args import settings_of
 
 StopRule = Literal["decision", "alarm"] | Callable[[Update], bool] | bool
 """When to stop: where the decision says so, at an alarm, at either (True), by a rule of one's own, never (False)."""
 AGREEING = 3
 """Updates in a row that have to advise to stop before "decision" does."""
+_CLOSING = {"total_flos", "train_loss"}
+"""Keys of the summary that closes a training, after which no step comes."""
 _FRAMES = 8
+"""Callers between an event and the list of callbacks, at most."""
 
 
 class Watcher:
@@ -79,7 +82,7 @@ class Watcher:
             if state.is_world_process_zero:
                 history = [row for row in state.log_history if row.get("step", 0) <= state.global_step]
                 setup = Setup(
-                    told=told_by(args, state, self._settings),
+                    known=known_by(args, state, self._settings),
                     watching=self._watching,
                     memory=Memory(sounded=sounded_in(history)),
                     every=self._every,
@@ -93,9 +96,9 @@ class Watcher:
             return
         with self._no_harm():
             self._background.add([numbers_of(logs) | {"step": float(state.global_step)}])
-            last = "total_flos" in logs  # the closing summary: no step comes after it
+            last = not _CLOSING.isdisjoint(logs)
             update = self._background.wait(self._finish) if last else self._background.latest()
-            if update is None or update is self._written:
+            if update is None or (update is self._written and not last):
                 return
             entries: dict[str, Any] = dict(self._entries(update, last))
             logs |= entries  # seen by the callbacks after this one, those that report among them
@@ -177,7 +180,7 @@ class Watcher:
                 )
 
 
-def told_by(args: Any, state: Any, settings: Mapping[str, Any]) -> Told:
+def known_by(args: Any, state: Any, settings: Mapping[str, Any]) -> Known:
     """What a trainer knows of its run: its arguments as settings, its planned length.
 
     Args:
@@ -188,7 +191,7 @@ def told_by(args: Any, state: Any, settings: Mapping[str, Any]) -> Told:
     plain = {name: value.value if isinstance(value, Enum) else value for name, value in vars(args).items()}
     scalars = {name: value for name, value in plain.items() if isinstance(value, int | float | str)}
     planned, spacing = number_of(getattr(state, "max_steps", None)), number_of(getattr(state, "logging_steps", None))
-    return Told(
+    return Known(
         name=str(scalars.get("run_name") or "run"),
         trainer="trl",
         settings=settings,

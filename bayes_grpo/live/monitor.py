@@ -13,7 +13,7 @@ from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.decision.question import Question
 from bayes_grpo.live.background import EVERY, Background, Setup
 from bayes_grpo.live.watching import Alarm, Memory, Update, Watching
-from bayes_grpo.logs.records import Told, run_of
+from bayes_grpo.logs.records import Known, run_of
 from bayes_grpo.logs.run import SIGNALS, Run
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.wording import clean, listed
@@ -60,8 +60,8 @@ class Monitor:
         name: str = "run",
         **watching: Any,
     ) -> None:
-        told = Told(name=name, settings=settings or {})
-        self._setup = Setup(told=told, watching=watching_of(until, question, watching), every=every)
+        known = Known(name=name, settings=settings or {})
+        self._setup = Setup(known=known, watching=watching_of(until, question, watching), every=every)
         self._rows: list[dict[str, float]] = []
         self._memory: Memory | None = None
         self._update: Update | None = None
@@ -112,7 +112,7 @@ class Monitor:
         Raises:
             LogReadError: There are fewer than two rows with a reward.
         """
-        return run_of(self._rows, self._setup.told)
+        return run_of(self._rows, self._setup.known)
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:

@@ -57,7 +57,7 @@ def _answer(inbox: Inbox, replies: int) -> None:
         rows += [row for message in inbox.take() for row in message]
         begun = time.monotonic()
         try:
-            update, memory = update_of(run_of(rows, setup.told), setup.watching, memory)
+            update, memory = update_of(run_of(rows, setup.known), setup.watching, memory)
             _write(replies, Answer(len(rows), update, ""))
         except Exception as error:  # whatever it is, the next row may be better
             _write(replies, Answer(len(rows), None, plain(f"{type(error).__name__}: {error}", 500)))

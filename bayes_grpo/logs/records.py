@@ -21,7 +21,7 @@ FORMAT = "records"
 
 
 @dataclass(frozen=True)
-class Told:
+class Known:
     """What is known of a run beside its rows. Checked when it is made.
 
     Attributes:
@@ -48,34 +48,34 @@ class Told:
         object.__setattr__(self, "settings", checked(self.settings, "settings"))
 
 
-def run_of(records: Sequence[Mapping[str, Any]], told: Told) -> Run:
+def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
     """The run that records tell of, by the same rules as a log read from a file.
 
     Args:
         records: Rows in the order in which they came, key → value.
-        told: What else is known.
+        known: What else is known.
 
     Raises:
         LogReadError: There are fewer than two rows with a reward, or several keys could be the reward.
         SettingError: Settings contradict each other.
     """
     table = Table.from_rows(records)
-    trainer = next((t for t in all_trainers() if t.name == told.trainer), GENERIC)
+    trainer = next((t for t in all_trainers() if t.name == known.trainer), GENERIC)
     parsed = Parsed(
         table,
-        total_steps=told.total_steps,
-        logging_steps=told.logging_steps,
+        total_steps=known.total_steps,
+        logging_steps=known.logging_steps,
         trainer=trainer,
-        settings=told.stated,
+        settings=known.stated,
     )
     digest = hashlib.sha256()
     for key in table.keys:
         digest.update(key.encode("utf-8", "replace") + b"\0")
         digest.update(table.column(key).tobytes())
     return Run(
-        name=clean(told.name),
-        source=clean(told.name),
+        name=clean(known.name),
+        source=clean(known.name),
         format=FORMAT,
         log_hash=digest.hexdigest(),
-        **assemble([parsed], Choices(), told.settings, {}),
+        **assemble([parsed], Choices(), known.settings, {}),
     )
