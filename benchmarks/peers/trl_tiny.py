@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +47,18 @@ def low_words(completion_ids: Sequence[Sequence[int]], **_: Any) -> list[float]:
     return [sum(2 <= token < 7 for token in written) / max(len(written), 1) for written in completion_ids]
 
 
-def trainer(folder: Path, steps: int, *, seconds: float = 0.0, **settings: Any) -> GRPOTrainer:
+def trainer(folder: Path, steps: int, *, work: Callable[[], None] = lambda: None, **settings: Any) -> GRPOTrainer:
     """TRL's trainer on the small policy.
 
     Args:
         folder: Its output directory.
         steps: Optimizer steps.
-        seconds: Time that every step takes at least, as with a larger policy.
+        work: What every step does besides, in the place of a larger policy.
         **settings: Fields of `GRPOConfig`.
     """
 
     def reward(completion_ids: Sequence[Sequence[int]], **more: Any) -> list[float]:
-        time.sleep(seconds)
+        work()
         return low_words(completion_ids, **more)
 
     fixed: dict[str, Any] = {

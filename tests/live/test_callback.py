@@ -1,6 +1,8 @@
 """What the callback does, with stand-ins for a trainer's state, control and arguments: no transformers is needed."""
 
+import importlib
 import json
+import sys
 import warnings
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
+from bayes_grpo.common.errors import BayesGrpoWarning, MissingExtraError, SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.live import callback as module
 from bayes_grpo.live.background import Setup
@@ -354,6 +356,13 @@ def test_without_a_list_of_callbacks_rows_are_still_kept():
     state.log_history.append({"reward": 0.5, "step": 0})
     watcher.on_log(ARGUMENTS, state, Control(), logs={"reward": 0.5})
     assert state.log_history[-1]["bayes_grpo/step"] == 1
+
+
+def test_without_transformers_the_import_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    monkeypatch.delitem(sys.modules, "bayes_grpo.trl", raising=False)
+    with pytest.raises(MissingExtraError, match=r"expected transformers, .* or use bayes_grpo\.Monitor"):
+        importlib.import_module("bayes_grpo.trl")
 
 
 # Our own entries in a log

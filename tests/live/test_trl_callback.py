@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,7 +61,7 @@ class Looks(BayesGRPOCallback):
 
 def train(folder: Path, steps: int = STEPS, seconds: float = 0.0, resume: str | None = None, **options: Any) -> Trained:
     torch.set_num_threads(1)
-    run = trainer(folder, steps, seconds=seconds, save_strategy="steps", save_steps=SAVED)
+    run = trainer(folder, steps, work=lambda: time.sleep(seconds), save_strategy="steps", save_steps=SAVED)
     reporter, ours = Reporter(), Looks(**{"every": 0.0, "finish": LONG, "draws": 200} | options)
     run.add_callback(reporter)
     run.add_callback(ours)
@@ -143,14 +144,14 @@ def test_a_training_that_is_resumed_goes_on_with_its_rows(whole: Trained, tmp_pa
 @pytest.mark.slow
 def test_two_processes_that_train_together_stop_at_the_same_step(tmp_path: Path):
     program = f"""
-        import json, os, sys, warnings
+        import json, os, time
         from pathlib import Path
         import torch
         torch.set_num_threads(1)
         from bayes_grpo.trl import BayesGRPOCallback
         from benchmarks.peers.trl_tiny import trainer
         rank, folder = os.environ["RANK"], Path({str(tmp_path)!r})
-        run = trainer(folder, 400, seconds=0.05, per_device_train_batch_size=32)
+        run = trainer(folder, 400, work=lambda: time.sleep(0.05), per_device_train_batch_size=32)
         ours = BayesGRPOCallback(every=0.0, finish=0.0, forecasts=False, stop=lambda update: update.step >= 5)
         run.add_callback(ours)
         run.train()
