@@ -18,6 +18,8 @@ EVERY = 10.0
 """Seconds between the beginnings of two updates."""
 MOST_THREADS = 2
 """Threads of the process where nobody says it; more would gain little."""
+AT_ONCE: list[Mapping[str, Any]] = []
+"""In the place of rows: somebody waits, so the pause between two updates is over."""
 _PATIENCE = 20
 """Rows after which it is told why nothing can be said of a run."""
 
@@ -94,9 +96,9 @@ class Background:
 
     def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Sends rows; returns at once, however busy the process is."""
-        if self._link is None:
-            return
         new = list(rows)
+        if self._link is None or not new:
+            return
         with self._no_harm():
             self._sent += len(new)
             self._link.send(new)
@@ -114,6 +116,8 @@ class Background:
         """Waits for the update of all rows, for at most so many seconds; the last one that has come."""
         if self._link is not None:
             with self._no_harm():
+                if not self.current:
+                    self._link.send(AT_ONCE)
                 for answer in self._link.wait(0.0 if self.current else seconds):
                     self._take([answer])
                     if self.current:

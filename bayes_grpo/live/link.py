@@ -147,7 +147,7 @@ class Link:
         self._errors.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_process"):
+        with contextlib.suppress(Exception):  # at the end of the interpreter anything may be gone
             self.close()
 
     def _ended(self) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.live.background import Answer, Setup
+from bayes_grpo.live.background import AT_ONCE, Answer, Setup
 from bayes_grpo.live.link import framed, messages_in
 
 _NICENESS = 19
@@ -54,14 +54,15 @@ def _answer(inbox: Inbox, replies: int) -> None:
     rows: list[Mapping[str, Any]] = []
     memory = setup.memory
     while True:
-        rows += [row for message in inbox.take() for row in message]
-        begun = time.monotonic()
+        if not (new := [row for message in inbox.take() for row in message]):
+            continue
+        rows, begun = rows + new, time.monotonic()
         try:
             update, memory = update_of(run_of(rows, setup.known), setup.watching, memory)
             _write(replies, Answer(len(rows), update, ""))
         except Exception as error:  # whatever it is, the next row may be better
             _write(replies, Answer(len(rows), None, plain(f"{type(error).__name__}: {error}", 500)))
-        time.sleep(max(0.0, setup.every - (time.monotonic() - begun)))
+        inbox.rest(setup.every - (time.monotonic() - begun))
 
 
 class Inbox:
@@ -84,6 +85,11 @@ class Inbox:
             self._come.wait_for(lambda: self._messages)
             taken, self._messages = self._messages[:most], self._messages[len(self._messages[:most]) :]
         return taken
+
+    def rest(self, seconds: float) -> None:
+        """Waits for so many seconds, or until somebody asks for an update at once."""
+        with self._come:
+            self._come.wait_for(lambda: AT_ONCE in self._messages, max(0.0, seconds))
 
     def _read(self) -> None:
         data = bytearray()

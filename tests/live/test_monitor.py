@@ -188,6 +188,15 @@ def test_findings_are_kept_whether_or_not_their_update_is_asked_for():
 # The process beside
 
 
+def test_who_waits_for_an_update_does_not_wait_for_the_pause_between_two():
+    with Monitor(background=True, every=600.0, forecasts=False) as monitor:
+        for last in (10, 20, 30):
+            feed(monitor, last - 9, last)
+            update = monitor.update()
+            assert update is not None
+            assert update.rows == last
+
+
 def test_importing_and_feeding_it_brings_nothing_heavy_into_the_trainers_process():
     program = f"""
         import sys
