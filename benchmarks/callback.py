@@ -5,8 +5,9 @@
 Needs the dependency group `trl`. A small policy is trained on the processor, one thread, in two kinds of steps of about
 a second: `waiting` sleeps, as a trainer does while an accelerator works; `computing` multiplies matrices on the same
 processor for as long, the hardest case. Each pair of runs differs in the callback alone, with its defaults and a
-question about stopping. `calls` is the time inside the callback's own event for each row of the log, by the clock and by
-the processor, over a run of short steps with an update a second.
+question about stopping. What the trainer's own process computes more is its processor time, which other work on the
+machine does not touch as it does the clock's. `calls` is the time inside the callback's own event for each row of the
+log, by clock and processor, over a run of short steps with an update a second.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
@@ -60,17 +61,27 @@ class Clock(TrainerCallback):
     def __init__(self) -> None:
         self.begins: list[float] = []
         self.ends: list[float] = []
+        self.worked: list[float] = []
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
         self.begins.append(time.perf_counter())
+        self.worked.append(-time.process_time())
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         if "reward" in (logs or {}):
             self.ends.append(time.perf_counter())
+            self.worked[-1] += time.process_time()
 
 
-def run(steps: int, work: Callable[[], None], ours: Timed | None) -> np.ndarray:
-    """Seconds of each step, its row in the log included, shape (steps,)."""
+class Steps(NamedTuple):
+    """Seconds of each step, its row in the log included, by the clock and by the processor, each of shape (steps,)."""
+
+    clock: np.ndarray
+    processor: np.ndarray
+
+
+def run(steps: int, work: Callable[[], None], ours: Timed | None) -> Steps:
+    """A training and its steps."""
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
         training = trainer(Path(folder), steps, work=work)
@@ -78,7 +89,7 @@ def run(steps: int, work: Callable[[], None], ours: Timed | None) -> np.ndarray:
             training.add_callback(ours)
         training.add_callback(clock)  # after ours, so that its time is within the step's
         training.train()
-    return np.array(clock.ends) - np.array(clock.begins)
+    return Steps(np.array(clock.ends) - np.array(clock.begins), np.array(clock.worked))
 
 
 def work_of(kind: str, seconds: float) -> Callable[[], None]:
@@ -96,7 +107,11 @@ def work_of(kind: str, seconds: float) -> Callable[[], None]:
 
     multiplied(100)
     times = int(seconds / min(multiplied(200) / 200 for _ in range(9)))
-    return lambda: multiplied(times) and None
+
+    def work() -> None:
+        multiplied(times)
+
+    return work
 
 
 def pairs_of(kind: str, pairs: int, steps: int, seconds: float) -> dict[str, Any]:
@@ -111,26 +126,32 @@ def pairs_of(kind: str, pairs: int, steps: int, seconds: float) -> dict[str, Any
             callback = Timed(question=QUESTION, finish=0.0) if with_ours else None
             found[with_ours].append(run(steps, work, callback))
             ours += [] if callback is None else [callback]
-            say(f"{kind}, pair {pair + 1}: {'with' if with_ours else 'without'} {found[with_ours][-1].sum():.2f} s")
-    begun = [max(callback.first, 1) for callback in ours]
-    both = list(zip(begun, found[True], found[False], strict=True))
-    later = [float(a[n:].mean() / b[n:].mean()) - 1 for n, a, b in both if n < steps]
-    medians = [float(np.median(np.concatenate([x[n:] for n, x in zip(begun, found[y], strict=True)]))) for y in found]
+            say(
+                f"{kind}, pair {pair + 1}: {'with' if with_ours else 'without'} {found[with_ours][-1].clock.sum():.2f} s"
+            )
+    begun = [callback.first or steps for callback in ours]
+    both = [(n, a.clock, b.clock) for n, a, b in zip(begun, found[True], found[False], strict=True)]
+    worked = [
+        float((a.processor.sum() - b.processor.sum()) / b.clock.sum())
+        for a, b in zip(found[True], found[False], strict=True)
+    ]
     return {
         "steps": steps,
         "pairs": pairs,
         "updates_a_run": [callback.updates for callback in ours],
-        "first_update_after_steps": begun,
+        "first_update_at_step": [callback.first for callback in ours],
         "whole_runs": about([float(a.sum() / b.sum()) - 1 for _, a, b in both]),
+        "processor_of_the_trainer": about(worked),
         "start_seconds": about([float(a[:n].sum() - b[:n].sum()) for n, a, b in both]),
-        "after_first_update": about(later),
-        "median_step_after_first_update": {
-            "with": medians[0],
-            "without": medians[1],
-            "overhead": medians[0] / medians[1] - 1,
-        },
-        "spread_of_runs_without": spread([float(x.sum()) for x in found[False]]),
+        "after_first_update": about([float(a[n:].mean() / b[n:].mean()) - 1 for n, a, b in both if n < steps]),
+        "median_steps": {"with": middle(found[True]), "without": middle(found[False])},
+        "spread_of_runs_without": spread([float(x.clock.sum()) for x in found[False]]),
     }
+
+
+def middle(runs: Sequence[Steps]) -> float:
+    """Median step of several runs, seconds."""
+    return float(np.median(np.concatenate([x.clock for x in runs])))
 
 
 def about(values: Sequence[float]) -> dict[str, Any]:
@@ -166,7 +187,9 @@ def main() -> None:
     print(" ".join(f"{name} {value:.3g}" for name, value in calls.items()))
     kinds = {k: pairs_of(k, options.pairs, options.steps, options.seconds) for k in ("waiting", "computing")}
     for kind, found in kinds.items():
-        shares = {name: found[name]["median"] for name in ("whole_runs", "after_first_update")}
+        shares = {
+            name: found[name]["median"] for name in ("whole_runs", "processor_of_the_trainer", "after_first_update")
+        }
         print(kind, *(f"{name} {x:+.2%}" for name, x in shares.items()), found["start_seconds"]["median"], "s at start")
     beside = {name: version(name) for name in ("trl", "transformers", "torch")}
     keep("callback", {"versions": beside, "calls": calls, **kinds})
