@@ -126,9 +126,8 @@ def pairs_of(kind: str, pairs: int, steps: int, seconds: float) -> dict[str, Any
             callback = Timed(question=QUESTION, finish=0.0) if with_ours else None
             found[with_ours].append(run(steps, work, callback))
             ours += [] if callback is None else [callback]
-            say(
-                f"{kind}, pair {pair + 1}: {'with' if with_ours else 'without'} {found[with_ours][-1].clock.sum():.2f} s"
-            )
+            took = found[with_ours][-1].clock.sum()
+            say(f"{kind}, pair {pair + 1}: {'with' if with_ours else 'without'} {took:.2f} s")
     begun = [callback.first or steps for callback in ours]
     both = [(n, a.clock, b.clock) for n, a, b in zip(begun, found[True], found[False], strict=True)]
     worked = [
@@ -187,9 +186,8 @@ def main() -> None:
     print(" ".join(f"{name} {value:.3g}" for name, value in calls.items()))
     kinds = {k: pairs_of(k, options.pairs, options.steps, options.seconds) for k in ("waiting", "computing")}
     for kind, found in kinds.items():
-        shares = {
-            name: found[name]["median"] for name in ("whole_runs", "processor_of_the_trainer", "after_first_update")
-        }
+        names = ("whole_runs", "processor_of_the_trainer", "after_first_update")
+        shares = {name: found[name]["median"] for name in names}
         print(kind, *(f"{name} {x:+.2%}" for name, x in shares.items()), found["start_seconds"]["median"], "s at start")
     beside = {name: version(name) for name in ("trl", "transformers", "torch")}
     keep("callback", {"versions": beside, "calls": calls, **kinds})
