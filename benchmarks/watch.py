@@ -13,7 +13,7 @@ log's repository too is said beside. Indices and laboratory folders are those of
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import pickle
 import time
 from collections.abc import Mapping, Sequence
@@ -22,15 +22,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo import diagnose
+from bayes_grpo import Question, diagnose
 from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.classify import posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import Layer
 from bayes_grpo.live.alarms import earlier
-from bayes_grpo.live.update import rewards_of
-from bayes_grpo.live.watching import ALARM, LASTING, LEAST_ROWS
+from bayes_grpo.live.update import rewards_of, update_of
+from bayes_grpo.live.watching import ALARM, LASTING, LEAST_ROWS, Watching
+from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from benchmarks.common import keep, say
 from benchmarks.diagnosis_early import half_lost
 from benchmarks.diagnosis_logs import LabelledLog, labelled_logs
@@ -135,21 +136,40 @@ def unfailed(x: Replayed) -> bool:
     return x.log.label not in MODES
 
 
-def false_rate(logs: Sequence[Replayed], rule: Rule) -> float:
-    """Share of unfailed logs that ever raise an alarm."""
-    return float(np.mean([bool(x.alarms(rule)) for x in logs if unfailed(x)]))
+RULES = tuple(Rule(a, s, n) for a in LEVELS for s in SHARES for n in LEAST)
 
 
-def named_rate(logs: Sequence[Replayed], rule: Rule) -> float:
-    """Share of failed logs that raise an alarm of the right name."""
-    return float(np.mean([x.log.label in x.alarms(rule) for x in logs if not unfailed(x)]))
+class Told(NamedTuple):
+    """What rules tell of a set of logs.
+
+    Attributes:
+        false: Whether each unfailed log ever raises an alarm, shape (rules, unfailed).
+        named: Whether each failed log raises one of the right name, shape (rules, failed).
+        false_owner: Repository of each unfailed log.
+        named_owner: Repository of each failed log.
+    """
+
+    false: np.ndarray
+    named: np.ndarray
+    false_owner: np.ndarray
+    named_owner: np.ndarray
+
+    def best(self, without: str = "") -> int:
+        """Place of the rule that names most failures among those with few enough false alarms, the most sparing."""
+        false = self.false[:, self.false_owner != without].mean(axis=1)
+        named = self.named[:, self.named_owner != without].mean(axis=1)
+        return max(np.flatnonzero(false <= RATE).tolist(), key=lambda i: (named[i], -false[i]))
 
 
-def best_rule(logs: Sequence[Replayed]) -> Rule:
-    """The rule that names most failures among those with few enough false alarms; of equal ones the most sparing."""
-    rules = [Rule(a, s, n) for a in LEVELS for s in SHARES for n in LEAST]
-    fit = [r for r in rules if false_rate(logs, r) <= RATE]
-    return max(fit, key=lambda r: (named_rate(logs, r), -false_rate(logs, r)))
+def told(logs: Sequence[Replayed]) -> Told:
+    """What every rule tells."""
+    good, bad = [x for x in logs if unfailed(x)], [x for x in logs if not unfailed(x)]
+    return Told(
+        np.array([[bool(x.alarms(rule)) for x in good] for rule in RULES]),
+        np.array([[x.log.label in x.alarms(rule) for x in bad] for rule in RULES]),
+        np.array([x.log.repository for x in good]),
+        np.array([x.log.repository for x in bad]),
+    )
 
 
 def damage(x: LabelledLog) -> tuple[float, str]:
@@ -170,7 +190,8 @@ def summarised(logs: Sequence[Replayed], rule: Rule) -> dict[str, Any]:
     for label in ("healthy", "plateaued"):
         part = [x for x in good if x.log.label == label]
         out[label] = {"logs": len(part), "alarmed": sum(bool(x.alarms(rule)) for x in part)}
-    out["false_rate"], out["named_rate"] = false_rate(logs, rule), named_rate(logs, rule)
+    out["false_rate"] = float(np.mean([bool(x.alarms(rule)) for x in good]))
+    out["named_rate"] = float(np.mean([x.log.label in x.alarms(rule) for x in bad]))
     out["alarmed_failed"] = sum(bool(x.alarms(rule)) for x in bad)
     out["false"] = {x.log.name: x.alarms(rule) for x in good if x.alarms(rule)}
     for mode in MODES:
@@ -193,14 +214,11 @@ def summarised(logs: Sequence[Replayed], rule: Rule) -> dict[str, Any]:
     return out
 
 
-def left_out(logs: Sequence[Replayed]) -> dict[str, float]:
+def left_out(found: Told) -> dict[str, float]:
     """Rates where the rule, too, is chosen without the repository that is judged."""
-    false, named = [], []
-    for repository in sorted({x.log.repository for x in logs}):
-        rule = best_rule([x for x in logs if x.log.repository != repository])
-        for x in (x for x in logs if x.log.repository == repository):
-            told = x.alarms(rule)
-            (false.append(bool(told)) if unfailed(x) else named.append(x.log.label in told))
+    chosen = {r: found.best(r) for r in {*found.false_owner.tolist(), *found.named_owner.tolist()}}
+    false = [found.false[chosen[r], i] for i, r in enumerate(found.false_owner.tolist())]
+    named = [found.named[chosen[r], i] for i, r in enumerate(found.named_owner.tolist())]
     return {"false_rate": float(np.mean(false)), "named_rate": float(np.mean(named))}
 
 
@@ -216,22 +234,83 @@ def replay(options: argparse.Namespace) -> dict[str, Any]:
     }
     say(f"{len(layers)} layers")
     found = replayed(logs, layers, options.cuts, options.features)
-    table = {}
-    for a in LEVELS:
-        for s in SHARES:
-            for n in LEAST:
-                rule = Rule(a, s, n)
-                table[f"{a:g} {s:g} {n}"] = [false_rate(found, rule), named_rate(found, rule)]
-                print(
-                    f"{a:.2f} {s:.2f} {n:3d}  false {table[f'{a:g} {s:g} {n}'][0]:.3f}  named {named_rate(found, rule):.3f}"
-                )
-    print("the best rule")
-    best = summarised(found, best_rule(found))
+    tables = told(found)
+    rates = np.column_stack([tables.false.mean(axis=1), tables.named.mean(axis=1)])
+    for rule, (false, named) in zip(RULES, rates, strict=True):
+        print(f"{rule.alarm:.2f} {rule.lasting:.2f} {rule.least_rows:3d}  false {false:.3f}  named {named:.3f}")
+    best = RULES[tables.best()]
+    print("the rule that names most")
+    summarised(found, best)
     print("the shipped rule")
     out = summarised(found, Rule(ALARM, LASTING, LEAST_ROWS))
-    out |= {"repositories": len(layers), "chosen_without_the_repository": left_out(found), "best": best["rule"]}
-    out["rules"] = table
-    print(json.dumps(out["chosen_without_the_repository"]))
+    out |= {"logs": len(logs), "repositories": len(layers), "cuts": options.cuts, "names_most": best._asdict()}
+    out["chosen_without_the_repository"] = left_out(tables)
+    print(f"chosen without the repository: {out['chosen_without_the_repository']}")
+    return out
+
+
+def growing(rows: int) -> Run:
+    """A log with the signals that a trainer writes, whose reward rises over the first third."""
+    rng, step = np.random.default_rng(5), np.arange(1.0, rows + 1.0)
+
+    def about(middle: float, sd: float) -> np.ndarray:
+        return middle + sd * rng.standard_normal(rows)
+
+    signals = {"entropy": about(1.0, 0.05), "kl": np.abs(about(0.02, 0.01)), "grad_norm": about(1.0, 0.1)}
+    signals |= {"completion_length": about(200.0, 10.0), "reward_std": about(0.3, 0.02)}
+    signals |= {"frac_reward_zero_std": np.clip(about(0.3, 0.05), 0.0, 1.0)}
+    stated = {"reward_low": 0.0, "reward_high": 1.0}
+    return Run(
+        name="growing",
+        source="growing",
+        format="made",
+        log_hash="0" * 64,
+        step=step,
+        reward=0.8 - 0.6 * np.exp(-step / (rows / 6.0)) + 0.05 * rng.standard_normal(rows),
+        window=np.ones(rows),
+        signals=signals,
+        eval_step=np.empty(0),
+        eval_reward=np.empty(0),
+        settings=Settings(**{k: Setting(v, Provenance.USER) for k, v in stated.items()}),
+    )
+
+
+def resident() -> float:
+    """Memory of this process now, MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def speed(options: argparse.Namespace) -> dict[str, Any]:
+    """The second part: looks while a log grows, every so many rows, and row by row from 400 on."""
+    run, memory, out = growing(options.rows), None, {}
+    watching = Watching(question=Question(cost_per_step=1.0, value_per_reward=1000.0))
+    places = sorted({*range(20, options.rows + 1, options.every), *range(400, 411)})
+    rows, wall, used, megabytes = [], [], [], []
+    for n in places:
+        begin = time.process_time()
+        update, memory = update_of(run.until(float(n)), watching, memory)
+        rows.append(n)
+        used.append(time.process_time() - begin)
+        wall.append(update.seconds)
+        megabytes.append(resident())
+        if n % 100 == 0:
+            say(f"{n} rows: {wall[-1]:.2f} s, {used[-1]:.2f} s of processors, {megabytes[-1]:.0f} MB")
+    place, seconds, busy, size = (np.array(x) for x in (rows, wall, used, megabytes))
+    for n, part in ((100, (64, 128)), (400, (400, 410)), (1000, (900, 1024)), (2000, (1900, 2048))):
+        inside = (place > part[0]) & (place <= part[1])
+        if inside.any():
+            out[f"rows_{n}"] = {
+                "seconds": float(np.median(seconds[inside])),
+                "seconds_most": float(seconds[inside].max()),
+                "processor_seconds": float(np.median(busy[inside])),
+            }
+    later = place > 1100  # the last class of lengths is compiled
+    if later.sum() > 10:
+        out["megabytes"] = {"at_1100_rows": float(size[later][0]), "at_the_end": float(size[-1])}
+        out["megabytes"] |= {"most": float(size.max()), "a_look": float(np.polyfit(place[later], size[later], 1)[0])}
+    out |= {"looks": len(rows), "rows": options.rows, "slowest": float(seconds.max())}
+    print(out)
     return out
 
 
@@ -244,10 +323,16 @@ def main() -> None:
     first.add_argument("--cuts", type=int, default=CUTS)
     first.add_argument("--features", type=Path, help="file that keeps what the layer sees, for another call")
     first.add_argument("--leave-out", nargs="*", default=["rec_"], help="logs whose names begin so: out of domain")
+    second = parts.add_parser("speed")
+    second.add_argument("--rows", type=int, default=2000)
+    second.add_argument("--every", type=int, default=10)
+    for part in (first, second):
+        part.add_argument("--keep", action="store_true", help="keep the result")
     options = parser.parse_args()
     begun = time.perf_counter()
-    result = replay(options)
-    keep("watch_alarms", result)
+    result = replay(options) if options.part == "replay" else speed(options)
+    if options.keep:
+        keep("watch_alarms" if options.part == "replay" else "watch", result)
     say(f"{time.perf_counter() - begun:.0f} s")
 
 

@@ -1,9 +1,9 @@
 """The command line: parse, call one public function, print.
 
 Exit codes: 0 success; 2 wrong usage; 3 bad input, setting or place to write; 4 the sampler did not converge (the
-result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose --fail-on`` asks,
-or was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted. ``--json`` writes to standard output and nothing else does;
-progress and errors go to standard error.
+result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose --fail-on`` asks, or
+was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted. ``--json`` writes to
+standard output and nothing else does; progress and errors go to standard error.
 """
 
 from __future__ import annotations

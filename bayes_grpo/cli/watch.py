@@ -46,7 +46,8 @@ def watch(
     ] = None,
     least_rows: Annotated[int | None, typer.Option(help="Fewer rewards than this raise no alarm.")] = None,
     state: Annotated[
-        Path | None, typer.Option(help="File that keeps what was told; else one in the user's cache for each path.")
+        Path | None,
+        typer.Option(help="File that keeps what was told; else one for each path where the user keeps state."),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier watches of this path told.")] = False,
     signal: Signal = "auto",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -179,6 +179,22 @@ def fit_regimes(
         evidence[regime.name] = posterior.log_evidence + drawn.bounded.log_factor
     if not found:
         raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
+    return FittedRegimes(found, _weights(found, evidence), evidence, tuple(notes), trust, z)
+
+
+def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
+    """The same laws less some of them, weighed anew.
+
+    Args:
+        fitted: Laws fitted on the same rows.
+        names: Those to leave out; one law at least has to be left.
+    """
+    kept = [name for name in fitted.draws if name not in names]
+    draws, evidence = {k: fitted.draws[k] for k in kept}, {k: fitted.log_evidence[k] for k in kept}
+    trust, z = {k: fitted.trust[k] for k in kept}, {k: fitted.z[k] for k in kept}
+    return FittedRegimes(draws, _weights(draws, evidence), evidence, fitted.notes, trust, z)
+
+
+def _weights(found: Mapping[str, RegimeDraws], evidence: Mapping[str, float]) -> dict[str, float]:
     trending = {name: x.regime.has_trend for name, x in found.items()}
-    weights = forecast_weights(evidence, prior_weights([x.regime for x in found.values()]), trending)
-    return FittedRegimes(found, weights, evidence, tuple(notes), trust, z)
+    return forecast_weights(evidence, prior_weights([x.regime for x in found.values()]), trending)

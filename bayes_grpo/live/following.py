@@ -99,6 +99,9 @@ class Following:
         changed = stamp != self._stamp
         if changed:
             self._stamp, self._changed, self._whole = stamp, self._clock(), False
+        if not stamp:  # nothing is there yet
+            self.problem = ""
+            return None
         # Once more where a last line has been left out, or a log has shrunk, and nothing has come for a while.
         again = not self._whole and (last or self._shrunk or self.quiet >= PATIENCE)
         if not changed and not again:

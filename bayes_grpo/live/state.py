@@ -5,22 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
 
-from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.live.watching import Memory
 
 FORMAT = 1
 """Number of the file's format."""
+FOLDER = Path(platformdirs.user_state_dir("bayes_grpo")) / "watch"
+"""Where memories are kept unless a watch is told otherwise."""
 
 
 def place_of(paths: Sequence[Path]) -> Path:
-    """Where a watch of these paths keeps its memory unless told otherwise: the user's cache, by a hash of the paths."""
+    """Where a watch of these paths keeps its memory unless told otherwise: in the user's folder of state."""
     name = hashlib.sha256("\n".join(str(p.resolve()) for p in paths).encode()).hexdigest()[:32]
-    return Path(platformdirs.user_cache_dir("bayes_grpo")) / "watch" / f"{name}.json"
+    return FOLDER / f"{name}.json"
 
 
 def load_memory(path: Path) -> Memory:
@@ -43,9 +45,8 @@ def save_memory(memory: Memory, path: Path) -> None:
     Raises:
         OutputError: The place cannot be written to.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot write there ({error.strerror}); choose another place") from error
+    if path.parent == FOLDER:
+        with suppress(OSError):  # what is wrong with it is said below
+            FOLDER.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as temporary:
         temporary.write_text(json.dumps({"format": FORMAT} | memory.to_dict()), encoding="utf-8")

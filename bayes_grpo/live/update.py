@@ -1,8 +1,9 @@
 """`update_of`: one look at a run that goes on. The same numbers as `forecast` and `diagnose`, within a second.
 
 Each law's fast posterior starts from the draws of the look before, so that three batches of points are enough where
-a first fit climbs from the prior over ten. NUTS is not called in: a law whose points are rough is kept and named. What
-goes wrong inside a look is a note of it, because whoever watches a run wants the rest all the same.
+a first fit climbs from the prior over ten. NUTS is not called in: a law whose points cannot be trusted is left out, as
+growing laws are after a collapse, and tried again when the log has grown by a quarter. What goes wrong inside a look is
+a note of it, because whoever watches a run wants the rest all the same.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.fitting.sampling.adaptive import Care
 from bayes_grpo.forecasting.basis import basis_of_run
-from bayes_grpo.forecasting.fits import fit_regimes
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, without
 from bayes_grpo.forecasting.forecast import forecast_of_laws
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.live.alarms import alarms_of
@@ -30,8 +31,10 @@ from bayes_grpo.live.unit import horizon
 from bayes_grpo.live.watching import Alarm, Memory, Outlook, Update, Watching
 from bayes_grpo.logs.run import Run
 
-CARE = Care(effective=1000.0, draws=500)
+CARE = Care(effective=1000.0, rounds=12, draws=500)
 """Points of a look: enough for paths and weights, fewer than a forecast that is made once."""
+AGAIN = 1.25
+"""Growth of a log after which a law that was left out is tried again."""
 
 
 def update_of(run: Run, watching: Watching | None = None, memory: Memory | None = None) -> tuple[Update, Memory]:
@@ -58,7 +61,7 @@ def update_of(run: Run, watching: Watching | None = None, memory: Memory | None 
         if diagnosis is not None:
             found = _tried(notes, "alarms", lambda: alarms_of(run, diagnosis, watching, sounded))
             alarms = found or ()
-        ahead = _tried(notes, "forecast", lambda: _ahead(run, watching, memory.points)) if watching.forecasts else None
+        ahead = _tried(notes, "forecast", lambda: _ahead(run, watching, memory)) if watching.forecasts else None
     told = sounded | {a.finding: a.step for a in alarms}
     update = Update(
         name=run.name,
@@ -72,8 +75,8 @@ def update_of(run: Run, watching: Watching | None = None, memory: Memory | None 
         notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else ahead.notes)))),
         seconds=time.perf_counter() - begin,
     )
-    points = memory.points if ahead is None else ahead.points
-    return update, Memory(told, first, fingerprint(run), points)
+    points, rough = (memory.points, memory.rough) if ahead is None else (ahead.points, ahead.rough)
+    return update, Memory(told, first, fingerprint(run), points, rough)
 
 
 def rewards_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
@@ -84,14 +87,15 @@ def rewards_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Ahead(NamedTuple):
-    """A forecast, its notes, and draws of the laws behind it."""
+    """A forecast, its notes, and what the next one needs of the laws behind it."""
 
     outlook: Outlook
     notes: tuple[str, ...]
     points: Mapping[str, np.ndarray]
+    rough: Mapping[str, int]
 
 
-def _ahead(run: Run, watching: Watching, points: Mapping[str, np.ndarray]) -> _Ahead:
+def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     """The steps to come, from laws that start where the look before left them."""
     basis = basis_of_run(run, watching.signal)
     last = float(basis.table.step[-1])
@@ -100,9 +104,20 @@ def _ahead(run: Run, watching: Watching, points: Mapping[str, np.ndarray]) -> _A
         until = math.ceil(until)  # whole steps stay whole
     if until <= last:
         raise BayesGrpoError(f"the run has come to step {last:g}, and the forecast was to end at {until:g}")
+    rows = len(basis.table.y)
+    rough = {name: n for name, n in memory.rough.items() if n <= rows < AGAIN * n}
     fitted = fit_regimes(
-        basis.table, reward=basis.reward, seed=watching.seed, care=CARE, strict=False, start=dict(points)
+        basis.table,
+        [name for name in FORECAST_REGIMES if name not in rough],
+        reward=basis.reward,
+        seed=watching.seed,
+        care=CARE,
+        strict=False,
+        start=memory.points,
     )
+    found_rough = {name: rows for name, trust in fitted.trust.items() if not trust.passed}
+    if len(found_rough) < len(fitted.trust):
+        fitted, rough = without(fitted, found_rough), rough | found_rough
     found = forecast_of_laws(basis, fitted, until, draws=watching.draws, seed=watching.seed)
     summary = summarize_forecast(found)
     decision = None if watching.question is None else watching.question.answer(found)
@@ -127,9 +142,9 @@ def _ahead(run: Run, watching: Watching, points: Mapping[str, np.ndarray]) -> _A
         stop=stop,
         advice="" if decision is None else decision.sentence,
     )
-    rough = (f"{name}: {'; '.join(trust.reasons)}" for name, trust in fitted.trust.items() if not trust.passed)
+    left_out = (f"{', '.join(rough)} left out: too few points fit these rows",) if rough else ()
     said = () if decision is None else decision.warnings
-    return _Ahead(outlook, (*summary.assumed, *summary.notes, *rough, *said), fitted.z)
+    return _Ahead(outlook, (*summary.assumed, *summary.notes, *left_out, *said), fitted.z, rough)
 
 
 def _said(diagnosis: Diagnosis | None) -> dict[str, Any]:
@@ -144,7 +159,7 @@ def _said(diagnosis: Diagnosis | None) -> dict[str, Any]:
     }
 
 
-def _tried[T](notes: list[str], what: str, work: Any) -> T | None:
+def _tried[T](notes: list[str], what: str, work: Callable[[], T]) -> T | None:
     """The result of one part of a look; None and a note where it fails, however it fails."""
     try:
         return work()

@@ -6,17 +6,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
+from bayes_grpo.common.files import check_writable
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.text import plain
 from bayes_grpo.live.following import Following
+from bayes_grpo.live.rotation import last_step
 from bayes_grpo.live.state import load_memory, place_of, save_memory
 from bayes_grpo.live.survey import fingerprint
 from bayes_grpo.live.telling import checked_url, post, run_command, words_of
 from bayes_grpo.live.update import update_of
-from bayes_grpo.live.watching import Memory, Update, Watching
+from bayes_grpo.live.watching import Alarm, Memory, Update, Watching
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Provenance, Run
 
@@ -75,7 +77,7 @@ def watch(
             ``…_STEP``, ``…_RUN`` and ``…_SENTENCE``.
         webhook: An address, http or https, to which every finding is posted as JSON.
         state: File that keeps what was told, so that a watch that is started again does not tell it twice; by default
-            one in the user's cache for each path.
+            one for each path where the user keeps state.
         fresh: Whether to forget what earlier watches told.
         sleep: Waits for some seconds; for those who have something better to do meanwhile.
         progress: Called with a short phrase when the watch waits, reads or looks.
@@ -92,14 +94,24 @@ def watch(
     follow = Following(path, read)
     tellers = _tellers(on_alarm, webhook)
     kept = place_of(follow.paths) if state is None else Path(state)
-    memory = Memory() if fresh else load_memory(kept)
     if state is not None:
-        save_memory(memory, kept)
-    tell = progress or (lambda _: None)
-    return _looks(follow, watching or Watching(), patience or Patience(), tellers, kept, memory, sleep, tell)
+        check_writable(kept)
+    memory = Memory() if fresh else load_memory(kept)
+    ways = _Ways(tuple(tellers), kept, sleep, progress or (lambda _: None))
+    return _looks(follow, watching or Watching(), patience or Patience(), memory, ways)
 
 
-Teller = Callable[[Any], str]
+Teller = Callable[[Alarm], str]
+"""Tells somebody of a finding; what went wrong, "" where nothing did."""
+
+
+class _Ways(NamedTuple):
+    """How a watch reaches the world: who is told, where its memory is kept, how it waits and says what it does."""
+
+    tellers: tuple[Teller, ...]
+    kept: Path
+    sleep: Callable[[float], object]
+    tell: Progress
 
 
 def _tellers(on_alarm: str | None, webhook: str | None) -> list[Teller]:
@@ -114,34 +126,28 @@ def _tellers(on_alarm: str | None, webhook: str | None) -> list[Teller]:
     return out
 
 
-def _looks(
-    follow: Following,
-    watching: Watching,
-    patience: Patience,
-    tellers: Sequence[Teller],
-    kept: Path,
-    memory: Memory,
-    sleep: Callable[[float], object],
-    tell: Progress,
-) -> Iterator[Update]:
+def _looks(follow: Following, watching: Watching, patience: Patience, memory: Memory, ways: _Ways) -> Iterator[Update]:
+    """The looks of a watch."""
     looked, since = "", time.monotonic()
     while True:
         idle = patience.idle is not None and time.monotonic() - since >= patience.idle
         found = follow.poll(last=idle or patience.once)
-        new = found is not None and (now := fingerprint(found)) != looked
-        if new:
-            tell("looking")
-            looked, since = now, time.monotonic()
+        content = looked if found is None else fingerprint(found)
+        new = content != looked
+        if found is not None and new:
+            ways.tell("looking")
+            looked = content
             update, memory = update_of(found, watching, memory)
-            notes = [note for alarm in update.alarms for teller in tellers if (note := teller(alarm))]
-            notes += _saved(memory, kept)
+            notes = [note for alarm in update.alarms for teller in ways.tellers if (note := teller(alarm))]
+            notes += _saved(memory, ways.kept)
             yield replace(update, notes=(*update.notes, *follow.notes, *notes))
             if (patience.until_alarm and update.told) or ended(found):
                 return
+            since = time.monotonic()
         if patience.once or (idle and not new):
             break
-        tell(_waiting(follow, looked, time.monotonic() - since))
-        sleep(patience.interval)
+        ways.tell(_waiting(follow, looked, time.monotonic() - since))
+        ways.sleep(patience.interval)
     if not looked:
         raise LogReadError(follow.problem or f"{_names(follow.paths)}: expected a log, found none; check the path")
 
@@ -149,9 +155,9 @@ def _looks(
 def ended(run: Run) -> bool:
     """Whether a run has come to the length that its log or its user states."""
     planned = run.settings.total_steps
-    stated = planned.value is not None and planned.provenance is not Provenance.ASSUMED
-    last = max((float(x[-1]) for x in (run.step, run.eval_step) if len(x)), default=0.0)
-    return stated and last >= float(planned.value)
+    if planned.value is None or planned.provenance is Provenance.ASSUMED:
+        return False
+    return last_step(run) >= float(planned.value)
 
 
 def _saved(memory: Memory, kept: Path) -> list[str]:

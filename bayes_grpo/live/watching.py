@@ -18,11 +18,11 @@ from bayes_grpo.decision.question import Question
 if TYPE_CHECKING:
     import numpy as np
 
-ALARM = 0.9
+ALARM = 0.8
 """Probability of a failure from which on it is a finding, if it lasts."""
-LASTING = 0.05
+LASTING = 0.1
 """Share of the rows for which it has to last."""
-LEAST_ROWS = 20
+LEAST_ROWS = 10
 """Fewer rewards than this raise no alarm."""
 
 
@@ -205,12 +205,14 @@ class Memory(NamedTuple):
         seen: Hash of the rows and settings of the last look; "" before the first.
         points: Law → draws of its posterior, from which the next one starts, shape (draws, p). Not kept in a file: a
             look without them is as good, and takes a second more.
+        rough: Law → number of rows at which its points could not be trusted. Not kept in a file either.
     """
 
     sounded: Mapping[str, float] = {}
     first: tuple[float, ...] = ()
     seen: str = ""
     points: Mapping[str, np.ndarray] = {}
+    rough: Mapping[str, int] = {}
 
     def to_dict(self) -> dict[str, Any]:
         """What a restart needs, ready for JSON."""

@@ -1,0 +1,91 @@
+"""`bayes-grpo watch`: lines, JSON, exit codes, and a real process that is interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.helpers.command import call
+
+
+def write(log: Path, n: int, lost: bool = False) -> None:
+    """A reward that rises, and is lost in its last third if asked."""
+    step = np.arange(1.0, n + 1.0)
+    reward = 0.8 - 0.6 * np.exp(-step / 15.0) + 0.02 * np.random.default_rng(3).standard_normal(n)
+    if lost:
+        reward -= 0.7 * np.clip((step - 0.65 * n) / 8.0, 0.0, 1.0)
+    log.write_text("".join(json.dumps({"step": int(s), "reward": r}) + "\n" for s, r in zip(step, reward, strict=True)))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log.jsonl"
+
+
+@pytest.fixture
+def watched(log, tmp_path):
+    """Calls the command with a state of its own."""
+    return lambda *words: call("watch", log, "--state", tmp_path / "state.json", *words)
+
+
+def test_one_look_is_one_line(log, watched):
+    write(log, 40)
+    done = watched("--once", "--until", 60)
+    assert done.code == 0, done.err
+    (line,) = done.out.splitlines()
+    assert line.startswith("Step 40, 40 rows. ")
+    assert "until step 60" in line
+
+
+def test_json_is_one_object_a_line_and_an_alarm_ends_with_5(log, watched):
+    write(log, 60, lost=True)
+    done = watched("--idle-timeout", 0.01, "--interval", 0.01, "--until-alarm", "--json", "--until", 63)
+    assert done.code == 5, done.err
+    (look,) = map(json.loads, done.out.splitlines())
+    assert [alarm["finding"] for alarm in look["alarms"]] == ["dynamical_instability"]
+    assert look["outlook"]["until"] == 63.0
+    assert watched("--once", "--until-alarm", "--json", "--until", 63).code == 5  # as long as it was told
+    assert watched("--once", "--until-alarm", "--until", 63, "--alarm", 0.999, "--fresh").code == 0
+
+
+def test_what_cannot_be_watched_ends_with_3(log, tmp_path, watched):
+    for words, said in (
+        (("watch", tmp_path / "nowhere" / "log.jsonl"), "check the path"),
+        (("watch", log, "--once"), "expected a log, found none"),
+        (("watch", tmp_path, "--once"), "log"),
+        (("watch", log, "--interval", 0), "interval: expected seconds above 0"),
+        (("watch", log, "--webhook", "host"), "--webhook"),
+        (("watch", log, "--on-alarm", "'"), "--on-alarm"),
+        (("watch", log, "--cost-per-step", 1), "found a cost without a value"),
+    ):
+        done = call(*words, "--state", tmp_path / "state.json")
+        assert done.code == 3, words
+        assert said in done.err
+        assert len(done.err.splitlines()) == 1
+    log.write_text("Prose, not a log.\n")
+    assert "found prose" in watched("--once").err
+
+
+def test_ctrl_c_ends_with_130(log, tmp_path):
+    """The writer of the log goes on; the watch waits for it and is interrupted."""
+    write(log, 3)
+    words = ["-m", "bayes_grpo", "watch", str(log), "--interval", "0.1", "--json", "--state", str(tmp_path / "state")]
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"JAX_PLATFORMS": "cpu"},
+    )
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["rows"] == 3  # the first look is there
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in err
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["log.jsonl", "state"]
