@@ -28,7 +28,7 @@ from bayes_grpo.logs.training_args import settings_of
 StopRule = Literal["decision", "alarm"] | Callable[[Update], bool] | bool
 """When to stop: where the decision says so, at an alarm, at either (True), by a rule of one's own, never (False)."""
 AGREEING = 3
-"""Updates in a row that have to advise to stop before "decision" does."""
+"""Updates in a row, of `Watching.least_rows` rewards at least, that have to advise to stop before "decision" does."""
 _CLOSING = {"total_flos", "train_loss"}
 """Keys of the summary that closes a training, after which no step comes."""
 _FRAMES = 8
@@ -141,12 +141,14 @@ class Watcher:
         """What a row gets, and what it means for the wish to stop."""
         assert self._background is not None
         alarms, self._told = self._background.alarms[self._told :], len(self._background.alarms)
-        advising, self._advising = self._advising, self._advising + 1 if stops_now(update) else 0
+        advises = stops_now(update) and update.rows >= self._watching.least_rows
+        advising, self._advising = self._advising, self._advising + 1 if advises else 0
         self._written = update
         entries: dict[str, float | str] = dict(entries_of(update, alarms))
         changed = bool(advising) != bool(self._advising)
         if alarms or changed or last:
-            entries[SAID] = " ".join([f"ALARM: {alarm.sentence}" for alarm in alarms] + [update.sentence])
+            earlier = [f"ALARM: {alarm.sentence}" for alarm in alarms if alarm not in update.alarms]
+            entries[SAID] = " ".join([*earlier, update.sentence])
         rules = {"alarm": bool(alarms), "decision": self._advising >= AGREEING}
         if callable(self._stop):
             self._wish |= bool(self._stop(update))

@@ -48,7 +48,9 @@ class Link:
     """
 
     def __init__(self, threads_: int = 1) -> None:
-        path = [os.path.abspath(x) for x in sys.path if isinstance(x, str)]  # "" is where we are, and we may go elsewhere
+        path = [
+            os.path.abspath(x) for x in sys.path if isinstance(x, str)
+        ]  # "" is where we are, and we may go elsewhere
         self._owner = os.getpid()
         self._unsent, self._unread = bytearray(), bytearray()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the process)

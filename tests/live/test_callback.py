@@ -139,7 +139,7 @@ def nobody_beside(monkeypatch):
     monkeypatch.setattr(module, "Background", Beside)
 
 
-def update(step: float, stop: float | None = None, alarms: tuple[Alarm, ...] = ()) -> Update:
+def update(step: float, stop: float | None = None, alarms: tuple[Alarm, ...] = (), rows: int = 50) -> Update:
     outlook = Outlook(
         until=100,
         until_from="planned length",
@@ -159,7 +159,7 @@ def update(step: float, stop: float | None = None, alarms: tuple[Alarm, ...] = (
     return Update(
         name="run",
         step=step,
-        rows=int(step),
+        rows=rows,
         reward=0.5,
         answer="healthy",
         probability={"healthy": 0.9, "plateaued": 0.1},
@@ -211,12 +211,13 @@ def test_words_are_written_with_an_alarm_with_a_change_of_the_advice_and_at_the_
     training = Training(Watcher(question=QUESTION, finish=7.0))
     (beside,) = made
     said = []
-    for i, (stop, alarms) in enumerate([(90.0, ()), (90.0, (alarm(),)), (3.0, ()), (4.0, ()), (90.0, ())], start=1):
+    for i, (stop, alarms) in enumerate([(90.0, ()), (90.0, (alarm(),)), (3.0, ()), (4.0, ()), (90.0, ())], 1):
         beside.says(update(i, stop, alarms))
         row = training.step(reward=0.5)
         said.append("bayes_grpo/said" in row)
         assert row["bayes_grpo/stop_now"] == float(stop <= i)
         assert ("bayes_grpo/alarm/policy_concentration" in row) == bool(alarms)
+        assert row.get("bayes_grpo/said", "").count("ALARM") == len(alarms)
     assert said == [False, True, True, False, True]
     assert beside.waited == 0
     beside.says(update(6, 90.0))
@@ -232,7 +233,9 @@ def test_alarms_of_updates_that_no_row_was_there_for_are_not_lost():
     (beside,) = made
     beside.says(update(1, alarms=(alarm(),)))
     beside.says(update(2))
-    assert training.step(reward=0.5)["bayes_grpo/alarm/policy_concentration"] == 0.95
+    row = training.step(reward=0.5)
+    assert row["bayes_grpo/alarm/policy_concentration"] == 0.95
+    assert row["bayes_grpo/said"].startswith("ALARM: Gone. Step 2,")
 
 
 def test_only_the_first_of_the_processes_that_train_together_has_one_beside():
@@ -311,6 +314,8 @@ def test_an_alarm_stops_and_saves():
 def test_advice_stops_once_it_has_been_given_several_times_in_a_row():
     wavers = [update(i, stop=i if i % AGREEING else 90) for i in range(1, 12)]
     assert stopped_at(Training(Watcher(stop="decision", question=QUESTION)), wavers) is None
+    few = [update(i, stop=i, rows=i) for i in range(1, 12)]
+    assert stopped_at(Training(Watcher(stop="decision", question=QUESTION)), few) is None
     sure = [update(i, stop=min(i, 4)) for i in range(1, 12)]
     assert stopped_at(Training(Watcher(stop=True, question=QUESTION)), sure) == AGREEING + 1
 
