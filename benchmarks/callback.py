@@ -1,10 +1,10 @@
 """What the callback costs a training: TRL's own trainer with and without it, taking turns.
 
-    python benchmarks/callback.py [--steps 60] [--pairs 4] [--seconds 0.9] [--quick 400]
+    python benchmarks/callback.py [--steps 50] [--pairs 4] [--seconds 0.9] [--quick 400] [--kinds waiting computing]
 
-Needs the dependency group `trl`. A small policy is trained on the processor, one thread, in two kinds of steps of about
-a second: `waiting` sleeps, as a trainer does while an accelerator works; `computing` multiplies matrices on the same
-processor for as long, the hardest case. Each pair of runs differs in the callback alone, with its defaults and a
+Needs the dependency group `trl`. A small policy is trained on the processor, one thread, in steps of about a second:
+`waiting` sleeps, as a trainer does while an accelerator works; `computing` multiplies matrices on the same processor for
+as long, which says something on a machine with nothing else to do alone. Each pair of runs differs in the callback alone, with its defaults and a
 question about stopping. What the trainer's own process computes more is its processor time, which other work on the
 machine does not touch as it does the clock's. `calls` is the time inside the callback's own event for each row of the
 log, by clock and processor, over a run of short steps with an update a second.
@@ -13,6 +13,7 @@ log, by clock and processor, over a run of short steps with an update a second.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -176,21 +177,23 @@ def calls_of(steps: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=60, help="steps of a run")
+    parser.add_argument("--steps", type=int, default=50, help="steps of a run")
     parser.add_argument("--pairs", type=int, default=4, help="runs with and without, of each kind")
     parser.add_argument("--seconds", type=float, default=0.9, help="length of a step")
     parser.add_argument("--quick", type=int, default=400, help="short steps over which the calls are timed")
+    parser.add_argument("--kinds", nargs="+", default=["waiting"], choices=["waiting", "computing"])
     options = parser.parse_args()
+    load = os.getloadavg()[0]
     torch.set_num_threads(1)
     calls = calls_of(options.quick)
     print(" ".join(f"{name} {value:.3g}" for name, value in calls.items()))
-    kinds = {k: pairs_of(k, options.pairs, options.steps, options.seconds) for k in ("waiting", "computing")}
+    kinds = {k: pairs_of(k, options.pairs, options.steps, options.seconds) for k in options.kinds}
     for kind, found in kinds.items():
         names = ("whole_runs", "processor_of_the_trainer", "after_first_update")
         shares = {name: found[name]["median"] for name in names}
         print(kind, *(f"{name} {x:+.2%}" for name, x in shares.items()), found["start_seconds"]["median"], "s at start")
     beside = {name: version(name) for name in ("trl", "transformers", "torch")}
-    keep("callback", {"versions": beside, "calls": calls, **kinds})
+    keep("callback", {"versions": beside, "load_at_start": load, "calls": calls, **kinds})
 
 
 if __name__ == "__main__":
