@@ -1,7 +1,7 @@
 """`watch`: false alarms and detection delays over logs replayed row by row; seconds and memory of its looks.
 
-    python -m benchmarks.watch replay INDEX.csv ... --lab FOLDER ... [--cuts 60] [--features CACHE.pickle]
-    python -m benchmarks.watch speed [--rows 2000]
+    python -m benchmarks.watch replay INDEX.csv ... --lab FOLDER ... [--cuts 60] [--features CACHE.pickle] [--keep]
+    python -m benchmarks.watch speed [--rows 2000] [--keep]
 
 `replay` looks at labelled real logs as they stood after 8 rows and up to 60 later numbers of rows, by a diagnosis whose
 layer was learned without the log's repository, and counts which ever raise an alarm under the rule of
@@ -309,30 +309,29 @@ def speed(options: argparse.Namespace) -> dict[str, Any]:
     if later.sum() > 10:
         out["megabytes"] = {"at_1100_rows": float(size[later][0]), "at_the_end": float(size[-1])}
         out["megabytes"] |= {"most": float(size.max()), "a_look": float(np.polyfit(place[later], size[later], 1)[0])}
-    out |= {"looks": len(rows), "rows": options.rows, "slowest": float(seconds.max())}
+    load = round(os.getloadavg()[0], 1)  # other work on the machine makes seconds longer
+    out |= {"looks": len(rows), "rows": options.rows, "slowest": float(seconds.max()), "load": load}
     print(out)
     return out
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = parser.add_subparsers(dest="part", required=True)
-    first = parts.add_parser("replay")
-    first.add_argument("index", type=Path, nargs="+")
-    first.add_argument("--lab", type=Path, nargs="+", required=True, help="folders of `benchmarks.diagnosis_lab`")
-    first.add_argument("--cuts", type=int, default=CUTS)
-    first.add_argument("--features", type=Path, help="file that keeps what the layer sees, for another call")
-    first.add_argument("--leave-out", nargs="*", default=["rec_"], help="logs whose names begin so: out of domain")
-    second = parts.add_parser("speed")
-    second.add_argument("--rows", type=int, default=2000)
-    second.add_argument("--every", type=int, default=10)
-    for part in (first, second):
-        part.add_argument("--keep", action="store_true", help="keep the result")
+    parser.add_argument("part", choices=("replay", "speed"))
+    parser.add_argument("index", type=Path, nargs="*")
+    parser.add_argument("--lab", type=Path, nargs="*", default=[], help="folders of `benchmarks.diagnosis_lab`")
+    parser.add_argument("--cuts", type=int, default=CUTS)
+    parser.add_argument("--features", type=Path, help="file that keeps what the layer sees, for another call")
+    parser.add_argument("--leave-out", nargs="*", default=["rec_"], help="logs whose names begin so: out of domain")
+    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--every", type=int, default=10)
+    parser.add_argument("--keep", action="store_true", help="keep the result")
     options = parser.parse_args()
     begun = time.perf_counter()
-    result = replay(options) if options.part == "replay" else speed(options)
+    alarms = options.part == "replay"
+    result = replay(options) if alarms else speed(options)
     if options.keep:
-        keep("watch_alarms" if options.part == "replay" else "watch", result)
+        keep("watch_alarms" if alarms else "watch", result)
     say(f"{time.perf_counter() - begun:.0f} s")
 
 

@@ -49,6 +49,11 @@ def program(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
     return _compiled(make, options, treedef, tuple((x.shape, x.dtype) for x in leaves))
 
 
+def forget_programs() -> None:
+    """Lets go of all compiled programs; those that are needed again come from the cache on disk, in seconds."""
+    _compiled.cache_clear()
+
+
 def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *shared: Any) -> Any:
     """Runs a program over any number of draws, in chunks of one size so that it compiles once.
 

@@ -24,7 +24,7 @@ PATIENCE = 30.0
 """Seconds after which a last line that has not ended counts as it is: some trainers never end their last line."""
 FILES = 4000
 """Files of a folder that are looked at to see whether it has changed."""
-DEPTH = 4
+DEPTH = 6
 """Folders within folders, likewise."""
 
 Stamp = tuple[tuple[str, int, int, int], ...]

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.common.programs import forget_programs
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.result import Diagnosis
@@ -30,6 +31,7 @@ from bayes_grpo.live.survey import fingerprint
 from bayes_grpo.live.unit import horizon
 from bayes_grpo.live.watching import Alarm, Memory, Outlook, Update, Watching
 from bayes_grpo.logs.run import Run
+from bayes_grpo.rows.padding import doubled
 
 CARE = Care(effective=1000.0, rounds=12, draws=500)
 """Points of a look: enough for paths and weights, fewer than a forecast that is made once."""
@@ -75,8 +77,10 @@ def update_of(run: Run, watching: Watching | None = None, memory: Memory | None 
         notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else ahead.notes)))),
         seconds=time.perf_counter() - begin,
     )
-    points, rough = (memory.points, memory.rough) if ahead is None else (ahead.points, ahead.rough)
-    return update, Memory(told, first, fingerprint(run), points, rough)
+    memory = memory._replace(sounded=told, first=first, seen=fingerprint(run))
+    if ahead is not None:
+        memory = memory._replace(points=ahead.points, rough=ahead.rough, length=ahead.length)
+    return update, memory
 
 
 def rewards_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
@@ -93,6 +97,7 @@ class _Ahead(NamedTuple):
     notes: tuple[str, ...]
     points: Mapping[str, np.ndarray]
     rough: Mapping[str, int]
+    length: int
 
 
 def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
@@ -105,6 +110,9 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     if until <= last:
         raise BayesGrpoError(f"the run has come to step {last:g}, and the forecast was to end at {until:g}")
     rows = len(basis.table.y)
+    length = doubled(rows)
+    if memory.length not in (0, length):
+        forget_programs()  # the log has outgrown them: 150 MB that nobody needs any more
     rough = {name: n for name, n in memory.rough.items() if n <= rows < AGAIN * n}
     fitted = fit_regimes(
         basis.table,
@@ -144,7 +152,7 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     )
     left_out = (f"{', '.join(rough)} left out: too few points fit these rows",) if rough else ()
     said = () if decision is None else decision.warnings
-    return _Ahead(outlook, (*summary.assumed, *summary.notes, *left_out, *said), fitted.z, rough)
+    return _Ahead(outlook, (*summary.assumed, *summary.notes, *left_out, *said), fitted.z, rough, length)
 
 
 def _said(diagnosis: Diagnosis | None) -> dict[str, Any]:

@@ -206,6 +206,7 @@ class Memory(NamedTuple):
         points: Law → draws of its posterior, from which the next one starts, shape (draws, p). Not kept in a file: a
             look without them is as good, and takes a second more.
         rough: Law → number of rows at which its points could not be trusted. Not kept in a file either.
+        length: Number of rows that the compiled programs of the last look hold; 0 before the first. Likewise.
     """
 
     sounded: Mapping[str, float] = {}
@@ -213,6 +214,7 @@ class Memory(NamedTuple):
     seen: str = ""
     points: Mapping[str, np.ndarray] = {}
     rough: Mapping[str, int] = {}
+    length: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """What a restart needs, ready for JSON."""

@@ -163,6 +163,17 @@ def test_laws_left_out_leave_their_weight_to_the_others():
     assert rest.z.keys() == rest.trust.keys() == rest.draws.keys() == {"flat", "exponential"}
 
 
+def test_programs_that_a_log_has_outgrown_are_let_go(run, looks, monkeypatch):
+    forgotten: list[bool] = []
+    monkeypatch.setattr(update, "forget_programs", lambda: forgotten.append(True))
+    memory = looks[2]
+    assert memory.length == 64
+    update_of(run, Watching(until=90.0), memory)
+    assert not forgotten
+    update_of(run, Watching(until=90.0), memory._replace(length=32))
+    assert forgotten == [True]
+
+
 def test_a_finding_is_told_once():
     run, told = collapsing(), []
     found, memory = update_of(run.until(38), SWIFT)
@@ -193,7 +204,7 @@ def test_what_was_told_survives_a_restart_and_not_another_run():
     run = collapsing()
     _, memory = update_of(run, SWIFT)
     kept = Memory.from_dict(json.loads(json.dumps(memory.to_dict())))
-    assert kept == memory._replace(points={}, rough={})
+    assert kept == memory._replace(points={}, rough={}, length=0)
     assert update_of(run, SWIFT, kept)[0].alarms == ()
     assert update_of(run.until(75), SWIFT, kept)[0].told == memory.sounded  # cut back to a checkpoint
     other = replace(run, reward=np.r_[run.reward[0] + 0.01, run.reward[1:]])
