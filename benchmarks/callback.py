@@ -3,11 +3,11 @@
     python benchmarks/callback.py [--steps 50] [--pairs 4] [--seconds 0.9] [--quick 400] [--kinds waiting computing]
 
 Needs the dependency group `trl`. A small policy is trained on the processor, one thread, in steps of about a second:
-`waiting` sleeps, as a trainer does while an accelerator works; `computing` multiplies matrices on the same processor for
-as long, which says something on a machine with nothing else to do alone. Each pair of runs differs in the callback alone, with its defaults and a
-question about stopping. What the trainer's own process computes more is its processor time, which other work on the
-machine does not touch as it does the clock's. `calls` is the time inside the callback's own event for each row of the
-log, by clock and processor, over a run of short steps with an update a second.
+`waiting` sleeps, as a trainer does while an accelerator works; `computing` multiplies matrices on the same processor
+for as long, which says something only where the machine does nothing else. Each pair of runs differs in the callback
+alone, with its defaults and a question about stopping. What the trainer's own process computes more is its processor
+time, which other work on the machine does not touch as it does the clock's. `calls` is the time inside the callback's
+own event for each row of the log, by clock and processor, over a run of short steps with an update a second.
 """
 
 from __future__ import annotations
