@@ -28,7 +28,9 @@ from bayes_grpo.logs.training_args import settings_of
 StopRule = Literal["decision", "alarm"] | Callable[[Update], bool] | bool
 """When to stop: where the decision says so, at an alarm, at either (True), by a rule of one's own, never (False)."""
 AGREEING = 3
-"""Updates in a row, of `Watching.least_rows` rewards at least, that have to advise to stop before "decision" does."""
+"""Updates in a row that have to advise to stop before "decision" does."""
+FEWEST = 20
+"""Advice of fewer rewards than this does not stop a training."""
 _CLOSING = {"total_flos", "train_loss"}
 """Keys of the summary that closes a training, after which no step comes."""
 _FRAMES = 8
@@ -141,7 +143,7 @@ class Watcher:
         """What a row gets, and what it means for the wish to stop."""
         assert self._background is not None
         alarms, self._told = self._background.alarms[self._told :], len(self._background.alarms)
-        advises = stops_now(update) and update.rows >= self._watching.least_rows
+        advises = stops_now(update) and update.rows >= FEWEST
         advising, self._advising = self._advising, self._advising + 1 if advises else 0
         self._written = update
         entries: dict[str, float | str] = dict(entries_of(update, alarms))
