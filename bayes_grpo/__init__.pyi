@@ -72,6 +72,7 @@ from .live.fleet import fleet as fleet
 from .live.look import line_of as line_of
 from .live.look import render_update as render_update
 from .live.look import view_of as view_of
+from .live.monitor import Monitor as Monitor
 from .live.plot import plot_fleet as plot_fleet
 from .live.render import render_fleet as render_fleet
 from .live.result import Fleet as Fleet

@@ -134,7 +134,9 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     decision = None if asked is None else _tried(unanswered, "advice", lambda: priced(asked, run).answer(found))
     stopping = None if decision is None else decision.stopping
     budget = None if decision is None else decision.budget
-    stop = stopping.recommended if stopping is not None else None if budget is None else budget.step
+    stop = None if budget is None else budget.step
+    if stopping is not None:  # a rule on the rows to come asks for one more of them at least
+        stop = stopping.recommended if stopping.limit is None else stopping.limit.latest
     outlook = Outlook(
         until=float(until),
         until_from=origin,

@@ -13,13 +13,16 @@ from bayes_grpo.logs.wording import clean, listed
 _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 """Objects that scripts put a row's metrics into."""
 
+OWN = "bayes_grpo/"
+"""Before every key that our callback writes into a trainer's log: what we said of a run is no signal of it."""
+
 
 class KeyIndex:
     """Finds the raw keys of a table by their usual spelling, whatever their case and spacing.
 
     Attributes:
         table: The table.
-        names: Usual spellings of the keys with numbers.
+        names: Usual spellings of the keys with numbers, but for those that we wrote.
         keys: The keys with numbers as the log spells them.
     """
 
@@ -27,7 +30,7 @@ class KeyIndex:
         self.table = table
         self._raw: dict[str, str] = {}
         for key in table.keys:
-            if table.has_numbers(key):
+            if OWN not in normal(key) and table.has_numbers(key):
                 self._raw.setdefault(normal(key), key)
         for name, key in list(self._raw.items()):
             if name.startswith(_WRAPPERS):

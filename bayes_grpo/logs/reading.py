@@ -74,7 +74,7 @@ def read_log(
     read = [_read_one(p, format, ReadOptions(choices, run_name, run), whole_lines) for p in paths]
     where = "; ".join(clean(s.path, 200) for s, _, _ in read)
     try:
-        rows = _assemble([parsed for _, _, parsed in read], choices, user, stated)
+        rows = assemble([parsed for _, _, parsed in read], choices, user, stated)
     except LogReadError as error:
         raise LogReadError(f"{where}: {error}") from None
     formats = list(dict.fromkeys(name for _, name, _ in read))
@@ -195,10 +195,21 @@ def _read_store(path: Path, store: StoreRun, format: str | None, options: ReadOp
     return whole, read[0][1], replace(parsed, notes=notes, run_name=named)
 
 
-def _assemble(
+def assemble(
     parts: list[Parsed], choices: Choices, user: Mapping[str, Any], stated: Mapping[str, Setting]
 ) -> dict[str, Any]:
-    """Everything of a `Run` but its name and origin."""
+    """Everything of a `Run` but its name and origin.
+
+    Args:
+        parts: What was read, file by file.
+        choices: Columns that the user named.
+        user: Settings from the user, checked.
+        stated: Settings from a file beside the log.
+
+    Raises:
+        LogReadError: No reward is found, several keys could be it, or there are too few rows.
+        SettingError: Settings contradict each other.
+    """
     parsed = reduce(_join, parts)
     columns = map_columns(parsed.table, choices, parsed.trainer)
     summary = np.zeros(parsed.table.n, dtype=bool)
