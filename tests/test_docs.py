@@ -15,6 +15,8 @@ from tests.helpers.command import call
 from tests.helpers.pages import DOCS, GENERATED, ROOT, blocks, commands, named, written_pages
 
 WRITTEN = written_pages()
+ELSEWHERE = ("live",)
+"""Pages whose code needs a trainer: `tests/live/test_examples.py` runs it."""
 LOG = "notebooks/data/softmax_policy_grpo.json"
 
 
@@ -85,7 +87,7 @@ def test_commands_on_a_page_have_these_flags(path: Path):
         assert {w.split("=")[0] for w in words if w.startswith("--")} <= known, words
 
 
-@pytest.mark.parametrize("path", [p for p in WRITTEN if blocks(p, "python")], ids=named)
+@pytest.mark.parametrize("path", [p for p in WRITTEN if blocks(p, "python") and named(p) not in ELSEWHERE], ids=named)
 def test_python_on_a_page_runs(path: Path, tmp_path: Path):
     (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
     with chdir(tmp_path), redirect_stdout(StringIO()):
@@ -93,7 +95,7 @@ def test_python_on_a_page_runs(path: Path, tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [p for p in WRITTEN if commands(p)], ids=named)
+@pytest.mark.parametrize("path", [p for p in WRITTEN if commands(p) and named(p) not in ELSEWHERE], ids=named)
 def test_commands_on_a_page_run(path: Path, tmp_path: Path):
     """As they stand, with the example log in the place of LOG; a folder of two logs where the page has many."""
     (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")

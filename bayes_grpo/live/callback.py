@@ -58,7 +58,7 @@ class Watcher:
         self,
         *,
         until: float | None = None,
-        question: Question | Mapping[str, float] | None = None,
+        question: Question | Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
         stop: StopRule = False,
         every: float = EVERY,
@@ -162,10 +162,10 @@ class Watcher:
         if not (callable(self._stop) or self._stop in (True, False, "decision", "alarm")):
             raise SettingError(f"stop: expected True, False, decision, alarm or a function, found {self._stop!r}")
         question = self._watching.question
-        if self._stop == "decision" and (question is None or not question.has_net_value):
+        if self._stop == "decision" and (question is None or question.value_per_reward is None):
             raise SettingError(
                 "stop: found decision without what it rests on; give question={'cost_per_step': …, "
-                "'value_per_reward': …}"
+                "'value_per_reward': …}, or 'gpus' in place of the cost"
             )
 
     @contextlib.contextmanager

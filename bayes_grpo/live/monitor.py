@@ -53,7 +53,7 @@ class Monitor:
         *,
         settings: Mapping[str, Any] | None = None,
         until: float | None = None,
-        question: Question | Mapping[str, float] | None = None,
+        question: Question | Mapping[str, Any] | None = None,
         background: bool = False,
         every: float = EVERY,
         threads: int | None = None,
@@ -157,7 +157,7 @@ class Monitor:
 
 
 def watching_of(
-    until: float | None, question: Question | Mapping[str, float] | None, more: Mapping[str, Any]
+    until: float | None, question: Question | Mapping[str, Any] | None, more: Mapping[str, Any]
 ) -> Watching:
     """What is asked of a run, from a caller's words.
 
@@ -170,7 +170,7 @@ def watching_of(
         SettingError: A field has an unknown name or an impossible value.
     """
     for given, known, what in ((more, Watching, "an option"), (question, Question, "a field of the question")):
-        names = [field.name for field in fields(known)]
+        names = [field.name for field in fields(known) if field.name != "cost_told"]  # no word of a caller's
         if isinstance(given, Mapping) and (unknown := [name for name in given if name not in names]):
             raise SettingError(f"monitor: expected {what} among {listed(names)}, found {listed(unknown)}")
     asked = Question(**question) if isinstance(question, Mapping) else question

@@ -107,7 +107,7 @@ def test_values_may_be_arrays_of_one_element_and_what_is_no_number_is_not_logged
 
 
 def test_a_name_that_is_no_signal_is_refused_with_the_names_there_are():
-    with pytest.raises(SettingError, match=r"reward_std, .*gold_reward, found entrpy"):
+    with pytest.raises(SettingError, match=r"reward_std, .*gold_reward, .*found entrpy"):
         Monitor().add(1, 0.5, entrpy=0.1)
 
 
