@@ -1,0 +1,48 @@
+"""A page as one HTML file: no script, nothing from outside, and a policy that forbids both."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from bayes_grpo.report.glossary import anchor
+from bayes_grpo.report.page import Page
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def html_of(page: Page, style: str) -> str:
+    """The page as HTML.
+
+    Args:
+        page: What stands on it; all of it plain text but the pictures, which Matplotlib drew.
+        style: CSS of the pictures.
+    """
+    css = f"{_read('style.css')}\n{style}"
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    return _environment().get_template("page.html.j2").render(page=page, css=css, policy=policy)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    found = Environment(
+        loader=PackageLoader("bayes_grpo.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["anchor"] = anchor
+    return found
+
+
+@cache
+def _read(name: str) -> str:
+    return files("bayes_grpo.report").joinpath("templates", name).read_text(encoding="utf-8")
