@@ -24,6 +24,7 @@ class Picture:
         narrow: The same for a phone; the wide one where empty.
         alt: What it shows, in a sentence, for whoever cannot see it.
         caption: Line below it.
+        title: Line above it.
         size: How much of the page's width it takes on a screen: all of it, a half, or a third ("small").
     """
 
@@ -31,6 +32,7 @@ class Picture:
     alt: str
     caption: str = ""
     narrow: str = ""
+    title: str = ""
     size: Size = "whole"
 
 

@@ -13,7 +13,17 @@ from bayes_grpo.forecasting.plot import plot_forecast
 from bayes_grpo.forecasting.summary import ForecastSummary, Reached
 from bayes_grpo.report.answer import Answer, Forecasted
 from bayes_grpo.report.page import Cell, Part, Picture, Section, Table, Tone, head, number, said, words
-from bayes_grpo.report.sections.common import SMALL, digits, drawn, estimate, new_figure, nothing, panels, span
+from bayes_grpo.report.sections.common import (
+    SMALL,
+    digits,
+    drawn,
+    estimate,
+    new_figure,
+    nothing,
+    panels,
+    span,
+    untitled,
+)
 from bayes_grpo.report.svg import Pictures
 
 if TYPE_CHECKING:
@@ -58,6 +68,7 @@ def fan(f: Forecasted, pictures: Pictures) -> Picture:
 
     def draw(figure: Figure) -> None:
         plot_forecast(f.forecast, figure=figure)
+        untitled(figure.axes[0])
         if stopping is not None:
             mark_stop(figure, stopping)
 
@@ -66,11 +77,14 @@ def fan(f: Forecasted, pictures: Pictures) -> Picture:
         fan_axes, plateau = figure.axes
         plateau.remove()
         fan_axes.set_subplotspec(figure.add_gridspec(1, 1)[0, 0])
-        fan_axes.legend(loc="best", fontsize=7, frameon=False)
+        legend = fan_axes.get_legend()
+        if legend is not None:  # there is no room for it; the line below says what is what
+            legend.remove()
 
     caption = (
         f"Dots: logged rows. Blue: the underlying reward to come, {f.summary.interval_level:.0%} and 50%. Grey: where "
-        "logged rows should fall. Right: where it ends."
+        "logged rows should fall. Beside it, on a wide screen: where it ends."
+        + (" Red: where to stop." if stopping is not None else "")
     )
     return drawn(pictures, draw, f"The log and the forecast: {said(f.summary.sentence)}", caption, narrow)
 
@@ -210,7 +224,8 @@ def left_of(f: Forecasted) -> str:
     sentence = said(f.summary.sentence, 500)
     if f.decision is None:
         return f"{sentence} Whether that is worth it, it says with a cost and a value of the reward."
-    return f"{sentence} {said(f.decision.sentence, 500)}"
+    first = said(f.decision.sentence, 500).partition(". ")[0].rstrip(".")
+    return f"{sentence} {first}."
 
 
 def chance_of(f: Forecasted) -> str:

@@ -12,6 +12,7 @@ from bayes_grpo.report.page import Cell, Picture, Section, Size, number
 from bayes_grpo.report.svg import Pictures
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDE = (9.2, 3.7)
@@ -62,10 +63,20 @@ def panels(
         told: Place of each panel among the figure's axes, what it shows, and the line below it.
         size: How much of the page's width each takes.
     """
+    titles = [untitled(figure.axes[i]) for i, _, _ in told]
     cut = pictures.cut(figure, [figure.axes[i] for i, _, _ in told])
     return tuple(
-        Picture(svg, plain(alt, 700), caption, size=size) for svg, (_, alt, caption) in zip(cut, told, strict=True)
+        Picture(svg, plain(alt, 700), caption, title=title, size=size)
+        for svg, title, (_, alt, caption) in zip(cut, titles, told, strict=True)
     )
+
+
+def untitled(axes: Axes) -> str:
+    """Takes the title of a panel out of the drawing; the page sets it, in a size that can be read."""
+    title = " ".join((axes.get_title(loc="left") or axes.get_title()).replace(r"\$", "$").split())
+    for where in ("left", "center"):
+        axes.set_title("", loc=where)
+    return plain(title, 120)
 
 
 def nothing(key: str, title: str, question: str, reason: str) -> Section:

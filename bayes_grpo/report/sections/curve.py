@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.fitting.plot import plot_curve, plot_quantity
 from bayes_grpo.fitting.summary import CONTRACTION_LIMIT, Row, Summary
 from bayes_grpo.report.answer import Answer, Fitted
 from bayes_grpo.report.page import Cell, Part, Picture, Section, Table, head, number, said, words
-from bayes_grpo.report.sections.common import SMALL, drawn, estimate, new_figure, nothing, panels, span
+from bayes_grpo.report.sections.common import SMALL, drawn, estimate, new_figure, nothing, panels, span, untitled
 from bayes_grpo.report.svg import Pictures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KEY, TITLE, QUESTION = "fit", "The curve", "How does the reward move, and where would it settle?"
 _CHANCES = ("growth", "overdamped", "oscillatory", "unstable")
@@ -47,7 +51,11 @@ def _curve(found: Fitted, pictures: Pictures) -> Picture:
         "Dots: logged rows. Orange: the law without the pushes of single steps. Blue: the underlying reward. Grey: "
         f"where logged rows should fall. Bands: {summary.interval_level:.0%}."
     )
-    return drawn(pictures, lambda figure: plot_curve(fit, summary.interval_level, figure.add_subplot()), alt, caption)
+
+    def draw(figure: Figure) -> None:
+        untitled(plot_curve(fit, summary.interval_level, figure.add_subplot()))
+
+    return drawn(pictures, draw, alt, caption)
 
 
 def _quantities(found: Fitted, pictures: Pictures) -> tuple[Picture, ...]:

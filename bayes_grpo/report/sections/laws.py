@@ -39,8 +39,6 @@ def laws(found: Answer[Comparison], pictures: Pictures) -> Section:
         parts.append(Part("What would tell", (_would_tell(c, left),)))
     if c.cautions:
         parts.append(Part("What not to believe", tuple(said(x) for x in c.cautions), "doubt"))
-    if c.left_out:
-        parts.append(Part("Laws left out", tuple(f"{k}: {v}" for k, v in c.left_out.items())))
     return Section(
         KEY,
         TITLE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayes_grpo.logs.plot import plot_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary, SeriesSummary
-from bayes_grpo.report.page import Cell, Part, Section, Table, head, number, words
+from bayes_grpo.report.page import Cell, Part, Picture, Section, Table, head, number, words
 from bayes_grpo.report.sections.common import SMALL, digits, new_figure, panels
 from bayes_grpo.report.svg import Pictures
 
@@ -32,16 +32,15 @@ def logged(run: Run, summary: RunSummary, pictures: Pictures) -> Section:
     )
 
 
-def _pictures(run: Run, pictures: Pictures) -> tuple:
-    figure = new_figure((SMALL[0], SMALL[1] * (1 + len(run.signals))))
-    if not len(run.step):
+def _pictures(run: Run, pictures: Pictures) -> tuple[Picture, ...]:
+    if not (run.has_reward or run.has_eval):
         return ()
+    figure = new_figure((SMALL[0], SMALL[1] * (1 + len(run.signals))))
     plot_run(run, figure=figure)
     told = []
     for i, axes in enumerate(figure.axes[: 1 + MOST]):
         name = axes.get_ylabel().replace("_", " ")
-        axes.set_title(name, fontsize=9, loc="left")
-        axes.set_title("", loc="center")
+        axes.set_title(name, loc="left")
         axes.set_ylabel("")
         axes.set_xlabel("optimizer step", fontsize=8)
         axes.spines[["top", "right"]].set_visible(False)
