@@ -67,7 +67,7 @@ def report_fleet(fleet: Fleet) -> Report:
             if fleet.good(key) or key == "errors"
         )
     page = Page(
-        title=f"{fleet.logs} logs",
+        title=f"{fleet.logs} log{'' if fleet.logs == 1 else 's'}",
         about=f"{len(fleet.frame)} rows, {fleet.errors or 'none'} with an error",
         leads=(Lead("The fleet", said(fleet.sentence)),),
         sections=sections,

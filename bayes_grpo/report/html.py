@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import unicodedata
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from bayes_grpo.common.text import plain
 from bayes_grpo.report.glossary import anchor
 from bayes_grpo.report.page import Page
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+
+LINE_LIMIT = 1000
+"""Characters of a sentence or a line."""
 
 
 def html_of(page: Page, style: str) -> str:
@@ -35,12 +41,21 @@ def _environment() -> Environment:
     found = Environment(
         loader=PackageLoader("bayes_grpo.report"),
         autoescape=True,
+        finalize=_clean,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     found.filters["anchor"] = anchor
+    found.filters["line"] = lambda text: plain(text, LINE_LIMIT)
     return found
+
+
+def _clean(value: Any) -> Any:
+    """What goes into the page, without control characters, whatever room it comes from."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):  # numbers, and what is HTML already
+        return value
+    return "".join(c if c in "\n\t" or unicodedata.category(c)[0] != "C" else " " for c in value)
 
 
 @cache
