@@ -30,7 +30,7 @@ GLOSSARY: Mapping[str, str] = {
     "unstable": "The curve swings ever wider: the settings feed on their own lag.",
     "elpd": "Expected log predictive density: how well a law predicts each row from all others; higher is better, and "
     "differences below 4 are none.",
-    "p_worse": "Probability that a law predicts worse than the best one, by a normal approximation.",
+    "P(worse)": "Probability that a law predicts worse than the best one, by a normal approximation.",
     "weight": "Share that a law gets in the best mixture of all (stacking); it picks among near equals, so 1 is no "
     "proof.",
     "rows ahead": "Log density of the rows after the middle of the log, each predicted from the rows before it.",

@@ -175,7 +175,8 @@ class Page:
 def said(text: object, limit: int = 600) -> str:
     """A sentence for the page: one line without control characters, of bounded length, beginning with a capital."""
     shown = plain(text, limit).strip()
-    return shown[:1].upper() + shown[1:]
+    symbol = shown[1:2] in ("", " ") and shown[:1] != "a"  # "c = 2 ζ m ω₀" begins with a name
+    return shown if symbol else shown[:1].upper() + shown[1:]
 
 
 def head(*names: str | Cell) -> tuple[Cell, ...]:

@@ -88,7 +88,10 @@ def digits(value: float, form: str = ".4g") -> str:
     """A number in few digits; "never" for an infinite step, "" for one that is not known."""
     if math.isnan(value):
         return ""
-    return format(value, form) if math.isfinite(value) else "∞"
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "-∞"
+    shown = format(value, form)
+    return f"{value:,.0f}" if "e+" in shown and abs(value) < 1e7 else shown
 
 
 def span(i: Interval, form: str = ".4g") -> str:

@@ -152,5 +152,4 @@ def _would_tell(summary: Summary) -> tuple[str, ...]:
 
 
 def _meaning(r: Row) -> str:
-    text = r.meaning[:1].upper() + r.meaning[1:]
-    return f"{text}{f', in {r.unit}' if r.unit else ''}."
+    return f"{said(r.meaning)}{f', in {r.unit}' if r.unit else ''}."

@@ -112,7 +112,7 @@ def _table(c: Comparison) -> Table:
         Cell("law", term="law"),
         Cell("elpd", term="elpd"),
         "difference ± error",
-        Cell("P(worse)", term="p_worse"),
+        Cell("P(worse)", term="P(worse)"),
         Cell("weight", term="weight"),
         Cell("R²", term="R²"),
         Cell("rows ahead: difference", term="rows ahead"),

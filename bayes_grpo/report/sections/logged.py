@@ -16,7 +16,7 @@ MOST = 12
 
 def logged(run: Run, summary: RunSummary, pictures: Pictures) -> Section:
     """The section on the log itself."""
-    counts = f"{summary.rows} rows of the train reward, {summary.eval_rows} held-out rewards"
+    counts = f"{summary.reward.finite} rows of the train reward, {summary.evals.finite} held-out rewards"
     steps = "" if summary.first_step is None else f", steps {summary.first_step:g} to {summary.last_step:g}"
     unknown = [k for k, s in summary.settings.items() if s.provenance == "assumed" and s.value is not None]
     assumed = f" Nobody stated {_listed(unknown)}: assumed." if unknown else " Nothing had to be assumed."
