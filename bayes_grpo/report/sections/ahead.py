@@ -92,7 +92,9 @@ def fan(f: Forecasted, pictures: Pictures) -> Picture:
 def tone_of(s: ForecastSummary) -> Tone:
     """How the forecast's sentence is marked."""
     fell = s.now.median - s.at_horizon.median
-    return "alarm" if s.p_peaked > 0.5 and fell > s.threshold else ""
+    if s.p_peaked > 0.5 and fell > s.threshold:
+        return "alarm"
+    return "doubt" if s.sentence.startswith("this log cannot tell") else ""
 
 
 def _numbers(s: ForecastSummary) -> Table:
@@ -223,7 +225,7 @@ def left_of(f: Forecasted) -> str:
     """Sentence for the top of the page: what is left, and whether it is worth it."""
     sentence = said(f.summary.sentence, 500)
     if f.decision is None:
-        return f"{sentence} Whether that is worth it, it says with a cost and a value of the reward."
+        return f"{sentence} Whether it is worth it needs a cost and a value (--cost-per-step, --value-per-reward)."
     first = said(f.decision.sentence, 500).partition(". ")[0].rstrip(".")
     return f"{sentence} {first}."
 

@@ -21,6 +21,13 @@ KEY, TITLE, QUESTION = (
     "What is wrong",
     "Is anything wrong with the run, since when, and what would mend it?",
 )
+_BARS = "Numbers: the probability as the answer, and that it is under way, alone or beside another failure."
+_SIGNALS = {
+    "frac_reward_zero_std": "Share of groups without spread",
+    "kl": "KL to the reference",
+    "grad_norm": "Gradient norm",
+    "reward_std": "Spread of the reward",
+}
 MOST = 8
 """Panels of signals that are shown."""
 
@@ -66,9 +73,12 @@ def _pictures(d: Diagnosis, pictures: Pictures) -> tuple[Picture, ...]:
     plot_diagnosis(d, figure=figure)
     signals = len(figure.axes) - bars
     listed = ", ".join(f"{label_of(n)} {probability_text(d.probability[n])}" for n in ANSWERS)
-    told = [(0, f"Probability of each answer: {listed}", "Tick: prior.")]
+    told = [(0, f"Probability of each answer: {listed}", _BARS)]
     if d.history is not None:
-        figure.axes[1].set_title("said at earlier steps", fontsize=9, loc="left")
+        past = figure.axes[1]
+        past.set_title("said at earlier steps", loc="left")
+        past.tick_params(labelsize=6.5)
+        past.set_xlabel(past.get_xlabel(), fontsize=6.5)
         told.append((1, f"What would have been said earlier: {d.history.sentence}", "Colours as in the bars."))
     out = panels(pictures, figure, told, "half")
     if not signals:
@@ -191,7 +201,8 @@ def _would_tell(d: Diagnosis) -> tuple[str, ...]:
     for name in d.missing:
         of = [m.label for m in all_modes() if name in m.signals]
         out.append(
-            f"{said(name.replace('_', ' '))}: not in the log" + (f"; it shows {' and '.join(of)}." if of else ".")
+            f"{_SIGNALS.get(name, said(name.replace('_', ' ')))}: not in the log"
+            + (f"; it shows {' and '.join(of)}." if of else ".")
         )
     if d.answer == CANNOT_TELL:
         rows = d.about.rows
