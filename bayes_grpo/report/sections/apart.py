@@ -35,10 +35,10 @@ def quantities(runs: Sequence[OneOf], pictures: Pictures) -> Section:
         cells = []
         for n in names:
             r = known[run][n]
-            cells.append(number(f"{digits(r.posterior.median, '.3g')} {span(r.posterior, '.3g')}", mark=False))
+            cells.append(number(f"{digits(r.posterior.median)} {span(r.posterior)}"))
         return (words(run, limit=40), *cells)
 
-    heads = head("run", *(Cell(n.replace("_", " "), term=n) for n in names))
+    heads = head("run", *(Cell(n.replace("_", " "), term=n.replace("_", " ")) for n in names))
     shown = sorted(names, key=lambda n: n not in ("fixed_point", "initial_reward", "half_gain_step"))[:SHOWN]
     figure = new_figure((SMALL[0] * len(shown), max(1.2, 0.32 * len(known) + 0.9)))
     told = []

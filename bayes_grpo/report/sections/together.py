@@ -203,8 +203,8 @@ def forecasts(runs: Sequence[OneOf], pictures: Pictures) -> Section:
         s = x.forecasted.summary
         return (
             words(x.name, limit=40),
-            *estimate(s.now, ".3g"),
-            *estimate(s.at_horizon, ".3g"),
+            *estimate(s.now),
+            *estimate(s.at_horizon),
             *estimate(s.remaining_gain, ".2g"),
             number(probability_text(s.p_gain)),
             number(probability_text(now[x.name]) if x.name in now else ""),
