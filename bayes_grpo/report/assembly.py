@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 
+from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.report.glossary import chosen
 from bayes_grpo.report.page import Section
 from bayes_grpo.report.sections.common import nothing
@@ -14,11 +16,15 @@ from bayes_grpo.report.svg import STYLE
 
 
 @contextmanager
-def drawing() -> Iterator[None]:
-    """Pictures drawn inside have the look of a page."""
+def making() -> Iterator[None]:
+    """Pictures drawn inside have the look of a page, and no warning is given: the page says the same in its place.
+
+    Both are settings of the whole process, so they are set once around all threads.
+    """
     from matplotlib import rc_context
 
-    with rc_context(STYLE):
+    with rc_context(STYLE), warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesGrpoWarning)
         yield
 
 

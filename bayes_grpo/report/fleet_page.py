@@ -15,7 +15,7 @@ from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.live.plot import plot_fleet
 from bayes_grpo.live.result import Fleet
 from bayes_grpo.live.table import table_of
-from bayes_grpo.report.assembly import drawing, glossary_of, guarded, made_line
+from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
 from bayes_grpo.report.page import Cell, Lead, Page, Part, Picture, Section, Table, head, number, said, words
 from bayes_grpo.report.result import Report
 from bayes_grpo.report.sections.common import digits, new_figure
@@ -59,7 +59,7 @@ def report_fleet(fleet: Fleet) -> Report:
         The page.
     """
     begin, pictures = time.perf_counter(), Pictures()
-    with drawing():
+    with making():
         hero = _picture(fleet, pictures)
         sections = tuple(
             guarded(lambda make=make: make(fleet), key, title, question)

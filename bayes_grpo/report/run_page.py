@@ -16,7 +16,7 @@ from bayes_grpo.fitting.result import Fit
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary, describe_run
 from bayes_grpo.report.answer import Answer, Found
-from bayes_grpo.report.assembly import drawing, glossary_of, guarded, made_line
+from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
 from bayes_grpo.report.leads import alert, leads
 from bayes_grpo.report.page import Page, Picture, Section
 from bayes_grpo.report.result import Report
@@ -64,7 +64,7 @@ def report_run(
     left.begin("reading the log")
     pictures, found, made = Pictures(), {}, {}
     summary = None if run is None else describe_run(run)
-    with drawing():
+    with making():
         if run is not None and summary is not None:
             made[KEY] = guarded(partial(logged, run, summary, pictures), KEY, TITLE, QUESTION)
         for name, answer in answers(run, settings, fit, left=left):

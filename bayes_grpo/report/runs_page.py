@@ -13,7 +13,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.live.unit import horizon
 from bayes_grpo.logs.run import Run
 from bayes_grpo.report.answer import Answer
-from bayes_grpo.report.assembly import drawing, glossary_of, guarded, made_line
+from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
 from bayes_grpo.report.page import Page, Section
 from bayes_grpo.report.result import Report
 from bayes_grpo.report.sections import apart, together
@@ -60,12 +60,11 @@ def report_runs(
     left = Left(progress, len(runs) * sum(COST[name] for name in PARTS) + 2.0)
     until = settings.until if settings.until is not None else max(horizon(r, _last(r))[0] for r in runs)
     ask = settings.until_step(until)
-    found = []
-    for run, name in zip(runs, names_of(runs), strict=True):
-        left.begin(name)
-        found.append(OneOf(name, run, dict(answers(run, ask, parts=PARTS, left=left))))
-    pictures = Pictures()
-    with drawing():
+    found, pictures = [], Pictures()
+    with making():
+        for run, name in zip(runs, names_of(runs), strict=True):
+            left.begin(name)
+            found.append(OneOf(name, run, dict(answers(run, ask, parts=PARTS, left=left))))
         sections = tuple(
             guarded(partial(make, found, pictures), key, title, question)
             for key, title, question, make in (*together.SECTIONS, *apart.SECTIONS)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from bayes_grpo.checking.check import check
 from bayes_grpo.checking.result import Check
 from bayes_grpo.common import imports
-from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.text import plain
 from bayes_grpo.comparison.compare import compare
 from bayes_grpo.comparison.result import Comparison
@@ -123,9 +122,7 @@ def _answered(make: Callable[[_Ask], Any], name: str, ask: _Ask) -> Answer[Any]:
     try:
         if name in ask[1].without:
             raise _NothingError("Left out on request.")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BayesGrpoWarning)  # the page says the same
-            value = make(ask)
+        value = make(ask)
     except (BayesGrpoError, _NothingError) as error:
         return Answer(None, plain(error, 600), time.perf_counter() - begin)
     except Exception as error:  # one part that nobody foresaw must not cost the others
