@@ -24,7 +24,8 @@ def alert(found: Found) -> str:
     fitted = found.fit.value
     if fitted is None or fitted.summary.convergence.passed:
         return ""
-    return said(fitted.summary.warnings[0])
+    reasons = "; ".join(fitted.summary.convergence.reasons)
+    return said(f"The sampler did not converge, so do not use the numbers of the fit: {reasons}", 280)
 
 
 def _drives(found: Found) -> Lead:

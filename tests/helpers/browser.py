@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +35,10 @@ class Seen(NamedTuple):
 def missing() -> str:
     """Why there is no browser; "" where there is one."""
     lacking = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
-    return f"{' and '.join(lacking)} not installed: apt-get install chromium chromium-driver" if lacking else ""
+    if lacking:
+        return f"{' and '.join(lacking)} not installed: apt-get install chromium chromium-driver"
+    lacking = [name for name in ("selenium", "axe_selenium_python") if find_spec(name) is None]
+    return f"{' and '.join(lacking)} not installed: uv sync brings the group dev" if lacking else ""
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo.report.result import save_report
+from bayes_grpo.report import run_page, work
+from bayes_grpo.report.result import Report, save_report
 from bayes_grpo.report.run_page import report_run
 from bayes_grpo.report.settings import PARTS, ReportSettings
 from bayes_grpo.simulate.scenarios import simulate_scenario
 from bayes_grpo.simulate.trainer_log import write_json
 from tests.helpers.browser import PHONE, look
-from tests.report.conftest import KINDS
+from tests.helpers.runs import make_run, steps
+from tests.report.conftest import KINDS, quick, run_of
 
 MOST_BYTES = 3_000_000
 
@@ -64,6 +67,48 @@ def test_three_sentences_with_their_probabilities_come_first(pages: dict[str, Pa
     top = text[: text.index("<nav")]
     assert top.count('class="lead ') == 3
     assert len(re.findall(r'class="chance">P\(.+?\) (?:&gt; 0\.99|&lt; 0\.01|0\.\d\d)<', top)) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_term_is_explained_and_every_picture_told(reports: dict[str, Report], kind: str):
+    page = reports[kind].page
+    for section in page.sections:
+        assert set(section.used) <= set(page.glossary), section.key
+        assert section.missing or section.answer
+        for picture in section.pictures:
+            assert len(picture.alt) > 20
+            assert picture.wide.startswith("<svg ")
+    for term, meaning in page.glossary.items():
+        assert meaning.endswith("."), term
+    assert {s.key for s in page.sections if s.pictures} >= {"logged", "fit", "check", "forecast", "diagnosis"}
+    json.dumps(reports[kind].to_dict(), allow_nan=False)
+
+
+def test_what_cannot_be_told_is_followed_by_what_would_tell(reports: dict[str, Report]):
+    titles = {part.title for s in reports["plateaued"].page.sections if s.key == "fit" for part in s.parts}
+    assert "What would tell" in titles
+    laws = next(s for s in reports["healthy"].page.sections if s.key == "laws")
+    assert ("cannot tell" in laws.answer) == ("What would tell" in {part.title for part in laws.parts})
+
+
+def test_a_decision_is_shown_where_it_is_asked_for_and_asked_for_where_it_is_not(reports: dict[str, Report]):
+    asked, without = (next(s for s in reports[k].page.sections if s.key == "forecast") for k in ("healthy", "short"))
+    assert "What stopping at a step is worth" in [t.caption for t in asked.tables]
+    assert any("--cost-per-step" in line for part in without.parts for line in part.lines)
+    assert "P(going on pays)" in reports["healthy"].page.leads[1].chance
+
+
+def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("nobody foresaw it")
+
+    monkeypatch.setitem(vars(work)["_MAKERS"], "diagnosis", broken)
+    monkeypatch.setattr(run_page, "logged", broken)
+    made = report_run(run_of("short"), settings=quick(without=tuple(p for p in PARTS if p != "diagnosis")))
+    missing = {s.key: s.missing for s in made.page.sections}
+    assert missing["diagnosis"] == "Failed unexpectedly: ZeroDivisionError: nobody foresaw it"
+    assert missing["logged"] == "Could not be drawn: ZeroDivisionError: nobody foresaw it"
+    assert "<html" in made.html()
 
 
 def test_failures_are_named_at_the_top(pages: dict[str, Path]):
@@ -115,9 +160,6 @@ def test_whole_pages_of_simulated_runs(tmp_path: Path, driver: Any, scenario: st
 
 
 def test_a_long_log_stays_small(tmp_path: Path):
-    from tests.helpers.runs import make_run, steps
-    from tests.report.conftest import quick
-
     n = 20_000
     rng = np.random.default_rng(0)
     run = make_run(
