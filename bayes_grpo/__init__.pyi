@@ -107,6 +107,14 @@ from .regimes.parameters import Prior as Prior
 from .regimes.parameters import Quantity as Quantity
 from .regimes.registry import REGIMES as REGIMES
 from .regimes.registry import get_regime as get_regime
+from .report.fleet_page import read_fleet as read_fleet
+from .report.fleet_page import report_fleet as report_fleet
+from .report.render import render_report as render_report
+from .report.result import Report as Report
+from .report.result import save_report as save_report
+from .report.run_page import report_run as report_run
+from .report.runs_page import report_runs as report_runs
+from .report.settings import ReportSettings as ReportSettings
 from .rows.padding import Rows as Rows
 from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked

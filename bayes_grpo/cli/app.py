@@ -12,13 +12,15 @@ import os
 import signal
 import sys
 import warnings
-from typing import NoReturn
+from importlib.metadata import version
+from typing import Annotated, NoReturn
 
 import typer
 
 from bayes_grpo.cli.backtest import backtest
 from bayes_grpo.cli.check import check
 from bayes_grpo.cli.compare import compare
+from bayes_grpo.cli.demo import demo
 from bayes_grpo.cli.diagnose import diagnose
 from bayes_grpo.cli.fit import fit
 from bayes_grpo.cli.fleet import fleet
@@ -26,6 +28,7 @@ from bayes_grpo.cli.forecast import forecast
 from bayes_grpo.cli.inspect import inspect
 from bayes_grpo.cli.learn_prior import learn_prior
 from bayes_grpo.cli.options import EXIT_INPUT, EXIT_INTERRUPTED
+from bayes_grpo.cli.report import report
 from bayes_grpo.cli.simulate import simulate
 from bayes_grpo.cli.stability import stability
 from bayes_grpo.cli.watch import watch
@@ -34,15 +37,32 @@ from bayes_grpo.common.text import plain
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
     epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, "
     "5 a limit of diagnose --fail-on is reached or watch --until-alarm has found a failure, 130 interrupted.",
 )
-COMMANDS = (fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, watch, learn_prior)
+COMMANDS = (
+    report, fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, watch, learn_prior,
+    demo,
+)  # fmt: skip
 for command in COMMANDS:
     app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(version("bayes-grpo"))
+        raise typer.Exit
+
+
+@app.callback()
+def _everywhere(
+    version_: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Flags of the program itself; its help is the app's."""
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -1,0 +1,49 @@
+"""`bayes-grpo demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import Json, Seed
+from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.common.errors import OutputError
+
+SEEN = 0.5
+"""Share of the simulated run that the page sees, so that something is left to forecast."""
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="New directory for the simulated run and its page.")] = Path(
+        "bayes-grpo-demo"
+    ),
+    scenario: Annotated[str, typer.Option(help="healthy, reward_hacking, unstable, …, as in simulate.")] = "healthy",
+    json_: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Simulate a run, fit, forecast and diagnose its first half, and write the page: everything in one command."""
+    if out.exists():
+        raise OutputError(f"{out}: expected a new directory, found one that exists; choose another with --out")
+    with progress(left=True) as tell:
+        tell("simulating a run")
+        path = bg.write_runs(bg.simulate_scenario(scenario.replace("-", "_"), 1, seed), out / "runs")[0]
+        whole = bg.read_log(path)
+        cut = float(whole.step[int(SEEN * len(whole.step)) - 1])
+        question = bg.Question(cost_per_step=1.0, value_per_reward=2000.0)
+        settings = bg.ReportSettings(until=float(whole.step[-1]), question=question, seed=seed)
+        made = bg.report_run(whole.until(cut), settings=settings, progress=tell)
+        page = bg.save_report(made, out / "report.html")
+    if json_:
+        print_json(made.to_dict() | {"page": str(page)})
+        return
+    screen = console()
+    bg.render_report(made, screen)
+    rest = whole.reward[whole.step > cut]
+    last = rest[-max(len(rest) // 10, 1) :].mean()
+    screen.print(
+        f"what came: the last rows, to step {whole.step[-1]:g}, have a mean reward of {last:.3f}", markup=False
+    )
+    screen.print(f"page: {page}", markup=False)

@@ -1,0 +1,51 @@
+"""What a page is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.decision.question import Question
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+
+PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
+"""What is computed for a page; what was logged is shown always."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportSettings:
+    """What a page is asked for. Checked when it is made.
+
+    Attributes:
+        until: Horizon of the forecast, an optimizer step; None for the planned length, or half as long again.
+        question: What is asked about stopping.
+        signal: "auto", "reward" (train) or "eval" (held-out).
+        regime: Law of the section on the fit.
+        history: Cuts of the log at which to say what would have been said then.
+        without: Names in `PARTS` that are left out.
+        seed: Seed of all randomness.
+        sampler: Length and care of NUTS; None for the default.
+        paths: Paths of the forecast.
+
+    Raises:
+        SettingError: An unknown part.
+    """
+
+    until: float | None = None
+    question: Question = field(default_factory=Question)
+    signal: str = "auto"
+    regime: str = "oscillator"
+    history: int = 12
+    without: tuple[str, ...] = ()
+    seed: int = 0
+    sampler: SamplerSettings | None = None
+    paths: int = 2000
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.without if name not in PARTS]
+        if unknown:
+            raise SettingError(f"--without: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
+
+    def until_step(self, until: float) -> ReportSettings:
+        """The same with a horizon."""
+        return replace(self, until=until)

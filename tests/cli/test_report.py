@@ -1,0 +1,118 @@
+"""`bayes-grpo report` and `demo`: what they write and print, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bayes_grpo as bg
+from tests.helpers.command import call
+
+ONLY_DIAGNOSIS = ("--without", "fit,laws,check,forecast,stability", "--history", 0)
+
+
+@pytest.fixture
+def log(tmp_path: Path, curve: np.ndarray, write_trl_log: Callable[..., Path]) -> Path:
+    return write_trl_log(tmp_path / "trainer_state.json", curve)
+
+
+def test_a_page_is_written_and_its_sentences_are_printed(tmp_path: Path, log: Path):
+    page = tmp_path / "page.html"
+    done = call("report", log, "--out", page, *ONLY_DIAGNOSIS)
+    assert done.code == 0, done.err
+    assert "What is wrong (P(" in done.out
+    assert "not on the page:" in done.out
+    assert "page.html" in done.out
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert "Left out on request." in text
+
+
+def test_json_has_the_same_results(tmp_path: Path, log: Path):
+    page = tmp_path / "page.html"
+    done = call("report", log, "--out", page, "--json", *ONLY_DIAGNOSIS)
+    content = json.loads(done.out)
+    assert content["diagnosis"]["answer"] in content["diagnosis"]["probability"]
+    assert content["fit"]["reason"] == "Left out on request."
+    assert [x["about"] for x in content["sentences"]][2] == "What is wrong"
+    assert page.exists()
+
+
+def test_several_logs_stand_beside_each_other(tmp_path: Path, curve: np.ndarray, write_trl_log: Callable[..., Path]):
+    logs = []
+    for i in range(2):
+        (tmp_path / f"seed-{i}").mkdir()
+        logs.append(write_trl_log(tmp_path / f"seed-{i}" / "trainer_state.json", curve + 0.01 * i))
+    lost = tmp_path / "lost.json"
+    lost.write_text("{}")
+    page = tmp_path / "page.html"
+    done = call("report", *logs, lost, "--out", page, "--without", "fit,forecast", "--history", 0)
+    assert done.code == 0, done.err
+    text = page.read_text(encoding="utf-8")
+    assert "seed-0" in text
+    assert "seed-1" in text
+    assert "lost.json could not be read" in text
+
+
+def test_a_saved_fit_alone_says_what_it_can(tmp_path: Path, log: Path, synthetic_fit: bg.Fit):
+    saved = tmp_path / "fit.nc"
+    bg.save_fit(synthetic_fit, saved)
+    page = tmp_path / "page.html"
+    done = call("report", saved, "--out", page, "--without", "forecast")
+    assert done.code == 0, done.err
+    text = page.read_text(encoding="utf-8")
+    assert "Quantities of the law" in text
+    assert "only a saved fit was given" in text
+    done = call("report", log, "--fit", saved, "--out", page)
+    assert done.code == 3
+    assert "a fit of another log" in done.err
+
+
+@pytest.fixture(scope="module")
+def synthetic_fit(synthetic_run: bg.Run) -> bg.Fit:
+    return bg.fit(synthetic_run)
+
+
+def test_the_table_of_a_fleet_becomes_a_page(tmp_path: Path, log: Path):
+    for suffix in (".csv", ".json", ".parquet"):
+        table, page = tmp_path / f"fleet{suffix}", tmp_path / f"fleet{suffix}.html"
+        assert call("fleet", log, "--do", "diagnose", "--out", table).code == 0
+        done = call("report", table, "--out", page)
+        assert done.code == 0, done.err
+        text = page.read_text(encoding="utf-8")
+        assert "Which runs are failing?" in text
+        assert "<h1><bdi>1 log</bdi></h1>" in text
+
+
+def test_what_cannot_be_done_is_said(tmp_path: Path, log: Path):
+    page = tmp_path / "page.html"
+    assert call("report", tmp_path / "gone.json", "--out", page).code == 3
+    assert call("report", log, "--out", tmp_path / "no" / "page.html").code == 3
+    done = call("report", log, "--out", page, "--without", "nonsense")
+    assert done.code == 3
+    assert "expected some of fit, laws" in done.err
+    assert call("report", log, "--out", page, "--value-per-reward", 3).code == 3
+    assert not page.exists()
+
+
+def test_the_version_is_told():
+    assert call("--version").out.strip() == version("bayes-grpo")
+
+
+def test_demo_refuses_a_directory_that_exists(tmp_path: Path):
+    done = call("demo", "--out", tmp_path)
+    assert done.code == 3
+    assert "expected a new directory" in done.err
+
+
+@pytest.mark.slow
+def test_demo_does_everything(tmp_path: Path):
+    done = call("demo", "--out", tmp_path / "demo")
+    assert done.code == 0, done.err
+    assert "what came:" in done.out
+    assert (tmp_path / "demo" / "report.html").stat().st_size > 100_000

@@ -1,0 +1,92 @@
+"""Pages of six kinds of runs, made once for all tests of this folder's files, and a browser to open them in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayes_grpo.decision.question import Question
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.report.result import Report, save_report
+from bayes_grpo.report.run_page import report_run
+from bayes_grpo.report.settings import ReportSettings
+from tests.helpers.browser import browser, missing
+from tests.helpers.runs import evaluated, make_run, steps
+
+SHORT = SamplerSettings(chains=2, warmup=100, draws=200)
+ROWS = 32
+"""Rows of a log: with up to as many, all kinds share their compiled programs."""
+
+
+def quick(**more: Any) -> ReportSettings:
+    """Settings of a page that is made fast: few draws, few paths, few cuts."""
+    return ReportSettings(**{"sampler": SHORT, "paths": 300, "history": 4} | more)
+
+
+def run_of(kind: str) -> Run:
+    """A run of one kind: healthy, plateaued, hacking, degenerate, collapsed or short."""
+    n = 20 if kind == "short" else ROWS
+    t, rng = steps(n), np.random.default_rng(5)
+    noise = rng.standard_normal((5, n))
+    u = t / n  # how far the run is
+    rise = 0.2 + 0.5 * (1.0 - np.exp(-4.0 * u))
+    signals: dict[str, Any] = {
+        "reward_std": 0.3 + 0.02 * noise[1],
+        "frac_reward_zero_std": np.clip(0.1 + 0.02 * noise[2], 0, 1),
+        "entropy": 0.8 + 0.03 * noise[3],
+        "kl": 0.002 * u + 0.0001 * np.abs(noise[4]),
+        "grad_norm": 0.3 + 0.02 * noise[1],
+        "completion_length": 200.0 + 5.0 * noise[2],
+        "learning_rate": 1e-6 * (1.0 - u / 2.0),
+    }
+    reward, held = rise + 0.03 * noise[0], rise - 0.02
+    if kind == "plateaued":
+        reward, held = 0.6 + 0.03 * noise[0], np.full(n, 0.58)
+    elif kind == "hacking":
+        held = 0.2 + 0.15 * np.exp(-((4.0 * u - 1.0) ** 2))
+        signals["kl"] = 0.12 * u
+    elif kind == "degenerate":
+        signals["frac_reward_zero_std"] = np.clip(0.95 + 0.01 * noise[2], 0, 1)
+        signals["reward_std"] = 0.01 + 0.001 * np.abs(noise[1])
+        reward, held = 0.05 + 0.01 * noise[0], np.full(n, 0.05)
+    elif kind == "collapsed":
+        fall = 1.0 / (1.0 + np.exp(30.0 * (u - 0.66)))
+        reward, held = rise * fall + 0.02 * noise[0], rise * fall
+        signals |= {"entropy": 0.02 + 0.8 * fall, "grad_norm": 0.3 + 20.0 * (1.0 - fall)}
+    every = t[1::2]
+    return make_run(
+        t, reward, signals=signals, evals=evaluated(every, held[1::2]), name=kind, group_size=8, prompts_per_step=16,
+        momentum=0.9, refresh_interval=1, total_steps=2 * n,
+    )  # fmt: skip
+
+
+KINDS = ("healthy", "plateaued", "hacking", "degenerate", "collapsed", "short")
+
+
+@pytest.fixture(scope="session")
+def driver() -> Iterator[Any]:
+    """A headless browser; tests that need one are skipped where there is none."""
+    if missing():
+        pytest.skip(missing())
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def reports() -> dict[str, Report]:
+    """A page of each kind; the laws are compared for the healthy run alone, because they take longest."""
+    asked = {kind: quick(without=("laws",)) for kind in KINDS}
+    asked["healthy"] = quick(question=Question(cost_per_step=1.0, value_per_reward=1000.0))
+    return {kind: report_run(run_of(kind), settings=asked[kind]) for kind in KINDS}
+
+
+@pytest.fixture(scope="session")
+def pages(reports: dict[str, Report], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The files of these pages."""
+    folder = tmp_path_factory.mktemp("pages")
+    return {kind: save_report(made, folder / f"{kind}.html") for kind, made in reports.items()}

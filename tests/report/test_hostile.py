@@ -1,0 +1,132 @@
+"""A log whose names, keys and values are markup, script, terminal codes, right-to-left and far too long."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.report.result import save_report
+from bayes_grpo.report.run_page import report_run
+from bayes_grpo.report.runs_page import report_runs
+from tests.helpers.browser import PHONE, look
+from tests.helpers.command import call
+from tests.helpers.runs import make_run, steps
+from tests.report.conftest import quick
+
+SCRIPT = "<script>document.title='taken'</script><img src=x onerror=alert(1)>{{ 7*7 }}{% raw %}"
+TERMINAL = "\x1b[31mred\x1b]0;title\x07\x9b2J"
+TURNED = "\u202egnp.exe\u2066 \u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627"
+LONG = "x" * 10_000
+EVIL = (SCRIPT, TERMINAL, TURNED, LONG, "$\\frac{1}{0$ $x_", "\"'></svg></style>", "]]>&amp;&lt;")
+LEFT_OUT = ("fit", "laws", "check", "forecast", "stability")
+
+
+def evil_run(name: str) -> Any:
+    """A run every text of which is hostile."""
+    n = 40
+    rng = np.random.default_rng(1)
+    run = make_run(
+        steps(n), 0.3 + 0.01 * rng.standard_normal(n) + steps(n) / 80.0, name=name,
+        signals={"kl": rng.random(n), "grad_norm": rng.random(n)},
+        components={text: rng.random(n) for text in EVIL}, group_size=8,
+    )  # fmt: skip
+    settings = replace(run.settings, schedule=Setting(SCRIPT + LONG, Provenance.CONFIG, TERMINAL + SCRIPT + LONG))
+    return replace(
+        run, source=f"/{SCRIPT}/{TURNED}; {LONG}", notes=EVIL, keys={"reward": SCRIPT, "kl": LONG, "grad_norm": TURNED},
+        settings=settings,
+    )  # fmt: skip
+
+
+class Text(HTMLParser):
+    """Tags, attribute names and pieces of text of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.pieces: list[str] = []
+        self._style = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self._style = tag == "style"
+        self.attributes |= {name for name, _ in attrs}
+        self.pieces += [str(value) for name, value in attrs if name in ("title", "aria-label")]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._style = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._style:
+            self.pieces.append(data)
+
+
+def check_text(text: str) -> None:
+    found = Text(text)
+    assert not {"script", "img", "iframe"} & set(found.tags)
+    assert found.tags.count("style") == 1
+    assert not [a for a in found.attributes if a.startswith("on")]
+    said = "".join(found.pieces)
+    assert "{{ 7*7 }}" in said  # as text
+    assert not [c for c in said if unicodedata.category(c) in ("Cc", "Cf") and c not in "\n\t"]
+    assert max(map(len, found.pieces)) < 8_000  # a table to be copied; every cell is bounded
+    assert not re.search("x{1001}", text)
+
+
+@pytest.fixture(scope="module")
+def evil_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = report_run(evil_run(SCRIPT + TERMINAL + TURNED + LONG), settings=quick(without=LEFT_OUT))
+    assert [s.key for s in made.page.sections if s.missing] == list(LEFT_OUT)
+    return save_report(made, tmp_path_factory.mktemp("evil") / "page.html")
+
+
+def test_hostile_text_is_text(evil_page: Path):
+    check_text(evil_page.read_text(encoding="utf-8"))
+
+
+def test_a_browser_keeps_its_calm(evil_page: Path, driver: Any):
+    for width in (PHONE, 1200):
+        seen = look(driver, evil_page, width=width)
+        assert (seen.console, seen.requests, seen.findings) == ([], [], [])
+        assert seen.width <= width
+    assert driver.title.startswith("<script>")
+
+
+def test_runs_beside_each_other_are_as_safe(tmp_path: Path, driver: Any):
+    runs = [evil_run(SCRIPT + TURNED), evil_run(LONG), evil_run("\x1b[2J")]
+    made = report_runs(runs, settings=quick(without=LEFT_OUT), unread={SCRIPT: TERMINAL + LONG}, more=())
+    page = save_report(made, tmp_path / "runs.html")
+    text = page.read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert not re.search("x{1001}", text)
+    seen = look(driver, page, width=PHONE)
+    assert (seen.console, seen.requests) == ([], [])
+    assert seen.width <= PHONE
+
+
+def test_a_hostile_log_leaves_terminal_and_page_intact(tmp_path: Path):
+    folder = tmp_path / f"<b>{TURNED[:6]}\x1b[31m<b>"
+    folder.mkdir()
+    rows = [
+        {"step": i + 1, "reward": 0.5 + 0.001 * i, "kl": SCRIPT, f"rewards/{SCRIPT}/mean": 0.1 * i, LONG: 1.0,
+         f"rewards/{TERMINAL}/mean": 0.2 * i, "loss": TERMINAL}
+        for i in range(30)
+    ]  # fmt: skip
+    log = folder / "trainer_state.json"
+    log.write_text(json.dumps({"log_history": rows, "global_step": 30, "max_steps": 60, "logging_steps": 1}))
+    page = tmp_path / "page.html"
+    done = call("report", log, "--out", page, "--without", ",".join(LEFT_OUT), "--history", 0)
+    assert done.code == 0, done.err
+    for text in (done.out, done.err):
+        assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cf") and c != "\n"]
+    assert "<script" not in page.read_text(encoding="utf-8")
