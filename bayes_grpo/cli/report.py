@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,6 +99,7 @@ def _one(
     if len(log) == 1 and log[0].suffix == ".nc":
         return bg.report_run(fit=bg.load_fit(log[0]), settings=settings, progress=tell)
     run = reading.read(log, at, stated)
+    settings = replace(settings, question=bg.priced(settings.question, run))
     if known is not None and known.data.attrs["log_hash"] != run.log_hash:
         raise SettingError(f"--fit: {fit} is a fit of another log, {known.about.run}; give the log that it was made of")
     return bg.report_run(run, fit=known, settings=settings, progress=tell)

@@ -14,10 +14,12 @@ from typing import Any
 from bayes_grpo.checking.check import check
 from bayes_grpo.checking.result import Check
 from bayes_grpo.common import imports
-from bayes_grpo.common.errors import BayesGrpoError
+from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.comparison.compare import compare
 from bayes_grpo.comparison.result import Comparison
+from bayes_grpo.decision.price import priced
+from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.fitting.fit import fit
@@ -174,7 +176,15 @@ def _forecast(ask: _Ask) -> Forecasted:
     made = forecast(
         source, until, signal=settings.signal, draws=settings.paths, seed=settings.seed, sampler=settings.sampler
     )
-    return Forecasted(made, summarize_forecast(made), settings.question.answer(made), said)
+    return Forecasted(made, summarize_forecast(made), _priced(settings.question, run).answer(made), said)
+
+
+def _priced(question: Question, run: Run | None) -> Question:
+    """The question at what this run's log says of its cost; none where it says nothing, as for one run of several."""
+    try:
+        return question if run is None else priced(question, run)
+    except SettingError:
+        return Question()
 
 
 def _diagnosis(ask: _Ask) -> Diagnosis:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 KEY, TITLE, QUESTION = "forecast", "What is left", "Where does the reward go from here, and is it worth going on?"
 ASK = (
-    "To be told, give --cost-per-step (or --gpu-hours-per-step) and --value-per-reward; or --gain, for the steps that "
+    "To be told, give --cost-per-step (or --gpu-hours-per-step, or --gpus where the log has the time of a step) and "
+    "--value-per-reward; or --gain, for the steps that "
     "a gain takes."
 )
 SHOWN = 9
@@ -225,7 +226,8 @@ def left_of(f: Forecasted) -> str:
     """Sentence for the top of the page: what is left, and whether it is worth it."""
     sentence = said(f.summary.sentence, 500)
     if f.decision is None:
-        return f"{sentence} Whether it is worth it needs a cost and a value (--cost-per-step, --value-per-reward)."
+        needed = "a cost and a value (--cost-per-step or --gpus, and --value-per-reward)"
+        return f"{sentence} Whether it is worth it needs {needed}."
     first = said(f.decision.sentence, 500).partition(". ")[0].rstrip(".")
     return f"{sentence} {first}."
 
