@@ -4,11 +4,15 @@ The parameters in which a law is not linear are known by draws from a posterior 
 sampling and is divided out draw by draw (Hogg, Myers and Bovy 2010, https://doi.org/10.1088/0004-637X/725/2/2166). The
 levels are linear in the rows, so that at every draw their likelihood is a normal curve: it is kept as such, and a model
 integrates over them exactly, however narrow it expects them to be.
+
+A draw stands for its neighbourhood: each is a small normal distribution, a third as wide as the run's posterior, about
+a place that is drawn in so far that the whole keeps its covariance (West 1993,
+https://doi.org/10.1111/j.2517-6161.1993.tb01911.x). What a run says is then smooth on the scale on which it says
+anything; bare points would make a model that expects runs to be alike jump from point to point.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -29,7 +33,8 @@ from bayes_grpo.rows.table import RowTable
 
 NODES = 384
 """Draws of a run's parameters over which a model averages."""
-CARE = Care(effective=2000.0, draws=NODES)
+BANDWIDTH = 0.35
+"""Width of a node over that of the run's posterior."""
 SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250)
 """Settings of NUTS where a fast posterior cannot be trusted."""
 
@@ -48,14 +53,16 @@ class Evidence(NamedTuple):
     The log likelihood of the rows at node d and standardised levels t is ``top + slope·t − ½ t·curve·t``.
 
     Attributes:
-        u: Coordinates of the parameters, in which priors are normal, shape (nodes, p).
-        spent: Log of prior times likelihood that the nodes were drawn by, shape (nodes,), up to one constant.
+        u: Centres of the nodes in the coordinates in which priors are normal, shape (nodes, p).
+        width: Covariance of every node, shape (p, p).
+        spent: Log density that the nodes were drawn by, shape (nodes,), up to one constant.
         top: Shape (nodes,).
         slope: Shape (nodes, l).
         curve: Shape (nodes, l, l).
     """
 
     u: np.ndarray
+    width: np.ndarray
     spent: np.ndarray
     top: np.ndarray
     slope: np.ndarray
@@ -70,7 +77,12 @@ class Sampled(NamedTuple):
 
 
 def evidence_of(
-    regime: Regime, table: RowTable, scale: Scale, priors: Mapping[str, Prior] | None = None, seed: int = 0
+    regime: Regime,
+    table: RowTable,
+    scale: Scale,
+    priors: Mapping[str, Prior] | None = None,
+    nodes: int = NODES,
+    seed: int = 0,
 ) -> Sampled:
     """What a run says.
 
@@ -79,6 +91,7 @@ def evidence_of(
         table: Its rows.
         scale: Origin and unit of the levels.
         priors: Priors to draw the nodes under; the law's own for this log if None.
+        nodes: Number of nodes.
         seed: Seed.
 
     Returns:
@@ -88,14 +101,44 @@ def evidence_of(
         FitError: The law cannot be put on these rows.
     """
     rows = shared(table)
-    found = fast_posterior(regime, table, rows, priors=priors, seed=seed_of(seed, "nodes"), care=CARE, sampler=SAMPLER)
-    z = found.z[np.linspace(0, len(found.z) - 1, NODES).astype(int)]
+    found = fast_posterior(
+        regime,
+        table,
+        rows,
+        priors=priors,
+        seed=seed_of(seed, "nodes"),
+        care=Care(effective=2.0 * max(nodes, 1000), draws=nodes),
+        sampler=SAMPLER,
+    )
+    z = found.z[np.linspace(0, len(found.z) - 1, nodes).astype(int)]
     top, slope, curve = level_quadratic(regime, z, found.numbers, rows, table, scale)
     mean = (np.asarray(found.numbers.linear_mean) - scale.origin) / scale.unit
     sd = np.asarray(found.numbers.linear_sd) / scale.unit
-    spent = -0.5 * (z**2).sum(axis=1) + integrated(top, slope, curve, mean, sd)
-    u = np.asarray(found.numbers.location) + np.asarray(found.numbers.scale) * z
-    return Sampled(Evidence(u, spent, top, slope, curve), "" if found.usable else found.sentence)
+    places, width, gained = kernels(z)
+    stretch = np.asarray(found.numbers.scale)
+    u = np.asarray(found.numbers.location) + stretch * places
+    spent = integrated(top, slope, curve, mean, sd) - gained
+    evidence = Evidence(u, stretch[:, None] * width * stretch, spent, top, slope, curve)
+    return Sampled(evidence, "" if found.usable else found.sentence)
+
+
+def kernels(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Normal kernels about draws of a posterior, with the standard normal prior divided out.
+
+    Args:
+        z: Draws in the coordinates in which the prior is standard normal, shape (n, p).
+
+    Returns:
+        Centres, shape (n, p), the covariance of all, shape (p, p), and the log weight that the division leaves to
+        each, shape (n,).
+    """
+    centre, cov = z.mean(axis=0), np.atleast_2d(np.cov(z.T)) + 1e-8 * np.eye(z.shape[1])
+    drawn_in = centre + np.sqrt(1.0 - BANDWIDTH**2) * (z - centre)
+    own = np.linalg.inv(BANDWIDTH**2 * cov)
+    width = np.linalg.inv(own - np.eye(len(own)))
+    places = drawn_in @ own @ width
+    left = np.einsum("np,pq,nq->n", places, np.linalg.inv(width), places)
+    return places, width, 0.5 * (left - np.einsum("np,pq,nq->n", drawn_in, own, drawn_in))
 
 
 def level_quadratic(
@@ -158,7 +201,7 @@ def integrated(top: np.ndarray, slope: np.ndarray, curve: np.ndarray, mean: np.n
     return here + 0.5 * np.einsum("...l,...l", push, answer) - 0.5 * np.linalg.slogdet(inner)[1]
 
 
-def informed(regime: Regime, mean: np.ndarray, sd: np.ndarray, scale: Scale, table: RowTable) -> dict[str, Prior]:
+def informed(regime: Regime, mean: np.ndarray, sd: np.ndarray, scale: Scale) -> dict[str, Prior]:
     """Priors about what a family expects of a run, for nodes where the family needs them.
 
     Args:
@@ -166,7 +209,6 @@ def informed(regime: Regime, mean: np.ndarray, sd: np.ndarray, scale: Scale, tab
         mean: Expected coordinates, then standardised levels, shape (p + l,).
         sd: Their widths, shape (p + l,).
         scale: Origin and unit of the levels.
-        table: Rows of the run.
 
     Returns:
         Prior of every parameter.
@@ -174,8 +216,7 @@ def informed(regime: Regime, mean: np.ndarray, sd: np.ndarray, scale: Scale, tab
     priors = {}
     with jax.enable_x64(True):
         for i, p in enumerate(regime.sampled):
-            low = -30.0 if p.transform.positive else -math.inf
-            priors[p.name] = Prior(float(p.transform.forward(max(mean[i], low))), float(sd[i]))
+            priors[p.name] = Prior(float(p.transform.forward(mean[i])), float(sd[i]))
     for j, p in enumerate(regime.linear, len(regime.sampled)):
-        priors[p.name] = Prior(scale.origin + scale.unit * float(mean[j]), max(scale.unit * float(sd[j]), 1e-9))
+        priors[p.name] = Prior(scale.origin + scale.unit * float(mean[j]), scale.unit * float(sd[j]))
     return priors

@@ -61,6 +61,7 @@ class Runs(NamedTuple):
 
     Attributes:
         u: Nodes, shape (n, nodes, p).
+        width: Their covariances, shape (n, p, p).
         spent: Shape (n, nodes).
         top: Shape (n, nodes).
         slope: Shape (n, nodes, l).
@@ -72,6 +73,7 @@ class Runs(NamedTuple):
     """
 
     u: Any
+    width: Any
     spent: Any
     top: Any
     slope: Any
@@ -87,7 +89,12 @@ class Runs(NamedTuple):
         parts = [np.stack(part) for part in zip(*evidence, strict=True)]
         more = -len(x) % BUCKET
         whole = (*parts, x, offset, np.asarray(study), np.ones(len(x)))
-        return cls(*(np.pad(part, [(0, more), *[(0, 0)] * (part.ndim - 1)]) for part in whole))
+        # A run that is absent repeats the first one: its density is finite, and counts for nothing.
+        return cls(*(_padded(part, more) for part in whole[:-1]), np.pad(whole[-1], (0, more)))
+
+
+def _padded(part: np.ndarray, more: int) -> np.ndarray:
+    return np.concatenate([part, np.repeat(part[:1], more, axis=0)])
 
 
 class FamilyDraws(NamedTuple):
@@ -151,10 +158,36 @@ def log_likelihood(runs: Runs, expected: Array, spread: Array) -> Array:
 def log_weights(runs: Runs, expected: Array, spread: Array) -> Array:
     """Log weight of each node of each run, shape (n, nodes)."""
     p = runs.u.shape[-1]
-    away = (runs.u - expected[:, None, :p]) / spread[:p]
-    at = expected[:, None, p:]
-    level = integrated(runs, at, spread[p:])
-    return level - 0.5 * jnp.sum(away**2, axis=-1) - jnp.sum(jnp.log(spread[:p])) - runs.spent
+    distance, log_det = distances(runs.u - expected[:, None, :p], runs.width, spread[:p])
+    level = integrated(runs, expected[:, None, p:], spread[p:])
+    return level - 0.5 * distance - 0.5 * log_det[:, None] - runs.spent
+
+
+def distances(away: Array, width: Array, spread: Array) -> tuple[Array, Array]:
+    """Squared distances under the covariances ``width + spread²``, and log determinants of these.
+
+    A Cholesky factor and its forward substitution, written out: the matrices are of two to five rows.
+
+    Args:
+        away: Shape (n, nodes, p).
+        width: Shape (n, p, p).
+        spread: Shape (p,).
+
+    Returns:
+        Shapes (n, nodes) and (n,).
+    """
+    p = away.shape[-1]
+    root: list[list[Array]] = []
+    solved: list[Array] = []
+    for i in range(p):
+        row: list[Array] = []
+        for j in range(i):
+            row.append((width[:, i, j] - sum(row[q] * root[j][q] for q in range(j))) / root[j][j])
+        row.append(jnp.sqrt(width[:, i, i] + spread[i] ** 2 - sum(x**2 for x in row)))
+        rest = away[..., i] - sum(row[q][:, None] * solved[q] for q in range(i))
+        solved.append(rest / row[i][:, None])
+        root.append(row)
+    return sum(x**2 for x in solved), 2.0 * sum(jnp.log(root[i][i]) for i in range(p))  # pyright: ignore
 
 
 def integrated(runs: Runs, mean: Array, sd: Array) -> Array:

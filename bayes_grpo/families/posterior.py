@@ -2,7 +2,8 @@
 
 Nodes that were drawn under a weak prior are few where a family expects a run to be. So a first, short look at the
 family says where that is, nodes are drawn anew under priors one and a half times as wide as what is expected there, and
-the family is sampled on these. How many nodes carry a run's weight is checked at the family's own draws.
+the family is sampled on these. How many nodes carry a run's weight is checked at the family's draws; where they are too
+few, three times as many are drawn.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from bayes_grpo.common.draws import spread
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.families.evidence import Evidence, Scale, evidence_of, informed
+from bayes_grpo.families.evidence import NODES, Scale, evidence_of, informed
 from bayes_grpo.families.model import FamilyDraws, FamilyPriors, Runs, log_weights, sample_family
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.regimes.base import Regime
@@ -25,8 +26,10 @@ from bayes_grpo.rows.table import RowTable
 
 WIDER = 1.5
 """Width of the priors of the second nodes, over what the family expects."""
-LEAST_NODES = 30.0
+LEAST_NODES = 12.0
 """Nodes that have to carry the weight of every run at a typical draw of the family."""
+FINER = 3
+"""Times as many nodes where they are too few: many short logs that say little each."""
 LOOKS = 64
 """Draws of the family at which nodes are counted."""
 
@@ -103,35 +106,34 @@ def family_posterior(
     """
     n, warnings = len(together.tables), []
 
-    def nodes(words: str, expected: tuple[np.ndarray, np.ndarray] | None) -> list[Evidence]:
+    def nodes(words: str, count: int, expected: tuple[np.ndarray, np.ndarray] | None = None) -> Runs:
         out = []
+        warnings.clear()
         for i, table in enumerate(together.tables):
             tell(f"{words}: run {i + 1} of {n}")
             priors = None
             if expected is not None:
-                priors = informed(together.regime, expected[0][i], expected[1][i], together.scale, table)
-            found = evidence_of(together.regime, table, together.scale, priors, seed_of(seed, words, i))
+                priors = informed(together.regime, expected[0][i], expected[1][i], together.scale)
+            found = evidence_of(together.regime, table, together.scale, priors, count, seed_of(seed, words, i))
             if found.warning:
                 warnings.append(f"run {i + 1}, {words}: {found.warning}")
             out.append(found.evidence)
-        return out
+        return Runs.of(out, together.x, together.offset, together.study)
 
-    def runs_of(evidence: list[Evidence]) -> Runs:
-        return Runs.of(evidence, together.x, together.offset, together.study)
-
-    first = runs_of(nodes("each run by itself", None))
+    first = nodes("each run by itself", NODES)
     tell("a first look at the family")
     draws, _ = sample_family(first, together.priors, together.studies, seed_of(seed, "first"), chains=1)
-    for attempt in ("the runs as the family expects them", "the same, more carefully"):
-        warnings.clear()
-        runs = runs_of(nodes(attempt, expected_traits(together, draws.flat())))
-        tell("the family")
-        draws, checks = sample_family(runs, together.priors, together.studies, seed_of(seed, attempt))
+    carrying, attempt = np.zeros(n), ""
+    runs = first
+    for attempt, count in (("the runs as the family expects them", NODES), ("the same, more finely", FINER * NODES)):
+        runs = nodes(attempt, count, expected_traits(together, draws.flat()))
         carrying = effective_nodes(runs, draws.flat())[:n]
-        found = FamilyPosterior(draws, checks, runs, np.asarray(first.u)[:n], carrying, tuple(warnings))
-        if not found.thin:
+        if carrying.min() >= LEAST_NODES:
             break
-    return found
+    tell("the family")
+    draws, checks = sample_family(runs, together.priors, together.studies, seed_of(seed, attempt))
+    carrying = effective_nodes(runs, draws.flat())[:n]
+    return FamilyPosterior(draws, checks, runs, np.asarray(first.u)[:n], carrying, tuple(warnings))
 
 
 def expected_at(runs: Runs | Together, draws: FamilyDraws) -> np.ndarray:

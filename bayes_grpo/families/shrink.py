@@ -55,7 +55,8 @@ def shrunk(together: Together, found: FamilyPosterior, seed: int) -> list[RunDra
     out = []
     for i, table in enumerate(together.tables):
         node = _drawn(log_weight[:, i], rng)
-        u = np.asarray(found.runs.u)[i, node]
+        at, width = np.asarray(found.runs.u)[i, node], np.asarray(found.runs.width)[i]
+        u = drawn_between(at, width, expected[:, i, :p], sd[:, :p], rng)
         g, a = np.asarray(found.runs.slope)[i, node], np.asarray(found.runs.curve)[i, node]
         t = _levels(g, a, expected[:, i, p:], sd[:, p:], rng)
         out.append(run_draws(together.regime, table, u, t, together.scale))
@@ -91,13 +92,28 @@ def _drawn(log_weight: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.minimum((edges < at).sum(axis=1), edges.shape[1] - 1)
 
 
+def drawn_between(
+    at: np.ndarray, width: np.ndarray, mean: np.ndarray, sd: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Coordinates drawn given a node and the family, both normal, shape (draws, p)."""
+    own = np.linalg.inv(width)
+    return _normal(np.broadcast_to(own, (len(at), *own.shape)), at @ own, mean, sd, rng)
+
+
 def _levels(
     slope: np.ndarray, curve: np.ndarray, mean: np.ndarray, sd: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Standardised levels drawn given the rows and the family, shape (draws, l)."""
+    return _normal(curve, slope, mean, sd, rng)
+
+
+def _normal(
+    precision: np.ndarray, pull: np.ndarray, mean: np.ndarray, sd: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Draws of exp(pull·t − ½ t·precision·t) N(t; mean, sd²), shape (draws, l)."""
     prior = np.einsum("dl,lm->dlm", sd**-2.0, np.eye(sd.shape[-1]))
-    cov = np.linalg.inv(curve + prior)
-    centre = np.einsum("dlm,dm->dl", cov, slope + mean / sd**2)
+    cov = np.linalg.inv(precision + prior)
+    centre = np.einsum("dlm,dm->dl", cov, pull + mean / sd**2)
     values, vectors = np.linalg.eigh(cov)
     noise = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(values.shape)
     return centre + np.einsum("dlm,dm->dl", vectors, noise)
