@@ -109,9 +109,8 @@ def spread_of(together: Together, found: FamilyPosterior, quantity: Quantity) ->
     """What sets replicates apart: of the logarithm of a quantity, or of a level in reward."""
     factor = together.scale.unit if quantity.level else abs(quantity.power)
     scale = float(together.priors.spread[quantity.trait])
-    # A half normal cut off below at the floor.
     low, median, high = (
-        scale * float(norm.isf((1.0 - share) * norm.sf(FLOOR / scale)))
+        math.hypot(FLOOR, scale * float(norm.isf(0.5 * (1.0 - share))))
         for share in (0.5 - LEVEL / 2, 0.5, 0.5 + LEVEL / 2)
     )
     return Spread(

@@ -223,7 +223,7 @@ def check_alike(members: Sequence[Member]) -> None:
     def apart(what: str, of: Callable[[Member], Any], mend: str) -> None:
         values = {of(m): plain(m.run.name, 60) for m in reversed(members) if of(m) is not None}
         if len(values) > 1:
-            (one, first), (other, second) = list(values.items())[-1], list(values.items())[0]
+            (other, second), *_, (one, first) = values.items()
             raise FitError(f"family: different {what}: {plain(one)} in {first}, {plain(other)} in {second}; {mend}")
 
     apart("signals", lambda m: m.table.signal, "choose one that all have: --signal reward or --signal eval")

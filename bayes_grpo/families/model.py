@@ -28,9 +28,9 @@ from bayes_grpo.common.traced import stored
 from bayes_grpo.families.evidence import Evidence
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 
-FLOOR = 0.05
-"""Least spread between runs, e-folds or units of the levels: below it a run would be known by a single node."""
-CHAINS, WARMUP, DRAWS = 4, 300, 500
+FLOOR = 0.02
+"""Least spread between runs, e-folds or units of the levels: no two runs agree better."""
+CHAINS, WARMUP, DRAWS = 4, 300, 600
 TARGET_ACCEPT, RETRY_TARGET_ACCEPT = 0.92, 0.98
 BUCKET = 4
 """Runs are padded to a multiple of this, so that one run more or less compiles nothing."""
@@ -134,14 +134,20 @@ def family_model(runs: Runs, priors: FamilyPriors, studies: int) -> None:
     standard = dist.Normal(0.0, 1.0)
     mean = priors.centre + priors.width * numpyro.sample("mean_z", standard.expand([size]).to_event(1))
     slopes = priors.slope * numpyro.sample("slopes_z", standard.expand([k, size]).to_event(2))
-    spread: Any = numpyro.sample("spread", dist.TruncatedNormal(0.0, priors.spread, low=FLOOR).to_event(1))
+    # A half normal as the size of a normal number: no end of a range is near, and no chain turns back there.
+    spread = spread_of(priors, numpyro.sample("spread_z", standard.expand([size]).to_event(1)))
     expected = mean + runs.x @ slopes + runs.offset
     if studies > 1:
         # Not centred: the spread between a few studies may well be near zero.
-        between = numpyro.sample("between", dist.HalfNormal(priors.between).to_event(1))
+        between = priors.between * numpyro.sample("between_z", standard.expand([size]).to_event(1))
         effect = between * numpyro.sample("effect_z", standard.expand([studies, size]).to_event(2))
         expected = expected + effect[runs.study]
     numpyro.factor("runs", jnp.sum(runs.present * log_likelihood(runs, expected, spread)))
+
+
+def spread_of(priors: FamilyPriors, z: Any) -> Any:
+    """Spreads between runs from standard normal numbers, (..., P): a half normal with the floor beneath."""
+    return (FLOOR**2 + (priors.spread * z) ** 2) ** 0.5
 
 
 def log_likelihood(runs: Runs, expected: Array, spread: Array) -> Array:
@@ -269,14 +275,15 @@ def _checked(
     sites, stats = found
     mean = priors.centre + priors.width * sites["mean_z"]
     none = np.zeros((*mean.shape[:2], studies, mean.shape[-1]))
-    between = sites.get("between", np.zeros_like(mean))
+    between = np.asarray(priors.between) * sites.get("between_z", np.zeros_like(mean))
     effect = between[..., None, :] * sites["effect_z"] if studies > 1 else none
-    draws = FamilyDraws(mean, priors.slope * sites["slopes_z"], sites["spread"], between, effect)
+    spread = spread_of(priors, sites["spread_z"])
+    draws = FamilyDraws(mean, priors.slope * sites["slopes_z"], spread, np.abs(between), effect)
     size = mean.shape[-1]
     named = {
         f"{word} {q + 1}": x[..., q] for word, x in (("mean", mean), ("spread", draws.spread)) for q in range(size)
     }
     named |= {f"slope {q + 1} on setting {k + 1}": draws.slopes[..., k, q] for k, q in np.argwhere(priors.slope > 0)}
     if studies > 1:
-        named |= {f"between {q + 1}": between[..., q] for q in range(size)}
+        named |= {f"between {q + 1}": draws.between[..., q] for q in range(size)}
     return draws, check_convergence(named, stats["energy"], stats["diverging"], stats["num_steps"], retried)

@@ -26,7 +26,7 @@ from bayes_grpo.rows.table import RowTable
 
 WIDER = 1.5
 """Width of the priors of the second nodes, over what the family expects."""
-LEAST_NODES = 12.0
+LEAST_NODES = 10.0
 """Nodes that have to carry the weight of every run at a typical draw of the family."""
 FINER = 3
 """Times as many nodes where they are too few: many short logs that say little each."""
