@@ -31,6 +31,14 @@ from .diagnosis.diagnose import diagnose as diagnose
 from .diagnosis.plot import plot_diagnosis as plot_diagnosis
 from .diagnosis.render import render_diagnosis as render_diagnosis
 from .diagnosis.result import Diagnosis as Diagnosis
+from .families.compare_runs import compare_runs as compare_runs
+from .families.compared import Compared as Compared
+from .families.family import family as family
+from .families.plot import plot_compare_runs as plot_compare_runs
+from .families.plot import plot_family as plot_family
+from .families.render import render_compare_runs as render_compare_runs
+from .families.render import render_family as render_family
+from .families.result import Family as Family
 from .fitting.file import load_fit as load_fit
 from .fitting.file import save_fit as save_fit
 from .fitting.fit import fit as fit

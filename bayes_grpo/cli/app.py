@@ -19,7 +19,9 @@ import typer
 from bayes_grpo.cli.backtest import backtest
 from bayes_grpo.cli.check import check
 from bayes_grpo.cli.compare import compare
+from bayes_grpo.cli.compare_runs import compare_runs
 from bayes_grpo.cli.diagnose import diagnose
+from bayes_grpo.cli.family import family
 from bayes_grpo.cli.fit import fit
 from bayes_grpo.cli.fleet import fleet
 from bayes_grpo.cli.forecast import forecast
@@ -39,7 +41,11 @@ app = typer.Typer(
     epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, "
     "5 a limit of diagnose --fail-on is reached, 130 interrupted.",
 )
-for command in (fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, learn_prior):
+COMMANDS = (
+    fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, learn_prior,
+    family, compare_runs,
+)  # fmt: skip
+for command in COMMANDS:
     app.command()(command)
 
 

@@ -29,8 +29,8 @@ def render_family(family: Family, console: Console) -> None:
     console.print()
     console.print(_exponents(family.exponents))
     console.print(
-        f"[dim]quantity ∝ setting^exponent; intervals {LEVEL:.0%}; of a level the exponent is its change over its own size "
-        "at the middle of the settings; theory: to leading order, and with finite groups; learned: 1 − posterior over "
+        f"[dim]quantity ∝ setting^exponent; intervals {LEVEL:.0%}; of a level the exponent is its change over its own "
+        "size at the middle of the settings; theory: to leading order, and with finite groups; learned: 1 − posterior over "
         "prior variance[/dim]"
     )
     console.print()
@@ -124,8 +124,8 @@ def render_compare_runs(compared: Compared, console: Console) -> None:
         )
     console.print(table)
     console.print(
-        f"[dim]A and B: mean over seeds; intervals {LEVEL:.0%}; seeds lie {_short(compared.answers[0].spread)} apart (sd), "
-        f"{safe(compared.spread_from, 300)}[/dim]"
+        f"[dim]A and B: mean over seeds; intervals {LEVEL:.0%}; seeds lie {_short(compared.answers[0].spread)} apart "
+        f"(sd), {safe(compared.spread_from, 300)}[/dim]"
     )
     for line in compared.cautions:
         console.print(f"[yellow]note:[/yellow] {safe(line, 600)}")
