@@ -2,7 +2,8 @@
 
     python benchmarks/learn_seeds.py --index runs/index.csv runs/more/index.csv
 
-Runs whose names differ in the seed alone (``_s042``, ``_s137``), or that the index calls repeats, are one recipe.
+Runs whose names differ in the seed alone (``_s042``, ``_s137``), or that the index calls repeats, are one recipe;
+those at the floor of their reward are left out.
 Each run is read by its laws at the last step that all runs of its group have; what a run leaves open is no difference
 between seeds. The population of spreads, in standard deviations of the group's rows, is log-normal; its two numbers are
 posterior means on a grid. The difference between recipes is learned from the families of the index in the same way,
@@ -34,6 +35,8 @@ from benchmarks.common import keep, say
 
 SEED_NAME = re.compile(r"_s\d{2,5}$")
 SPREADS = np.geomspace(0.01, 5.0, 120)
+STUCK = 0.5
+"""Share of rows with one value from which a run is at its floor, where seeds cannot differ yet."""
 CENTRES, WIDTHS = np.linspace(-4.0, 1.0, 60), np.linspace(0.1, 2.0, 40)
 
 
@@ -90,6 +93,9 @@ def group_of(name: str, rows: Sequence[dict[str, str]], read: dict[str, Reading]
     except BayesGrpoError as error:
         say(f"{name}: left out: {error}")
         return None
+    if max(_at_one_value(r) for r in some) > STUCK:
+        say(f"{name}: left out: the reward of a run is one value in most rows")
+        return None
     last = min(r.last for r in some)
     if last < max(r.table.step[0] for r in some):
         return None
@@ -97,6 +103,11 @@ def group_of(name: str, rows: Sequence[dict[str, str]], read: dict[str, Reading]
     side = sides([r.at(last) for r in some])
     say(f"{name}: {np.round(side.mean, 3)} ± {np.round(side.error, 3)}, rows' sd {unit:.3g}")
     return Group(name, Side(side.mean / unit, side.error / unit), rows[0]["repo"])
+
+
+def _at_one_value(reading: Reading) -> float:
+    """Largest share of the rows that have one value."""
+    return float(np.unique(np.round(reading.table.y, 9), return_counts=True)[1].max() / len(reading.table.y))
 
 
 def restricted(side: Side, spread: np.ndarray) -> np.ndarray:

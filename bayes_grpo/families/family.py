@@ -6,6 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,8 +89,8 @@ def family(
     if not (math.isfinite(rope) and rope > 0):
         raise SettingError(f"rope: expected a number above 0, found {rope!r}")
     law, tell = get_regime(regime), progress or (lambda _: None)
-    if len(law.linear) > 2 or not any(p.name == "fixed_point" for p in law.linear):
-        raise SettingError(f"family: regime {law.name} has no levels that a family could share; take exponential")
+    if not 1 <= len(law.linear) <= 2:
+        raise SettingError(f"family: regime {law.name} has {len(law.linear)} levels, expected one or two; take exponential")
     known, asked, vary = index_of(index, where), _Asked(rope, seed), list(vary)
     tell("reading")
     runs = read_runs(logs, known, read)
@@ -195,7 +196,7 @@ def _cautions(
         )
     if len(vary) > 1:
         linked = np.corrcoef(together.x.T)
-        for i, j in zip(*np.triu_indices(len(vary), 1), strict=True):
+        for i, j in combinations(range(len(vary)), 2):
             if abs(linked[i, j]) >= LINKED:
                 out.append(
                     f"{vary[i]} and {vary[j]} vary together (correlation {linked[i, j]:.2f}): what one does and what "

@@ -90,11 +90,9 @@ class Runs(NamedTuple):
         more = -len(x) % BUCKET
         whole = (*parts, x, offset, np.asarray(study), np.ones(len(x)))
         # A run that is absent repeats the first one: its density is finite, and counts for nothing.
-        return cls(*(_padded(part, more) for part in whole[:-1]), np.pad(whole[-1], (0, more)))
-
-
-def _padded(part: np.ndarray, more: int) -> np.ndarray:
-    return np.concatenate([part, np.repeat(part[:1], more, axis=0)])
+        padded = [np.concatenate([part, np.repeat(part[:1], more, axis=0)]) for part in whole]
+        padded[-1][len(x) :] = 0.0
+        return cls(*padded)
 
 
 class FamilyDraws(NamedTuple):
@@ -161,7 +159,7 @@ def log_likelihood(runs: Runs, expected: Array, spread: Array) -> Array:
     return jax.nn.logsumexp(log_weights(runs, expected, spread), axis=1)
 
 
-def log_weights(runs: Runs, expected: Array, spread: Array) -> Array:
+def log_weights(runs: Runs, expected: Any, spread: Any) -> Array:
     """Log weight of each node of each run, shape (n, nodes)."""
     p = runs.u.shape[-1]
     distance, log_det = distances(runs.u - expected[:, None, :p], runs.width, spread[:p])
@@ -169,7 +167,7 @@ def log_weights(runs: Runs, expected: Array, spread: Array) -> Array:
     return level - 0.5 * distance - 0.5 * log_det[:, None] - runs.spent
 
 
-def distances(away: Array, width: Array, spread: Array) -> tuple[Array, Array]:
+def distances(away: Any, width: Any, spread: Any) -> tuple[Array, Array]:
     """Squared distances under the covariances ``width + spread²``, and log determinants of these.
 
     A Cholesky factor and its forward substitution, written out: the matrices are of two to five rows.

@@ -30,8 +30,8 @@ def render_family(family: Family, console: Console) -> None:
     console.print(_exponents(family.exponents))
     console.print(
         f"[dim]quantity ∝ setting^exponent; intervals {LEVEL:.0%}; of a level the exponent is its change over its own "
-        "size at the middle of the settings; theory: to leading order, and with finite groups; learned: 1 − posterior over "
-        "prior variance[/dim]"
+        "size at the middle of the settings; theory: to leading order, and with finite groups; learned: 1 − posterior "
+        "over prior variance[/dim]"
     )
     console.print()
     console.print(_runs(family))

@@ -63,7 +63,7 @@ class Exponent:
 
     @property
     def verdict(self) -> str:
-        """ "moves", "does not move" or "cannot tell"."""
+        """What is said of it: "moves", "does not move" or "cannot tell"."""
         if self.p_zero >= SURE:
             return "does not move"
         return "moves" if self.p_zero <= 1.0 - SURE else "cannot tell"

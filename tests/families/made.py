@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bayes_grpo.logs.run import Run
@@ -18,7 +20,8 @@ def relaxing(
     noise: float = 0.04,
     rows: int = 60,
     seed: int = 0,
-    **settings: float,
+    learning_rate: float | None = None,
+    **settings: Any,
 ) -> Run:
     """A run of the exponential law, one row a step."""
     rng = np.random.default_rng(seed)
@@ -26,8 +29,7 @@ def relaxing(
     for t in range(rows):
         u = keep * u + fluctuation * np.sqrt(1.0 - keep**2) * rng.standard_normal()
         y.append(plateau + (start - plateau) * np.exp(-(t + 0.5) / time) + u + noise * rng.standard_normal())
-    rate = settings.pop("learning_rate", None)
-    signals = {} if rate is None else {"learning_rate": rate}
+    signals = {} if learning_rate is None else {"learning_rate": learning_rate}
     return make_run(steps(rows), y, name=name, signals=signals, **settings)
 
 

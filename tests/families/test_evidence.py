@@ -1,5 +1,7 @@
 """What a run says, against the law's own likelihood and against formulas written plainly."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -54,7 +56,9 @@ def test_kernels_keep_mean_and_covariance_and_give_the_posterior_back_under_its_
     z = rng.standard_normal((4000, 2)) @ np.array([[0.4, 0.2], [0.0, 0.5]]) + np.array([0.5, -0.3])
     places, width, gained = kernels(z)
     # Under the prior that was divided out every kernel counts the same, and is where it was drawn in to.
-    own = np.array([multivariate_normal(np.zeros(2), np.eye(2) + width).logpdf(p) for p in places[:50]])
+    cov: Any = np.eye(2) + width
+    under = multivariate_normal(np.zeros(2), cov)
+    own = under.logpdf(places[:50])
     assert np.ptp(own + gained[:50]) < 1e-9
     given = np.linalg.inv(np.linalg.inv(width) + np.eye(2))
     centres = places @ np.linalg.inv(width) @ given
@@ -93,6 +97,7 @@ def test_two_sets_of_nodes_give_one_likelihood(table):
 
 
 def test_a_spread_is_at_least_the_floor_and_grows_with_its_number():
-    priors = FamilyPriors(*np.zeros((2, 2)), np.zeros((1, 2)), np.array([0.5, 0.2]), np.zeros(2))
+    none = np.zeros(2)
+    priors = FamilyPriors(none, none, np.zeros((1, 2)), np.array([0.5, 0.2]), none)
     assert spread_of(priors, np.zeros(2)) == pytest.approx([0.02, 0.02])
     assert spread_of(priors, np.array([-2.0, 2.0])) == pytest.approx([1.0002, 0.4005], abs=1e-4)
