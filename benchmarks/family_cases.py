@@ -75,6 +75,18 @@ def case_of(number: int, seed: int = 0) -> Case:
     return Case(runs, index, vary, true, list(1.0 / time))
 
 
+def twelve_runs() -> Case:
+    """Twelve runs of 200 rows: four group sizes by three learning rates, exponents as theory has them."""
+    rng = np.random.default_rng(5)
+    sizes, rates = np.tile([4.0, 8.0, 16.0, 32.0], 3), np.repeat([1e-6, 2e-6, 4e-6], 4)
+    time = 40.0 * (2e-6 / rates) * np.exp(0.1 * rng.standard_normal(12))
+    noise, fluctuation = 0.05 * (sizes / 11.0) ** -0.35, 0.04 * (sizes / 11.0) ** -0.5 * (rates / 2e-6) ** 0.5
+    plateau, start = 0.7 + 0.02 * rng.standard_normal(12), 0.2 + 0.02 * rng.standard_normal(12)
+    runs = [draw_run(f"run{i}", 200, (time[i], noise[i], fluctuation[i], plateau[i], start[i]), rng) for i in range(12)]
+    index = {f"run{i}": {"group_size": sizes[i], "learning_rate": rates[i]} for i in range(12)}
+    return Case(runs, index, ("group_size", "learning_rate"), {}, list(1.0 / time))
+
+
 def draw_run(name: str, length: int, numbers: tuple[float, ...], rng: np.random.Generator) -> Run:
     """A run of the exponential law; numbers are time, measurement noise, fluctuation, plateau and start."""
     blank = run_of(name, np.arange(1.0, length + 1.0), np.linspace(0.0, 1.0, length))

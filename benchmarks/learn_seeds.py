@@ -81,8 +81,8 @@ def families_in(rows: Sequence[dict[str, str]]) -> dict[str, list[dict[str, str]
     return {name: some for name, some in out.items() if len(some) > 1}
 
 
-def group_of(name: str, rows: Sequence[dict[str, str]], read: dict[str, Reading]) -> Group | None:
-    """The group's readings at the last step that all have; None where they cannot be compared."""
+def group_of(name: str, rows: Sequence[dict[str, str]], read: dict[str, Reading], moving: bool = False) -> Group | None:
+    """The group's readings at the last step that all have; None where they cannot be compared, or do not move."""
     try:
         for row in rows:
             if row["path"] not in read:
@@ -93,7 +93,7 @@ def group_of(name: str, rows: Sequence[dict[str, str]], read: dict[str, Reading]
     except BayesGrpoError as error:
         say(f"{name}: left out: {error}")
         return None
-    if max(_at_one_value(r) for r in some) > STUCK:
+    if moving and max(_at_one_value(r) for r in some) > STUCK:
         say(f"{name}: left out: the reward of a run is one value in most rows")
         return None
     last = min(r.last for r in some)
@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=PATH)
     options = parser.parse_args()
     rows, read = rows_in(options.index), {}
-    recipes = [g for name, some in recipes_in(rows).items() if (g := group_of(name, some, read))]
+    recipes = [g for name, some in recipes_in(rows).items() if (g := group_of(name, some, read, moving=True))]
     families = [g for name, some in families_in(rows).items() if (g := group_of(name, some, read))]
     centre, width = population(recipes)
     about: dict[str, Any] = {

@@ -90,7 +90,9 @@ def family(
         raise SettingError(f"rope: expected a number above 0, found {rope!r}")
     law, tell = get_regime(regime), progress or (lambda _: None)
     if not 1 <= len(law.linear) <= 2:
-        raise SettingError(f"family: regime {law.name} has {len(law.linear)} levels, expected one or two; take exponential")
+        raise SettingError(
+            f"family: expected a regime with one or two levels, found {law.name} with {len(law.linear)}; take exponential"
+        )
     known, asked, vary = index_of(index, where), _Asked(rope, seed), list(vary)
     tell("reading")
     runs = read_runs(logs, known, read)
