@@ -19,7 +19,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.families.data import data_of
 from bayes_grpo.families.design import quantities_of, together_of
 from bayes_grpo.families.effects import effects_of, exponent_of, spread_of
-from bayes_grpo.families.members import Index, Logs, Member, index_of, members_of, read_runs
+from bayes_grpo.families.members import Index, Logs, Member, Members, index_of, members_of, read_runs
 from bayes_grpo.families.posterior import LEAST_NODES, FamilyPosterior, Together, family_posterior
 from bayes_grpo.families.result import Family, ShrunkRun
 from bayes_grpo.families.shrink import RunDraws, shrunk
@@ -84,21 +84,21 @@ def family(
     Raises:
         LogReadError: A log cannot be read.
         SettingError: A setting that is not known of a run or has one value alone, or an impossible option.
-        FitError: Fewer than three runs; different signals, rewards or units; a run that the law cannot be put on.
+        FitError: Fewer than three runs that the law can be put on, or different signals, rewards or units.
     """
     if not (math.isfinite(rope) and rope > 0):
         raise SettingError(f"rope: expected a number above 0, found {rope!r}")
     law, tell = get_regime(regime), progress or (lambda _: None)
     if not 1 <= len(law.linear) <= 2:
         raise SettingError(
-            f"family: expected a regime with one or two levels, found {law.name} with {len(law.linear)}; take exponential"
+            f"family: expected a regime with one or two levels, found {len(law.linear)} in {law.name}; take exponential"
         )
     known, asked, vary = index_of(index, where), _Asked(rope, seed), list(vary)
     tell("reading")
     runs = read_runs(logs, known, read)
-    members = members_of(runs, vary, known, signal)
+    members = members_of(runs, vary, known, law, signal)
     transfer = {
-        name: _family(law, members_of(again, vary, known, "eval"), vary, asked, _named(tell, name))
+        name: _family(law, members_of(again, vary, known, law, "eval"), vary, asked, _named(tell, name))
         for name, again in _evaluated(logs, runs, known, evaluations, read).items()
     }
     return _family(law, members, vary, asked, tell, transfer)
@@ -128,12 +128,13 @@ def _evaluated(
 
 def _family(
     regime: Regime,
-    members: Sequence[Member],
+    given: Members,
     vary: Sequence[str],
     asked: _Asked,
     tell: Progress,
     transfer: dict[str, Family] | None = None,
 ) -> Family:
+    members = given.members
     together = together_of(regime, members, vary)
     found = family_posterior(together, seed_of(asked.seed, "family"), tell)
     tell("every run given the family")
@@ -153,7 +154,7 @@ def _family(
         convergence=found.convergence,
         nodes=float(found.nodes.min()),
         thin=found.thin,
-        cautions=_cautions(together, members, vary, found),
+        cautions=(*given.left_out, *_cautions(together, members, vary, found)),
         data=data_of(together, members, vary, found, drawn, named),
         transfer=transfer or {},
     )

@@ -19,6 +19,7 @@ from bayes_grpo.learning.folder import NAMES, REPOSITORIES, logs_in
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.logs.source import is_output_directory
+from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 
@@ -158,30 +159,49 @@ def _read(given: str, index: Index, read: dict[str, Any]) -> list[Run]:
     return out
 
 
-def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, signal: str = "auto") -> list[Member]:
+class Members(NamedTuple):
+    """Runs that can be looked at together.
+
+    Attributes:
+        members: The runs.
+        left_out: A sentence for every run that the law cannot be put on.
+    """
+
+    members: list[Member]
+    left_out: tuple[str, ...]
+
+
+def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: Regime, signal: str = "auto") -> Members:
     """The runs with their rows and settings.
 
     Args:
         runs: The runs.
         vary: Settings that were varied.
         index: What is known of the runs beside their logs.
+        regime: The law; a run that it cannot be put on is left out.
         signal: "auto", "reward" or "eval".
 
     Raises:
         SettingError: A setting that is not known of a run, or that does not differ.
-        FitError: Fewer than three runs, different signals, rewards or units, or a run that cannot be fitted.
+        FitError: Fewer than three runs, or different signals, rewards or units.
     """
     if not vary or len(set(vary)) < len(vary):
         raise SettingError(f"vary: expected names of settings, each once, found {', '.join(vary) or 'none'}")
-    members = []
+    members, left_out = [], []
     for run in runs:
         columns = index.of(run)
-        table = rows_of(run, signal, LONGEST)
+        try:
+            table = rows_of(run, signal, LONGEST)
+            regime.check(table)
+        except FitError as error:
+            left_out.append(f"left out: {plain(run.name, 80)}: {plain(error, 400)}")
+            continue
         settings = {name: _setting(run, table, name, columns) for name in vary}
         study = next((str(columns[c]) for c in STUDIES if columns.get(c)), "")
         members.append(Member(run, table, settings, study))
     if len(members) < 3:
-        raise FitError(f"family: expected at least 3 runs, found {len(members)}; compare two with compare-runs")
+        why = f" ({left_out[0]})" if left_out else ""
+        raise FitError(f"family: expected at least 3 runs, found {len(members)}; compare two with compare-runs{why}")
     for name in vary:
         values = {m.settings[name] for m in members}
         if len(values) < 2:
@@ -190,7 +210,7 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, signal: s
                 "vary another setting"
             )
     check_alike(members)
-    return members
+    return Members(members, tuple(left_out))
 
 
 def _setting(run: Run, table: RowTable, name: str, columns: Mapping[str, Any]) -> float:

@@ -49,7 +49,7 @@ def _plot_runs(axes: Axes, family: Family) -> None:
     values = sorted({run.settings[name] for run in family.runs})
     shades = mpl.colormaps["viridis"](np.linspace(0.05, 0.85, len(values)))
     seen: set[float] = set()
-    for run in family.runs:
+    for run in sorted(family.runs, key=lambda run: run.settings[name]):
         value = run.settings[name]
         colour: Any = shades[values.index(value)]
         _plot_run(axes, run, colour, f"{name} {value:g}" if value not in seen else None)

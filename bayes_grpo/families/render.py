@@ -53,7 +53,7 @@ def _exponents(exponents: tuple[Exponent, ...]) -> Table:
     table.add_column("quantity")
     table.add_column("setting")
     for column in ("exponent", "prior", "theory", "P(as theory)", "P(none)", "learned"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict")
     for e in exponents:
         table.add_row(
@@ -78,16 +78,18 @@ def _theory(e: Exponent) -> str:
 
 def _runs(family: Family) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("run", max_width=36, overflow="ellipsis", no_wrap=True)
+    table.add_column("run", max_width=26, overflow="ellipsis", no_wrap=True)
     for name in family.vary:
-        table.add_column(safe(name), justify="right")
+        table.add_column(safe(name), justify="right", no_wrap=True)
     for column in ("rate, 1/step", "alone", "plateau", "fluctuation"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     for r in family.runs:
         table.add_row(
             safe(r.name),
             *(f"{r.settings[name]:g}" for name in family.vary),
-            *(_short(x) for x in (r.rate, r.alone, r.plateau, r.fluctuation_sd)),
+            _short(r.rate, ".2g"),
+            f"{r.alone.median:.2g}",
+            *(_short(x, ".2f") for x in (r.plateau, r.fluctuation_sd)),
         )
     return table
 

@@ -10,6 +10,7 @@ from bayes_grpo import compare_runs, family, plot_compare_runs, plot_family, sav
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.families.design import theory_of
 from bayes_grpo.families.members import Index, members_of
+from bayes_grpo.regimes import get_regime
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
 
@@ -65,7 +66,7 @@ def test_a_picture_of_a_family(found, tmp_path):
 
 def test_theory_knows_finite_groups_where_rewards_are_shares():
     runs = [relaxing(f"g{g}", seed=g, group_size=g) for g in (4, 8, 16)]
-    members = members_of(runs, ["group_size"], Index({}))
+    members = members_of(runs, ["group_size"], Index({}), get_regime("exponential")).members
     theory = theory_of("rate", "group_size", members)
     assert theory.value == 0.0
     assert 0.02 < theory.finite < 0.3

@@ -5,15 +5,16 @@ import pytest
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError, SettingError
 from bayes_grpo.families.members import Index, index_of, members_of, read_runs
+from bayes_grpo.regimes import get_regime
 from tests.families.made import relaxing, swept
 from tests.helpers.runs import make_run, steps
 
-EMPTY = Index({})
+EMPTY, LAW = Index({}), get_regime("exponential")
 
 
 def test_settings_come_from_the_index_then_from_the_log():
     index = index_of({"run1": {"lr": "3e-6", "model_params_b": 1.5}, "run0": {"size": 8}, "run2": {"model_size": "4"}})
-    found = members_of(swept(3), ["learning_rate", "model_size"], index)
+    found = members_of(swept(3), ["learning_rate", "model_size"], index, LAW).members
     assert [m.settings["learning_rate"] for m in found] == [1e-6, 3e-6, 4e-6]
     assert [m.settings["model_size"] for m in found] == [8.0, 1.5, 4.0]
 
@@ -29,7 +30,11 @@ def test_a_scheduled_rate_is_reported_at_its_highest():
         )
         for i in range(3)
     ]
-    assert [m.settings["learning_rate"] for m in members_of(falling, ["learning_rate"], EMPTY)] == [1e-6, 2e-6, 3e-6]
+    assert [m.settings["learning_rate"] for m in members_of(falling, ["learning_rate"], EMPTY, LAW).members] == [
+        1e-6,
+        2e-6,
+        3e-6,
+    ]
 
 
 def twice(runs):
@@ -66,9 +71,18 @@ OTHER_RANGE = relaxing("other", seed=9, group_size=32, reward_high=2.0)
 )
 def test_what_is_no_family_is_one_line(runs, vary, said):
     with pytest.raises((FitError, SettingError)) as error:
-        members_of(runs, vary, EMPTY)
+        members_of(runs, vary, EMPTY, LAW)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_runs_that_the_law_cannot_be_put_on_are_left_out_and_named():
+    short = make_run(steps(5), [0.1, 0.3, 0.2, 0.4, 0.3], name="short", group_size=32)
+    still = make_run(steps(30), np.full(30, 0.5), name="still", group_size=64)
+    found = members_of([*GROUPS, short, still], ["group_size"], EMPTY, LAW)
+    assert [m.run.name for m in found.members] == ["g4", "g8", "g16"]
+    assert "left out: short: regime exponential: needs at least 7 rows" in found.left_out[0]
+    assert "still" in found.left_out[1]
 
 
 def test_different_rewards_of_one_trainer_are_named():
@@ -76,14 +90,14 @@ def test_different_rewards_of_one_trainer_are_named():
 
     keyed = [replace(run, keys={"reward": "accuracy" if i else "reward"}) for i, run in enumerate(GROUPS)]
     with pytest.raises(FitError, match="different rewards: reward in g4, accuracy in g8"):
-        members_of(keyed, ["group_size"], EMPTY)
+        members_of(keyed, ["group_size"], EMPTY, LAW)
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "eight", "nan"])
 def test_impossible_values_are_named(value):
     index = index_of({"g4": {"group_size": value}})
     with pytest.raises(SettingError, match="expected a number above 0 for run g4"):
-        members_of(GROUPS, ["group_size"], index)
+        members_of(GROUPS, ["group_size"], index, LAW)
 
 
 def test_an_index_file_selects_and_a_folder_gives_what_it_names(tmp_path, write_trl_log):
