@@ -31,7 +31,7 @@ from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.padding import Rows, shared
 from bayes_grpo.rows.table import RowTable
 
-NODES = 256
+NODES = 400
 """Draws of a run's parameters over which a model averages."""
 BANDWIDTH = 0.35
 """Width of a node over that of the run's posterior."""

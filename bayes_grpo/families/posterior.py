@@ -1,7 +1,7 @@
 """The posterior of a family: nodes of every run, the family's numbers, nodes where the family needs them, once more.
 
 Nodes that were drawn under a weak prior are few where a family expects a run to be. So a first, short look at the
-family says where that is, nodes are drawn anew under priors one and a half times as wide as what is expected there, and
+family says where that is, nodes are drawn anew under priors twice as wide as what is expected there, and
 the family is sampled on these. How many nodes carry a run's weight is checked at the family's draws; where they are too
 few, three times as many are drawn.
 """
@@ -19,12 +19,12 @@ from bayes_grpo.common.draws import spread
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.families.evidence import NODES, Scale, evidence_of, informed
-from bayes_grpo.families.model import FamilyDraws, FamilyPriors, Runs, log_weights, sample_family
+from bayes_grpo.families.model import CHAINS, FamilyDraws, FamilyPriors, Runs, log_weights, sample_family
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.table import RowTable
 
-WIDER = 1.5
+WIDER = 2.0
 """Width of the priors of the second nodes, over what the family expects."""
 LEAST_NODES = 10.0
 """Nodes that have to carry the weight of every run at a typical draw of the family."""
@@ -89,7 +89,7 @@ class Together:
 
 
 def family_posterior(
-    together: Together, seed: int = 0, tell: Callable[[str], None] = lambda _: None
+    together: Together, seed: int = 0, tell: Callable[[str], None] = lambda _: None, chains: int = CHAINS
 ) -> FamilyPosterior:
     """Samples a family.
 
@@ -97,6 +97,7 @@ def family_posterior(
         together: The runs.
         seed: Seed.
         tell: Called with a short phrase at every stage.
+        chains: Number of chains.
 
     Returns:
         The posterior with its checks.
@@ -131,7 +132,7 @@ def family_posterior(
         if carrying.min() >= LEAST_NODES:
             break
     tell("the family")
-    draws, checks = sample_family(runs, together.priors, together.studies, seed_of(seed, attempt))
+    draws, checks = sample_family(runs, together.priors, together.studies, seed_of(seed, attempt), chains)
     carrying = effective_nodes(runs, draws.flat())[:n]
     return FamilyPosterior(draws, checks, runs, np.asarray(first.u)[:n], carrying, tuple(warnings))
 
