@@ -19,7 +19,7 @@ import typer
 from bayes_grpo.cli.backtest import backtest
 from bayes_grpo.cli.check import check
 from bayes_grpo.cli.compare import compare
-from bayes_grpo.cli.compare_runs import compare_runs
+from bayes_grpo.cli.compare_runs import compare_runs, each_by_itself
 from bayes_grpo.cli.diagnose import diagnose
 from bayes_grpo.cli.family import family
 from bayes_grpo.cli.fit import fit
@@ -67,7 +67,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=BayesGrpoWarning)  # the summary says the same, in its place
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
-        app()
+        app(each_by_itself(sys.argv[1:]))
     except BayesGrpoError as error:
         _fail(plain(error, 2000), EXIT_INPUT)
     except _Interrupted:

@@ -22,7 +22,7 @@ TIMES = ("response_time", "relaxation_time", "half_time", "midpoint")
 """Times whose inverse is the response rate of a law, by name; else its first time."""
 SAME_START = ("group_size", "learning_rate", "prompts_per_step", "refresh_interval")
 """Settings that cannot move the reward before the first update."""
-SLOPE_SD: Mapping[str, float] = {"time": 1.0, "noise": 0.5, "number": 0.0, "level": 0.5}
+SLOPE_SD: Mapping[str, float] = {"time": 1.0, "noise": 0.5, "number": 0.0, "level": 1.0}
 """Prior standard deviations of slopes by kind of trait: e-folds per e-fold of a setting; levels in units of the pooled
 standard deviation of the rows. A slope of .5 on a noise is an exponent of 1 on its variance."""
 SPREAD: Mapping[str, float] = {"time": 0.5, "noise": 0.4, "number": 0.4, "level": 0.5}

@@ -134,7 +134,7 @@ def read_runs(logs: Logs, index: Index, read: Mapping[str, Any] | None = None) -
         key = run.name if index.source and index.of(run) else f"{run.source}|{run.log_hash}|{run.name}"
         named.setdefault(key, run)
     if not named:
-        raise LogReadError("family: expected the logs of several runs, found none; check the paths and the index")
+        raise LogReadError("expected the logs of runs, found none; check the paths and the index")
     return list(named.values())
 
 
@@ -244,7 +244,7 @@ def check_alike(members: Sequence[Member]) -> None:
         values = {of(m): plain(m.run.name, 60) for m in reversed(members) if of(m) is not None}
         if len(values) > 1:
             (other, second), *_, (one, first) = values.items()
-            raise FitError(f"family: different {what}: {plain(one)} in {first}, {plain(other)} in {second}; {mend}")
+            raise FitError(f"different {what}: {plain(one)} in {first}, {plain(other)} in {second}; {mend}")
 
     apart("signals", lambda m: m.table.signal, "choose one that all have: --signal reward or --signal eval")
     for kind in {m.run.format for m in members}:
@@ -257,7 +257,7 @@ def check_alike(members: Sequence[Member]) -> None:
     small, large = int(np.argmin(size)), int(np.argmax(size))
     if size[large] >= APART and size[large] >= APART * size[small]:
         raise FitError(
-            f"family: units disagree: rewards up to {size[large]:.3g} in {plain(members[large].run.name, 60)}, up to "
+            f"units disagree: rewards up to {size[large]:.3g} in {plain(members[large].run.name, 60)}, up to "
             f"{size[small]:.3g} in {plain(members[small].run.name, 60)}; bring them to one unit (shares or percents)"
         )
     seen: dict[bytes, str] = {}
@@ -265,7 +265,7 @@ def check_alike(members: Sequence[Member]) -> None:
         content = m.table.step.tobytes() + m.table.y.tobytes()
         if content in seen:
             raise FitError(
-                f"family: the same rows in {plain(seen[content], 60)} and {plain(m.run.name, 60)}; name every run once"
+                f"the same rows in {plain(seen[content], 60)} and {plain(m.run.name, 60)}; name every run once"
             )
         seen[content] = m.run.name
 

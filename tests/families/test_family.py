@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from bayes_grpo import compare_runs, family, plot_compare_runs, plot_family, save_plot
+from bayes_grpo import compare_runs, family, plot_compare_runs, plot_family, read_log, save_plot
+from bayes_grpo.cli.compare_runs import each_by_itself
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.families.design import theory_of
 from bayes_grpo.families.members import Index, members_of
@@ -110,6 +111,9 @@ def test_the_command_line_of_both(tmp_path, write_trl_log):
     pair = call("compare-runs", tmp_path / "run0.json", tmp_path / "run2.json")
     assert pair.code == 0
     assert "P(B better" in pair.out
+    several = [tmp_path / f"run{i}.json" for i in range(3)]
+    seeds = call("compare-runs", "--a", *several[:2], "--json", "--b", several[2])
+    assert json.loads(seeds.out)["counts"] == {"a": 2, "b": 1}
     lacking = call("family", tmp_path, "--vary", "model_size")
     assert lacking.code == 3
     assert lacking.err.count("\n") == 1
@@ -121,3 +125,34 @@ def test_the_command_line_of_both(tmp_path, write_trl_log):
         ("family", "x", "--where", "y"),
     ):
         assert call(*wrong).code == 2
+
+
+def test_several_logs_of_a_flag_are_written_out_for_compare_runs_alone():
+    words = ["compare-runs", "--a", "x", "y", "--b", "z", "--seed", "3", "--step", "9"]
+    written = ["compare-runs", "--a", "x", "--a", "y", "--b", "z", "--seed", "3", "--step", "9"]
+    assert each_by_itself(words) == written
+    assert each_by_itself(["fit", "--a", "x", "y"]) == ["fit", "--a", "x", "y"]
+    assert each_by_itself([]) == []
+
+
+def test_settings_are_looked_at_on_every_evaluation_column(tmp_path):
+    for i, plateau in enumerate((0.4, 0.6, 0.8)):
+        columns = [relaxing("x", seed=10 * j + i, plateau=p).reward for j, p in enumerate((0.6, plateau, 0.6))]
+        rows = [
+            {"step": k + 1, "critic/score/mean": a}
+            | ({"val-core/one/acc/mean@1": b, "val-core/two/acc/mean@1": c} if k % 3 == 2 else {})
+            for k, (a, b, c) in enumerate(zip(*columns, strict=True))
+        ]
+        lines = "\n".join(json.dumps(row) for row in rows)
+        (tmp_path / f"run{i}.jsonl").write_text(lines, encoding="utf-8")
+    index = {f"run{i}": {"group_size": g} for i, g in enumerate((4, 8, 16))}
+    found = family(tmp_path, ["group_size"], index=index, evaluations=["all"])
+    one, two = (found.transfer[f"val-core/{name}/acc/mean@1"] for name in ("one", "two"))
+    assert one.signal == two.signal == "eval_reward"
+    assert one.exponent("plateau", "group_size").posterior.median > 0.1
+    assert abs(two.exponent("plateau", "group_size").posterior.median) < 0.1
+    assert set(found.to_frame().index.get_level_values("column")) == {"reward", *found.transfer}
+    assert set(found.to_dict()["transfer"]) == set(found.transfer)
+    read = [read_log(tmp_path / f"run{i}.jsonl") for i in range(3)]
+    with pytest.raises(SettingError, match="expected log files, found runs that were read"):
+        family(read, ["group_size"], index=index, evaluations=["all"])

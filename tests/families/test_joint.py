@@ -1,5 +1,7 @@
 """The family's posterior against chains over the parameters of every run at once: an independent computation."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import numpyro
@@ -10,29 +12,30 @@ from numpyro.infer import MCMC, NUTS, init_to_median
 from bayes_grpo.families.design import together_of
 from bayes_grpo.families.members import Index, members_of
 from bayes_grpo.families.model import spread_of
-from bayes_grpo.families.posterior import family_posterior
+from bayes_grpo.families.posterior import Together, family_posterior
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.padding import stacked
+from bayes_grpo.rows.padding import Rows, stacked
 from tests.families.made import swept
 
 LAW = get_regime("exponential")
 
 
-def joint(together, rows) -> None:
+def joint(together: Together, rows: Rows) -> None:
     """Every run has its own parameters, not centred; the levels are integrated out by the filter, not by nodes."""
     priors, n = together.priors, len(together.tables)
     size, p = len(priors.centre), len(LAW.sampled)
-    standard = dist.Normal(0.0, 1.0)
-    mean = priors.centre + priors.width * numpyro.sample("mean", standard.expand([size]).to_event(1))
-    slopes = priors.slope * numpyro.sample("slopes", standard.expand([len(priors.slope), size]).to_event(2))
-    spread = numpyro.deterministic(
+    standard: Any = dist.Normal(0.0, 1.0)
+    mean: Any = priors.centre + priors.width * numpyro.sample("mean", standard.expand([size]).to_event(1))
+    slopes: Any = priors.slope * numpyro.sample("slopes", standard.expand([len(priors.slope), size]).to_event(2))
+    spread: Any = numpyro.deterministic(
         "spread", spread_of(priors, numpyro.sample("spread_z", standard.expand([size]).to_event(1)))
     )
     numpyro.deterministic("slope", slopes[0])
     numpyro.deterministic("centre", mean)
     expected = mean + together.x @ slopes + together.offset
-    u = expected[:, :p] + spread[:p] * numpyro.sample("u", standard.expand([n, p]).to_event(2))
-    values = {q.name: q.transform.forward(u[:, j]) for j, q in enumerate(LAW.sampled)}
+    own: Any = numpyro.sample("u", standard.expand([n, p]).to_event(2))
+    u = expected[:, :p] + spread[:p] * own
+    values: dict[str, Any] = {q.name: q.transform.forward(u[:, j]) for j, q in enumerate(LAW.sampled)}
     unit = together.scale.unit
     for j, q in enumerate(LAW.linear, p):
         values[q.name] = (together.scale.origin + unit * expected[:, j], unit * spread[j])
@@ -47,7 +50,9 @@ def test_nodes_and_joint_chains_agree():
     assert found.convergence.passed
     with jax.enable_x64(True):
         kernel = NUTS(joint, target_accept_prob=0.9, init_strategy=init_to_median())
-        chains = MCMC(kernel, num_warmup=400, num_samples=800, num_chains=2, progress_bar=False)
+        chains = MCMC(
+            kernel, num_warmup=400, num_samples=800, num_chains=2, chain_method="sequential", progress_bar=False
+        )
         chains.run(jax.random.key(0), together, stacked(together.tables))
     sites = {k: np.asarray(v) for k, v in chains.get_samples().items()}
     draws = found.draws.flat()
