@@ -1,6 +1,7 @@
 """Families of runs: exponents of known families, shared families, simulation-based calibration, time.
 
     python benchmarks/families.py known --families 40 --cache folder
+    python benchmarks/families.py simulated --families 20 --cache folder
     python benchmarks/families.py shared --index runs/index.csv runs/more/index.csv --cache folder
     python benchmarks/families.py pairs --index runs/index.csv --cache folder
     python benchmarks/families.py laboratory --families 120 --cache folder
@@ -44,7 +45,7 @@ from bayes_grpo.simulate.policies import contextual_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
 from benchmarks.common import keep, say
-from benchmarks.family_cases import case_of, draw_run, run_of, twelve_runs
+from benchmarks.family_cases import Case, case_of, draw_run, run_of, simulated_case, twelve_runs
 from benchmarks.learn_seeds import recipes_in, rows_in
 
 VARIED = ("group_size", "learning_rate", "prompts_per_step", "model_size")
@@ -69,13 +70,14 @@ def cached(folder: Path, name: str, make: Callable[[], dict[str, Any]]) -> dict[
     return json_safe(found)
 
 
-def known(number: int) -> dict[str, Any]:
+def known(case: Case, number: int) -> dict[str, Any]:
     """A family of known exponents."""
-    case = case_of(number, SEED)
     found = family(case.runs, case.vary, index=case.index, seed=number)
     effects = []
     for e in found.exponents:
-        truth = case.exponents[f"{e.quantity} {e.setting}"]
+        truth = case.exponents.get(f"{e.quantity} {e.setting}")
+        if truth is None:
+            continue
         effects.append(
             {
                 "quantity": e.quantity,
@@ -318,14 +320,17 @@ def timed() -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("known", "shared", "pairs", "laboratory", "sbc", "time", "keep"))
+    parser.add_argument("part", choices=("known", "simulated", "shared", "pairs", "laboratory", "sbc", "time", "keep"))
     parser.add_argument("--families", type=int, default=40)
     parser.add_argument("--index", type=Path, nargs="+", default=[])
     parser.add_argument("--cache", type=Path, required=True)
     options = parser.parse_args()
     if options.part == "known":
         for i in range(options.families):
-            cached(options.cache / "known", f"{i:03d}", lambda i=i: known(i))
+            cached(options.cache / "known", f"{i:03d}", lambda i=i: known(case_of(i, SEED), i))
+    elif options.part == "simulated":
+        for i in range(options.families):
+            cached(options.cache / "simulated", f"{i:03d}", lambda i=i: known(simulated_case(i, SEED), i))
     elif options.part == "shared":
         for index, name, vary in shared_families(options.index):
             file = "".join(c if c.isalnum() else "_" for c in f"{index.parent.name}_{name}")
@@ -354,6 +359,8 @@ def kept(folder: Path) -> dict[str, Any]:
     result: dict[str, Any] = {}
     if found := all_of("known"):
         result["known"] = known_summary(found)
+    if found := all_of("simulated"):
+        result["simulated"] = known_summary(found)
     if found := all_of("shared"):
         told = [f for f in found if "error" not in f]
         result["shared"] = {"families": len(told), "converged": sum(f["converged"] for f in told), "each": found}

@@ -1,4 +1,4 @@
-"""Families of runs whose exponents are known, for `benchmarks/families.py`: drawn from the law itself."""
+"""Families of runs whose exponents are known, for `benchmarks/families.py`: drawn from the law itself, or simulated."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.simulate.policies import bernoulli_bandit
+from bayes_grpo.simulate.settings import Numbers, Structure
+from bayes_grpo.simulate.training import simulate
 
 LENGTHS = (60, 100, 200)
 VALUES = {
@@ -73,6 +76,43 @@ def case_of(number: int, seed: int = 0) -> Case:
     ]
     index = {run.name: {name: float(settings[name][i]) for name in vary} for i, run in enumerate(runs)}
     return Case(runs, index, vary, true, list(1.0 / time))
+
+
+def simulated_case(number: int, seed: int = 0) -> Case:
+    """A family of real GRPO updates on a bandit with a KL penalty, group size and learning rate varied.
+
+    The truth is measured on the exact mean update of every setting, without noise: the rate is one over the steps to
+    1 − 1/e of the way, the plateau where it ends; exponents are least-squares slopes of their logarithms over the runs.
+    """
+    rng = np.random.default_rng([seed, 3, number])
+    advantage = ("mean", "std")[number % 2]
+    n, length = int(rng.integers(6, 13)), 200
+    sizes = rng.choice([4, 8, 16, 32], size=int(rng.integers(2, 5)), replace=False)
+    rates = float(np.exp(rng.uniform(-2.2, -1.4))) * np.array([0.5, 1.0, 2.0])[: int(rng.integers(2, 4))]
+    size = np.concatenate([sizes, rng.choice(sizes, n - len(sizes))])
+    rate = rng.permutation(np.concatenate([rates, rng.choice(rates, n - len(rates))]))
+    start = rng.uniform(-2.0, -1.0)
+    environment = bernoulli_bandit(start, start + 0.3, true_positive_rate=0.9, false_positive_rate=0.1)
+    weight = rng.uniform(0.12, 0.2) if advantage == "mean" else rng.uniform(0.6, 1.0)
+    runs, true_rate, plateau = [], np.zeros(n), np.zeros(n)
+    for g in sorted(set(size.tolist())):
+        who = np.flatnonzero(size == g)
+        numbers = Numbers(learning_rate=rate[who], momentum=0.5, kl_weight=weight)
+        shape = {"group_size": int(g), "prompts_per_step": 4, "advantage": advantage}
+        exact = simulate(Structure(n_steps=1600, update="expected", **shape), numbers, environment, who)
+        drawn = simulate(Structure(n_steps=length, **shape), numbers, environment, 100 * number + who)
+        for k, i in enumerate(who):
+            path = np.asarray(exact.true_reward[k], float)
+            way = (path - path[0]) / (path[-1] - path[0])
+            true_rate[i] = 1.0 / np.interp(1.0 - np.exp(-1.0), way[: np.argmax(way)], np.arange(np.argmax(way)))
+            plateau[i] = path[-1]
+            runs.append((i, run_of(f"run{i}", np.arange(1.0, length + 1.0), np.asarray(drawn.reward[k], float))))
+    x = np.stack([np.ones(n), np.log(size), np.log(rate)], axis=1)
+    slopes = {q: np.linalg.lstsq(x, np.log(v), rcond=None)[0] for q, v in (("rate", true_rate), ("plateau", plateau))}
+    names = ("group_size", "learning_rate")
+    true = {f"{q} {name}": float(slopes[q][1 + j]) for q in slopes for j, name in enumerate(names)}
+    index = {f"run{i}": {"group_size": float(size[i]), "learning_rate": float(rate[i])} for i in range(n)}
+    return Case([run for _, run in sorted(runs, key=lambda x: x[0])], index, names, true, true_rate.tolist())
 
 
 def twelve_runs() -> Case:
