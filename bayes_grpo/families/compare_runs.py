@@ -165,5 +165,5 @@ def _lengths(reading: Reading) -> np.ndarray | None:
 
 def _curve(side: str, reading: Reading) -> Curve:
     tail = (1.0 - LEVEL) / 2.0
-    low, middle, high = np.quantile(reading.curve, [tail, 0.5, 1.0 - tail], axis=0)
+    low, middle, high = np.quantile(reading.latent, [tail, 0.5, 1.0 - tail], axis=0)
     return Curve(side, plain(reading.run.name, 80), reading.table.step, reading.table.y, middle, low, high)

@@ -53,7 +53,7 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A run in the picture: its side, its rows, and its law's median and interval there."""
+    """A run in the picture: its side, its rows, and its latent reward's median and interval there."""
 
     side: str
     name: str

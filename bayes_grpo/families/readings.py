@@ -1,21 +1,23 @@
-"""What the law of one run reads at a step, at an amount of compute and in the end, averaged over two laws.
+"""What a run's latent reward is at a step, and where its law would settle, averaged over two laws.
 
-A run that rises and one that does not are both common, and a law with a trend sees trends in noise. So each run is read
-under the exponential law and under the flat one, each with the share that its marginal likelihood gives it.
+The latent reward is what the run itself has, given all of its rows; that it swings about its law is part of what sets
+seeds apart. A run that rises and one that does not are both common, and a law with a trend sees trends in noise. So
+each run is read under the exponential law and under the flat one, each with the share of its marginal likelihood.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.families.evidence import SAMPLER, Scale
-from bayes_grpo.families.shrink import run_draws
+from bayes_grpo.families.evidence import SAMPLER
 from bayes_grpo.fitting.sampling.adaptive import Care
 from bayes_grpo.fitting.sampling.fast import FastPosterior, fast_posterior
+from bayes_grpo.fitting.sampling.nuts import summarise
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.padding import shared
@@ -32,13 +34,13 @@ class Reading:
     Attributes:
         run: The run.
         table: Its rows.
-        curve: The unforced law at the rows, shape (draws, T).
+        latent: The latent reward at the rows, shape (draws, T).
         plateau: Where it would settle at its highest learning rate, shape (draws,).
     """
 
     run: Run
     table: RowTable
-    curve: np.ndarray
+    latent: np.ndarray
     plateau: np.ndarray
 
     @property
@@ -47,11 +49,8 @@ class Reading:
         return float(self.table.step[-1])
 
     def at(self, step: float) -> np.ndarray:
-        """The unforced law at a step within the rows, shape (draws,)."""
-        steps = self.table.step
-        j = int(np.clip(np.searchsorted(steps, step), 1, len(steps) - 1))
-        share = float(np.clip((step - steps[j - 1]) / (steps[j] - steps[j - 1]), 0.0, 1.0))
-        return (1.0 - share) * self.curve[:, j - 1] + share * self.curve[:, j]
+        """The latent reward at the row nearest to a step, shape (draws,)."""
+        return self.latent[:, int(np.argmin(np.abs(self.table.step - step)))]
 
 
 def reading_of(run: Run, table: RowTable, seed: int = 0) -> Reading:
@@ -78,14 +77,15 @@ def reading_of(run: Run, table: RowTable, seed: int = 0) -> Reading:
     evidence = np.array([f.log_evidence for f in found])
     share = np.exp(evidence - evidence.max())
     counts = np.round(DRAWS * share / share.sum()).astype(int)
-    curves, plateaus = [], []
+    latents, plateaus, rng = [], [], np.random.default_rng(seed_of(seed, "latent"))
     for f, count in zip(found, counts, strict=True):
         if count:
-            picks = np.linspace(0, len(f.z) - 1, count).astype(int)
-            levels = f.levels(seed_of(seed, "levels", f.regime.name))
-            t = np.stack([levels[p.name] for p in f.regime.linear], axis=-1)[picks]
-            u = np.asarray(f.numbers.location) + np.asarray(f.numbers.scale) * f.z[picks]
-            draws = run_draws(f.regime, table, u, t, Scale(0.0, 1.0))
-            curves.append(draws.curve)
-            plateaus.append(draws.values["fixed_point"])
-    return Reading(run, table, np.concatenate(curves), np.concatenate(plateaus))
+            z = f.z[np.linspace(0, len(f.z) - 1, count).astype(int)]
+            with jax.enable_x64(True):
+                drawn = summarise(f.regime, seed_of(seed, "levels", f.regime.name), z[None], f.numbers, f.rows)
+            mean, var = (np.asarray(x)[0, :, : len(table.y)] for x in (drawn.latent, drawn.latent_var))
+            # One number for all rows of a draw: rows near each other swing together.
+            latents.append(mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal((count, 1)))
+            names = [p.name for p in f.regime.linear]
+            plateaus.append(np.asarray(drawn.linear)[0, :, names.index("fixed_point")])
+    return Reading(run, table, np.concatenate(latents), np.concatenate(plateaus))
