@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.frames import fields_of, frame_of
-from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.families.recipes import FURTHER, SURE
 
@@ -100,7 +100,8 @@ class Compared:
         """The first answer in words."""
         x = self.answers[0]
         d = x.difference
-        numbers = f"P(B better than A) {x.p_better:.2f}, difference {d.median:+.3g} [{d.low:+.3g}, {d.high:+.3g}]"
+        better = f"P(B better than A) {probability_text(x.p_better)}"
+        numbers = f"{better}, difference {d.median:+.3g} [{d.low:+.3g}, {d.high:+.3g}]"
         if x.verdict != "cannot tell":
             return f"{x.verdict} {x.words}: {numbers} ({LEVEL:.0%} interval, mean over seeds)."
         if x.further is None:

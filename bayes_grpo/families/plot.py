@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import drawable, title_lines
 from bayes_grpo.families.compared import Compared
@@ -117,7 +117,7 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
         right.plot([a.difference.low, a.difference.high], [i, i], color=DATA, lw=3)
         right.plot(a.difference.median, i, "o", color="#111827", ms=5)
         right.annotate(
-            f"P(B better) {a.p_better:.2f}",
+            f"P(B better) {probability_text(a.p_better)}",
             (a.difference.high, i),
             xytext=(6, -3),
             textcoords="offset points",

@@ -111,8 +111,8 @@ def render_compare_runs(compared: Compared, console: Console) -> None:
     console.print()
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("where")
-    for column in ("A", "B", "B less A", "P(B better)", "P(next seed of B better)"):
-        table.add_column(column, justify="right")
+    for column in ("A", "B", "B less A", "P(B better)", "P(next seed)"):
+        table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict")
     for x in compared.answers:
         table.add_row(
@@ -126,8 +126,8 @@ def render_compare_runs(compared: Compared, console: Console) -> None:
         )
     console.print(table)
     console.print(
-        f"[dim]A and B: mean over seeds; intervals {LEVEL:.0%}; seeds lie {_short(compared.answers[0].spread)} apart "
-        f"(sd), {safe(compared.spread_from, 300)}[/dim]"
+        "[dim]A and B: mean over seeds; P(next seed): that a new seed of B is better than a new one of A; intervals "
+        f"{LEVEL:.0%}; seeds lie {_short(compared.answers[0].spread)} apart (sd), {safe(compared.spread_from, 300)}[/dim]"
     )
     for line in compared.cautions:
         console.print(f"[yellow]note:[/yellow] {safe(line, 600)}")
