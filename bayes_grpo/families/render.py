@@ -127,7 +127,8 @@ def render_compare_runs(compared: Compared, console: Console) -> None:
     console.print(table)
     console.print(
         "[dim]A and B: mean over seeds; P(next seed): that a new seed of B is better than a new one of A; intervals "
-        f"{LEVEL:.0%}; seeds lie {_short(compared.answers[0].spread)} apart (sd), {safe(compared.spread_from, 300)}[/dim]"
+        f"{LEVEL:.0%}; seeds lie {_short(compared.answers[0].spread)} apart (sd), "
+        f"{safe(compared.spread_from, 300)}[/dim]"
     )
     for line in compared.cautions:
         console.print(f"[yellow]note:[/yellow] {safe(line, 600)}")
