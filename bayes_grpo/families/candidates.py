@@ -59,7 +59,7 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
             if name == "learning_rate":
                 now = 1.0
                 cautions.append("learning_rate: not logged; candidates are times the present one")
-            elif name != "refresh_interval":
+            else:
                 cautions.append(f"{name}: not known, so it is not varied; give --set {name}=…")
         # A policy refreshed every step cannot be refreshed more often, and seldom is no cheaper here.
         if now is None or (name == "refresh_interval" and now <= 1.0 and not wanted):
@@ -76,6 +76,8 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
 def _present(run: Run, table: RowTable, name: str) -> float | None:
     if name == "learning_rate":
         return table.reference_rate if math.isfinite(table.reference_rate) and table.reference_rate > 0 else None
+    if name == "refresh_interval":
+        return table.optimizer.refresh
     value: Any = getattr(run.settings, name).value
     return None if value is None or not float(value) >= LEAST[name] else float(value)
 

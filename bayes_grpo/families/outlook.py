@@ -10,7 +10,7 @@ come from priors about what theory expects (`EXPONENTS`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -88,11 +88,6 @@ class Base:
 
     def __len__(self) -> int:
         return len(self.rate)
-
-    def shuffled(self, rng: np.random.Generator) -> Base:
-        """The same draws in another order."""
-        order = rng.permutation(len(self))
-        return Base(*(getattr(self, name)[order] for name in self.__dataclass_fields__))
 
 
 class Learned(NamedTuple):
@@ -180,10 +175,11 @@ def base_of_family(family: Family, name: str, table: RowTable, reward: RewardRan
     return _with_seeds(own, table.scale, np.random.default_rng(seed_of(seed, "order")))
 
 
-def _with_seeds(own: tuple[np.ndarray, ...], unit: float, rng: np.random.Generator) -> Base:
+def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator) -> Base:
     prior, n = seed_prior(), len(own[0])
     apart = unit * np.exp(prior.centre + prior.width * rng.standard_normal(n)) * rng.standard_normal(n)
-    return Base(*own, apart, rng.standard_normal(n))
+    rate, plateau, start, fluctuation = own
+    return Base(rate, plateau, start, fluctuation, apart, rng.standard_normal(n))
 
 
 def prior_exponents(names: list[str], size: int, adam: bool, seed: int) -> dict[str, Learned]:
