@@ -33,6 +33,8 @@ STEPS, PROMPTS, SEEDS, LAST = 120, 4, 16, 5
 SIZES = (4, 8, 16)
 RATES = {"heavy_ball": (0.003, 0.6), "adam": (0.01, 1.0)}
 """Learning rates of the present runs, drawn evenly in their logarithm."""
+LAGS = (1, 1, 4, 16)
+"""Updates between refreshes of the sampling policy, whose gradient is late in full: too much rate is unstable there."""
 FACTORS = (0.5, 1.0, 2.0)
 RULES = ("plan", "plan where sure", "keep", "double G", "double rate")
 
@@ -44,7 +46,9 @@ def decision(number: int) -> dict[str, Any]:
     size, (low, high) = SIZES[number // 2 % len(SIZES)], RATES[optimizer]
     rate = float(np.exp(rng.uniform(math.log(low), math.log(high))))
     environment = contextual_bandit(rng, difficulty_mean=rng.uniform(0.2, 1.5), difficulty_sd=rng.uniform(1.0, 2.0))
-    numbers = Numbers(momentum=0.9, kl_weight=rng.uniform(0.0, 0.4))
+    numbers = Numbers(
+        momentum=0.9, kl_weight=rng.uniform(0.0, 0.6), refresh_interval=int(rng.choice(LAGS)), lag_exposure=1.0
+    )
     truth: dict[str, float] = {}
     present: Run | None = None
     for factor in FACTORS:
@@ -58,13 +62,14 @@ def decision(number: int) -> dict[str, Any]:
         ends = np.asarray(found.true_reward)[:, -LAST:].mean(axis=1).reshape(len(FACTORS), SEEDS)
         truth |= {f"{factor:g} {other:g}": float(x) for other, x in zip(FACTORS, ends.mean(axis=1), strict=True)}
         if factor == 1.0:
-            present = _run(structure, found, SEEDS, rate)
+            present = _run(structure, found, SEEDS, rate, int(numbers.refresh_interval))
     if present is None:
         raise RuntimeError("no present run")
     told = plan(
         present,
         group_size=[size * f for f in FACTORS],
         prompts_per_step=[PROMPTS],
+        refresh_interval=[int(numbers.refresh_interval)],
         learning_rate=[rate * f for f in FACTORS],
         seed=number,
     )
@@ -82,6 +87,7 @@ def decision(number: int) -> dict[str, Any]:
     return {
         "optimizer": optimizer,
         "rate": rate,
+        "refresh_interval": int(numbers.refresh_interval),
         "group_size": size,
         "verdict": told.verdict,
         "prior_share": told.prior_share,
@@ -95,7 +101,7 @@ def _name(settings: Mapping[str, float], size: int, rate: float) -> str:
     return f"{settings['group_size'] / size:g} {settings['learning_rate'] / rate:g}"
 
 
-def _run(structure: Structure, found: Any, at: int, rate: float) -> Run:
+def _run(structure: Structure, found: Any, at: int, rate: float, lag: int) -> Run:
     """One of the simulated runs as a log of every step."""
     steps = np.arange(1.0, structure.n_steps + 1.0)
     stated = {
@@ -103,7 +109,7 @@ def _run(structure: Structure, found: Any, at: int, rate: float) -> Run:
         "prompts_per_step": structure.prompts_per_step,
         "momentum": 0.9,
         "momentum_convention": structure.momentum_convention,
-        "refresh_interval": 1,
+        "refresh_interval": lag,
         "reward_low": 0.0,
         "reward_high": 1.0,
     }

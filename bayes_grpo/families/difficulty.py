@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 from scipy.special import betaln
 from scipy.stats import beta
 
@@ -116,4 +116,4 @@ def _solved(f: Callable[[float], float]) -> float:
     """Concentration at which a function that falls with it is 0, or the end of the range where it is not."""
     if f(LEAST) <= 0.0:
         return LEAST
-    return MOST if f(MOST) >= 0.0 else float(brentq(f, LEAST, MOST, full_output=False))
+    return MOST if f(MOST) >= 0.0 else float(root_scalar(f, bracket=(LEAST, MOST)).root)

@@ -81,8 +81,9 @@ def test_a_lagged_run_says_that_its_stability_is_circular():
 
 
 def test_a_candidate_that_is_probably_unstable_is_not_recommended():
+    light: dict[str, Any] = SETTINGS | {"momentum": 0.5}
     fast = plan(
-        relaxing("fast", time=3.0, rows=60, learning_rate=1e-6, **(SETTINGS | {"momentum": 0.5})),
+        relaxing("fast", time=3.0, rows=60, learning_rate=1e-6, **light),
         refresh_interval=[1, 64],
         group_size=[8],
         prompts_per_step=[4],
