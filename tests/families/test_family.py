@@ -158,6 +158,7 @@ def test_settings_are_looked_at_on_every_evaluation_column(tmp_path):
         family(read, ["group_size"], index=index, evaluations=["all"])
 
 
+@pytest.mark.slow
 def test_studies_shift_their_runs_and_leave_the_exponent_alone():
     runs, index = [], {}
     for i, (rate, study) in enumerate([(1e-6, "one"), (4e-6, "one"), (1e-6, "two"), (4e-6, "two")]):
