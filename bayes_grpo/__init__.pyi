@@ -34,10 +34,13 @@ from .diagnosis.result import Diagnosis as Diagnosis
 from .families.compare_runs import compare_runs as compare_runs
 from .families.compared import Compared as Compared
 from .families.family import family as family
+from .families.plan import plan as plan
+from .families.planned import Plan as Plan
 from .families.plot import plot_compare_runs as plot_compare_runs
 from .families.plot import plot_family as plot_family
 from .families.render import render_compare_runs as render_compare_runs
 from .families.render import render_family as render_family
+from .families.render import render_plan as render_plan
 from .families.result import Family as Family
 from .fitting.file import load_fit as load_fit
 from .fitting.file import save_fit as save_fit

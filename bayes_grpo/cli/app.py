@@ -28,6 +28,7 @@ from bayes_grpo.cli.forecast import forecast
 from bayes_grpo.cli.inspect import inspect
 from bayes_grpo.cli.learn_prior import learn_prior
 from bayes_grpo.cli.options import EXIT_INPUT, EXIT_INTERRUPTED
+from bayes_grpo.cli.plan import plan
 from bayes_grpo.cli.simulate import simulate
 from bayes_grpo.cli.stability import stability
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
@@ -43,7 +44,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, learn_prior,
-    family, compare_runs,
+    family, compare_runs, plan,
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)

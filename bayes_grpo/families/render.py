@@ -1,4 +1,4 @@
-"""A family and a comparison of recipes on a terminal: the sentence first, then the table, then what not to believe."""
+"""What this room finds on a terminal: the sentence first, then the table, then what not to believe."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.table import Table
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.text import safe
 from bayes_grpo.families.compared import Compared
+from bayes_grpo.families.planned import Plan, number
 from bayes_grpo.families.result import Exponent, Family
 
 
@@ -132,3 +133,45 @@ def render_compare_runs(compared: Compared, console: Console) -> None:
     )
     for line in compared.cautions:
         console.print(f"[yellow]note:[/yellow] {safe(line, 600)}")
+
+
+def render_plan(plan: Plan, console: Console) -> None:
+    """Prints a plan.
+
+    Args:
+        plan: The plan.
+        console: Where to.
+    """
+    cost = "" if plan.cost is None else f", {plan.cost:.4g} money"
+    console.print(
+        f"[dim]{plan.until:g} steps at the present settings: {plan.completions:.4g} completions{cost}; from "
+        f"{safe(plan.basis)}[/dim]"
+    )
+    console.print(plan.sentence, style="bold", markup=False)
+    console.print()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("settings")
+    for column in ("steps", "reward there", "gain", "P(better)", "P(stable)", "useless groups", "prior"):
+        table.add_column(column, justify="right", no_wrap=True)
+    if plan.goal is not None:
+        table.add_column(f"steps to {plan.goal:g}", justify="right")
+        table.add_column("money", justify="right")
+    for c in sorted(plan.candidates, key=lambda c: -c.mean_reward):
+        reach = [number(c.reach_steps, ".4g") or "not reached", number(c.reach_cost)] if plan.goal is not None else []
+        table.add_row(
+            safe(c.words) + (" (present)" if c.present else ""),
+            f"{c.steps:.4g}",
+            _short(c.reward, ".2f"),
+            "" if c.present else _short(c.gain, "+.2f"),
+            "" if c.present else probability_text(c.p_better),
+            probability_text(c.p_stable),
+            number(c.useless, ".0%"),
+            f"{c.prior_share:.0%}",
+            *reach,
+        )
+    console.print(table)
+    console.print(
+        f"[dim]all candidates use the same completions; intervals {LEVEL:.0%}, of the next seed; useless groups: those "
+        "without spread at the present success rate; prior: share of what the change does to the rate that no data "
+        "says; a higher learning rate may collapse, which the law does not know[/dim]"
+    )
