@@ -150,28 +150,32 @@ def render_plan(plan: Plan, console: Console) -> None:
     console.print(plan.sentence, style="bold", markup=False)
     console.print()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("settings")
-    for column in ("steps", "reward there", "gain", "P(better)", "P(stable)", "useless groups", "prior"):
-        table.add_column(column, justify="right", no_wrap=True)
+    for column in (
+        *plan.present.settings,
+        "steps",
+        "reward there",
+        "gain",
+        "P(better)",
+        "P(stable)",
+        "useless",
+        "prior",
+    ):
+        table.add_column(safe(column), justify="right", no_wrap=True)
     if plan.goal is not None:
         table.add_column(f"steps to {plan.goal:g}", justify="right")
+    if plan.goal is not None and plan.cost is not None:
         table.add_column("money", justify="right")
     for c in sorted(plan.candidates, key=lambda c: -c.mean_reward):
-        reach = [number(c.reach_steps, ".4g") or "not reached", number(c.reach_cost)] if plan.goal is not None else []
-        table.add_row(
-            safe(c.words) + (" (present)" if c.present else ""),
-            f"{c.steps:.4g}",
-            _short(c.reward, ".2f"),
-            "" if c.present else _short(c.gain, "+.2f"),
-            "" if c.present else probability_text(c.p_better),
-            probability_text(c.p_stable),
-            number(c.useless, ".0%"),
-            f"{c.prior_share:.0%}",
-            *reach,
-        )
+        row = [f"{value:g}" for value in c.settings.values()]
+        row += [f"{c.steps:.4g}", _short(c.reward, ".2f")]
+        row += ["present", ""] if c.present else [_short(c.gain, "+.2f"), probability_text(c.p_better)]
+        row += [probability_text(c.p_stable), number(c.useless, ".0%"), f"{c.prior_share:.0%}"]
+        row += [number(c.reach_steps, ".4g") or "not reached"] if plan.goal is not None else []
+        row += [number(c.reach_cost)] if plan.goal is not None and plan.cost is not None else []
+        table.add_row(*row)
     console.print(table)
     console.print(
-        f"[dim]all candidates use the same completions; intervals {LEVEL:.0%}, of the next seed; useless groups: those "
+        f"[dim]all candidates use the same completions; intervals {LEVEL:.0%}, of the next seed; useless: groups "
         "without spread at the present success rate; prior: share of what the change does to the rate that no data "
         "says; a higher learning rate may collapse, which the law does not know[/dim]"
     )
