@@ -59,9 +59,9 @@ EXPONENTS: Mapping[str, Mapping[str, Belief]] = {
     },
 }
 """Priors of the exponents about what theory expects to leading order. The plateau's is a change per e-fold of the
-setting, over the way from start to plateau: theory expects none, but where updates are mostly noise a policy grows certain
-before it has learned, which more completions a step put off. Of the group size the rate's comes on top of the factor of
-finite groups."""
+setting, over the way from start to plateau: theory expects none, but where updates are mostly noise a policy grows
+certain before it has learned, which more completions a step put off. Of the group size the rate's comes on top of the
+factor of finite groups."""
 ADAM = Belief(0.2, 0.2)
 """Prior of the rate's exponent on group size and prompts under Adam, which divides by a gradient that may be noise for
 the most part: from 0, no noise, to 1/2, nothing but noise."""

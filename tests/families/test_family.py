@@ -156,3 +156,19 @@ def test_settings_are_looked_at_on_every_evaluation_column(tmp_path):
     read = [read_log(tmp_path / f"run{i}.jsonl") for i in range(3)]
     with pytest.raises(SettingError, match="expected log files, found runs that were read"):
         family(read, ["group_size"], index=index, evaluations=["all"])
+
+
+@pytest.mark.slow
+def test_studies_shift_their_runs_and_leave_the_exponent_alone():
+    runs, index = [], {}
+    for i, (rate, study) in enumerate([(1e-6, "one"), (4e-6, "one"), (1e-6, "two"), (4e-6, "two")]):
+        time = (30.0 if study == "one" else 10.0) * (1e-6 / rate) ** 0.8
+        runs.append(relaxing(f"run{i}", time=time, rows=80, seed=i, learning_rate=rate))
+        index[f"run{i}"] = {"study": study}
+    found = family(runs, ["learning_rate"], index=index)
+    assert found.studies == 2
+    rate = found.exponent("rate", "learning_rate").posterior
+    assert rate.low < 0.8 < rate.high
+    between = found.data["posterior"]["between"].sel(trait="relaxation_time")
+    assert float(between.median()) > 0.2
+    assert {run.study for run in found.runs} == {"one", "two"}
