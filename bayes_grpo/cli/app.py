@@ -20,14 +20,17 @@ import typer
 from bayes_grpo.cli.backtest import backtest
 from bayes_grpo.cli.check import check
 from bayes_grpo.cli.compare import compare
+from bayes_grpo.cli.compare_runs import compare_runs, each_by_itself
 from bayes_grpo.cli.demo import demo
 from bayes_grpo.cli.diagnose import diagnose
+from bayes_grpo.cli.family import family
 from bayes_grpo.cli.fit import fit
 from bayes_grpo.cli.fleet import fleet
 from bayes_grpo.cli.forecast import forecast
 from bayes_grpo.cli.inspect import inspect
 from bayes_grpo.cli.learn_prior import learn_prior
 from bayes_grpo.cli.options import EXIT_INPUT, EXIT_INTERRUPTED
+from bayes_grpo.cli.plan import plan
 from bayes_grpo.cli.report import report
 from bayes_grpo.cli.simulate import simulate
 from bayes_grpo.cli.stability import stability
@@ -43,8 +46,8 @@ app = typer.Typer(
     "5 a limit of diagnose --fail-on is reached or watch --until-alarm has found a failure, 130 interrupted.",
 )
 COMMANDS = (
-    report, fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, watch, learn_prior,
-    demo,
+    report, fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, watch, family,
+    compare_runs, plan, learn_prior, demo,
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)
@@ -83,7 +86,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=BayesGrpoWarning)  # the summary says the same, in its place
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
-        app()
+        app(each_by_itself(sys.argv[1:]))
     except BayesGrpoError as error:
         _fail(plain(error, 2000), EXIT_INPUT)
     except _Interrupted:

@@ -1,0 +1,71 @@
+"""`bayes-grpo compare-runs`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import Json, Plot, Reading, Seed, Signal, check_pictures, grouped
+from bayes_grpo.cli.terminal import console, print_json, progress
+
+SEVERAL = ("--a", "--b")
+
+
+def each_by_itself(words: Sequence[str]) -> list[str]:
+    """Arguments with ``--a LOG LOG`` written as ``--a LOG --a LOG``, which is all that the parser takes."""
+    if not words or words[0] != "compare-runs":
+        return list(words)
+    out: list[str] = []
+    flag, taken = "", 0
+    for word in words:
+        if word.startswith("-"):
+            flag, taken = (word if word in SEVERAL else ""), 0
+        elif flag:
+            out += [flag] if taken else []
+            taken += 1
+        out.append(word)
+    return out
+
+
+@grouped
+def compare_runs(
+    logs: Annotated[
+        list[str] | None, typer.Argument(help="Two logs or folders of logs, A and B; or --a and --b.", metavar="A B")
+    ] = None,
+    a: Annotated[list[str] | None, typer.Option(metavar="LOG ...", help="Logs of recipe A, one a seed.")] = None,
+    b: Annotated[list[str] | None, typer.Option(metavar="LOG ...", help="Logs of recipe B, one a seed.")] = None,
+    step: Annotated[
+        float | None, typer.Option(help="Step at which to compare; the last one that all runs have if absent.")
+    ] = None,
+    signal: Signal = "auto",
+    plot: Plot = None,
+    json_: Json = False,
+    seed: Seed = 0,
+    *,
+    reading: Reading,
+) -> None:
+    """Whether recipe B is better than recipe A, when seeds of one recipe differ too."""
+    check_pictures(plot)
+    named = list(logs or [])
+    if len(named) not in (0, 2) or bool(named) == bool(a or b) or bool(a) != bool(b):
+        raise typer.BadParameter("expected two logs, A and B, or --a LOG ... --b LOG ..., one a seed")
+    first, second = (a, b) if a and b else ([named[0]], [named[1]])
+    with progress() as tell:
+        found = bg.compare_runs(
+            first,
+            second,
+            step=step,
+            signal=signal,
+            read={k: v for k, v in reading.options().items() if v is not None},
+            seed=seed,
+            progress=tell,
+        )
+        if plot is not None:
+            bg.save_plot(bg.plot_compare_runs(found), plot)
+    if json_:
+        print_json(found.to_dict())
+    else:
+        bg.render_compare_runs(found, console())

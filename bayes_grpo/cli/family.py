@@ -1,0 +1,89 @@
+"""`bayes-grpo family`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import (
+    EXIT_NOT_CONVERGED,
+    Json,
+    Plot,
+    Reading,
+    Seed,
+    Signal,
+    check_pictures,
+    grouped,
+    names_in,
+)
+from bayes_grpo.cli.terminal import console, print_json, progress
+
+
+@grouped
+def family(
+    logs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Logs of several runs: files, folders, patterns; the index's folder if absent."),
+    ] = None,
+    vary: Annotated[
+        str,
+        typer.Option(
+            help="Settings that differ, separated by commas: group_size, learning_rate, prompts_per_step, "
+            "refresh_interval, model_size, or any column of the index.",
+            metavar="NAME,NAME,...",
+        ),
+    ] = "group_size",
+    index: Annotated[
+        Path | None, typer.Option(help="CSV file with columns run_id and settings that the logs do not state.")
+    ] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Take the rows of the index with this value.")
+    ] = None,
+    signal: Signal = "auto",
+    regime: Annotated[str, typer.Option(help="Law of every run.")] = "exponential",
+    evaluations: Annotated[
+        str | None,
+        typer.Option(help="Evaluation columns to look at as well, or all.", metavar="NAME,NAME,...|all"),
+    ] = None,
+    rope: Annotated[float, typer.Option(help="Half width of the region of practical equivalence.")] = 0.1,
+    plot: Plot = None,
+    json_: Json = False,
+    seed: Seed = 0,
+    *,
+    reading: Reading,
+) -> None:
+    """What settings do, from runs that differ in them: exponents beside what theory expects."""
+    check_pictures(plot)
+    conditions = {}
+    for text in where or []:
+        column, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--where: expected COLUMN=VALUE, found {text!r}")
+        conditions[column.strip()] = value
+    if not logs and index is None:
+        raise typer.BadParameter("expected logs or --index")
+    with progress() as tell:
+        found = bg.family(
+            logs or ([] if index is None else [str(index.parent)]),
+            names_in(vary),
+            index=index,
+            where=conditions,
+            signal=signal,
+            regime=regime,
+            evaluations=names_in(evaluations),
+            rope=rope,
+            read={k: v for k, v in reading.options().items() if v is not None},
+            seed=seed,
+            progress=tell,
+        )
+        if plot is not None:
+            bg.save_plot(bg.plot_family(found), plot)
+    if json_:
+        print_json(found.to_dict())
+    else:
+        bg.render_family(found, console())
+    if not found.converged:
+        raise typer.Exit(EXIT_NOT_CONVERGED)

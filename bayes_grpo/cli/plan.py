@@ -1,0 +1,103 @@
+"""`bayes-grpo plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import (
+    EXIT_NOT_CONVERGED,
+    Json,
+    Plot,
+    Reading,
+    Seed,
+    Signal,
+    check_pictures,
+    grouped,
+    names_in,
+)
+from bayes_grpo.cli.terminal import console, print_json, progress
+
+Values = typer.Option(metavar="X,X,...", help="Values to try; half, same and double if absent.")
+
+
+def numbers_in(flag: str, text: str | None) -> list[float] | None:
+    """Numbers in a list separated by commas; None where the flag is absent."""
+    if text is None:
+        return None
+    try:
+        return [float(x) for x in names_in(text)]
+    except ValueError:
+        raise typer.BadParameter(f"{flag}: expected numbers separated by commas, found {text!r}") from None
+
+
+@grouped
+def plan(
+    logs: Annotated[
+        list[str], typer.Argument(help="Log of the present run; further logs make a family with it, see --vary.")
+    ],
+    vary: Annotated[
+        str | None, typer.Option(help="Settings that differ between the logs of the family.", metavar="NAME,NAME,...")
+    ] = None,
+    index: Annotated[Path | None, typer.Option(help="CSV file with settings of the family's runs.")] = None,
+    group_size: Annotated[str | None, Values] = None,
+    prompts_per_step: Annotated[str | None, Values] = None,
+    learning_rate: Annotated[str | None, Values] = None,
+    refresh_interval: Annotated[str | None, Values] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Largest cost of the next run; that of the present one if absent.")
+    ] = None,
+    cost_per_step: Annotated[
+        float | None, typer.Option(help="Cost of a step of the present run; it follows the completions of a step.")
+    ] = None,
+    value_per_reward: Annotated[
+        float | None, typer.Option(help="Value of one unit of reward, in the unit of the cost.")
+    ] = None,
+    reach: Annotated[float | None, typer.Option(help="Reward for which steps and cost are wanted.")] = None,
+    probability: Annotated[
+        float | None, typer.Option(help="Probability with which one run shall reach it (default 0.9).")
+    ] = None,
+    signal: Signal = "auto",
+    plot: Plot = None,
+    json_: Json = False,
+    seed: Seed = 0,
+    *,
+    reading: Reading,
+) -> None:
+    """Settings of the next run: what candidates are expected to bring, at what cost, and how much of that is prior."""
+    check_pictures(plot)
+    if (len(logs) > 1) != (vary is not None):
+        raise typer.BadParameter("expected one log, or several of a family with --vary, what differs between them")
+    read = {k: v for k, v in reading.options().items() if v is not None}
+    with progress() as tell:
+        present = bg.read_log(logs[0], **read)
+        known = None
+        if vary is not None:
+            known = bg.family(logs, names_in(vary), index=index, signal=signal, read=read, seed=seed, progress=tell)
+        found = bg.plan(
+            present,
+            family=known,
+            group_size=numbers_in("--group-size", group_size),
+            prompts_per_step=numbers_in("--prompts-per-step", prompts_per_step),
+            learning_rate=numbers_in("--learning-rate", learning_rate),
+            refresh_interval=numbers_in("--refresh-interval", refresh_interval),
+            budget=budget,
+            cost_per_step=cost_per_step,
+            value_per_reward=value_per_reward,
+            reach=reach,
+            probability=probability,
+            signal=signal,
+            seed=seed,
+            progress=tell,
+        )
+        if plot is not None:
+            bg.save_plot(bg.plot_plan(found), plot)
+    if json_:
+        print_json(found.to_dict())
+    else:
+        bg.render_plan(found, console())
+    if known is not None and not known.converged:
+        raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -1,0 +1,97 @@
+"""Settings of the present run that a plan may move, and the grid of those of the next one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.text import plain
+from bayes_grpo.logs.run import Run
+from bayes_grpo.rows.table import RowTable
+
+PLANNED = ("group_size", "prompts_per_step", "learning_rate", "refresh_interval")
+"""Settings that a plan may move."""
+LEAST: Mapping[str, float] = {"group_size": 2.0, "prompts_per_step": 1.0, "learning_rate": 0.0, "refresh_interval": 1.0}
+WHOLE = ("group_size", "prompts_per_step")
+FACTORS = (0.5, 1.0, 2.0)
+"""Candidates of a setting, over what the present run has, where nobody names any."""
+MOST = 5000
+"""Candidates at most."""
+
+
+class Grid(NamedTuple):
+    """Candidates.
+
+    Attributes:
+        present: Present settings that are moved, by name.
+        candidates: Settings of every candidate, the present ones among them.
+        cautions: What was left out, one sentence each.
+    """
+
+    present: dict[str, float]
+    candidates: list[dict[str, float]]
+    cautions: tuple[str, ...]
+
+
+def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mapping[str, Sequence[float] | None]) -> Grid:
+    """Candidates of the next run.
+
+    Args:
+        run: The present run.
+        table: Its rows.
+        known: Settings that are known besides, as from an index.
+        asked: Setting → values to try; None or empty for half, same and double.
+
+    Raises:
+        SettingError: A value that is impossible, a setting that is not known of the run, or too many candidates.
+    """
+    present, values, cautions = {}, {}, []
+    for name in PLANNED:
+        wanted = [_checked(name, x) for x in asked.get(name) or ()]
+        now = known.get(name, _present(run, table, name))
+        if now is None:
+            if wanted:
+                hint = "" if name == "learning_rate" else f"; give --set {name}=…"
+                raise SettingError(f"{name}: not known of run {plain(run.name, 80)}, so nothing compares with it{hint}")
+            if name == "learning_rate":
+                now = 1.0
+                cautions.append("learning_rate: not logged; candidates are times the present one")
+            else:
+                cautions.append(f"{name}: not known, so it is not varied; give --set {name}=…")
+        # A policy refreshed every step cannot be refreshed more often, and seldom is no cheaper here.
+        if now is None or (name == "refresh_interval" and now <= 1.0 and not wanted):
+            continue
+        present[name] = float(now)
+        near = {_rounded(name, factor * now) for factor in FACTORS}
+        values[name] = sorted({*(wanted or near), float(now)})
+    size = math.prod(len(v) for v in values.values())
+    if size > MOST:
+        raise SettingError(f"plan: expected at most {MOST} candidates, found {size}; name fewer values")
+    return Grid(present, [dict(zip(values, x, strict=True)) for x in product(*values.values())], tuple(cautions))
+
+
+def _present(run: Run, table: RowTable, name: str) -> float | None:
+    if name == "learning_rate":
+        return table.reference_rate if math.isfinite(table.reference_rate) and table.reference_rate > 0 else None
+    if name == "refresh_interval":
+        return table.optimizer.refresh
+    value: Any = getattr(run.settings, name).value
+    return None if value is None or not float(value) >= LEAST[name] else float(value)
+
+
+def _rounded(name: str, value: float) -> float:
+    whole = float(round(value)) if name in WHOLE else value
+    return max(whole, LEAST[name])
+
+
+def _checked(name: str, value: float) -> float:
+    number, least = float(value), LEAST[name]
+    above = number > 0.0 if name == "learning_rate" else number >= least
+    if not (math.isfinite(number) and above) or (name in WHOLE and number != round(number)):
+        kind = "whole numbers" if name in WHOLE else "numbers"
+        bound = "above 0" if name == "learning_rate" else f"of at least {least:g}"
+        raise SettingError(f"{name}: expected {kind} {bound}, found {value:g}")
+    return number

@@ -1,0 +1,133 @@
+"""The result of a comparison of two recipes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_grpo.common.frames import fields_of, frame_of
+from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
+from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.families.recipes import FURTHER, SURE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Which recipe is better at one place.
+
+    Attributes:
+        at: "step", "completions", "tokens", "end" (of each run's own log) or "plateau".
+        words: The same in words.
+        a: A's mean over seeds, reward.
+        b: B's.
+        difference: B less A.
+        p_better: Probability that B's mean over seeds is higher.
+        p_next: Probability that a new seed of B is higher than a new one of A.
+        spread: Standard deviation between seeds, reward.
+        further: Further seeds of each recipe that would tell with probability .8; None where 64 would not, or none is
+            needed.
+    """
+
+    at: str
+    words: str
+    a: Interval
+    b: Interval
+    difference: Interval
+    p_better: float
+    p_next: float
+    spread: Interval
+    further: int | None
+
+    @property
+    def verdict(self) -> str:
+        """One of "B is better", "A is better" and "cannot tell"."""
+        if self.p_better >= SURE:
+            return "B is better"
+        return "A is better" if self.p_better <= 1.0 - SURE else "cannot tell"
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A run in the picture: its side, its rows, and its latent reward's median and interval there."""
+
+    side: str
+    name: str
+    step: np.ndarray
+    reward: np.ndarray
+    middle: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Two recipes, a few seeds each.
+
+    Attributes:
+        signal: "reward" or "eval_reward".
+        counts: Runs of A and of B.
+        answers: At a step, at equal compute, at the end; the first is the one that the sentence tells.
+        curves: The runs.
+        spread_from: Where the spread between seeds comes from.
+        cautions: What not to believe, one sentence each.
+    """
+
+    signal: str
+    counts: tuple[int, int]
+    answers: tuple[Answer, ...]
+    curves: tuple[Curve, ...]
+    spread_from: str
+    cautions: tuple[str, ...]
+
+    def answer(self, at: str) -> Answer:
+        """One answer by its place.
+
+        Raises:
+            KeyError: There is none.
+        """
+        for x in self.answers:
+            if x.at == at:
+                return x
+        raise KeyError(f"no answer at {at!r}; there are {', '.join(x.at for x in self.answers)}")
+
+    @property
+    def sentence(self) -> str:
+        """The first answer in words."""
+        x = self.answers[0]
+        d = x.difference
+        better = f"P(B better than A) {probability_text(x.p_better)}"
+        numbers = f"{better}, difference {d.median:+.3g} [{d.low:+.3g}, {d.high:+.3g}]"
+        if x.verdict != "cannot tell":
+            return f"{x.verdict} {x.words}: {numbers} ({LEVEL:.0%} interval, mean over seeds)."
+        if x.further is None:
+            more = f"{FURTHER[-1]} further seeds of each would probably not tell either"
+        else:
+            more = f"{x.further} further seed{'s' * (x.further > 1)} of each would tell with probability 0.8"
+        return f"Cannot tell which is better {x.words}: {numbers} ({LEVEL:.0%} interval, mean over seeds); {more}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary; numbers that are not finite become None."""
+        answers = []
+        for x in self.answers:
+            own = {k: v._asdict() if isinstance(v, Interval) else v for k, v in fields_of(x).items()}
+            answers.append(own | {"verdict": x.verdict})
+        return json_safe(
+            {
+                "sentence": self.sentence,
+                "interval_level": LEVEL,
+                "signal": self.signal,
+                "counts": {"a": self.counts[0], "b": self.counts[1]},
+                "answers": answers,
+                "spread_from": self.spread_from,
+                "cautions": list(self.cautions),
+            }
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row an answer."""
+        return frame_of(({**fields_of(x), "verdict": x.verdict} for x in self.answers), "at")

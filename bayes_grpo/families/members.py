@@ -1,0 +1,280 @@
+"""Which runs are a family: their logs, what was varied between them, and why they cannot be looked at together."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import FitError, LogReadError, SettingError
+from bayes_grpo.common.text import plain
+from bayes_grpo.learning.folder import NAMES, REPOSITORIES, logs_in
+from bayes_grpo.logs.reading import PathLike, read_log
+from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.logs.source import is_output_directory
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.table import RowTable
+
+Logs = PathLike | Run | Iterable[PathLike | Run]
+"""Files, folders, patterns and runs."""
+LONGEST = 512
+"""Longer logs are averaged in blocks down to this number of rows."""
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "learning_rate": ("lr",),
+    "group_size": ("num_generations", "G"),
+    "model_size": ("model_params_b", "size", "parameters"),
+    "refresh_interval": ("k_ref", "K_ref"),
+    "prompts_per_step": ("prompts",),
+}
+"""Other names of settings in an index."""
+STUDIES = (*REPOSITORIES, "study")
+APART = 20.0
+"""Times by which the rewards of one run may exceed another's, where they exceed this number: percents beside shares."""
+
+
+class Member(NamedTuple):
+    """A run of a family.
+
+    Attributes:
+        run: The run.
+        table: Its rows.
+        settings: Varied settings by name.
+        study: Where it comes from; "" where nobody says.
+    """
+
+    run: Run
+    table: RowTable
+    settings: Mapping[str, float]
+    study: str
+
+
+@dataclass(frozen=True)
+class Index:
+    """What a table says of runs.
+
+    Attributes:
+        rows: Name of a log → its columns, as text.
+        source: File; "" where the caller gave a mapping.
+    """
+
+    rows: Mapping[str, Mapping[str, Any]]
+    source: str = ""
+
+    def of(self, run: Run) -> Mapping[str, Any]:
+        """Columns of a run; empty where it is not named."""
+        stem = Path(run.source.split("; ")[0]).name
+        return next((self.rows[key] for key in (run.name, stem, Path(stem).stem) if key in self.rows), {})
+
+
+def index_of(given: PathLike | Mapping[str, Mapping[str, Any]] | None, where: Mapping[str, str] | None = None) -> Index:
+    """An index of runs, from a CSV file or a mapping.
+
+    Args:
+        given: CSV file with a column that names the log (``run_id``, ``run``, ``log`` or ``name``) and columns of
+            settings; or a mapping of names to settings; None for none.
+        where: Column → value that a row must have; a cell may hold several, separated by semicolons.
+
+    Raises:
+        SettingError: It cannot be read, lacks a column, or no row is left.
+    """
+    if given is None or isinstance(given, Mapping):
+        return Index(dict(given or {}))
+    source = plain(os.fspath(given))
+    try:
+        with Path(given).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SettingError(f"{source}: cannot read this index ({error}); give a CSV file") from error
+    columns = [c for c in (rows[0] if rows else {}) if c]
+    name = next((c for c in NAMES if c in columns), None)
+    lacking = [c for c in where or {} if c not in columns]
+    if name is None or lacking:
+        wanted = lacking[0] if name is not None else NAMES[0]
+        found = ", ".join(columns) or "no row"
+        raise SettingError(f"{source}: expected an index with a column {wanted}, found {plain(found)}")
+    kept = [row for row in rows if row[name] and all(_holds(row[c], v) for c, v in (where or {}).items())]
+    if not kept:
+        asked = ", ".join(f"{c}={v}" for c, v in (where or {}).items())
+        raise SettingError(f"{source}: expected rows with {plain(asked)}, found none; check the value")
+    return Index({row[name]: row for row in kept}, source)
+
+
+def _holds(cell: str | None, value: str) -> bool:
+    return value.strip() in (part.strip() for part in (cell or "").split(";"))
+
+
+def read_runs(logs: Logs, index: Index, read: Mapping[str, Any] | None = None) -> list[Run]:
+    """Reads the runs of a family.
+
+    Args:
+        logs: Files, folders, patterns such as ``runs/*.json``, and runs. Of a folder with an index from a file, the
+            logs that the index names.
+        index: What is known of the runs.
+        read: Keyword arguments of `bayes_grpo.read_log`.
+
+    Returns:
+        The runs in the order in which they are named, each once.
+
+    Raises:
+        LogReadError: A log that was named cannot be read, or none was found.
+    """
+    found: list[Run] = []
+    for given in [logs] if isinstance(logs, str | os.PathLike | Run) else logs:
+        found += [given] if isinstance(given, Run) else _read(os.fspath(given), index, dict(read or {}))
+    named: dict[str, Run] = {}
+    for run in found:
+        key = run.name if index.source and index.of(run) else f"{run.source}|{run.log_hash}|{run.name}"
+        named.setdefault(key, run)
+    if not named:
+        raise LogReadError("expected the logs of runs, found none; check the paths and the index")
+    return list(named.values())
+
+
+def _read(given: str, index: Index, read: dict[str, Any]) -> list[Run]:
+    paths = [Path(given)]
+    if glob.has_magic(given) and not paths[0].exists():
+        paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
+        if not paths:
+            raise LogReadError(f"{plain(given)}: expected logs, found nothing of this pattern; check the path")
+
+    def one(path: Path) -> Run:
+        if index.source and path.is_file() and not {path.stem, path.name} & set(index.rows):
+            raise LogReadError(f"{plain(path)}: not named in {index.source}")
+        return read_log(path, **read)
+
+    out: list[Run] = []
+    for path in paths:
+        if path.is_dir() and not is_output_directory(path):
+            out += [log for _, log in logs_in(path, one) if isinstance(log, Run)]
+        else:
+            out.append(read_log(path, **read))
+    return out
+
+
+class Members(NamedTuple):
+    """Runs that can be looked at together.
+
+    Attributes:
+        members: The runs.
+        left_out: A sentence for every run that the law cannot be put on.
+    """
+
+    members: list[Member]
+    left_out: tuple[str, ...]
+
+
+def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: Regime, signal: str = "auto") -> Members:
+    """The runs with their rows and settings.
+
+    Args:
+        runs: The runs.
+        vary: Settings that were varied.
+        index: What is known of the runs beside their logs.
+        regime: The law; a run that it cannot be put on is left out.
+        signal: "auto", "reward" or "eval".
+
+    Raises:
+        SettingError: A setting that is not known of a run, or that does not differ.
+        FitError: Fewer than three runs, or different signals, rewards or units.
+    """
+    if not vary or len(set(vary)) < len(vary):
+        raise SettingError(f"vary: expected names of settings, each once, found {', '.join(vary) or 'none'}")
+    members, left_out = [], []
+    for run in runs:
+        columns = index.of(run)
+        try:
+            table = rows_of(run, signal, LONGEST)
+            regime.check(table)
+        except FitError as error:
+            left_out.append(f"left out: {plain(run.name, 80)}: {plain(error, 400)}")
+            continue
+        settings = {name: _setting(run, table, name, columns) for name in vary}
+        study = next((str(columns[c]) for c in STUDIES if columns.get(c)), "")
+        members.append(Member(run, table, settings, study))
+    if len(members) < 3:
+        why = f" ({left_out[0]})" if left_out else ""
+        raise FitError(f"family: expected at least 3 runs, found {len(members)}; compare two with compare-runs{why}")
+    for name in vary:
+        values = {m.settings[name] for m in members}
+        if len(values) < 2:
+            raise SettingError(
+                f"{name}: expected at least two values among {len(members)} runs, found {values.pop():g} alone; "
+                "vary another setting"
+            )
+    check_alike(members)
+    return Members(members, tuple(left_out))
+
+
+def _setting(run: Run, table: RowTable, name: str, columns: Mapping[str, Any]) -> float:
+    """Value of a setting of a run: the index first, then what the log states."""
+    names = (name, *ALIASES.get(name, ()))
+    given = next((columns[c] for c in names if str(columns.get(c, "")).strip()), None)
+    if given is None and name == "learning_rate" and math.isfinite(table.reference_rate):
+        given = table.reference_rate
+    if given is None:
+        said = dict(run.settings.items()).get(name)
+        given = said.value if said is not None and said.provenance is not Provenance.ASSUMED else None
+    who = plain(run.name, 80)
+    if given is None:
+        raise SettingError(
+            f"{name}: not known of run {who}; state it in an index CSV (columns run_id and {name}) or in a "
+            "bayes_grpo.toml beside the log"
+        )
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise SettingError(f"{name}: expected a number above 0 for run {who}, found {plain(given, 60)!r}")
+    return value
+
+
+def check_alike(members: Sequence[Member]) -> None:
+    """Raises `FitError` where the rewards of the runs are not of one kind."""
+
+    def apart(what: str, of: Callable[[Member], Any], mend: str) -> None:
+        values = {of(m): plain(m.run.name, 60) for m in reversed(members) if of(m) is not None}
+        if len(values) > 1:
+            (other, second), *_, (one, first) = values.items()
+            raise FitError(f"different {what}: {plain(one)} in {first}, {plain(other)} in {second}; {mend}")
+
+    apart("signals", lambda m: m.table.signal, "choose one that all have: --signal reward or --signal eval")
+    for kind in {m.run.format for m in members}:
+        # Two trainers may call one reward differently; one trainer does not.
+        mend = "name the same column for all: --reward-column or --eval-column"
+        apart("rewards", lambda m, kind=kind: _key(m) if m.run.format == kind else None, mend)
+    apart("largest rewards", lambda m: _stated(m.run, "reward_high"), "bring the rewards to one unit")
+    apart("smallest rewards", lambda m: _stated(m.run, "reward_low"), "bring the rewards to one unit")
+    size = [float(np.max(np.abs(m.table.y))) for m in members]
+    small, large = int(np.argmin(size)), int(np.argmax(size))
+    if size[large] >= APART and size[large] >= APART * size[small]:
+        raise FitError(
+            f"units disagree: rewards up to {size[large]:.3g} in {plain(members[large].run.name, 60)}, up to "
+            f"{size[small]:.3g} in {plain(members[small].run.name, 60)}; bring them to one unit (shares or percents)"
+        )
+    seen: dict[bytes, str] = {}
+    for m in members:
+        content = m.table.step.tobytes() + m.table.y.tobytes()
+        if content in seen:
+            raise FitError(
+                f"the same rows in {plain(seen[content], 60)} and {plain(m.run.name, 60)}; name every run once"
+            )
+        seen[content] = m.run.name
+
+
+def _key(member: Member) -> str | None:
+    """Which of a trainer's rewards a run's is, where its log names one that says so."""
+    return member.run.keys.get(member.table.signal)
+
+
+def _stated(run: Run, name: str) -> Any:
+    said = dict(run.settings.items())[name]
+    return None if said.value is None or said.provenance is Provenance.ASSUMED else float(said.value)

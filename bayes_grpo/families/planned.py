@@ -1,0 +1,237 @@
+"""The result of a plan: the next run's settings, what they are expected to bring, and how much of that is prior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_grpo.common.frames import fields_of, frame_of
+from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
+from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.text import plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNSURE = (0.2, 0.8)
+"""Between these probabilities of being better than the present settings, nothing is recommended for sure."""
+WORDS = {
+    "group_size": "group size",
+    "prompts_per_step": "prompts a step",
+    "learning_rate": "learning rate",
+    "refresh_interval": "refresh interval",
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Settings of a next run and what they are expected to bring.
+
+    Attributes:
+        settings: Setting → value.
+        cost_per_step: Cost of an optimizer step.
+        steps: Steps that it is run for, within the budget.
+        cost: Cost of these.
+        expected: Expected reward at their end, unstable draws ending where they began.
+        reward: The same as an interval, mean over seeds.
+        next_run: Reward of one run there: with seed and fluctuation.
+        net_value: Expected value less cost; NaN without a value.
+        gain: What is gained over the present settings: reward, or net value where there is a value.
+        expected_gain: Its mean.
+        p_better: Probability that it is better than the present settings; a tie counts half.
+        p_stable: Probability of being stable, sampling policy held between refreshes.
+        p_stable_rule: The same by the published rule.
+        useless: Share of groups without spread; NaN where it is not known.
+        reach_steps: Steps until the reward that is asked for, with the probability asked for; None if never.
+        reach_cost: Their cost.
+    """
+
+    settings: Mapping[str, float]
+    cost_per_step: float
+    steps: float
+    cost: float
+    expected: float
+    reward: Interval
+    next_run: Interval
+    net_value: float
+    gain: Interval
+    expected_gain: float
+    p_better: float
+    p_stable: float
+    p_stable_rule: float
+    useless: float
+    reach_steps: float | None
+    reach_cost: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Expected reward of a candidate, by the length of the run.
+
+    Attributes:
+        settings: Its settings.
+        step: Steps, shape (k,).
+        cost: Their cost, shape (k,).
+        mean: Expected reward, mean over seeds, shape (k,).
+        low: Lower end of its interval.
+        high: Upper end.
+    """
+
+    settings: Mapping[str, float]
+    step: np.ndarray
+    cost: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """An exponent that the plan rests on.
+
+    Attributes:
+        setting: The setting.
+        quantity: "rate", "fluctuation_variance" or "plateau" (change of reward per e-fold of the setting; of a prior,
+            over the way from start to plateau).
+        value: The exponent.
+        source: "family" or "prior".
+    """
+
+    setting: str
+    quantity: str
+    value: Interval
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The next run.
+
+    Attributes:
+        run: Name of the present run.
+        signal: "reward" or "eval_reward".
+        present: The present settings.
+        candidates: All candidates, the best first; those that are probably unstable last.
+        budget: Largest cost.
+        unit: Unit of cost: "money", or "present steps" where no cost was given.
+        value_per_reward: Value of a unit of reward; None where none was given.
+        target: Reward that is asked for; None without.
+        probability: Probability with which it shall be reached.
+        prior_share: Share of the variance of the recommended gain that exponents known from their priors alone bring.
+        prior_gain: The recommended gain with every exponent at its prior; the same as its gain without a family.
+        exponents: What settings do, as the plan takes it.
+        courses: Expected reward against steps and cost: the best few and the present settings (last).
+        difficulty: Where the shares of useless groups come from; "" where they are not known.
+        circular: Whether stability rests on a curvature of the same lagged run.
+        cautions: What not to believe, one sentence each.
+    """
+
+    run: str
+    signal: str
+    present: Mapping[str, float]
+    candidates: tuple[Candidate, ...]
+    budget: float
+    unit: str
+    value_per_reward: float | None
+    target: float | None
+    probability: float
+    prior_share: float
+    prior_gain: Interval
+    exponents: tuple[Assumed, ...]
+    courses: tuple[Course, ...]
+    difficulty: str
+    circular: bool
+    cautions: tuple[str, ...]
+
+    @property
+    def recommended(self) -> Candidate:
+        """The candidate with the largest expected gain among those that are probably stable."""
+        return self.candidates[0]
+
+    @property
+    def kept(self) -> Candidate:
+        """The present settings."""
+        return next(c for c in self.candidates if c.settings == self.present)
+
+    @property
+    def verdict(self) -> str:
+        """One of "change", "keep" and "cannot tell"."""
+        best = self.recommended
+        if best.settings == self.present or best.p_better < UNSURE[0]:
+            return "keep"
+        return "change" if best.p_better > UNSURE[1] else "cannot tell"
+
+    @property
+    def sentence(self) -> str:
+        """The recommendation in words."""
+        best, kept = self.recommended, self.kept
+        at = "at the same cost" if self.unit == "present steps" else f"for at most {self.budget:.4g}"
+        what = "reward" if self.signal == "reward" else "held-out reward"
+        if best.settings == self.present:
+            return f"Keep the present settings: none of the others is expected to bring more {what} {at}."
+        if self.verdict == "keep":
+            return (
+                f"Keep the present settings: {self.changes(best)} is better with probability "
+                f"{probability_text(best.p_better)} only, {at}."
+            )
+        g = best.gain
+        worth = "" if self.value_per_reward is None else "net value "
+        numbers = (
+            f"expected {what} {best.expected:.3g} against {kept.expected:.3g} {at}, {worth}gain "
+            f"{best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}], P(better) {probability_text(best.p_better)}, "
+            f"P(stable) {probability_text(best.p_stable)}"
+        )
+        rests = f"{self.prior_share:.0%} of the gain's variance is the exponents' priors"
+        tail = f"{numbers}; {rests} ({LEVEL:.0%} interval, mean over seeds)."
+        if self.verdict == "change":
+            return f"Take {self.changes(best)} next: {tail}"
+        return f"Cannot tell whether other settings are better; the best guess is {self.changes(best)}: {tail}"
+
+    def changes(self, candidate: Candidate) -> str:
+        """What a candidate changes, in words."""
+        moved = [
+            f"{WORDS[name]} {value:g} (now {self.present[name]:g})"
+            for name, value in candidate.settings.items()
+            if value != self.present[name]
+        ]
+        return " and ".join([", ".join(moved[:-1]), moved[-1]] if len(moved) > 1 else moved) or "the present settings"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dictionary; numbers that are not finite become None."""
+        own = ("candidates", "courses", "exponents", "prior_gain", "cautions", "present", "run")
+        return json_safe(
+            {
+                "sentence": self.sentence,
+                "verdict": self.verdict,
+                "interval_level": LEVEL,
+                "run": plain(self.run),
+                **fields_of(self, *own),
+                "present": dict(self.present),
+                "prior_gain": self.prior_gain._asdict(),
+                "recommended": _plain(self.recommended),
+                "candidates": [_plain(c) for c in self.candidates],
+                "exponents": [_plain(e) for e in self.exponents],
+                "courses": [_plain(c) for c in self.courses],
+                "cautions": list(self.cautions),
+            }
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a candidate, the best first; its settings are the index."""
+        rows = ({**c.settings, **fields_of(c, "settings")} for c in self.candidates)
+        return frame_of(rows, list(self.present))
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    """A record with its intervals as mappings and its arrays as lists."""
+    out = {}
+    for name, value in fields_of(record).items():
+        if isinstance(value, Interval):
+            value = value._asdict()
+        elif isinstance(value, Mapping):
+            value = dict(value)
+        out[name] = value.tolist() if isinstance(value, np.ndarray) else value
+    return out

@@ -1,0 +1,91 @@
+"""What a run's latent reward is at a step, and where its law would settle, averaged over two laws.
+
+The latent reward is what the run itself has, given all of its rows; that it swings about its law is part of what sets
+seeds apart. A run that rises and one that does not are both common, and a law with a trend sees trends in noise. So
+each run is read under the exponential law and under the flat one, each with the share of its marginal likelihood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.families.evidence import SAMPLER
+from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.fast import FastPosterior, fast_posterior
+from bayes_grpo.fitting.sampling.nuts import summarise
+from bayes_grpo.logs.run import Run
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.rows.padding import shared
+from bayes_grpo.rows.table import RowTable
+
+LAWS = ("exponential", "flat")
+DRAWS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A run as its laws see it.
+
+    Attributes:
+        run: The run.
+        table: Its rows.
+        latent: The latent reward at the rows, shape (draws, T).
+        plateau: Where it would settle at its highest learning rate, shape (draws,).
+    """
+
+    run: Run
+    table: RowTable
+    latent: np.ndarray
+    plateau: np.ndarray
+
+    @property
+    def last(self) -> float:
+        """Its last step."""
+        return float(self.table.step[-1])
+
+    def at(self, step: float) -> np.ndarray:
+        """The latent reward at the row nearest to a step, shape (draws,)."""
+        return self.latent[:, int(np.argmin(np.abs(self.table.step - step)))]
+
+
+def reading_of(run: Run, table: RowTable, seed: int = 0) -> Reading:
+    """Reads a run.
+
+    Args:
+        run: The run.
+        table: Its rows.
+        seed: Seed.
+
+    Raises:
+        FitError: No law can be put on the rows.
+    """
+    found: list[FastPosterior] = []
+    for name in LAWS:
+        try:
+            law, care = get_regime(name), Care(effective=1000.0, draws=DRAWS)
+            found.append(
+                fast_posterior(law, table, shared(table), seed=seed_of(seed, name), care=care, sampler=SAMPLER)
+            )
+        except FitError:
+            if name == LAWS[-1]:
+                raise
+    evidence = np.array([f.log_evidence for f in found])
+    share = np.exp(evidence - evidence.max())
+    counts = np.round(DRAWS * share / share.sum()).astype(int)
+    latents, plateaus, rng = [], [], np.random.default_rng(seed_of(seed, "latent"))
+    for f, count in zip(found, counts, strict=True):
+        if count:
+            z = f.z[np.linspace(0, len(f.z) - 1, count).astype(int)]
+            with jax.enable_x64(True):
+                drawn = summarise(f.regime, seed_of(seed, "levels", f.regime.name), z[None], f.numbers, f.rows)
+            mean, var = (np.asarray(x)[0, :, : len(table.y)] for x in (drawn.latent, drawn.latent_var))
+            # One number for all rows of a draw: rows near each other swing together.
+            latents.append(mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal((count, 1)))
+            names = [p.name for p in f.regime.linear]
+            plateaus.append(np.asarray(drawn.linear)[0, :, names.index("fixed_point")])
+    return Reading(run, table, np.concatenate(latents), np.concatenate(plateaus))

@@ -1,0 +1,174 @@
+"""Decisions about the next run in the laboratory: regret of what `plan` recommends, beside simple rules.
+
+    python benchmarks/plans.py --decisions 120 --cache folder
+
+Each decision is about one simulated run of 120 updates on a contextual bandit, heavy ball or Adam, at a learning rate
+that may be far too small or too large. The candidates are half, same and double of group size and learning rate, all at
+the completions of the present run. The truth of a candidate is the exact mean training reward at its end, mean over 16
+seeds; regret is that of the best candidate less that of the chosen one. The best of nine such means is itself a little
+lucky, the same for every rule. Done decisions are kept in the cache, so that a second call goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.families.plan import plan
+from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.simulate.policies import contextual_bandit
+from bayes_grpo.simulate.settings import Numbers, Structure
+from bayes_grpo.simulate.training import simulate
+from benchmarks.common import keep
+from benchmarks.families import cached, reliability
+
+SEED = 17
+STEPS, PROMPTS, SEEDS, LAST = 120, 4, 16, 5
+SIZES = (4, 8, 16)
+RATES = {"heavy_ball": (0.003, 0.6), "adam": (0.01, 1.0)}
+"""Learning rates of the present runs, drawn evenly in their logarithm."""
+LAGS = (1, 1, 4, 16)
+"""Updates between refreshes of the sampling policy, whose gradient is late in full: too much rate is unstable there."""
+FACTORS = (0.5, 1.0, 2.0)
+RULES = ("plan", "plan where sure", "keep", "double G", "double rate")
+
+
+def decision(number: int) -> dict[str, Any]:
+    """One decision: what the plan says, and the truth of every candidate."""
+    rng = np.random.default_rng([SEED, number])
+    optimizer: Any = tuple(RATES)[number % 2]
+    size, (low, high) = SIZES[number // 2 % len(SIZES)], RATES[optimizer]
+    rate = float(np.exp(rng.uniform(math.log(low), math.log(high))))
+    environment = contextual_bandit(rng, difficulty_mean=rng.uniform(0.2, 1.5), difficulty_sd=rng.uniform(1.0, 2.0))
+    numbers = Numbers(
+        momentum=0.9, kl_weight=rng.uniform(0.0, 0.6), refresh_interval=int(rng.choice(LAGS)), lag_exposure=1.0
+    )
+    truth: dict[str, float] = {}
+    present: Run | None = None
+    for factor in FACTORS:
+        steps = round(STEPS / factor)
+        structure = Structure(
+            n_steps=steps, group_size=round(size * factor), prompts_per_step=PROMPTS, optimizer=optimizer
+        )
+        rates = np.repeat(rate * np.array(FACTORS), SEEDS)
+        seeds = 100_000 * number + 1000 * round(2 * factor) + np.arange(len(rates))
+        found = simulate(structure, numbers._replace(learning_rate=rates), environment, seeds)
+        ends = np.asarray(found.true_reward)[:, -LAST:].mean(axis=1).reshape(len(FACTORS), SEEDS)
+        truth |= {f"{factor:g} {other:g}": float(x) for other, x in zip(FACTORS, ends.mean(axis=1), strict=True)}
+        if factor == 1.0:
+            present = _run(structure, found, SEEDS, rate, int(numbers.refresh_interval))
+    if present is None:
+        raise RuntimeError("no present run")
+    told = plan(
+        present,
+        group_size=[size * f for f in FACTORS],
+        prompts_per_step=[PROMPTS],
+        refresh_interval=[int(numbers.refresh_interval)],
+        learning_rate=[rate * f for f in FACTORS],
+        seed=number,
+    )
+    best = told.recommended
+    names = {
+        "plan": _name(best.settings, size, rate),
+        "plan where sure": _name(best.settings, size, rate) if told.verdict == "change" else "1 1",
+        "keep": "1 1",
+        "double G": "2 1",
+        "double rate": "1 2",
+    }
+    gains = {
+        _name(c.settings, size, rate): [c.expected_gain, c.gain.low, c.gain.high, c.p_better] for c in told.candidates
+    }
+    return {
+        "optimizer": optimizer,
+        "rate": rate,
+        "refresh_interval": int(numbers.refresh_interval),
+        "group_size": size,
+        "verdict": told.verdict,
+        "prior_share": told.prior_share,
+        "truth": truth,
+        "chosen": names,
+        "gains": gains,
+    }
+
+
+def _name(settings: Mapping[str, float], size: int, rate: float) -> str:
+    return f"{settings['group_size'] / size:g} {settings['learning_rate'] / rate:g}"
+
+
+def _run(structure: Structure, found: Any, at: int, rate: float, lag: int) -> Run:
+    """One of the simulated runs as a log of every step."""
+    steps = np.arange(1.0, structure.n_steps + 1.0)
+    stated = {
+        "group_size": structure.group_size,
+        "prompts_per_step": structure.prompts_per_step,
+        "momentum": 0.9,
+        "momentum_convention": structure.momentum_convention,
+        "refresh_interval": lag,
+        "reward_low": 0.0,
+        "reward_high": 1.0,
+    }
+    return Run(
+        name="present",
+        source="present",
+        format="simulated",
+        log_hash="present",
+        step=steps,
+        reward=np.asarray(found.reward[at], float),
+        window=np.ones(len(steps)),
+        signals={
+            "frac_reward_zero_std": np.asarray(found.frac_reward_zero_std[at], float),
+            "learning_rate": np.full(len(steps), rate),
+        },
+        eval_step=np.zeros(0),
+        eval_reward=np.zeros(0),
+        settings=Settings(**{k: Setting(v, Provenance.USER) for k, v in stated.items()}),
+    )
+
+
+def summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Regret of every rule, and how good the plan's probabilities and intervals are."""
+    out: dict[str, Any] = {"decisions": len(found), "seeds": SEEDS}
+    for part, some in (("all", found), *((o, [f for f in found if f["optimizer"] == o]) for o in RATES)):
+        best = np.array([max(f["truth"].values()) for f in some])
+        regret = {rule: best - np.array([f["truth"][f["chosen"][rule]] for f in some]) for rule in RULES} | {
+            "mean of the grid": best - np.array([np.mean(list(f["truth"].values())) for f in some])
+        }
+        out[part] = {
+            rule: {"regret": float(x.mean()), "error": float(x.std(ddof=1) / math.sqrt(len(x)))}
+            for rule, x in regret.items()
+        }
+        against = {rule: regret[rule] - regret["plan"] for rule in RULES if rule != "plan"}
+        out[part]["less regret than"] = {
+            rule: {"mean": float(x.mean()), "error": float(x.std(ddof=1) / math.sqrt(len(x)))}
+            for rule, x in against.items()
+        }
+    others = [(f["gains"][c], f["truth"][c] - f["truth"]["1 1"]) for f in found for c in f["gains"] if c != "1 1"]
+    p, gain = np.array([g[3] for g, _ in others]), np.array([t for _, t in others])
+    rows, error = reliability(p, gain > 0)
+    out["coverage"] = float(np.mean([g[1] <= t <= g[2] for g, t in others]))
+    out["p_better"] = {"ece": error, "reliability": rows}
+    out["prior_share"] = float(np.mean([f["prior_share"] for f in found]))
+    out["verdicts"] = {v: sum(f["verdict"] == v for f in found) for v in ("change", "keep", "cannot tell")}
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--decisions", type=int, default=120)
+    parser.add_argument("--cache", type=Path, required=True)
+    options = parser.parse_args()
+    found = [cached(options.cache, f"{i:03d}", lambda i=i: decision(i)) for i in range(options.decisions)]
+    result = summary(found)
+    if len(found) >= 100:
+        keep("plans", result)
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

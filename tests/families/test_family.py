@@ -1,0 +1,174 @@
+"""A family from its logs to its sentence."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from bayes_grpo import compare_runs, family, plot_compare_runs, plot_family, read_log, save_plot
+from bayes_grpo.cli.compare_runs import each_by_itself
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.families.design import theory_of
+from bayes_grpo.families.members import Index, members_of
+from bayes_grpo.regimes import get_regime
+from tests.families.made import relaxing, swept
+from tests.helpers.command import call
+
+
+@pytest.fixture(scope="module")
+def found():
+    return family(swept(), ["learning_rate"])
+
+
+def test_the_rate_follows_the_learning_rate_and_the_plateau_does_not(found):
+    rate, plateau = found.exponent("rate", "learning_rate"), found.exponent("plateau", "learning_rate")
+    assert found.converged
+    assert rate.posterior.low < 1.0 < rate.posterior.high
+    assert rate.posterior.low > 0.3
+    assert rate.predicted == rate.finite == 1.0
+    assert rate.verdict == "moves"
+    assert abs(plateau.posterior.median) < 0.1
+    assert plateau.p_zero > 0.8
+    assert rate.prior.low == pytest.approx(-1.645, abs=1e-3)
+    assert 0.5 < rate.contraction <= 1.0
+
+
+def test_runs_are_drawn_towards_the_family_and_keep_near_their_truth(found):
+    for run in found.runs:
+        truth = run.settings["learning_rate"] / 1e-6 / 25.0
+        assert run.rate.median == pytest.approx(truth, rel=0.35)
+        assert run.rate.high / run.rate.low <= 1.1 * run.alone.high / run.alone.low
+        assert run.plateau.median == pytest.approx(0.7, abs=0.05)
+        assert np.all((run.low <= run.curve) & (run.curve <= run.high))
+
+
+def test_the_result_is_a_sentence_a_table_strict_json_and_a_tree(found):
+    assert "learning rate moves the response rate" in found.sentence
+    assert "90% intervals, 6 runs" in found.sentence
+    json.dumps(found.to_dict(), allow_nan=False)
+    frame = found.to_frame()
+    assert frame.loc[("reward", "rate", "learning_rate"), "verdict"] == "moves"
+    assert frame.attrs["interval_level"] == 0.9
+    posterior = found.data["posterior"]
+    assert posterior["slopes"].dims == ("chain", "draw", "setting", "trait")
+    told = posterior["exponent"].sel(effect="rate on learning_rate")
+    assert float(told.median()) == pytest.approx(found.exponent("rate", "learning_rate").posterior.median)
+    assert set(found.data["runs"].dataset.sizes) == {"chain", "draw", "run"}
+    assert found.replicates == 6
+
+
+def test_a_picture_of_a_family(found, tmp_path):
+    figure = plot_family(found)
+    labels = [t.get_text() for t in figure.axes[1].get_yticklabels()]
+    assert labels[0] == "response rate on learning rate"
+    assert save_plot(figure, tmp_path / "family.png").stat().st_size > 10_000
+
+
+def test_theory_knows_finite_groups_where_rewards_are_shares():
+    runs = [relaxing(f"g{g}", seed=g, group_size=g) for g in (4, 8, 16)]
+    members = members_of(runs, ["group_size"], Index({}), get_regime("exponential")).members
+    theory = theory_of("rate", "group_size", members)
+    assert theory.value == 0.0
+    assert 0.02 < theory.finite < 0.3
+    assert theory_of("fluctuation_variance", "group_size", members) == (-1.0, -1.0)
+    assert math.isnan(theory_of("plateau", "model_size", members).value)
+
+
+def test_impossible_options_are_one_line():
+    with pytest.raises(SettingError, match="rope: expected a number above 0"):
+        family(swept(3), ["learning_rate"], rope=0.0)
+
+
+def test_recipes_that_differ_are_told_apart_and_one_recipe_is_not(tmp_path):
+    slow = [relaxing(f"a{i}", seed=i, group_size=8, prompts_per_step=4, plateau=0.4) for i in range(2)]
+    fast = [relaxing(f"b{i}", seed=9 + i, group_size=16, prompts_per_step=4, plateau=0.7) for i in range(2)]
+    clear = compare_runs(slow, fast)
+    assert clear.answer("step").verdict == "B is better"
+    assert [x.at for x in clear.answers] == ["step", "completions", "plateau"]
+    # At equal completions B, with twice the group, has made half of the steps.
+    assert clear.answer("completions").b.median < clear.answer("step").b.median
+    same = compare_runs(slow[0], slow[1])
+    assert 0.05 < same.answer("step").p_better < 0.95
+    assert "Cannot tell which is better at step 60" in same.sentence
+    assert "one seed of each" in same.cautions[-1]
+    assert "public recipes" in same.spread_from
+    json.dumps(same.to_dict(), allow_nan=False)
+    assert save_plot(plot_compare_runs(same), tmp_path / "pair.png").stat().st_size > 10_000
+    with pytest.raises(SettingError, match="step: expected one that all runs have, 1 to 60, found 100"):
+        compare_runs(slow, fast, step=100.0)
+
+
+def test_the_command_line_of_both(tmp_path, write_trl_log):
+    for run in swept(3):
+        rate = float(run.signals["learning_rate"][0])
+        write_trl_log(tmp_path / f"{run.name}.json", run.reward, learning_rate=rate)
+    said = call("family", tmp_path, "--vary", "learning_rate", "--json")
+    assert said.code in (0, 4)
+    content = json.loads(said.out)
+    assert {e["setting"] for e in content["exponents"]} == {"learning_rate"}
+    assert len(content["runs"]) == 3
+    pair = call("compare-runs", tmp_path / "run0.json", tmp_path / "run2.json")
+    assert pair.code == 0
+    assert "P(B better" in pair.out
+    several = [tmp_path / f"run{i}.json" for i in range(3)]
+    seeds = call("compare-runs", "--a", *several[:2], "--json", "--b", several[2])
+    assert json.loads(seeds.out)["counts"] == {"a": 2, "b": 1}
+    lacking = call("family", tmp_path, "--vary", "model_size")
+    assert lacking.code == 3
+    assert lacking.err.count("\n") == 1
+    assert "model_size: not known of run run0" in lacking.err
+    for wrong in (
+        ("compare-runs", "one.json"),
+        ("compare-runs", "--a", "x"),
+        ("family",),
+        ("family", "x", "--where", "y"),
+    ):
+        assert call(*wrong).code == 2
+
+
+def test_several_logs_of_a_flag_are_written_out_for_compare_runs_alone():
+    words = ["compare-runs", "--a", "x", "y", "--b", "z", "--seed", "3", "--step", "9"]
+    written = ["compare-runs", "--a", "x", "--a", "y", "--b", "z", "--seed", "3", "--step", "9"]
+    assert each_by_itself(words) == written
+    assert each_by_itself(["fit", "--a", "x", "y"]) == ["fit", "--a", "x", "y"]
+    assert each_by_itself([]) == []
+
+
+def test_settings_are_looked_at_on_every_evaluation_column(tmp_path):
+    for i, plateau in enumerate((0.4, 0.6, 0.8)):
+        columns = [relaxing("x", seed=10 * j + i, plateau=p).reward for j, p in enumerate((0.6, plateau, 0.6))]
+        rows = [
+            {"step": k + 1, "critic/score/mean": a}
+            | ({"val-core/one/acc/mean@1": b, "val-core/two/acc/mean@1": c} if k % 3 == 2 else {})
+            for k, (a, b, c) in enumerate(zip(*columns, strict=True))
+        ]
+        lines = "\n".join(json.dumps(row) for row in rows)
+        (tmp_path / f"run{i}.jsonl").write_text(lines, encoding="utf-8")
+    index = {f"run{i}": {"group_size": g} for i, g in enumerate((4, 8, 16))}
+    found = family(tmp_path, ["group_size"], index=index, evaluations=["all"])
+    one, two = (found.transfer[f"val-core/{name}/acc/mean@1"] for name in ("one", "two"))
+    assert one.signal == two.signal == "eval_reward"
+    assert one.exponent("plateau", "group_size").posterior.median > 0.1
+    assert abs(two.exponent("plateau", "group_size").posterior.median) < 0.1
+    assert set(found.to_frame().index.get_level_values("column")) == {"reward", *found.transfer}
+    assert set(found.to_dict()["transfer"]) == set(found.transfer)
+    read = [read_log(tmp_path / f"run{i}.jsonl") for i in range(3)]
+    with pytest.raises(SettingError, match="expected log files, found runs that were read"):
+        family(read, ["group_size"], index=index, evaluations=["all"])
+
+
+@pytest.mark.slow
+def test_studies_shift_their_runs_and_leave_the_exponent_alone():
+    runs, index = [], {}
+    for i, (rate, study) in enumerate([(1e-6, "one"), (4e-6, "one"), (1e-6, "two"), (4e-6, "two")]):
+        time = (30.0 if study == "one" else 10.0) * (1e-6 / rate) ** 0.8
+        runs.append(relaxing(f"run{i}", time=time, rows=80, seed=i, learning_rate=rate))
+        index[f"run{i}"] = {"study": study}
+    found = family(runs, ["learning_rate"], index=index)
+    assert found.studies == 2
+    rate = found.exponent("rate", "learning_rate").posterior
+    assert rate.low < 0.8 < rate.high
+    between = found.data["posterior"]["between"].sel(trait="relaxation_time")
+    assert float(between.median()) > 0.2
+    assert {run.study for run in found.runs} == {"one", "two"}

@@ -1,0 +1,136 @@
+"""Which runs are a family, and the one line for those that are not."""
+
+import numpy as np
+import pytest
+
+from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError, SettingError
+from bayes_grpo.families.members import Index, index_of, members_of, read_runs
+from bayes_grpo.regimes import get_regime
+from tests.families.made import relaxing, swept
+from tests.helpers.runs import make_run, steps
+
+EMPTY, LAW = Index({}), get_regime("exponential")
+
+
+def test_settings_come_from_the_index_then_from_the_log():
+    index = index_of({"run1": {"lr": "3e-6", "model_params_b": 1.5}, "run0": {"size": 8}, "run2": {"model_size": "4"}})
+    found = members_of(swept(3), ["learning_rate", "model_size"], index, LAW).members
+    assert [m.settings["learning_rate"] for m in found] == [1e-6, 3e-6, 4e-6]
+    assert [m.settings["model_size"] for m in found] == [8.0, 1.5, 4.0]
+
+
+def test_a_scheduled_rate_is_reported_at_its_highest():
+    falling = [
+        make_run(
+            steps(30),
+            np.linspace(0.1, 0.5, 30) ** (1 + i),
+            name=f"r{i}",
+            signals={"learning_rate": (1 + i) * 1e-6 * np.linspace(1.0, 0.0, 30)},
+            schedule="logged",
+        )
+        for i in range(3)
+    ]
+    assert [m.settings["learning_rate"] for m in members_of(falling, ["learning_rate"], EMPTY, LAW).members] == [
+        1e-6,
+        2e-6,
+        3e-6,
+    ]
+
+
+def twice(runs):
+    return [*runs, runs[0]]
+
+
+def scaled(runs, factor):
+    return [*runs[:-1], make_run(runs[-1].step, factor * runs[-1].reward, name="percents", group_size=16)]
+
+
+GROUPS = [relaxing(f"g{g}", seed=g, group_size=g) for g in (4, 8, 16)]
+EVALS = make_run([], [], evals={float(s): 0.1 * s for s in range(1, 9)}, name="held", group_size=32)
+OTHER_RANGE = relaxing("other", seed=9, group_size=32, reward_high=2.0)
+
+
+@pytest.mark.parametrize(
+    ("runs", "vary", "said"),
+    [
+        (GROUPS, ["refresh_interval"], "refresh_interval: not known of run g4"),
+        (GROUPS, ["model_size"], "state it in an index CSV"),
+        (swept(4), ["group_size"], "at least two values among 4 runs, found 8 alone"),
+        (GROUPS[:2], ["group_size"], "at least 3 runs, found 2"),
+        (twice(GROUPS), ["group_size"], "the same rows in g4 and g4"),
+        (scaled(GROUPS, 100.0), ["group_size"], "units disagree"),
+        ([*GROUPS, EVALS], ["group_size"], "different signals: reward in g4, eval_reward in held"),
+        (
+            [relaxing("low", seed=8, group_size=2, reward_high=1.0), OTHER_RANGE, *GROUPS],
+            ["group_size"],
+            "different largest rewards: 1.0 in low, 2.0 in other",
+        ),
+        (GROUPS, [], "expected names of settings"),
+        (GROUPS, ["group_size", "group_size"], "each once"),
+    ],
+)
+def test_what_is_no_family_is_one_line(runs, vary, said):
+    with pytest.raises((FitError, SettingError)) as error:
+        members_of(runs, vary, EMPTY, LAW)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_runs_that_the_law_cannot_be_put_on_are_left_out_and_named():
+    short = make_run(steps(5), [0.1, 0.3, 0.2, 0.4, 0.3], name="short", group_size=32)
+    still = make_run(steps(30), np.full(30, 0.5), name="still", group_size=64)
+    found = members_of([*GROUPS, short, still], ["group_size"], EMPTY, LAW)
+    assert [m.run.name for m in found.members] == ["g4", "g8", "g16"]
+    assert "left out: short: regime exponential: needs at least 7 rows" in found.left_out[0]
+    assert "still" in found.left_out[1]
+
+
+def test_different_rewards_of_one_trainer_are_named():
+    from dataclasses import replace
+
+    keyed = [replace(run, keys={"reward": "accuracy" if i else "reward"}) for i, run in enumerate(GROUPS)]
+    with pytest.raises(FitError, match="different rewards: reward in g4, accuracy in g8"):
+        members_of(keyed, ["group_size"], EMPTY, LAW)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "eight", "nan"])
+def test_impossible_values_are_named(value):
+    index = index_of({"g4": {"group_size": value}})
+    with pytest.raises(SettingError, match="expected a number above 0 for run g4"):
+        members_of(GROUPS, ["group_size"], index, LAW)
+
+
+def test_an_index_file_selects_and_a_folder_gives_what_it_names(tmp_path, write_trl_log):
+    for i in range(4):
+        write_trl_log(tmp_path / f"run{i}.json", relaxing("x", seed=i).reward)
+    (tmp_path / "index.csv").write_text(
+        "run_id,family,group_size\nrun0,a; b,4\nrun1,b,8\nrun2,c,16\n", encoding="utf-8"
+    )
+    index = index_of(tmp_path / "index.csv", {"family": "b"})
+    assert [run.name for run in read_runs(tmp_path, index)] == ["run0", "run1"]
+    everything = read_runs(str(tmp_path / "run*.json"), index_of(None))
+    assert [run.name for run in everything] == ["run0", "run1", "run2", "run3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "said"),
+    [
+        ("", {}, "expected an index with a column run_id"),
+        ("run_id,family\na,b\n", {"group": "x"}, "a column group, found run_id, family"),
+        ("run_id,family\na,b\n", {"family": "x"}, "expected rows with family=x, found none"),
+    ],
+)
+def test_bad_indices_are_one_line(tmp_path, text, where, said):
+    path = tmp_path / "index.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SettingError) as error:
+        index_of(path, where)
+    assert said in str(error.value)
+
+
+def test_nothing_to_read_is_an_error(tmp_path):
+    for given in ([], str(tmp_path / "*.json")):
+        with pytest.raises(LogReadError):
+            read_runs(given, EMPTY)
+    with pytest.raises(BayesGrpoError):
+        read_runs(str(tmp_path / "none.json"), EMPTY)
