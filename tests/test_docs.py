@@ -15,8 +15,8 @@ from tests.helpers.command import call
 from tests.helpers.pages import DOCS, GENERATED, ROOT, blocks, commands, named, written_pages
 
 WRITTEN = written_pages()
-ELSEWHERE = ("live",)
-"""Pages whose code needs a trainer: `tests/live/test_examples.py` runs it."""
+ELSEWHERE = ("live", "how/family")
+"""Pages whose code needs a trainer, or a family of logs: `tests/live/test_examples.py` and `tests/families` run it."""
 LOG = "notebooks/data/softmax_policy_grpo.json"
 
 
