@@ -115,8 +115,8 @@ def plan(
     table = rows_of(run, signal, LONGEST)
     settings = dict(run.settings.items())
     reward = reward_range(table, settings)
-    inside = family is not None and run.name in {r.name for r in family.runs}
-    known = next((r.settings for r in family.runs if r.name == run.name), {}) if family is not None else {}
+    place = None if family is None else _place(family, table)
+    known = {} if family is None or place is None else family.runs[place].settings
     asked = {
         "group_size": group_size,
         "prompts_per_step": prompts_per_step,
@@ -126,12 +126,12 @@ def plan(
     grid = grid_of(run, table, known, asked)
     if family is not None and family.signal != table.signal:
         raise SettingError(f"plan: the family is of {family.signal}, the run of {table.signal}; name the same signal")
-    learned = {} if family is None else family_exponents(family, 1)
     tell("the present run")
-    if family is not None and inside:
-        base = base_of_family(family, run.name, table, reward, seed_of(seed, "base"))
+    if family is not None and place is not None:
+        base = base_of_family(family, place, table, reward, seed_of(seed, "base"))
     else:
         base = base_of_run(table, reward, seed_of(seed, "base"))
+    learned: dict[str, Learned] = {}
     if family is not None:
         learned = {k: v for k, v in family_exponents(family, len(base)).items() if k in grid.present}
     adam = table.optimizer.convention == "ema"
@@ -153,6 +153,12 @@ def plan(
     )
     tell(f"{len(grid.candidates)} candidates")
     return _planned(outlook, priors, run, grid.candidates, grid.cautions, cost_per_step is None, seed)
+
+
+def _place(family: Family, table: RowTable) -> int | None:
+    """Which run of a family has these rows; None where none has."""
+    same = (np.array_equal(r.step, table.step) and np.array_equal(r.reward, table.y) for r in family.runs)
+    return next((i for i, found in enumerate(same) if found), None)
 
 
 class _Worth(NamedTuple):
