@@ -164,9 +164,14 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
     return _with_seeds(tuple(np.concatenate(x)[order] for x in zip(*parts, strict=True)), table.scale, rng)
 
 
-def base_of_family(family: Family, name: str, table: RowTable, reward: RewardRange, seed: int) -> Base:
-    """Draws of a run as its family sees it."""
-    values = {k: np.asarray(v).ravel() for k, v in family.data["runs"].dataset.sel(run=name).data_vars.items()}
+def base_of_family(family: Family, place: int, table: RowTable, reward: RewardRange, seed: int) -> Base:
+    """Draws of the run at a place of a family, as the family sees it.
+
+    Raises:
+        SettingError: The family's law has no exponential approach.
+    """
+    _check_law(family)
+    values = {k: np.asarray(v).ravel() for k, v in family.data["runs"].dataset.isel(run=place).data_vars.items()}
     own = (
         1.0 / values["relaxation_time"],
         np.clip(values["fixed_point"], reward.low, reward.high),
@@ -210,10 +215,9 @@ def family_exponents(family: Family, size: int) -> dict[str, Learned]:
     Raises:
         SettingError: The family's law has no exponential approach.
     """
+    _check_law(family)
     posterior = family.data["posterior"].dataset
     traits = [str(x) for x in posterior["trait"].values]
-    if "relaxation_time" not in traits:
-        raise SettingError(f"plan: expected a family under the law exponential, found {family.regime}")
     slopes = posterior["slopes"].values.reshape(-1, len(family.vary), len(traits))
     slopes = slopes[spread(len(slopes), size, repeat=True)]
     time, noise, level = (traits.index(x) for x in ("relaxation_time", "fluctuation_sd", "fixed_point"))
@@ -222,6 +226,11 @@ def family_exponents(family: Family, size: int) -> dict[str, Learned]:
         name: Learned(-slopes[:, i, time], 2.0 * slopes[:, i, noise], unit * slopes[:, i, level], family=True)
         for i, name in enumerate(family.vary)
     }
+
+
+def _check_law(family: Family) -> None:
+    if family.regime != "exponential":
+        raise SettingError(f"plan: expected a family under the law exponential, found {family.regime}")
 
 
 def outcome(

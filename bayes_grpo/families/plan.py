@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -15,35 +15,27 @@ from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.decision.budget import check_amount, check_probability
 from bayes_grpo.families.candidates import grid_of
-from bayes_grpo.families.difficulty import Difficulty, difficulty_of
+from bayes_grpo.families.difficulty import difficulty_of
 from bayes_grpo.families.members import LONGEST
 from bayes_grpo.families.outlook import (
     QUANTITIES,
-    Base,
     Learned,
-    Outcome,
     base_of_family,
     base_of_run,
     family_exponents,
-    outcome,
     prior_exponents,
 )
 from bayes_grpo.families.planned import Assumed, Candidate, Course, Plan
 from bayes_grpo.families.result import Family
+from bayes_grpo.families.worth import Prospect
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.planning.result import CurvatureSource
-from bayes_grpo.planning.stability import stability
-from bayes_grpo.rows.reward_range import RewardRange, reward_range
+from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.table import RowTable, is_share
 
 STABLE = 0.9
 """Least probability of being stable of what is recommended, or that of the present settings where it is less."""
-LENGTHS = np.linspace(0.025, 1.0, 40)
-"""Lengths of a run, over the budget, among which the most valuable one is looked for."""
-FARTHEST = 20.0
-"""Lengths of the present run within which a reward that is asked for is looked for."""
 SHOWN = 3
 """Candidates whose courses are kept beside the present settings'."""
 
@@ -115,8 +107,8 @@ def plan(
     table = rows_of(run, signal, LONGEST)
     settings = dict(run.settings.items())
     reward = reward_range(table, settings)
-    inside = family is not None and run.name in {r.name for r in family.runs}
-    known = next((r.settings for r in family.runs if r.name == run.name), {}) if family is not None else {}
+    place = None if family is None else _place(family, table)
+    known = {} if family is None or place is None else family.runs[place].settings
     asked = {
         "group_size": group_size,
         "prompts_per_step": prompts_per_step,
@@ -126,19 +118,19 @@ def plan(
     grid = grid_of(run, table, known, asked)
     if family is not None and family.signal != table.signal:
         raise SettingError(f"plan: the family is of {family.signal}, the run of {table.signal}; name the same signal")
-    learned = {} if family is None else family_exponents(family, 1)
     tell("the present run")
-    if family is not None and inside:
-        base = base_of_family(family, run.name, table, reward, seed_of(seed, "base"))
+    if family is not None and place is not None:
+        base = base_of_family(family, place, table, reward, seed_of(seed, "base"))
     else:
         base = base_of_run(table, reward, seed_of(seed, "base"))
+    learned: dict[str, Learned] = {}
     if family is not None:
         learned = {k: v for k, v in family_exponents(family, len(base)).items() if k in grid.present}
     adam = table.optimizer.convention == "ema"
     priors = prior_exponents(list(grid.present), len(base), adam, seed_of(seed, "exponents"))
-    share = table.is_share and (not run.has_reward or bool(np.nanmax(run.reward) <= 1.0))
+    share = is_share(run.reward[np.isfinite(run.reward)])
     size = grid.present.get("group_size")
-    outlook = _Outlook(
+    prospect = Prospect(
         base=base,
         exponents=priors | learned,
         table=table,
@@ -152,101 +144,17 @@ def plan(
         probability=0.9 if probability is None else probability,
     )
     tell(f"{len(grid.candidates)} candidates")
-    return _planned(outlook, priors, run, grid.candidates, grid.cautions, cost_per_step is None, seed)
+    return _planned(prospect, priors, run, grid.candidates, grid.cautions, cost_per_step is None, seed)
 
 
-class _Worth(NamedTuple):
-    """What a candidate is worth at each draw, and after how many steps."""
-
-    steps: float
-    reward: np.ndarray
-    worth: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class _Outlook:
-    """All that a candidate is judged by."""
-
-    base: Base
-    exponents: Mapping[str, Learned]
-    table: RowTable
-    reward: RewardRange
-    difficulty: Difficulty | None
-    present: Mapping[str, float]
-    unit_cost: float
-    budget: float
-    value: float | None
-    target: float | None
-    probability: float
-
-    @property
-    def source(self) -> CurvatureSource:
-        """Where the curvature comes from."""
-        return "low_lag_run" if self.table.optimizer.refresh <= 1 else "same_run"
-
-    @property
-    def mean_rate(self) -> float:
-        """Mean of the learning rate over its highest, by which the schedule slows the run."""
-        weight = np.diff(self.table.step, prepend=self.table.start)
-        return float(np.average(self.table.rate, weights=weight))
-
-    def outcome(self, settings: Mapping[str, float]) -> Outcome:
-        """What settings lead to."""
-        ratio = {name: math.log(value / self.present[name]) for name, value in settings.items()}
-        size = settings.get("group_size")
-        sizes = None if size is None else (round(self.present["group_size"]), round(size))
-        return outcome(self.base, self.exponents, ratio, self.reward, self.difficulty, sizes)
-
-    def step_cost(self, settings: Mapping[str, float]) -> float:
-        """Cost of an optimizer step: it follows the completions."""
-        ratio = [settings[n] / self.present[n] for n in ("group_size", "prompts_per_step") if n in settings]
-        return self.unit_cost * math.prod(ratio)
-
-    def stable(self, settings: Mapping[str, float], rate: np.ndarray) -> tuple[np.ndarray, float]:
-        """Which draws are stable with a policy held between refreshes, and the share that is so by the rule."""
-        moving = rate > 0
-        if not moving.any():
-            return np.ones(len(rate), bool), 1.0
-        optimizer = self.table.optimizer
-        convention: Any = optimizer.convention
-        report = stability(
-            settings.get("learning_rate", 1.0),
-            optimizer.momentum,
-            convention,
-            settings.get("refresh_interval", optimizer.refresh),
-            learning_time=1.0 / rate[moving],
-            source=self.source,
-        )
-        gain = (1.0 - optimizer.momentum) * rate
-        return gain < report.hold.threshold, 1.0 - float(np.mean(moving)) * (1.0 - report.rule.probability_stable)
-
-    def worth(self, settings: Mapping[str, float], found: Outcome, stable: np.ndarray) -> _Worth:
-        """What settings are worth at the most valuable length within the budget."""
-        cost = self.step_cost(settings)
-        steps = self.budget / cost * (LENGTHS if self.value is not None else LENGTHS[-1:])
-        # An unstable run is taken to end where it began.
-        reward = np.where(stable[:, None], found.at(self.mean_rate * steps), found.start[:, None])
-        worth = reward if self.value is None else self.value * reward - cost * steps
-        best = int(np.argmax(worth.mean(axis=0)))
-        return _Worth(float(steps[best]), reward[:, best], worth[:, best])
-
-    def one_run(self, found: Outcome, mean: np.ndarray) -> np.ndarray:
-        """Reward of one run whose mean over seeds is given, shape of the mean."""
-        apart = self.base.seed + found.fluctuation * self.base.swing
-        return np.clip(mean + (apart[:, None] if mean.ndim > 1 else apart), self.reward.low, self.reward.high)
-
-    def reached(self, found: Outcome, stable: np.ndarray) -> float | None:
-        """Steps after which one run has the reward that is asked for with the probability asked for."""
-        if self.target is None:
-            return None
-        steps = np.geomspace(1.0, FARTHEST * self.table.length, 200)
-        there = (self.one_run(found, found.at(self.mean_rate * steps)) >= self.target) & stable[:, None]
-        enough = np.flatnonzero(there.mean(axis=0) >= self.probability)
-        return float(steps[enough[0]]) if enough.size else None
+def _place(family: Family, table: RowTable) -> int | None:
+    """Which run of a family has these rows; None where none has."""
+    same = (np.array_equal(r.step, table.step) and np.array_equal(r.reward, table.y) for r in family.runs)
+    return next((i for i, found in enumerate(same) if found), None)
 
 
 def _planned(
-    outlook: _Outlook,
+    prospect: Prospect,
     priors: Mapping[str, Learned],
     run: Run,
     grid: Sequence[dict[str, float]],
@@ -255,43 +163,43 @@ def _planned(
     seed: int,
 ) -> Plan:
     """Judges all candidates and puts the best first."""
-    present = dict(outlook.present)
-    found = outlook.outcome(present)
-    kept = outlook.worth(present, found, outlook.stable(present, found.rate)[0]).worth
-    candidates = [_candidate(outlook, settings, kept) for settings in grid]
+    present = dict(prospect.present)
+    found = prospect.outcome(present)
+    kept = prospect.worth(present, found, prospect.stable(present, found.rate)[0]).worth
+    candidates = [_candidate(prospect, settings, kept) for settings in grid]
     least = min(STABLE, next(c.p_stable for c in candidates if c.settings == present))
     candidates.sort(key=lambda c: (c.p_stable >= least, c.expected_gain, c.settings == present), reverse=True)
     best = candidates[0]
-    prior_share, prior_gain = _rests(outlook, priors, best, seed)
-    difficulty = "" if outlook.difficulty is None else outlook.difficulty.sentence
+    prior_share, prior_gain = _rests(prospect, priors, best, seed)
+    difficulty = "" if prospect.difficulty is None else prospect.difficulty.sentence
     shown = [c.settings for c in candidates[:SHOWN] if c.settings != present]
     return Plan(
         run=run.name,
-        signal=outlook.table.signal,
+        signal=prospect.table.signal,
         present=present,
         candidates=tuple(candidates),
-        budget=outlook.budget,
+        budget=prospect.budget,
         unit="present steps" if free else "money",
-        value_per_reward=outlook.value,
-        target=outlook.target,
-        probability=outlook.probability,
+        value_per_reward=prospect.value,
+        target=prospect.target,
+        probability=prospect.probability,
         prior_share=prior_share,
         prior_gain=prior_gain,
-        exponents=_assumed(outlook.exponents),
-        courses=tuple(_course(outlook, settings) for settings in (*shown, present)),
+        exponents=_assumed(prospect.exponents),
+        courses=tuple(_course(prospect, settings) for settings in (*shown, present)),
         difficulty=difficulty,
-        circular=outlook.source == "same_run",
-        cautions=(*cautions, *_cautions(outlook, best)),
+        circular=prospect.source == "same_run",
+        cautions=(*cautions, *_cautions(prospect, best)),
     )
 
 
-def _candidate(outlook: _Outlook, settings: dict[str, float], kept: np.ndarray) -> Candidate:
-    found = outlook.outcome(settings)
-    stable, rule = outlook.stable(settings, found.rate)
-    worth, cost = outlook.worth(settings, found, stable), outlook.step_cost(settings)
-    gain, reached = worth.worth - kept, outlook.reached(found, stable)
+def _candidate(prospect: Prospect, settings: dict[str, float], kept: np.ndarray) -> Candidate:
+    found = prospect.outcome(settings)
+    stable, rule = prospect.stable(settings, found.rate)
+    worth, cost = prospect.worth(settings, found, stable), prospect.step_cost(settings)
+    gain, reached = worth.worth - kept, prospect.reached(found, stable)
     size = settings.get("group_size")
-    useless = math.nan if outlook.difficulty is None or size is None else outlook.difficulty.useless(round(size))
+    useless = math.nan if prospect.difficulty is None or size is None else prospect.difficulty.useless(round(size))
     return Candidate(
         settings=settings,
         cost_per_step=cost,
@@ -299,8 +207,8 @@ def _candidate(outlook: _Outlook, settings: dict[str, float], kept: np.ndarray) 
         cost=worth.steps * cost,
         expected=float(worth.reward.mean()),
         reward=interval(worth.reward),
-        next_run=interval(outlook.one_run(found, worth.reward)),
-        net_value=math.nan if outlook.value is None else float(worth.worth.mean()),
+        next_run=interval(prospect.one_run(found, worth.reward)),
+        net_value=math.nan if prospect.value is None else float(worth.worth.mean()),
         gain=interval(gain),
         expected_gain=float(gain.mean()),
         p_better=float(np.mean(gain > 0) + 0.5 * np.mean(gain == 0)),
@@ -312,36 +220,36 @@ def _candidate(outlook: _Outlook, settings: dict[str, float], kept: np.ndarray) 
     )
 
 
-def _gain(outlook: _Outlook, settings: Mapping[str, float]) -> np.ndarray:
+def _gain(prospect: Prospect, settings: Mapping[str, float]) -> np.ndarray:
     """Gain of settings over the present ones at each draw."""
     worths = []
-    for some in (settings, outlook.present):
-        found = outlook.outcome(some)
-        worths.append(outlook.worth(some, found, outlook.stable(some, found.rate)[0]).worth)
+    for some in (settings, prospect.present):
+        found = prospect.outcome(some)
+        worths.append(prospect.worth(some, found, prospect.stable(some, found.rate)[0]).worth)
     return worths[0] - worths[1]
 
 
-def _rests(outlook: _Outlook, priors: Mapping[str, Learned], best: Candidate, seed: int) -> tuple[float, Any]:
+def _rests(prospect: Prospect, priors: Mapping[str, Learned], best: Candidate, seed: int) -> tuple[float, Any]:
     """Share of the gain's variance that exponents under their priors bring, and the gain under all priors."""
-    gain = _gain(outlook, best.settings)
+    gain = _gain(prospect, best.settings)
     rng = np.random.default_rng(seed_of(seed, "order"))
-    other = dict(outlook.exponents)
+    other = dict(prospect.exponents)
     for name, e in other.items():
         if not e.family:
             order = rng.permutation(len(gain))
             other[name] = Learned(*(x[order] for x in e[:3]), family=False)
     # Total share of a part of the numbers: one less the correlation of two gains that differ in that part alone.
-    again = _gain(replace(outlook, exponents=other), best.settings)
+    again = _gain(replace(prospect, exponents=other), best.settings)
     share = 1.0 - float(np.corrcoef(gain, again)[0, 1]) if gain.std() > 0 and again.std() > 0 else 0.0
-    alone = _gain(replace(outlook, exponents=dict(priors)), best.settings)
+    alone = _gain(replace(prospect, exponents=dict(priors)), best.settings)
     return min(max(share, 0.0), 1.0), interval(alone)
 
 
-def _course(outlook: _Outlook, settings: Mapping[str, float]) -> Course:
-    found, cost = outlook.outcome(settings), outlook.step_cost(settings)
-    stable, _ = outlook.stable(settings, found.rate)
-    spent = np.linspace(0.0, 1.5, 61) * outlook.budget
-    reward = np.where(stable[:, None], found.at(outlook.mean_rate * spent / cost), found.start[:, None])
+def _course(prospect: Prospect, settings: Mapping[str, float]) -> Course:
+    found, cost = prospect.outcome(settings), prospect.step_cost(settings)
+    stable, _ = prospect.stable(settings, found.rate)
+    spent = np.linspace(0.0, 1.5, 61) * prospect.budget
+    reward = np.where(stable[:, None], found.at(prospect.mean_rate * spent / cost), found.start[:, None])
     tail = (1.0 - LEVEL) / 2.0
     low, high = np.quantile(reward, [tail, 1.0 - tail], axis=0)
     return Course(dict(settings), spent / cost, spent, reward.mean(axis=0), low, high)
@@ -355,12 +263,12 @@ def _assumed(exponents: Mapping[str, Learned]) -> tuple[Assumed, ...]:
     )
 
 
-def _cautions(outlook: _Outlook, best: Candidate) -> tuple[str, ...]:
+def _cautions(prospect: Prospect, best: Candidate) -> tuple[str, ...]:
     """What a reader should not believe."""
     out = []
-    if not any(e.family for e in outlook.exponents.values()):
+    if not any(e.family for e in prospect.exponents.values()):
         out.append("one run says nothing of what settings do: all exponents are priors about what theory expects")
-    if outlook.source == "same_run":
+    if prospect.source == "same_run":
         out.append(
             "stability is circular: a curvature from the curve of a lagged run meets the rule whatever it is; "
             "use a run whose policy was refreshed every step"
@@ -369,9 +277,9 @@ def _cautions(outlook: _Outlook, best: Candidate) -> tuple[str, ...]:
         "stability by the rate of the reward: directions that the reward does not feel may be steeper, and a larger "
         "learning rate may fail in ways that no law knows"
     )
-    flat = float(np.mean(outlook.base.rate == 0))
+    flat = float(np.mean(prospect.base.rate == 0))
     if flat > 0.2:
         out.append(f"with probability {flat:.2f} this log has no trend, and then no setting moves its reward's rate")
-    if any(max(v / outlook.present[n], outlook.present[n] / v) > 4.0 for n, v in best.settings.items()):
+    if any(max(v / prospect.present[n], prospect.present[n] / v) > 4.0 for n, v in best.settings.items()):
         out.append("the best candidate lies far from the present settings, where exponents need not hold")
     return tuple(out)
