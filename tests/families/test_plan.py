@@ -93,7 +93,7 @@ def test_the_command_prints_candidates_and_json(tmp_path, write_trl_log):
     said = call(*words)
     assert said.code == 0
     assert "learning_rate" in said.out
-    assert "steps to 0.6" in said.out
+    assert "to 0.6" in said.out
     assert "present" in said.out
     content = json.loads(call(*words, "--try", "learning_rate=1e-6,3e-6", "--json").out)
     assert [c["settings"] for c in content["candidates"]] == [{"learning_rate": 1e-6}, {"learning_rate": 3e-6}]
