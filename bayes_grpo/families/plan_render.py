@@ -74,7 +74,7 @@ def _row(plan: Plan, c: Candidate) -> list[str]:
     if plan.value_per_reward is not None:
         cells.append(f"{c.net_value:.4g}")
     cells += [
-        rf"{c.expected_gain:+.3g} \[{c.gain.low:+.2g}, {c.gain.high:+.2g}]",
+        rf"{c.expected_gain:+.3g} \[{c.gain.low:+.3g}, {c.gain.high:+.3g}]",
         probability_text(c.p_better),
         probability_text(c.p_stable),
         "" if math.isnan(c.useless) else f"{c.useless:.0%}",

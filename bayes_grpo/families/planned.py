@@ -182,12 +182,12 @@ class Plan:
         numbers = (
             f"expected {what} {best.expected:.3g} against {kept.expected:.3g} {at}, {worth}gain "
             f"{best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}], P(better) {probability_text(best.p_better)}, "
-            f"P(stable) {probability_text(best.p_stable)}"
+            f"P(stable) {probability_text(best.p_stable)}{' (circular)' * self.circular}"
         )
         rests = f"{self.prior_share:.0%} of the gain's variance is the exponents' priors"
         tail = f"{numbers}; {rests} ({LEVEL:.0%} interval, mean over seeds)."
         if self.verdict == "change":
-            return f"Take {self.changes(best)} next: {tail}"
+            return f"Take {self.changes(best)} next, for {best.steps:.0f} steps: {tail}"
         return f"Cannot tell whether other settings are better; the best guess is {self.changes(best)}: {tail}"
 
     def changes(self, candidate: Candidate) -> str:

@@ -50,7 +50,7 @@ def test_the_result_is_a_sentence_a_table_strict_json_and_a_tree(found):
     frame = found.to_frame()
     assert frame.loc[("reward", "rate", "learning_rate"), "verdict"] == "moves"
     assert frame.attrs["interval_level"] == 0.9
-    posterior = found.data["posterior"]
+    posterior = found.data["posterior"].dataset
     assert posterior["slopes"].dims == ("chain", "draw", "setting", "trait")
     told = posterior["exponent"].sel(effect="rate on learning_rate")
     assert float(told.median()) == pytest.approx(found.exponent("rate", "learning_rate").posterior.median)
@@ -169,6 +169,6 @@ def test_studies_shift_their_runs_and_leave_the_exponent_alone():
     assert found.studies == 2
     rate = found.exponent("rate", "learning_rate").posterior
     assert rate.low < 0.8 < rate.high
-    between = found.data["posterior"]["between"].sel(trait="relaxation_time")
+    between = found.data["posterior"].dataset["between"].sel(trait="relaxation_time")
     assert float(between.median()) > 0.2
     assert {run.study for run in found.runs} == {"one", "two"}
