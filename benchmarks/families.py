@@ -109,6 +109,11 @@ def known(case: Case, number: int) -> dict[str, Any]:
     }
 
 
+def moves(effect: Mapping[str, Any]) -> bool:
+    """Whether an exponent is called one that moves, its direction known."""
+    return effect["verdict"] == "moves" and (effect["low"] > 0.0 or effect["high"] < 0.0)
+
+
 def known_summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Coverage, false claims, power and the gain of pooling."""
     effects = [e for f in found for e in f["effects"]]
@@ -135,10 +140,10 @@ def known_summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         moving = [e for e in group if e["quantity"] == name and abs(e["truth"]) == 0.2]
         out[f"{name}_on_group_size"] = {
             "still": len(still),
-            "falsely_moves": float(np.mean([e["verdict"] == "moves" for e in still])) if still else math.nan,
+            "falsely_moves": float(np.mean([moves(e) for e in still])) if still else math.nan,
             "said_still": float(np.mean([e["verdict"] == "does not move" for e in still])) if still else math.nan,
             "moving": len(moving),
-            "power": float(np.mean([e["verdict"] == "moves" for e in moving])) if moving else math.nan,
+            "power": float(np.mean([moves(e) for e in moving])) if moving else math.nan,
             "excludes_zero": float(np.mean([e["low"] > 0 or e["high"] < 0 for e in moving])) if moving else math.nan,
         }
     out["gain_of_pooling"] = out["single_error"] / out["pooled_error"]
@@ -175,10 +180,15 @@ def shared(index: Path, name: str, vary: tuple[str, ...]) -> dict[str, Any]:
     out: dict[str, Any] = {"family": name, "vary": list(vary)}
     if not vary:
         return out | {"error": "no setting of the index varies in it"}
-    try:
-        found = family(index.parent / "csv", vary, index=index, where={"family": name})
-    except BayesGrpoError as error:
-        return out | {"error": str(error).replace(str(index.parent), "runs")}
+    found, error = None, ""
+    for signal in ("auto", "eval"):
+        try:
+            found = family(index.parent / "csv", vary, index=index, where={"family": name}, signal=signal)
+            break
+        except BayesGrpoError as problem:
+            error = error or str(problem).replace(str(index.parent), "runs")
+    if found is None:
+        return out | {"error": error}
     kept = found.to_dict()
     effects = [
         {

@@ -66,7 +66,9 @@ class Exponent:
         """What is said of it: "moves", "does not move" or "cannot tell"."""
         if self.p_zero >= SURE:
             return "does not move"
-        return "moves" if self.p_zero <= 1.0 - SURE else "cannot tell"
+        # A posterior that knows nothing lies outside the region too: the direction has to be known as well.
+        directed = max(self.p_positive, 1.0 - self.p_positive) >= SURE
+        return "moves" if directed and self.p_zero <= 1.0 - SURE else "cannot tell"
 
     @property
     def sentence(self) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -172,3 +173,12 @@ def test_studies_shift_their_runs_and_leave_the_exponent_alone():
     between = found.data["posterior"].dataset["between"].sel(trait="relaxation_time")
     assert float(between.median()) > 0.2
     assert {run.study for run in found.runs} == {"one", "two"}
+
+
+def test_a_posterior_that_knows_nothing_moves_nothing(found):
+    known = found.exponent("rate", "learning_rate")
+    wide = replace(known, p_zero=0.03, p_positive=0.6, contraction=0.0)
+    assert wide.verdict == "cannot tell"
+    assert "mostly the prior" in wide.sentence
+    assert replace(known, p_zero=0.03, p_positive=0.97).verdict == "moves"
+    assert replace(known, p_zero=0.96, p_positive=0.97).verdict == "does not move"
