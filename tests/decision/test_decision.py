@@ -197,7 +197,7 @@ def test_budget_alone_needs_no_cost():
         ({"gpu_hours_per_step": 1.0, "price_per_gpu_hour": -2.0, "value_per_reward": 1.0}, "--price-per-gpu-hour"),
     ],
 )
-def test_flags_that_are_no_question(flags: dict[str, float], said: str):
+def test_flags_that_are_no_question(flags: dict[str, Any], said: str):
     with pytest.raises(SettingError, match=said) as caught:
         Question(**flags).answer(saturating(100.0, 0.4))
     assert "\n" not in str(caught.value)
