@@ -82,6 +82,8 @@ from benchmarks.peers.processes import many, memory, process
 
 OSCILLATOR = get_regime("oscillator")
 ROWS = 400
+OPTIONS = {"xla_cpu_prefer_vector_width": 512} if jax.default_backend() == "cpu" else None
+"""Compiler options of all programs that are timed, the peers' too: those of `bayes_grpo.common.programs`."""
 INNER = 10 if jax.default_backend() == "cpu" else 3
 SITES = (
     "response_time",
@@ -157,7 +159,7 @@ def _evaluations(rows: int) -> dict[tuple[str, str], tuple[int, Callable[[], Any
     for name, (function, z, arguments) in cases.items():
         once = jax.value_and_grad(function)
         for how, program in (("call", once), ("loop", partial(_looped, once))):
-            compiled = jax.jit(program).lower(z, *arguments).compile()
+            compiled = jax.jit(program).lower(z, *arguments).compile(compiler_options=OPTIONS)
             call = partial(lambda f, *a: jax.block_until_ready(f(*a)), compiled, z, *arguments)
             calls[name, how] = (1 if how == "call" else INNER, call)
     return calls

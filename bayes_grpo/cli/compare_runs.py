@@ -16,7 +16,7 @@ SEVERAL = ("--a", "--b")
 
 def each_by_itself(words: Sequence[str]) -> list[str]:
     """Arguments with ``--a LOG LOG`` written as ``--a LOG --a LOG``, which is all that the parser takes."""
-    if not words or words[0] != "compare-runs":
+    if not words or words[0] not in ("compare-runs", "report"):
         return list(words)
     out: list[str] = []
     flag, taken = "", 0

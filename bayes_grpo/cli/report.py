@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,6 +52,22 @@ def report(
     at: At = None,
     history: Annotated[int, typer.Option(help="Cuts of the log at which to say what would have been said then.")] = 12,
     without: Annotated[str | None, typer.Option(help=WITHOUT, metavar="NAME,NAME,...")] = None,
+    b: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="LOG ...", help="Logs of another recipe, B, one a seed; the others are A's."),
+    ] = None,
+    vary: Annotated[
+        str | None,
+        typer.Option(
+            help="Settings in which several runs differ: what they do, as in family.", metavar="NAME,NAME,..."
+        ),
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="CSV file with columns run_id and settings that the logs do not state.")
+    ] = None,
+    docs: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where the built documentation lies, for links from the sections.")
+    ] = "",
     json_: Json = False,
     seed: Seed = 0,
     *,
@@ -68,13 +85,19 @@ def report(
         history=history,
         without=tuple(names_in(without)),
         seed=seed,
+        docs=docs,
     )
-    several = len(log) > 1 and not one_run
+    several = bool(b) or (len(log) > 1 and not one_run)
+    if vary and not several:
+        raise SettingError("--vary: expected logs of several runs, found one")
     if fit is not None and several:
-        raise SettingError(f"--fit: expected one log beside a fit, found {len(log)}; leave the flag or the logs out")
+        raise SettingError(
+            f"--fit: expected one log beside a fit, found {len(log) + len(b or [])}; leave the flag or the logs out"
+        )
     with progress(left=True) as tell:
         if several:
-            made = _beside(log, reading, at, stated, settings, tell)
+            take = partial(_read_all, reading=reading, at=at, stated=stated, tell=tell)
+            made = _beside((take(log), take(b or [])), names_in(vary), index, settings, tell)
         else:
             made = _one(log, fit, reading, at, stated, settings, tell)
         bg.save_report(made, out)
@@ -105,18 +128,29 @@ def _one(
     return bg.report_run(run, fit=known, settings=settings, progress=tell)
 
 
-def _beside(
-    logs: list[Path], reading: Reading, at: float | None, stated: Stated, settings: ReportSettings, tell: Any
-) -> Report:
-    """The page of several runs; a log that cannot be read is named on it."""
-    runs: list[Run] = []
-    unread: dict[str, str] = {}
+_Read = tuple[list["Run"], dict[str, str]]
+"""Runs, and the logs that could not be read with their reasons."""
+
+
+def _read_all(logs: list[Path], reading: Reading, at: float | None, stated: Stated, tell: Any) -> _Read:
+    runs, unread = [], {}
     for path in logs:
         tell(f"reading {path.name}")
         try:
             runs.append(reading.read([path], at, stated))
         except BayesGrpoError as error:
             unread[path.name] = str(error)
-    if len(runs) < 2 and unread:
+    return runs, unread
+
+
+def _beside(
+    sides: tuple[_Read, _Read], vary: list[str], index: Path | None, settings: ReportSettings, tell: Any
+) -> Report:
+    """The page of several runs; a log that cannot be read is named on it."""
+    (runs, lost), (against, also) = sides
+    unread = lost | also
+    if unread and (len(runs) + len(against) < 2 or not runs):
         raise SettingError("report: expected two logs or more; " + "; ".join(unread.values()))
-    return bg.report_runs(runs, settings=settings, unread=unread, progress=tell)
+    return bg.report_runs(
+        runs, settings=settings, against=against, vary=vary, index=index, unread=unread, progress=tell
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any
 
 import jax
@@ -14,6 +13,7 @@ from jax.errors import JaxRuntimeError
 
 from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.common.machine import cores
+from bayes_grpo.common.once import once
 from bayes_grpo.common.traced import lowered
 
 _WIDE = {"xla_cpu_prefer_vector_width": 512}
@@ -22,9 +22,12 @@ PROGRAMS = 128
 """Compiled programs kept in a process. Each holds about 280 memory mappings, and Linux allows a process 65,530."""
 
 
-@lru_cache(maxsize=PROGRAMS)
+@once(PROGRAMS)
 def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[Any, ...]) -> Any:
-    """A program compiled for arguments of given shapes; the same shapes never compile twice in a process."""
+    """A program compiled for arguments of given shapes; the same shapes never compile twice in a process.
+
+    A thread that asks for what another one is compiling waits for it.
+    """
     arguments = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
     with compilation_cache():
         text = lowered(make, options, arguments)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.report.glossary import anchor
+from bayes_grpo.report.manual import MANUAL
 from bayes_grpo.report.page import Page
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters["anchor"] = anchor
+    found.globals["manual"] = MANUAL
     found.filters["line"] = lambda text: plain(text, LINE_LIMIT)
     return found
 

@@ -160,6 +160,7 @@ class Page:
         sections: The sections in order.
         glossary: Term → its one-line explanation, for the terms that the page uses.
         made: Line at the end: version, seed, time.
+        docs: Where the built documentation lies, for links from the sections; "" without.
     """
 
     title: str
@@ -170,6 +171,7 @@ class Page:
     hero: Picture | None = None
     glossary: Mapping[str, str] = field(default_factory=dict)
     made: str = ""
+    docs: str = ""
 
 
 def said(text: object, limit: int = 600) -> str:

@@ -18,6 +18,7 @@ from bayes_grpo.logs.summary import RunSummary, describe_run
 from bayes_grpo.report.answer import Answer, Found
 from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
 from bayes_grpo.report.leads import alert, leads
+from bayes_grpo.report.manual import docs_base
 from bayes_grpo.report.page import Page, Picture, Section
 from bayes_grpo.report.result import Report
 from bayes_grpo.report.sections import ahead, curve, laws, residuals, steady, wrong
@@ -84,6 +85,7 @@ def report_run(
         hero=hero,
         glossary=glossary_of(sections),
         made=made_line(settings.seed, time.perf_counter() - begin),
+        docs=docs_base(settings.docs),
     )
     left.end("writing the page", _PICTURES)
     fitted = known.fit.value

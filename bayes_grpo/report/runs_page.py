@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.common.text import plain
+from bayes_grpo.families.compare_runs import compare_runs
+from bayes_grpo.families.family import family
 from bayes_grpo.live.unit import horizon
+from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Run
 from bayes_grpo.report.answer import Answer
 from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
-from bayes_grpo.report.page import Page, Section
+from bayes_grpo.report.manual import docs_base
+from bayes_grpo.report.page import Lead, Page
 from bayes_grpo.report.result import Report
-from bayes_grpo.report.sections import apart, together
+from bayes_grpo.report.sections import apart, effects, recipes, together
 from bayes_grpo.report.sections.together import OneOf
 from bayes_grpo.report.settings import ReportSettings
 from bayes_grpo.report.svg import Pictures
-from bayes_grpo.report.work import COST, Left, Tell, answers
+from bayes_grpo.report.work import COST, Left, Tell, answered, answers
 
+_ORDER = (
+    together.curves_key(),
+    recipes.KEY,
+    effects.KEY,
+    *(key for key, *_ in (*together.SECTIONS[1:], *apart.SECTIONS)),
+)
+"""Sections in the order of the page."""
 PARTS = ("fit", "forecast", "diagnosis")
 """What is computed of every run."""
 NAME_LIMIT = 40
@@ -32,8 +44,10 @@ def report_runs(
     runs: Sequence[Run],
     *,
     settings: ReportSettings | None = None,
+    against: Sequence[Run] = (),
+    vary: Sequence[str] = (),
+    index: PathLike | Mapping[str, Mapping[str, Any]] | None = None,
     unread: Mapping[str, str] | None = None,
-    more: Sequence[Section] = (),
     progress: Tell | None = None,
 ) -> Report:
     """Puts several runs on one page, beside each other.
@@ -43,8 +57,11 @@ def report_runs(
     Args:
         runs: The runs, two or more.
         settings: What is asked for.
+        against: Runs of another recipe, B, each a seed; ``runs`` are then those of A. Of two runs without any, the
+            first is A and the second B.
+        vary: Settings that differ between the runs, for the exponents with which quantities follow them; see `family`.
+        index: What the logs do not state of these settings; see `family`.
         unread: Log → why it could not be read; named on the page.
-        more: Sections of other rooms, such as the probability that one run is better than another.
         progress: Called at every stage with a short phrase and the share of the work that is done.
 
     Returns:
@@ -53,36 +70,66 @@ def report_runs(
     Raises:
         SettingError: Fewer than two runs.
     """
-    if len(runs) < 2:
-        raise SettingError(f"report: expected two runs or more to compare, found {len(runs)}; report_run takes one")
+    everyone = [*runs, *against]
+    if len(everyone) < 2 or not runs:
+        raise SettingError(f"report: expected two runs or more to compare, found {len(everyone)}; report_run takes one")
     begin = time.perf_counter()
     settings = settings or ReportSettings()
-    left = Left(progress, len(runs) * sum(COST[name] for name in PARTS) + 2.0)
-    until = settings.until if settings.until is not None else max(horizon(r, _last(r))[0] for r in runs)
+    asked = _questions(runs, against, vary, index, settings)
+    left = Left(progress, len(everyone) * sum(COST[name] for name in PARTS) + 10.0 * len(asked) + 2.0)
+    until = settings.until if settings.until is not None else max(horizon(r, _last(r))[0] for r in everyone)
     ask = settings.until_step(until)
     found, pictures = [], Pictures()
     with making():
-        for run, name in zip(runs, names_of(runs), strict=True):
+        names = names_of(everyone)
+        for run, name in zip(everyone, names, strict=True):
             left.begin(name)
             found.append(OneOf(name, run, dict(answers(run, ask, parts=PARTS, left=left))))
-        sections = tuple(
-            guarded(partial(make, found, pictures), key, title, question)
+        drawn = {
+            key: guarded(partial(make, found, pictures), key, title, question)
             for key, title, question, make in (*together.SECTIONS, *apart.SECTIONS)
-        )
+        }
+        sides = (names[: len(names) - max(len(against), 1)], names[len(names) - max(len(against), 1) :])
+        own: list[Lead] = []
+        joint: dict[str, Answer[Any]] = {}
+        for module, ask_of in asked:
+            left.begin(module.TITLE)
+            answer = joint[module.KEY] = answered(ask_of)
+            draw = partial(module.section, answer, sides, pictures)
+            drawn[module.KEY] = guarded(draw, module.KEY, module.TITLE, module.QUESTION)
+            own.append(module.lead(answer))
+            left.end(module.TITLE, 10.0)
+    sections = tuple(drawn[key] for key in _ORDER if key in drawn)
     alerts = [f"{plain(name, 80)} could not be read: {plain(reason, 200)}" for name, reason in (unread or {}).items()]
     alerts += [f"{x.name}: the fit did not converge." for x in found if x.failed]
-    sections = (*sections, *more)
     page = Page(
         title=", ".join(x.name for x in found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else ""),
         about=f"{len(found)} runs beside each other, forecast to step {until:g}",
-        leads=together.leads(found, until),
+        leads=(*own, *together.leads(found, until)),
         sections=sections,
         alert=" ".join(alerts),
         glossary=glossary_of(sections),
         made=made_line(settings.seed, time.perf_counter() - begin),
+        docs=docs_base(settings.docs),
     )
     left.end("writing the page", 2.0)
-    return Report(page, pictures.stylesheet(), _results(found, page, until, unread or {}), any(x.failed for x in found))
+    failed = any(x.failed for x in found)
+    return Report(page, pictures.stylesheet(), _results(found, joint, page, until, unread or {}), failed)
+
+
+def _questions(
+    runs: Sequence[Run], against: Sequence[Run], vary: Sequence[str], index: Any, settings: ReportSettings
+) -> list[tuple[ModuleType, Callable[[], Any]]]:
+    """What is asked of the runs together: the section's module, and what computes its answer."""
+    out: list[tuple[ModuleType, Callable[[], Any]]] = []
+    signal, seed = settings.signal, settings.seed
+    if against or len(runs) == 2:
+        a, b = (runs, against) if against else (runs[:1], runs[1:])
+        out.append((recipes, partial(compare_runs, a, b, signal=signal, seed=seed)))
+    if vary:
+        everyone = [*runs, *against]
+        out.append((effects, partial(family, everyone, vary, index=index, signal=signal, seed=seed)))
+    return out
 
 
 def names_of(runs: Sequence[Run]) -> list[str]:
@@ -95,7 +142,9 @@ def _last(run: Run) -> float:
     return max((float(x[-1]) for x in (run.step, run.eval_step) if len(x)), default=1.0)
 
 
-def _results(found: Sequence[OneOf], page: Page, until: float, unread: Mapping[str, str]) -> dict[str, Any]:
+def _results(
+    found: Sequence[OneOf], joint: Mapping[str, Answer[Any]], page: Page, until: float, unread: Mapping[str, str]
+) -> dict[str, Any]:
     def part(answer: Answer[Any], content: Any) -> dict[str, Any]:
         return {"reason": answer.reason} | ({} if answer.value is None else content(answer.value))
 
@@ -111,6 +160,7 @@ def _results(found: Sequence[OneOf], page: Page, until: float, unread: Mapping[s
                 }
                 for x in found
             },
+            **{key: part(answer, lambda v: v.to_dict()) for key, answer in joint.items()},
             "highest_now": together.highest(found, now=True),
             "highest_at_horizon": together.highest(found, now=False),
             "unread": dict(unread),

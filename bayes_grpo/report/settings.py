@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.question import Question
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.report.manual import docs_base
 
 PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
 """What is computed for a page; what was logged is shown always."""
@@ -26,9 +27,10 @@ class ReportSettings:
         seed: Seed of all randomness.
         sampler: Length and care of NUTS; None for the default.
         paths: Paths of the forecast.
+        docs: Where the built documentation lies, for links from the sections; "" without.
 
     Raises:
-        SettingError: An unknown part.
+        SettingError: An unknown part, or an address that a page must not link to.
     """
 
     until: float | None = None
@@ -40,11 +42,14 @@ class ReportSettings:
     seed: int = 0
     sampler: SamplerSettings | None = None
     paths: int = 2000
+    docs: str = ""
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.without if name not in PARTS]
         if unknown:
             raise SettingError(f"--without: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
+
+        docs_base(self.docs)
 
     def until_step(self, until: float) -> ReportSettings:
         """The same with a horizon."""

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import Any
 
 from bayes_grpo.checking.check import check
@@ -120,11 +121,20 @@ class _NothingError(Exception):
 
 
 def _answered(make: Callable[[_Ask], Any], name: str, ask: _Ask) -> Answer[Any]:
+    if name in ask[1].without:
+        return Answer(None, "Left out on request.")
+    return answered(partial(make, ask))
+
+
+def answered[T](make: Callable[[], T]) -> Answer[T]:
+    """What comes of a part, or the reason why nothing does.
+
+    Args:
+        make: Computes it.
+    """
     begin = time.perf_counter()
     try:
-        if name in ask[1].without:
-            raise _NothingError("Left out on request.")
-        value = make(ask)
+        value = make()
     except (BayesGrpoError, _NothingError) as error:
         return Answer(None, plain(error, 600), time.perf_counter() - begin)
     except Exception as error:  # one part that nobody foresaw must not cost the others

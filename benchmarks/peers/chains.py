@@ -43,7 +43,8 @@ def compiled_sampler(model, arguments, *, warmup, draws, chains=4, **kernel):
         mcmc.run(key, *arguments, extra_fields=("num_steps",))
         return mcmc.get_samples(group_by_chain=batched), mcmc.get_extra_fields(group_by_chain=batched)
 
-    program = jax.jit(run).lower(jax.random.key(0)).compile()
+    options = None if batched else {"xla_cpu_prefer_vector_width": 512}  # as this package compiles its own
+    program = jax.jit(run).lower(jax.random.key(0)).compile(compiler_options=options)
 
     def sample(seed):
         begin = time.perf_counter()

@@ -104,7 +104,7 @@ def test_a_browser_keeps_its_calm(evil_page: Path, driver: Any):
 
 def test_runs_beside_each_other_are_as_safe(tmp_path: Path, driver: Any):
     runs = [evil_run(SCRIPT + TURNED), evil_run(LONG), evil_run("\x1b[2J")]
-    made = report_runs(runs, settings=quick(without=LEFT_OUT), unread={SCRIPT: TERMINAL + LONG}, more=())
+    made = report_runs(runs, settings=quick(without=LEFT_OUT), unread={SCRIPT: TERMINAL + LONG})
     page = save_report(made, tmp_path / "runs.html")
     text = page.read_text(encoding="utf-8")
     assert "<script" not in text

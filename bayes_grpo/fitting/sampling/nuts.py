@@ -7,7 +7,9 @@ tree. On an accelerator they run as one batched program.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -147,28 +149,49 @@ def start_about(points: WeightedDraws, chains: int, rng: np.random.Generator) ->
     return Start(points.resampled(chains, rng), cov + 1e-6 * np.eye(len(cov)))
 
 
-def compile_ahead(regime: Regime, prior: PriorNumbers, rows: Rows) -> threading.Thread | None:
-    """Compiles the program that summarises draws while the chains are still being compiled and run."""
+def compile_chains_ahead(regime: Regime, prior: PriorNumbers, rows: Rows, settings: SamplerSettings) -> None:
+    """Begins to compile the program of the chains, in a thread, while their starting points are being looked for."""
+    size = len(regime.sampled)
+    start = Start(np.zeros((settings.chains, size)), np.eye(size))
+    _beside(lambda: _chains(regime, _keys(0, settings.chains), start, settings, np.asarray(0.9), prior, rows))
+
+
+def compile_summary_ahead(regime: Regime, prior: PriorNumbers, rows: Rows) -> None:
+    """Begins to compile the program that summarises draws, in a thread, while the chains run."""
+    draws = (_keys(0, SUMMARISED), np.zeros((SUMMARISED, len(regime.sampled))))
+    _beside(lambda: program(_summary_program, (regime,), draws, prior, rows))
+
+
+def _beside(compile_: Callable[[], Any]) -> None:
     if accelerated():
-        return None
+        return
 
     def work() -> None:
-        with jax.enable_x64(True):
-            program(_summary_program, (regime,), _some_draws(regime), prior, rows)
+        with jax.enable_x64(True), suppress(Exception):  # whoever needs the program meets the error
+            compile_()
 
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread
-
-
-def _some_draws(regime: Regime) -> tuple[Any, np.ndarray]:
-    """A chunk of draws of the shape that `summarise` sends."""
-    return _keys(0, SUMMARISED), np.zeros((SUMMARISED, len(regime.sampled)))
+    threading.Thread(target=work, daemon=True).start()
 
 
 def _keys(seed: int, size: int) -> np.ndarray:
     """Random keys as numbers, shape (size, 2); JAX would compile a program for each way to split one."""
     return np.random.default_rng(seed).integers(0, 2**32, (size, 2), dtype=np.uint32)
+
+
+def _chains(
+    regime: Regime,
+    keys: np.ndarray,
+    start: Start,
+    settings: SamplerSettings,
+    target: np.ndarray,
+    prior: Any,
+    rows: Rows,
+) -> Any:
+    """The compiled program of one chain, or of all of them on an accelerator."""
+    batched = accelerated()
+    options = (regime, settings.warmup, settings.draws, batched)
+    first = (keys, start.z) if batched else (keys[0], start.z[0])
+    return program(_chain_program, options, *first, start.inverse_mass, target, prior, rows)
 
 
 def sample(
@@ -196,12 +219,9 @@ def sample(
     """
     keys = _keys(seed, settings.chains)
     shared = (start.inverse_mass, np.asarray(target_accept), prior, rows)
-    batched = accelerated()
-    options = (regime, settings.warmup, settings.draws, batched)
-    if batched:
-        out = program(_chain_program, options, keys, start.z, *shared)(keys, start.z, *shared)
-        return jax.tree.map(np.asarray, out)
-    run = program(_chain_program, options, keys[0], start.z[0], *shared)
+    run = _chains(regime, keys, start, settings, *shared[1:])
+    if accelerated():
+        return jax.tree.map(np.asarray, run(keys, start.z, *shared))
 
     def one(i: int) -> Chain:
         with jax.enable_x64(True):  # a thread does not inherit the caller's setting

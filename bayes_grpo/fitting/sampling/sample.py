@@ -18,7 +18,8 @@ from bayes_grpo.fitting.sampling.nuts import (
     Chain,
     SamplerSettings,
     Start,
-    compile_ahead,
+    compile_chains_ahead,
+    compile_summary_ahead,
     sample,
     start_about,
     summarise,
@@ -68,9 +69,10 @@ def sample_posterior(
     imports = preload()
     with jax.enable_x64(True):
         rows, prior = padded(table) if rows is None else rows, prior_numbers(regime, resolved)
-        ahead = compile_ahead(regime, prior, rows)
+        compile_chains_ahead(regime, prior, rows, settings)
         tell("finding starting points")
         start, trusted = starting_points(regime, prior, rows, seed, settings.chains)
+        compile_summary_ahead(regime, prior, rows)
         tell("sampling")
 
         def run(part: str, start: Start, target: float) -> Chain:
@@ -80,8 +82,6 @@ def sample_posterior(
             # The chains move by the covariance that they begin with: a first run finds it.
             start = _restart(run("first chains", start, settings.target_accept), start)
         chain = run("chains", start, settings.target_accept)
-        if ahead is not None:
-            ahead.join()
         imports.join()
         summary, convergence = _summarise(regime, seed_of(seed, "levels"), chain, prior, rows, retried=False)
         if retry and not convergence.passed:
