@@ -15,7 +15,7 @@ from bayes_grpo.rows.reward_range import both_ends
 if TYPE_CHECKING:
     from bayes_grpo.diagnosis.damping import Damping
 
-LOGARITHMIC = {"entropy": 1e-4, "grad_norm": 1e-6, "completion_length": 1.0}
+LOGARITHMIC = {"entropy": 1e-4, "grad_norm": 1e-6, "completion_length": 1.0, "engine_mismatch": 1e-8}
 """Signals whose course is fitted in logarithms, and the smallest value that counts."""
 FITTED = ("reward_std", "frac_reward_zero_std", "entropy", "kl", "grad_norm", "completion_length")
 """Signals whose course is fitted whatever the modes; their place is part of the seed of their draws."""

@@ -215,3 +215,19 @@ def test_a_kl_budget_is_the_kl_where_the_rewards_part(hacked):
     line = next(x for x in result.remedies["reward_hacking"] if "KL budget" in x)
     budget = float(line.split("KL budget of ")[1].split(" ")[0])
     assert budget == pytest.approx(np.interp(result.onsets["reward_hacking"].step.median, hacked.step, kl), abs=0.02)
+
+
+def test_engines_that_part_are_named_and_those_that_agree_are_not():
+    t = steps(ROWS)
+    reward = 0.5 + 0.2 * np.sin(t / 9.0) + noise(11)
+    for factor, expected in ((20.0, 1), (1.0, 0)):
+        mismatch = 0.02 * factor ** (t / ROWS) * np.exp(noise(12, 0.1))
+        run = make_run(t, reward, signals={"engine_mismatch": mismatch})
+        lines = [line for line in advice(run, INSTABILITY) if "inference engine" in line]
+        assert len(lines) == expected
+        assert not lines or "mismatch 0.02" in lines[0]
+        found = there(gather(run)).evidence["dynamical_instability"]
+        grown = there(found.posterior("engine_mismatch_growth"))
+        np.testing.assert_allclose(grown.median, factor, rtol=0.2)
+        assert "mismatch of trainer and inference engine" in found.sentence
+        assert "engine_mismatch" in found.used

@@ -172,6 +172,7 @@ TRL = Sample(
     reward="train/reward",
     held_out="eval/reward",
     signals={
+        "engine_mismatch": ("train/sampling/sampling_logp_difference/mean", 0.02),
         "reward_std": ("train/reward_std", 0.25),
         "frac_reward_zero_std": ("train/frac_reward_zero_std", 0.5),
         "entropy": ("train/entropy", 0.4),
@@ -211,6 +212,7 @@ SAMPLES: Sequence[Sample] = (
         reward="critic/score/mean",
         held_out="val-core/gsm8k/acc/mean@4",
         signals={
+            "engine_mismatch": ("training/rollout_probs_diff_mean", 0.003),
             "entropy": ("actor/entropy", 0.4),
             "kl": ("actor/kl_loss", 0.01),
             "clip_ratio": ("actor/pg_clipfrac", 0.02),
@@ -284,6 +286,7 @@ SAMPLES: Sequence[Sample] = (
         reward="train/reward",
         held_out="eval/eval_gsm8k_pass1",
         signals={
+            "engine_mismatch": ("train/logprobs_diff", 0.02),
             "reward_std": ("train/group_reward_std", 0.25),
             "kl": ("train/kl", 0.01),
             "clip_ratio": ("train/ppo_clip_ratio", 0.02),
@@ -304,7 +307,7 @@ SAMPLES: Sequence[Sample] = (
         held_out="eval/math/all/main/avg@4",
         signals={
             "entropy": ("entropy/all/mean", 0.4),
-            "kl": ("mismatch_kl/all/mean", 0.01),
+            "engine_mismatch": ("mismatch_kl/all/mean", 0.01),
             "clip_ratio": ("is_masked/all/mean", 0.02),
             "grad_norm": ("optim/grad_norm", 0.3),
             "completion_length": ("train/agg/all/main/num_output_tokens/mean", 200.0),
@@ -325,6 +328,7 @@ SAMPLES: Sequence[Sample] = (
         reward="train/reward",
         held_out="validation/accuracy",
         signals={
+            "engine_mismatch": ("train/gen_kl_error", 0.001),
             "frac_reward_zero_std": ("train/baseline_reward/pct_mixed", 50.0),
             "entropy": ("train/approx_entropy", 0.4),
             "kl": ("train/kl_penalty", 0.01),
@@ -391,6 +395,7 @@ SAMPLES: Sequence[Sample] = (
         reward="rollout/raw_reward",
         held_out="eval/aime",
         signals={
+            "engine_mismatch": ("train/train_rollout_logprob_abs_diff", 0.02),
             "entropy": ("train/entropy_loss", 0.4),
             "kl": ("train/ppo_kl", 0.01),
             "clip_ratio": ("train/pg_clipfrac", 0.02),
@@ -416,6 +421,7 @@ SAMPLES: Sequence[Sample] = (
         reward="reward/avg_raw_reward",
         held_out="eval/all/avg_score",
         signals={
+            "engine_mismatch": ("policy/rollout_train_logprobs_abs_diff_mean", 0.015),
             "entropy": ("policy/policy_entropy", 0.4),
             "kl": ("policy/policy_kl", 0.01),
             "clip_ratio": ("policy/loss_metrics/clip_ratio", 0.02),

@@ -51,7 +51,7 @@ def test_prime_rl_several_lines_a_step(write):
     rows.append({"step": 2, "eval/math/all/main/avg@4": 0.55, "eval/math/all/main/pass@4": 0.9})
     run = read_log(write("metrics.jsonl", rows))
     np.testing.assert_allclose(run.reward, 0.1 * np.arange(5))
-    assert set(run.signals) == {"learning_rate", "grad_norm", "entropy", "kl", "step_time"}
+    assert set(run.signals) == {"learning_rate", "grad_norm", "entropy", "engine_mismatch", "step_time"}
     assert all(np.isfinite(v).all() for v in run.signals.values())
     np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([2], [0.55]))
 

@@ -52,7 +52,7 @@ def expected(path: Path) -> pd.DataFrame:
     return table.loc[table.notna().any(axis=1)]
 
 
-ACCOUNTS = ("staleness", "step_time", "step_cost", "total_cost")
+ACCOUNTS = ("engine_mismatch", "staleness", "step_time", "step_cost", "total_cost")
 """Signals of which the tables hold none."""
 
 

@@ -31,6 +31,7 @@ from bayes_grpo.diagnosis.events import (
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
+from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.logs.run import Provenance
 
@@ -39,6 +40,10 @@ _MARGIN = (
     "construction"
 )
 
+
+_ENGINES = "mismatch of trainer and inference engine, end over start"
+_PARTED = 1.5
+"""Growth of that mismatch from which on it is worth a look, surely exceeded."""
 
 _FACTORS = tuple(np.geomspace(1.0, 0.05, 40).tolist())
 """Factors on the learning rate that a linear law is trusted to advise, the largest first."""
@@ -61,7 +66,7 @@ class DynamicalInstability(Mode):
 
     name = "dynamical_instability"
     label = "dynamical instability"
-    signals = ("grad_norm", "kl")
+    signals = ("grad_norm", "kl", "engine_mismatch")
 
     def evidence(self, courses: Courses) -> Evidence:
         """Damping, fall after a rise, fluctuation beyond sampling noise, bursts."""
@@ -113,6 +118,11 @@ class DynamicalInstability(Mode):
             missing.append("kl")
         else:
             used.append("kl")
+        engines = courses.signals.get("engine_mismatch")
+        if engines is not None:  # no labelled log has it, so it is told and not weighed
+            used.append("engine_mismatch")
+            quantities.append(quantity("engine_mismatch_growth", _times(engines), "", _ENGINES))
+            parts.append(f"{_ENGINES} {span_text(quantities[-1].posterior)}")
         return Evidence(
             self.name, probability, tuple(quantities), tuple(used), tuple(missing), "; ".join(parts), features
         )
@@ -141,7 +151,7 @@ class DynamicalInstability(Mode):
             when = "first" if _swinging(courses) else "last"
             step = f"about step {onset.median:.0f}"
             out.append(f"stop, and go back to the checkpoint of {step}, when the reward was {when} near its best")
-        out += [*_slower(courses), *_fresher(courses)]
+        out += [*_engines(courses), *_slower(courses), *_fresher(courses)]
         norm = run.signals.get("grad_norm", np.empty(0))
         norm = norm[np.isfinite(norm) & (norm > 0.0)]
         if len(norm):
@@ -155,6 +165,24 @@ class DynamicalInstability(Mode):
         more = f" ({said('B', prompts)}; {4 * float(prompts.value):g} would halve it)" if prompts.value else ""
         out.append(f"more prompts a step if the fluctuation is the batch's{more}")
         return tuple(out)
+
+
+def _times(course: Trend) -> np.ndarray:
+    """Draws of a course's end over its start, from that of its logarithm, shape (draws,)."""
+    return np.exp(np.clip(course.change(), -12.0, 12.0))
+
+
+def _engines(courses: Courses) -> list[str]:
+    """What to look at where trainer and inference engine part."""
+    course = courses.signals.get("engine_mismatch")
+    if course is None or interval(_times(course)).low <= _PARTED:
+        return []
+    start, end = (float(np.exp(course.mean[i])) for i in (0, -1))
+    return [
+        f"trainer and inference engine give the same tokens ever more different probabilities (mismatch {start:.2g}, "
+        f"then {end:.2g}): compare their precisions, weight synchronisation and sampling parameters, or weigh by "
+        "truncated importance ratios"
+    ]
 
 
 def _slower(courses: Courses) -> list[str]:

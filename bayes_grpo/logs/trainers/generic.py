@@ -135,6 +135,7 @@ TRAINER = Trainer(
             "reward/correctness_f",
             "reward/f",
         ),
+        "engine_mismatch": ("engine_mismatch",),
         "staleness": ("staleness", "staleness_mean", "async/staleness_mean", "async/steps_since_sync"),
         "step_time": ("step_time", "time/step", "step_seconds", "seconds_per_step"),
         "step_cost": ("step_cost", "cost_per_step"),

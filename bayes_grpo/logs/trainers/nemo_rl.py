@@ -11,7 +11,8 @@ TRAINER = Trainer(
     evals=("validation/accuracy", "validation/reward"),
     signals={
         "entropy": ("train/approx_entropy",),
-        "kl": ("train/kl_penalty", "train/gen_kl_error"),
+        "kl": ("train/kl_penalty",),
+        "engine_mismatch": ("train/gen_kl_error",),
         "grad_norm": ("train/grad_norm",),
         "completion_length": ("train/mean_gen_tokens_per_sample",),
         "learning_rate": ("train/lr",),
@@ -20,6 +21,7 @@ TRAINER = Trainer(
         "step_time": ("timing/train/total_step_time",),
     },
     derived=(
+        Derived("engine_mismatch", {"train/token_mult_prob_error": 1.0}, -1.0),  # a ratio: 1 where the engines agree
         # Shares in per cent of groups all wrong, all right, and mixed.
         Derived("frac_reward_zero_std", {"train/baseline_reward/pct_mixed": -0.01}, 1.0),
         Derived("frac_reward_zero_std", {"train/baseline_reward/pct_0": 0.01, "train/baseline_reward/pct_1": 0.01}),

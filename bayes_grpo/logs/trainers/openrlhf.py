@@ -17,6 +17,7 @@ TRAINER = Trainer(
         "grad_norm": ("train/actor_grad_norm",),
         "completion_length": ("train/response_length",),
         "learning_rate": ("train/actor_lr",),
+        "engine_mismatch": ("train/logprobs_diff",),
         "completions_clipped_ratio": ("train/truncated",),
         "loss": ("train/policy_loss", "train/act_loss"),
     },

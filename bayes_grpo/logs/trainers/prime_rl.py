@@ -16,7 +16,7 @@ TRAINER = Trainer(
     evals=("eval/*/all/*/avg@*", "eval/*/effective/*/avg@*", "eval/**/avg@*"),
     signals={
         "entropy": ("entropy/all/mean", "entropy/mean"),
-        "kl": ("mismatch_kl/all/mean", "mismatch_kl/mean"),
+        "engine_mismatch": ("mismatch_kl/all/mean", "mismatch_kl/mean"),  # trainer against inference, not a reference
         "clip_ratio": ("is_masked/all/mean", "is_masked/mean"),
         "grad_norm": ("optim/grad_norm",),
         "completion_length": (

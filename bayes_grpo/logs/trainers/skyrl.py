@@ -23,6 +23,7 @@ TRAINER = Trainer(
         "completion_length": ("generate/avg_num_tokens",),
         "learning_rate": ("policy/policy_lr",),
         "loss": ("policy/policy_loss", "policy/final_loss"),
+        "engine_mismatch": ("policy/rollout_train_logprobs_abs_diff_mean",),
         "staleness": ("async/staleness_mean",),
         "step_time": ("timing/step",),
     },

@@ -18,6 +18,7 @@ TRAINER = Trainer(
         "completion_length": ("rollout/response_len/mean",),
         "learning_rate": ("train/lr-pg_0",),
         "loss": ("train/pg_loss", "train/loss"),
+        "engine_mismatch": ("train/train_rollout_logprob_abs_diff",),
         "step_time": ("perf/step_time",),
         "completions_clipped_ratio": ("rollout/truncated_ratio",),
     },

@@ -30,6 +30,7 @@ TRAINER = Trainer(
         "completion_length": ("completions/mean_length", "completion_length"),
         "learning_rate": ("learning_rate",),
         "loss": ("loss",),
+        "engine_mismatch": ("sampling/sampling_logp_difference/mean",),
         "staleness": ("sample/staleness_mean",),
         "step_time": ("step_time",),
         "accuracy": ("accuracy",),

@@ -17,6 +17,7 @@ TRAINER = Trainer(
         "completion_length": ("response_length/mean", "response_length_non_aborted/mean"),
         "learning_rate": ("actor/lr", "actor/lr(1e-4)"),
         "loss": ("actor/pg_loss", "actor/loss"),
+        "engine_mismatch": ("training/rollout_probs_diff_mean", "rollout_corr/log_ppl_abs_diff"),
         "staleness": ("training/off_policy/trajectory_staleness/mean",),
         "step_time": (
             "perf/time_per_step",
