@@ -1,13 +1,15 @@
 """Decision quality: regret of the recommended stop on simulated runs, beside rules that practitioners use.
 
     python benchmarks/decision.py [--runs 500] [--seed 0] [--jobs 2] [--laws NAME ...] [--scenarios NAME ...] [--once]
-                                  [--prior weak|corpus] [--json OUT]
+                                  [--prior weak|corpus] [--lab FOLDER ...] [--json OUT]
 
 Runs are real GRPO updates of all scenarios of `bayes_grpo.simulate`, in turn, read from the logs that they write; their
-true reward is known at every step. Of each, the log is seen up to a random 20 to 60% of its planned length; what one
-unit of reward is worth and what a step costs are random. Regret is what the best stopping step from there on would
-have been worth, chosen with the true curve at hand, minus what the policy's was worth; in units of V, the value of one
-unit of reward, so that no run counts more because its money was larger.
+true reward is known at every step. With folders of `benchmarks.diagnosis_lab` as many runs of each family of the deep
+laboratory take their turns too; what they are worth is told by the reward that they log, smoothed over a few steps.
+Of each, the log is seen up to a random 20 to 60% of its planned length; what one unit of reward is worth and what a
+step costs are random. Regret is what the best stopping step from there on would have been worth, chosen with the true
+curve at hand, minus what the policy's was worth; in units of V, the value of one unit of reward, so that no run counts
+more because its money was larger.
 
 Policies: the recommendation, decided once (a fixed step, or a limit on the rows to come where that is worth more);
 the best fixed step alone; the recommendation decided again every 10% of the run with the rows so far; stop at 80% of
@@ -29,6 +31,7 @@ from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -43,6 +46,7 @@ from bayes_grpo.forecasting.priors import priors_named
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate import SimulatedRun, scenario_names, simulate_scenario, write_runs
+from bayes_grpo.simulate.deep.truth import smoothed
 from benchmarks.common import keep
 
 LOGGING_STEPS = 5
@@ -88,10 +92,11 @@ class Problem:
 
 
 @lru_cache(maxsize=1)
-def problems(count: int, seed: int) -> list[Problem]:
-    """Runs of all scenarios in turn, with random decisions."""
+def problems(count: int, seed: int, lab: tuple[Path, ...] = ()) -> list[Problem]:
+    """Runs of all scenarios, and of all families of the laboratory, in turn, with random decisions."""
     names = scenario_names()
-    each = -(-count // len(names))
+    families = _families(lab)
+    each = -(-count // (len(names) + len(families)))
     out: list[Problem] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
@@ -99,12 +104,35 @@ def problems(count: int, seed: int) -> list[Problem]:
             paths = write_runs(runs, Path(folder) / name, logging_steps=LOGGING_STEPS)
             out += [_problem(run, read_log(path), seed) for run, path in zip(runs, paths, strict=True)]
     by_turn = [out[k * each + i] for i in range(each) for k in range(len(names))]
-    return by_turn[:count]
+    deep = [places[i] for i in range(each) for places in families.values() if i < len(places)]
+    found = [*by_turn, *(_deep_problem(place, seed) for place in deep)]
+    turns = np.argsort([*(i / len(by_turn) for i in range(len(by_turn))), *(i / len(deep) for i in range(len(deep)))])
+    return [found[i] for i in turns][:count]
+
+
+def _families(folders: Sequence[Path]) -> dict[str, list[Path]]:
+    """Family of the laboratory → folders of its runs."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(p.parent for folder in folders for p in folder.glob("*/truth.json")):
+        found.setdefault(path.name.rsplit("-", 2)[0], []).append(path)
+    return found
+
+
+def _deep_problem(place: Path, seed: int) -> Problem:
+    run = read_log(place)
+    return _decision(
+        f"deep {place.name.rsplit('-', 2)[0]}", run, smoothed(run.reward), [seed, crc32(place.name.encode())]
+    )
 
 
 def _problem(simulated: SimulatedRun, run: Run, seed: int) -> Problem:
-    rng = np.random.default_rng([seed, simulated.seed, simulated.index])
-    before = np.asarray(simulated.trajectory.true_reward, float)
+    true = np.asarray(simulated.trajectory.true_reward, float)
+    return _decision(simulated.scenario, run, true, [seed, simulated.seed, simulated.index])
+
+
+def _decision(scenario: str, run: Run, before: np.ndarray, seeds: list[int]) -> Problem:
+    """A random decision on a run whose true reward before every update is known."""
+    rng = np.random.default_rng(seeds)
     true = np.append(before, before[-1])  # what the last update brought is not recorded
     total = len(before)
     seen = rng.uniform(0.2, 0.6)
@@ -112,7 +140,7 @@ def _problem(simulated: SimulatedRun, run: Run, seed: int) -> Problem:
     value = float(np.exp(rng.uniform(np.log(100.0), np.log(10_000.0))))
     # The cost of the whole run is 1% to 50% of what one unit of reward is worth.
     share = float(np.exp(rng.uniform(np.log(0.01), np.log(0.5))))
-    return Problem(simulated.scenario, run, true, now, share * value / total, value)
+    return Problem(scenario, run, true, now, share * value / total, value)
 
 
 def forecast_of(run: Run, until: float, regimes: Sequence[str], prior: str, seed: int) -> Forecast:
@@ -156,7 +184,8 @@ def followed(problem: Problem, decided: Stopping, until: float = np.inf) -> floa
     if limit is None:
         return decided.recommended if decided.recommended <= until else np.inf
     step, reward = problem.run.step, problem.run.reward
-    there = step[(step > decided.now) & (reward >= limit.reward)]
+    below = np.concatenate([[True], reward[:-1] < limit.reward]) if limit.rising else np.ones(len(reward), dtype=bool)
+    there = step[(step > decided.now) & (reward >= limit.reward) & below]
     stop = min(float(there[0]) if len(there) else np.inf, limit.latest)
     return stop if stop <= until else np.inf
 
@@ -221,10 +250,12 @@ def evaluate(problem: Problem, judge: Decider, again: bool = True) -> dict[str, 
     return record
 
 
-def one(i: int, count: int, seed: int, regimes: Sequence[str], prior: str, again: bool) -> dict[str, Any]:
+def one(
+    i: int, count: int, seed: int, lab: tuple[Path, ...], regimes: Sequence[str], prior: str, again: bool
+) -> dict[str, Any]:
     """`evaluate` of one run in a process of its own, which simulates all of them once: that is quick."""
     warnings.simplefilter("ignore", BayesGrpoWarning)
-    return evaluate(problems(count, seed)[i], decider(regimes, prior, seed), again)
+    return evaluate(problems(count, seed, lab)[i], decider(regimes, prior, seed), again)
 
 
 def report(records: Sequence[dict[str, Any]], seed: int = 0) -> dict[str, float]:
@@ -290,14 +321,16 @@ def main() -> None:
     parser.add_argument("--once", action="store_true", help="Leave out the policy that decides again.")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--scenarios", nargs="*", default=list(scenario_names()))
+    parser.add_argument("--lab", type=Path, nargs="*", default=[], help="Folders of benchmarks.diagnosis_lab.")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore", BayesGrpoWarning)
     begun = time.perf_counter()
-    found = problems(options.runs, options.seed)
+    lab = tuple(options.lab)
+    found = problems(options.runs, options.seed, lab)
     print(f"simulated in {time.perf_counter() - begun:.0f} s", flush=True)
-    chosen = [i for i, p in enumerate(found) if p.scenario in options.scenarios]
-    same = (options.runs, options.seed, options.laws, options.prior, not options.once)
+    chosen = [i for i, p in enumerate(found) if p.scenario in options.scenarios or p.scenario.startswith("deep ")]
+    same = (options.runs, options.seed, lab, options.laws, options.prior, not options.once)
     records: list[dict[str, Any]] = []
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         for record in pool.map(one, chosen, *([x] * len(chosen) for x in same)):
@@ -308,7 +341,11 @@ def main() -> None:
     usual = options.laws == list(FORECAST_REGIMES) and options.prior == "weak"
     if usual and options.scenarios == list(scenario_names()):
         by_class = {"claimed": [c for c, _, _ in pays], "came_true": [p for _, p, _ in pays]}
-        keep("decision", {"runs": len(records), "regret": means, "pays": by_class})
+        by_scenario = {
+            name: {k: float(np.mean([r["regret"][k] for r in records if r["scenario"] == name])) for k in means}
+            for name in sorted({r["scenario"] for r in records})
+        }
+        keep("decision", {"runs": len(records), "regret": means, "pays": by_class, "scenarios": by_scenario})
     print(
         f"{time.perf_counter() - begun:.0f} s in all, {np.median([r['seconds'] for r in records]):.1f} s a run (median)"
     )

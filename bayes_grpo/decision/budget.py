@@ -141,6 +141,9 @@ def amount(value: float, unit: Unit = "") -> str:
 def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Stopping steps from now on, and what the finite draws say of them.
 
+    Who stops at a step keeps the policy of that step, and logged rows tell of older ones: its reward is what rows show
+    a `Forecast.lag` later. Beyond the horizon the reward is held.
+
     Returns:
         Steps, the first of them now, shape (1 + h,); gain of every draw at them, shape (draws, 1 + h); what the log
         shows of every draw at the steps after now, shape (draws, h).
@@ -148,10 +151,22 @@ def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     step = np.asarray(forecast.step, float)
     if not step.size:
         raise SettingError("decision: the forecast has no future step to stop at; ask for a later last step")
-    rise = np.asarray(forecast.latent, float) - np.asarray(forecast.latent_now, float)[:, None]
+    latent = np.concatenate(
+        [np.asarray(forecast.latent_now, float)[:, None], np.asarray(forecast.latent, float)], axis=1
+    )
     rows = np.asarray(forecast.rows, float)
-    finite = np.isfinite(rise).all(axis=1) & np.isfinite(rows).all(axis=1)
+    finite = np.isfinite(latent).all(axis=1) & np.isfinite(rows).all(axis=1)
     if not finite.any():
         raise SettingError("decision: no draw of the forecast is finite; forecast with another law")
-    rise = np.concatenate([np.zeros((int(finite.sum()), 1)), rise[finite]], axis=1)
-    return np.concatenate([[forecast.now], step]), rise, rows[finite]
+    step = np.concatenate([[forecast.now], step])
+    reward = _at(step + forecast.lag, step, latent[finite])
+    return step, reward - reward[:, :1], rows[finite]
+
+
+def _at(places: np.ndarray, step: np.ndarray, paths: np.ndarray) -> np.ndarray:
+    """Paths of shape (draws, h) at places between their steps, straight in between and held beyond the last."""
+    if np.array_equal(places, step):
+        return paths
+    before = np.clip(np.searchsorted(step, places, side="right") - 1, 0, len(step) - 2)
+    share = np.clip((places - step[before]) / (step[before + 1] - step[before]), 0.0, 1.0)
+    return (1.0 - share) * paths[:, before] + share * paths[:, before + 1]

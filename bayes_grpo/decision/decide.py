@@ -84,7 +84,7 @@ def decide(
         pays_at=float(step[judged]),
         probability_pays=float(np.mean(paths[:, judged] > 0)),
         level=level,
-        limit=best_limit(step, paths, rows, unit),
+        limit=best_limit(step, paths, rows, unit, float(forecast.logged[-1])),
     )
     question = None
     if gain is not None:

@@ -5,6 +5,10 @@ off, a rule that looks at them is worth more. The simplest one has two numbers, 
 worth is read off the paths of a forecast, which hold what the log will show and the reward behind it. Choosing the
 numbers is an optimal stopping problem over threshold rules (https://en.wikipedia.org/wiki/Optimal_stopping); they are
 chosen on one half of the paths and valued on the other, so that chance in the paths does not pay.
+
+Rows tell of an older policy than the one that a stop keeps (`Forecast.lag`). On a swing the reward is then further
+along than they show, and a value means one thing on the way up and another on the way down: so a rule may ask that the
+row before lay below it.
 """
 
 from __future__ import annotations
@@ -26,12 +30,16 @@ ERRORS = 3.0
 """By how many of its standard errors the difference must exceed 0."""
 
 
+_AFTER = {False: "", True: " after a lower one"}
+
+
 @dataclass(frozen=True)
 class Limit:
     """Stop at the first logged row of at least `reward`, at the latest at step `latest`.
 
     Attributes:
         reward: The value that a logged row has to reach.
+        rising: Whether the row before has to lie below it.
         latest: The last step.
         every: Steps from look to look: those between the rows of the forecast.
         net: Expected net value.
@@ -41,6 +49,7 @@ class Limit:
     """
 
     reward: float
+    rising: bool
     latest: float
     every: float
     net: float
@@ -52,9 +61,9 @@ class Limit:
     def sentence(self) -> str:
         """The rule in words."""
         return (
-            f"Stop at the first logged reward of at least {self.reward:.3g}, looking every {self.every:.3g} steps, and "
-            f"at step {self.latest:g} if none comes (with probability {self.reached:.2f} one does): expected net value "
-            f"{amount(self.net, self.unit)}, {amount(self.more, self.unit)} more than the best step that is fixed now"
+            f"Stop at the first logged reward of at least {self.reward:.3g}{_AFTER[self.rising]}, looking every "
+            f"{self.every:.3g} steps, and at step {self.latest:g} if none comes (with probability {self.reached:.2f} one "
+            f"does): expected net value {amount(self.net, self.unit)}, {amount(self.more, self.unit)} more than the best step that is fixed now"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,7 +71,9 @@ class Limit:
         return json_safe(asdict(self) | {"sentence": self.sentence})
 
 
-def best_limit(step: np.ndarray, net: np.ndarray, rows: np.ndarray, unit: Unit = "") -> Limit | None:
+def best_limit(
+    step: np.ndarray, net: np.ndarray, rows: np.ndarray, unit: Unit = "", last_row: float = np.nan
+) -> Limit | None:
     """The best rule with one value and one last step.
 
     Args:
@@ -70,6 +81,7 @@ def best_limit(step: np.ndarray, net: np.ndarray, rows: np.ndarray, unit: Unit =
         net: Net value of each draw at each step, shape (draws, 1 + h).
         rows: What the log shows of each draw at the steps after now, shape (draws, h).
         unit: Unit of the values.
+        last_row: The last logged row; NaN where it is not known, and counts as higher.
 
     Returns:
         The rule; None where no rule is clearly worth more than the best fixed step.
@@ -78,17 +90,19 @@ def best_limit(step: np.ndarray, net: np.ndarray, rows: np.ndarray, unit: Unit =
     if held.sum() < 2 or len(step) < 3:
         return None
     values = np.quantile(rows, np.linspace(0.2, 0.99, LEVELS))
+    before = np.column_stack([np.full(len(rows), np.inf if np.isnan(last_row) else last_row), rows[:, :-1]])
     best, chosen = -np.inf, None
     for value in values:
-        first = _first(rows[fitted], value)
-        for last in range(1, len(step)):
-            worth = _net(net[fitted], first, last).mean()
-            if worth > best:
-                best, chosen = worth, (float(value), last)
+        for rising in (False, True):
+            first = _first(rows[fitted], before[fitted], value, rising)
+            for last in range(1, len(step)):
+                worth = _net(net[fitted], first, last).mean()
+                if worth > best:
+                    best, chosen = worth, (float(value), rising, last)
     if chosen is None:
         return None
-    value, last = chosen
-    first = _first(rows[held], value)
+    value, rising, last = chosen
+    first = _first(rows[held], before[held], value, rising)
     ours = _net(net[held], first, last)
     more = ours - net[held, int(np.argmax(net.mean(axis=0)))]
     swing = float(np.mean(net.max(axis=1) - net.min(axis=1)))
@@ -97,6 +111,7 @@ def best_limit(step: np.ndarray, net: np.ndarray, rows: np.ndarray, unit: Unit =
         return None
     return Limit(
         reward=value,
+        rising=rising,
         latest=float(step[last]),
         every=float(np.median(np.diff(step))),
         net=float(ours.mean()),
@@ -106,9 +121,9 @@ def best_limit(step: np.ndarray, net: np.ndarray, rows: np.ndarray, unit: Unit =
     )
 
 
-def _first(rows: np.ndarray, value: float) -> np.ndarray:
+def _first(rows: np.ndarray, before: np.ndarray, value: float, rising: bool) -> np.ndarray:
     """Place in the stopping steps of the first row of each draw that reaches a value; one past the last if none."""
-    there = rows >= value
+    there = (rows >= value) & (before < value) if rising else rows >= value
     return 1 + np.where(there.any(axis=1), there.argmax(axis=1), rows.shape[1])
 
 

@@ -112,4 +112,5 @@ def _fixed(stopping: Stopping) -> str:
 
 
 def _limit(limit: Limit) -> str:
-    return f"recommended stop: first row of at least {limit.reward:.3g}, by step {limit.latest:g}"
+    after = " after a lower one" if limit.rising else ""
+    return f"recommended stop: first row of at least {limit.reward:.3g}{after}, by step {limit.latest:g}"

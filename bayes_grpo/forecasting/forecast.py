@@ -220,6 +220,7 @@ def _averaged(
         assumed=tuple(x for x in (ahead.assumed, reward.assumed) if x),
         notes=notes,
         name=basis.name,
+        lag=table.lag,
     )
 
 

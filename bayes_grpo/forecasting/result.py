@@ -43,6 +43,7 @@ class Forecast:
         assumed: What nobody stated, as sentences.
         notes: What was done that a user should know.
         name: Name of the run.
+        lag: Steps by which a logged row tells of an older policy than that of its step, see `RowTable.lag`.
     """
 
     now: float
@@ -68,6 +69,7 @@ class Forecast:
     assumed: tuple[str, ...]
     notes: tuple[str, ...]
     name: str
+    lag: float = 0.0
 
     @property
     def until(self) -> float:

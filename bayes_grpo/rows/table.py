@@ -82,6 +82,16 @@ class RowTable:
         """Steps from the start of the first row to the end of the last."""
         return float(self.step[-1] - self.start)
 
+    @property
+    def lag(self) -> float:
+        """Mean age of the policy that a row tells of, steps.
+
+        A row is the mean over its window, and a train reward is that of the sampling policy, which is held for
+        ``refresh`` steps.
+        """
+        held = self.optimizer.refresh - 1.0 if self.signal == "reward" else 0.0
+        return 0.5 * (float(np.median(self.window)) + held)
+
     def gap(self) -> np.ndarray:
         """Steps between the end of the row before and the start of each row's window, shape (n,)."""
         before = np.concatenate([[self.start], self.step[:-1]])

@@ -23,6 +23,7 @@ def made(
     every: float = 10.0,
     at_infinity: Any = 1.0,
     high: float = 1.0,
+    lag: float = 0.0,
 ) -> Any:
     """A forecast by its paths, shape (draws, h)."""
     latent = np.atleast_2d(np.asarray(latent, float))
@@ -33,6 +34,8 @@ def made(
         latent=latent,
         rows=latent,
         latent_now=np.broadcast_to(np.asarray(latent_now, float), draws),
+        logged=np.array([np.nan]),
+        lag=lag,
         at_infinity=np.broadcast_to(np.asarray(at_infinity, float), draws),
         final=np.broadcast_to(np.asarray(at_infinity, float), draws),
         high=high,
@@ -44,6 +47,18 @@ def saturating(tau: Any, gain: Any, h: int = 50) -> Any:
     """Paths gain (1 − e^{−t/τ}) at t = 10, 20, …"""
     t = 10.0 * np.arange(1, h + 1)
     return made(np.reshape(gain, (-1, 1)) * (1.0 - np.exp(-t / np.reshape(tau, (-1, 1)))))
+
+
+def test_a_stop_keeps_a_policy_that_rows_tell_of_later():
+    t = 10.0 * np.arange(1, 41)
+    top = made(np.where(t <= 200.0, t, 400.0 - t) / 200.0, lag=25.0)  # rows show the top at step 300
+    found = decide(top, cost_per_step=1e-6, value_per_reward=1.0).stopping
+    assert found is not None
+    assert found.recommended == 270.0  # 275 lies between two steps: both are as good, and the first costs less
+    assert found.expected(270.0) == pytest.approx((195.0 - 25.0) / 200.0, abs=1e-3)
+    whole = decide(made(top.latent), cost_per_step=1e-6, value_per_reward=1.0).stopping
+    assert whole is not None
+    assert whole.recommended == 300.0
 
 
 def test_stops_where_the_slope_equals_the_price():

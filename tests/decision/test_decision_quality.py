@@ -68,7 +68,7 @@ def test_a_limit_is_followed_row_by_row(problem):
     first = knows_the_curve(problem)(problem.run.until(10.0), problem)
     assert first is not None
     later = problem.run.reward[problem.run.step > 10]
-    limit = Limit(float(later[4]), 40.0, 1.0, 0.0, 0.0, 1.0, "")
+    limit = Limit(float(later[4]), False, 40.0, 1.0, 0.0, 0.0, 1.0, "")
     bounded = dataclasses.replace(first, limit=limit)
     stop = followed(problem, bounded)
     assert 10 < stop <= 15

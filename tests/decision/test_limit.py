@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bayes_grpo.decision.limit import best_limit
+from bayes_grpo.decision.limit import _first, best_limit
 
 STEPS = np.arange(0.0, 41.0)
 
@@ -62,6 +62,30 @@ def test_its_worth_is_that_of_paths_it_was_not_chosen_on():
     first = 1 + np.where(there.any(axis=1), there.argmax(axis=1), 40)
     worth = net[np.arange(len(net)), np.minimum(first, int(found.latest))].mean()
     assert found.net == pytest.approx(worth, abs=0.1)
+
+
+def test_rows_that_lag_behind_are_told_by_their_way_up():
+    """What a stop keeps is a quarter of a swing further than rows show: at its top where they cross the middle."""
+    rng = np.random.default_rng(5)
+    phase = STEPS / 20.0 + rng.uniform(size=(4000, 1))
+    seen, kept = np.sin(2 * np.pi * phase), np.sin(2 * np.pi * (phase + 0.25))
+    net = kept - kept[:, :1] - 0.001 * STEPS
+    found = best_limit(STEPS, net, seen[:, 1:])
+    assert found is not None
+    assert found.rising
+    assert abs(found.reward) < 0.35
+    assert "after a lower one, looking every" in found.sentence
+    assert found.more == pytest.approx(0.9, abs=0.12)
+
+
+def test_the_last_logged_row_counts_as_the_one_before():
+    steps = np.arange(0.0, 4.0)
+    rows = np.tile([0.6, 0.1, 0.7], (200, 1)) + 1e-9 * np.random.default_rng(6).standard_normal((200, 3))
+    net = np.tile([0.0, -1.0, -1.0, 1.0], (200, 1))
+    before = np.column_stack([np.full(200, 0.8), rows[:, :-1]])
+    assert set(_first(rows, before, 0.5, rising=True)) == {3}
+    assert set(_first(rows, before, 0.5, rising=False)) == {1}
+    assert best_limit(steps, net, rows, last_row=0.8) is None  # a certain path needs no rule
 
 
 def test_too_little_to_choose_from():
