@@ -30,9 +30,6 @@ ERRORS = 3.0
 """By how many of its standard errors the difference must exceed 0."""
 
 
-_AFTER = {False: "", True: " after a lower one"}
-
-
 @dataclass(frozen=True)
 class Limit:
     """Stop at the first logged row of at least `reward`, at the latest at step `latest`.
@@ -60,10 +57,12 @@ class Limit:
     @property
     def sentence(self) -> str:
         """The rule in words."""
+        after = " after a lower one" if self.rising else ""
         return (
-            f"Stop at the first logged reward of at least {self.reward:.3g}{_AFTER[self.rising]}, looking every "
-            f"{self.every:.3g} steps, and at step {self.latest:g} if none comes (with probability {self.reached:.2f} one "
-            f"does): expected net value {amount(self.net, self.unit)}, {amount(self.more, self.unit)} more than the best step that is fixed now"
+            f"Stop at the first logged reward of at least {self.reward:.3g}{after}, looking every {self.every:.3g} "
+            f"steps, and at step {self.latest:g} if none comes (with probability {self.reached:.2f} one does): expected "
+            f"net value {amount(self.net, self.unit)}, {amount(self.more, self.unit)} more than the best step that is fixed "
+            "now"
         )
 
     def to_dict(self) -> dict[str, Any]:
