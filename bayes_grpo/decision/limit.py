@@ -60,9 +60,9 @@ class Limit:
         after = " after a lower one" if self.rising else ""
         return (
             f"Stop at the first logged reward of at least {self.reward:.3g}{after}, looking every {self.every:.3g} "
-            f"steps, and at step {self.latest:g} if none comes (with probability {self.reached:.2f} one does): expected "
-            f"net value {amount(self.net, self.unit)}, {amount(self.more, self.unit)} more than the best step that is fixed "
-            "now"
+            f"steps, and at step {self.latest:g} if none comes (with probability {self.reached:.2f} one does): "
+            f"expected net value {amount(self.net, self.unit)}, {amount(self.more, self.unit)} more than the best step "
+            "that is fixed now"
         )
 
     def to_dict(self) -> dict[str, Any]:
