@@ -67,7 +67,8 @@ class Problem:
         true: True reward after each number of updates, shape (T + 1,).
         now: Last step of the log when the decision is made.
         cost: C, per step.
-        value: V, per unit of reward.
+        value: V over ``reach``, per unit of reward.
+        reach: Range of the reward, all of which is worth V.
     """
 
     scenario: str
@@ -76,6 +77,7 @@ class Problem:
     now: int
     cost: float
     value: float
+    reach: float = 1.0
 
     @property
     def end(self) -> int:
@@ -120,9 +122,10 @@ def _families(folders: Sequence[Path]) -> dict[str, list[Path]]:
 
 def _deep_problem(place: Path, seed: int) -> Problem:
     run = read_log(place)
-    return _decision(
-        f"deep {place.name.rsplit('-', 2)[0]}", run, smoothed(run.reward), [seed, crc32(place.name.encode())]
-    )
+    # Rows are means over their windows; between their middles the reward is taken to move straight.
+    logged = np.interp(np.arange(run.step[-1]) + 0.5, run.step - 0.5 * run.window, run.reward)
+    name = f"deep {place.name.rsplit('-', 2)[0]}"
+    return _decision(name, run, smoothed(logged), [seed, crc32(place.name.encode())])
 
 
 def _problem(simulated: SimulatedRun, run: Run, seed: int) -> Problem:
@@ -140,7 +143,8 @@ def _decision(scenario: str, run: Run, before: np.ndarray, seeds: list[int]) -> 
     value = float(np.exp(rng.uniform(np.log(100.0), np.log(10_000.0))))
     # The cost of the whole run is 1% to 50% of what one unit of reward is worth.
     share = float(np.exp(rng.uniform(np.log(0.01), np.log(0.5))))
-    return Problem(scenario, run, true, now, share * value / total, value)
+    reach = float(run.settings.reward_high.value or 1.0)
+    return Problem(scenario, run, true, now, share * value / total, value / reach, reach)
 
 
 def forecast_of(run: Run, until: float, regimes: Sequence[str], prior: str, seed: int) -> Forecast:
@@ -236,12 +240,13 @@ def evaluate(problem: Problem, judge: Decider, again: bool = True) -> dict[str, 
     stops, first = ours(problem, judge, again)
     stops |= rivals(problem)
     best = problem.oracle()
+    worth = problem.value * problem.reach
     record: dict[str, Any] = {
         "scenario": problem.scenario,
         "left": (best - problem.now) / (problem.end - problem.now),
-        "cost": problem.cost * problem.end / problem.value,
+        "cost": problem.cost * problem.end / worth,
         "stops": stops,
-        "regret": {name: (problem.net(best) - problem.net(s)) / problem.value for name, s in stops.items()},
+        "regret": {name: (problem.net(best) - problem.net(s)) / worth for name, s in stops.items()},
         "seconds": time.perf_counter() - begun,
     }
     if first is not None:
