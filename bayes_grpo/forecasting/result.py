@@ -91,7 +91,7 @@ class Forecast:
               and the ``event`` of each draw;
             - `observed_data`: the logged rows as ``rows`` on their own steps.
 
-            Attributes hold the rest: name, signal, now, range of the reward, weights (JSON), assumptions and notes.
+            Attributes hold the rest: name, signal, now, lag, range of the reward, weights (JSON), assumptions and notes.
         """
         import json
 
@@ -120,6 +120,7 @@ class Forecast:
             name=self.name,
             signal=self.signal,
             now=self.now,
+            lag=self.lag,
             reward_low=self.low,
             reward_high=self.high,
             schedule=self.schedule.shape,

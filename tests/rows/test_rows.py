@@ -11,7 +11,7 @@ from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import bucket, padded
 from bayes_grpo.rows.rows_of import rows_of
-from tests.helpers.runs import make_run
+from tests.helpers.runs import make_run, steps
 
 
 def test_rows_without_a_value_become_gaps():
@@ -46,6 +46,13 @@ def test_held_out_rows_are_instantaneous():
     assert "held-out reward was fitted instead" in table.notes[0]
     np.testing.assert_array_equal(table.window, 0)
     np.testing.assert_array_equal(table.gap(), [0, 10, 15, 5])
+
+
+def test_rows_tell_of_policies_within_their_window_and_as_old_as_the_sampling_policy():
+    run = make_run(5.0 * steps(20), np.linspace(0.1, 0.5, 20), window=5.0, refresh_interval=9)
+    assert rows_of(run, "reward").lag == 2.5 + 4.0
+    held = make_run([1], [np.nan], evals={0: 0.1, 10: 0.2, 25: 0.3, 30: 0.4}, refresh_interval=9)
+    assert rows_of(held).lag == 0.0  # an evaluation is of the policy of its step
 
 
 def test_logged_learning_rate_is_the_mean_over_the_rows_way():
