@@ -91,7 +91,7 @@ class Forecast:
               and the ``event`` of each draw;
             - `observed_data`: the logged rows as ``rows`` on their own steps.
 
-            Attributes hold the rest: name, signal, now, lag, range of the reward, weights (JSON), assumptions and notes.
+            Attributes hold the rest: name, signal, now, lag, range of the reward, weights (JSON), assumptions, notes.
         """
         import json
 
