@@ -22,7 +22,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,21 +78,36 @@ def scores(probability: np.ndarray, labels: Sequence[str]) -> dict[str, float]:
     }
 
 
-def judged(runs: Sequence[Run], prior: dict[str, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+class Answers(NamedTuple):
+    """What is said of n runs.
+
+    Attributes:
+        p: Scored probabilities of `CLASSES`, shape (n, 6).
+        own: Probability that each of `MODES` is under way, shape (n, 4).
+        doubt: Of "cannot tell", shape (n,).
+        alarms: Whether each of `MODES` sounds an alarm, shape (n, 4).
+    """
+
+    p: np.ndarray
+    own: np.ndarray
+    doubt: np.ndarray
+    alarms: np.ndarray
+
+
+def judged(runs: Sequence[Run], prior: dict[str, float]) -> Answers:
     """Evidence of runs, then `answers`."""
     found = [g for first in range(0, len(runs), 128) for g in gather_all(runs[first : first + 128])]
     return answers([{} if g is None else g.features for g in found], prior)
 
 
-def answers(
-    features: Sequence[Mapping[str, float]], prior: dict[str, float]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scored class probabilities (n, 6), probabilities of being under way (n, 4), and of "cannot tell" (n,)."""
+def answers(features: Sequence[Mapping[str, float]], prior: dict[str, float]) -> Answers:
+    """What the shipped layer says."""
     results = [posterior(f, prior) for f in features]
-    return (
+    return Answers(
         np.array([effective(r.probability, prior) for r in results]),
         np.array([[r.own[mode] for mode in MODES] for r in results]),
         np.array([r.probability[CANNOT_TELL] for r in results]),
+        np.array([[mode in r.alarming(ALARM) for mode in MODES] for r in results]),
     )
 
 
@@ -100,27 +115,27 @@ def simulated(test: list[Row], practice: list[Row], plot: Path | None) -> dict[s
     """Part 1: calibration and confusion on simulated runs, beside the rivals."""
     labels = [r.label for r in test]
     prior = frequencies([r.label for r in practice])
-    p, own, doubt = answers([r.features for r in test], prior)
+    p, own, doubt, alarms = answers([r.features for r in test], prior)
     present = np.array([[mode in r.modes for mode in MODES] for r in test], float)
     healthy = np.array([label in ("healthy", "plateaued") for label in labels])
     out: dict[str, Any] = {"runs": len(test), "diagnosis": scores(p, labels)}
     out["diagnosis"] |= {
         "ECE of each failure": calibration_error(own.ravel(), present.ravel()),
         "mean cannot tell": float(doubt.mean()),
-        "alarms on unfailed runs": float((own[healthy] >= ALARM).any(axis=1).mean()),
+        "alarms on unfailed runs": float(alarms[healthy].any(axis=1).mean()),
         "failed runs with the right alarm": float(np.mean([
-            own[i, MODES.index(label)] >= ALARM for i, label in enumerate(labels) if label in MODES
+            alarms[i, MODES.index(label)] for i, label in enumerate(labels) if label in MODES
         ])),
     }  # fmt: skip
     print(f"\n{len(test)} simulated runs that were not learned from; prior: frequencies of {len(practice)} others")
     _table("diagnosis", out["diagnosis"])
     for name in RIVALS:
         odds = AlarmOdds([r.alarms[name] for r in practice], [r.label for r in practice])
-        alarms = [r.alarms[name] for r in test]
-        out[name] = scores(np.array([odds(a) for a in alarms]), labels) | {
-            "alarms on unfailed runs": float(np.mean([bool(a) for a, h in zip(alarms, healthy, strict=True) if h])),
+        theirs = [r.alarms[name] for r in test]
+        out[name] = scores(np.array([odds(a) for a in theirs]), labels) | {
+            "alarms on unfailed runs": float(np.mean([bool(a) for a, h in zip(theirs, healthy, strict=True) if h])),
             "failed runs with the right alarm": float(np.mean([
-                label in a for a, label in zip(alarms, labels, strict=True) if label in MODES
+                label in a for a, label in zip(theirs, labels, strict=True) if label in MODES
             ])),
         }  # fmt: skip
         _table(name, out[name])
@@ -182,12 +197,15 @@ def laboratory(learned: Sequence[Path], folders: Sequence[Path]) -> dict[str, An
     for name, complete in (("all signals", True), ("signals missing", False)):
         rows = lab_rows(folders, complete, seed=6)
         labels = [r.label for r in rows]
-        p, own, doubt = answers([r.features for r in rows], PRIOR)
+        p, own, doubt, alarms = answers([r.features for r in rows], PRIOR)
         failed = np.array([label in MODES for label in labels])
-        right = [own[i, MODES.index(labels[i])] >= ALARM for i in np.flatnonzero(failed)]
+        present = np.array([[mode in r.modes for mode in MODES] for r in rows])
+        right = [alarms[i, MODES.index(labels[i])] for i in np.flatnonzero(failed)]
         out[name] = {"runs": len(rows), "failed": int(failed.sum())} | scores(p, labels) | {
             "failed runs with the right alarm": float(np.mean(right)),
-            "alarms on unfailed runs": float((own[~failed] >= ALARM).any(axis=1).mean()),
+            "alarms on unfailed runs": float(alarms[~failed].any(axis=1).mean()),
+            "wrong alarms a run": float((alarms & ~present).sum(axis=1).mean()),
+            "ECE of each failure": calibration_error(own.ravel(), present.ravel().astype(float)),
             "mean cannot tell": float(doubt.mean()),
         }  # fmt: skip
         print(f"\ndeep laboratory, {len(rows)} runs that were not learned from, {name}")
@@ -217,7 +235,7 @@ def removed(test: list[LabelledRun], prior: dict[str, float]) -> dict[str, Any]:
     present = np.array([[mode in r.modes for mode in MODES] for r in test], float)
     out = {}
     for name, signals in {"nothing": (), **REMOVED}.items():
-        p, own, doubt = judged([_without(r.run, signals) for r in test], prior)
+        p, own, doubt, _ = judged([_without(r.run, signals) for r in test], prior)
         s = scores(p, labels)
         out[name] = s | {
             "ECE of each failure": calibration_error(own.ravel(), present.ravel()),
@@ -255,8 +273,8 @@ def labelled(
         found |= external([x.run for x in logs], python, [x.group_size for x in logs])
     kept = [x for x in logs if not x.name.startswith(out_of_domain)]
     cases = [Case(x.label, x.repository, x.features) for x in kept]
-    others = [Case(r.label, SIMULATED, r.features) for r in simulated]
-    others += [Case(r.label, LABORATORY, r.features) for r in lab]
+    others = [Case(r.label, SIMULATED, r.features, r.modes) for r in simulated]
+    others += [Case(r.label, LABORATORY, r.features, r.modes) for r in lab]
     judged_logs: list[dict[str, Any]] = []
     print("\nlabelled logs (c: label from the curve only), nested by repository; probabilities; alarms of P >= 0.5")
     layers = {r: learn([c for c in cases if c.repository != r] + others, {}) for r in {x.repository for x in logs}}
@@ -277,7 +295,7 @@ def labelled(
                 "log score": float(np.log(p[CLASSES.index(x.label)])),
                 "log score of the base rates": float(np.log(base[CLASSES.index(x.label)] / base.sum())),
                 "first two": [CLASSES[k] for k in np.argsort(-p)[:2]],
-                "alarms": [mode for mode in MODES if result.own[mode] >= ALARM],
+                "alarms": list(result.alarming(ALARM)),
                 "rivals": {name: sorted(alarms[i]) for name, alarms in found.items()},
             }
         )
@@ -357,7 +375,7 @@ def speed(run: Run) -> dict[str, float]:
 def totals(out: Mapping[str, Any], runs: int, complete: list[LabelledRun], prior: dict[str, float]) -> dict[str, Any]:
     """The numbers that README reports, of all parts."""
     ours, theirs = out["simulated"]["diagnosis"], out["simulated"]["fixed thresholds"]
-    whole = scores(judged([r.run for r in complete], prior)[0], [r.label for r in complete])
+    whole = scores(judged([r.run for r in complete], prior).p, [r.label for r in complete])
     return {
         "simulated": {
             "runs": runs,

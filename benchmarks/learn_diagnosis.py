@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,9 @@ import numpy as np
 
 from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES
+from bayes_grpo.diagnosis.beside import Beside, log_odds
+from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES, MODES, PRIOR
+from bayes_grpo.diagnosis.classify import leading
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import EVENTS, INTERCEPT_SD, WEIGHT_SD, Layer, event_values
 from benchmarks.common import keep
@@ -37,6 +40,8 @@ TARGET = Path(__file__).parents[1] / "bayes_grpo" / "diagnosis" / "layer.json"
 PART = 450
 MOST = 8.0
 SIMULATED, LABORATORY = "simulated", "laboratory"
+WITHOUT = Beside(0.0, 1.0)
+"""Before anything is learned: a failure beside another one has its probability against no failure."""
 
 
 class Case(NamedTuple):
@@ -46,15 +51,20 @@ class Case(NamedTuple):
         label: What it is.
         repository: Whose it is.
         features: What the layer sees.
+        modes: Every failure under way; None where only the leading one is known.
     """
 
     label: str
     repository: str
     features: Mapping[str, float]
+    modes: tuple[str, ...] | None = None
 
 
 def learn(cases: Sequence[Case], provenance: Mapping[str, object]) -> Layer:
-    """The layer of highest posterior density: multinomial logistic likelihood, normal priors."""
+    """The layer of highest posterior density: multinomial logistic likelihood, normal priors.
+
+    What a failure keeps of its evidence beside another one is learned after it, from the cases that know every failure.
+    """
     from scipy.optimize import minimize
 
     x = np.stack([event_values(c.features) for c in cases])
@@ -79,7 +89,34 @@ def learn(cases: Sequence[Case], provenance: Mapping[str, object]) -> Layer:
 
     found = minimize(loss, np.concatenate([np.zeros(k), middle]), jac=True, method="L-BFGS-B").x
     share = np.bincount(truth, weight, k) + 1.0
-    return Layer(found[:k] - found[:k].mean(), found[k:], share / share.sum(), dict(provenance))
+    layer = Layer(found[:k] - found[:k].mean(), found[k:], share / share.sum(), dict(provenance), WITHOUT)
+    known = [(c, w) for c, w in zip(cases, weight, strict=True) if c.modes is not None]
+    return replace(layer, beside=learn_beside(known, layer)) if known else layer
+
+
+def learn_beside(cases: Sequence[tuple[Case, float]], layer: Layer) -> Beside:
+    """What a failure keeps of its own evidence beside one that leads: the maximum of a weighted Bernoulli likelihood.
+
+    Args:
+        cases: Cases of which every failure is known, with their weights.
+        layer: The layer; its own `beside` is not used.
+    """
+    from scipy.optimize import minimize
+
+    leads = [leading(c.features, PRIOR, layer) if c.features else None for c, _ in cases]
+    told = [i for i, found in enumerate(leads) if found is not None]
+    p = np.array([[found[mode] for mode in MODES] for found in leads if found is not None])
+    odds = np.array([log_odds(found) for found in leads if found is not None])
+    there = np.array([[mode in (cases[i][0].modes or ()) for mode in MODES] for i in told])
+    weight = np.array([cases[i][1] for i in told])[:, None]
+    others = p.sum(axis=1, keepdims=True) - p
+
+    def loss(numbers: np.ndarray) -> float:
+        own = np.clip(p + others / (1.0 + np.exp(-(numbers[0] + numbers[1] * odds))), 1e-6, 1.0 - 1e-6)
+        return -float(np.sum(weight * np.where(there, np.log(own), np.log1p(-own))))
+
+    found = minimize(loss, np.array([-1.0, 0.5]), method="Nelder-Mead").x
+    return Beside(float(found[0]), float(found[1]))
 
 
 def frequencies(labels: Sequence[str], cannot_tell: float = 0.12) -> dict[str, float]:
@@ -162,9 +199,9 @@ def main() -> None:
     simulated = rows_of(options.simulated, options.seed, False, options.jobs)
     logs = [x for x in labelled_logs(options.index) if not x.name.startswith(tuple(options.leave_out))]
     cases = [Case(x.label, x.repository, x.features) for x in logs]
-    cases += [Case(r.label, SIMULATED, r.features) for r in simulated]
+    cases += [Case(r.label, SIMULATED, r.features, r.modes) for r in simulated]
     lab = [r for complete in (True, False) for r in lab_rows(options.lab, complete)]
-    cases += [Case(r.label, LABORATORY, r.features) for r in lab]
+    cases += [Case(r.label, LABORATORY, r.features, r.modes) for r in lab]
     layer = learn(
         cases,
         {

@@ -25,7 +25,7 @@ import numpy as np
 from bayes_grpo import Question, diagnose
 from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.diagnosis.classes import MODES
-from bayes_grpo.diagnosis.classify import posterior
+from bayes_grpo.diagnosis.classify import Posterior, posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import Layer
 from bayes_grpo.live.alarms import earlier
@@ -38,11 +38,11 @@ from benchmarks.diagnosis_logs import LabelledLog, labelled_logs
 from benchmarks.learn_diagnosis import LABORATORY, SIMULATED, Case, lab_rows, learn, rows_of
 
 FIRST, CUTS, BATCH = 8, 60, 64
-SUSPECT = 0.6
+SUSPECT = 0.4
 """Earlier looks are needed only where a failure is at least as probable."""
 RATE = 0.10
 """Share of unfailed logs that may ever raise an alarm."""
-LEVELS = (0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
+LEVELS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 SHARES = (0.0, 0.05, 0.1, 0.2)
 LEAST = (10, 20, 30)
 
@@ -63,12 +63,12 @@ class Replayed(NamedTuple):
     Attributes:
         log: The log.
         cuts: Numbers of rows at which it is looked at, increasing.
-        own: Number of rows → probability of each of `MODES`; of the cuts, and of earlier looks where they matter.
+        said: Number of rows → what is said; of the cuts, and of earlier looks where they matter.
     """
 
     log: LabelledLog
     cuts: np.ndarray
-    own: dict[int, np.ndarray]
+    said: dict[int, Posterior]
 
     def alarms(self, rule: Rule) -> dict[str, int]:
         """Failure → number of rows at which it is told first."""
@@ -76,9 +76,9 @@ class Replayed(NamedTuple):
         for n in self.cuts.tolist():
             if n < rule.least_rows:
                 continue
-            looks = [self.own[n], *(self.own.get(k, np.zeros(len(MODES))) for k in earlier(n, rule.lasting))]
-            told = np.min(looks, axis=0) >= rule.alarm
-            for mode in np.array(MODES)[told].tolist():
+            looks = [self.said.get(k) for k in (n, *earlier(n, rule.lasting))]
+            told = [() if look is None else look.alarming(rule.alarm) for look in looks]
+            for mode in set(told[0]).intersection(*told[1:]):
                 out.setdefault(mode, n)
         return out
 
@@ -102,9 +102,8 @@ def replayed(logs: Sequence[LabelledLog], layers: Mapping[str, Layer], cuts: int
     if cache is not None and cache.exists():
         seen = pickle.loads(cache.read_bytes())
 
-    def own(i: int, n: int) -> np.ndarray:
-        found = posterior(seen[logs[i].name, n], None, layers[logs[i].repository]).own
-        return np.array([found[mode] for mode in MODES])
+    def said(i: int, n: int) -> Posterior:
+        return posterior(seen[logs[i].name, n], None, layers[logs[i].repository])
 
     def add(wanted: Sequence[tuple[int, int]]) -> None:
         new = sorted({(i, n) for i, n in wanted if (logs[i].name, n) not in seen})
@@ -118,17 +117,17 @@ def replayed(logs: Sequence[LabelledLog], layers: Mapping[str, Layer], cuts: int
         n = len(rewards_of(x.run)[0])
         places.append(np.unique(np.linspace(min(FIRST, n), n, cuts).round().astype(int)))
     add([(i, n) for i, p in enumerate(places) for n in p.tolist()])
-    owns = [{n: own(i, n) for n in p.tolist()} for i, p in enumerate(places)]
+    looks = [{n: said(i, n) for n in p.tolist()} for i, p in enumerate(places)]
     more = [
         (i, k)
-        for i, found in enumerate(owns)
-        for n, p in found.items() if p.max() >= SUSPECT
+        for i, found in enumerate(looks)
+        for n, p in found.items() if p.failing >= SUSPECT
         for share in SHARES for k in earlier(n, share) if k > 2
     ]  # fmt: skip
     add(more)
     for i, k in more:
-        owns[i].setdefault(k, own(i, k))
-    return [Replayed(*x) for x in zip(logs, places, owns, strict=True)]
+        looks[i].setdefault(k, said(i, k))
+    return [Replayed(*x) for x in zip(logs, places, looks, strict=True)]
 
 
 def unfailed(x: Replayed) -> bool:
@@ -227,8 +226,8 @@ def replay(options: argparse.Namespace) -> dict[str, Any]:
     logs = [x for x in labelled_logs(options.index) if not x.name.startswith(tuple(options.leave_out))]
     say(f"{len(logs)} logs")
     cases = [Case(x.label, x.repository, x.features) for x in logs]
-    others = [Case(r.label, SIMULATED, r.features) for r in rows_of(900, 100, False)]
-    others += [Case(r.label, LABORATORY, r.features) for c in (True, False) for r in lab_rows(options.lab, c)]
+    others = [Case(r.label, SIMULATED, r.features, r.modes) for r in rows_of(900, 100, False)]
+    others += [Case(r.label, LABORATORY, r.features, r.modes) for c in (True, False) for r in lab_rows(options.lab, c)]
     layers = {
         r: learn([c for c in cases if c.repository != r] + others, {}) for r in sorted({x.repository for x in logs})
     }

@@ -12,6 +12,9 @@ from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.common.intervals import probability_text
 
+ANY = "any"
+"""Any failure, in `--fail-on`."""
+
 
 @grouped
 def diagnose(
@@ -22,7 +25,8 @@ def diagnose(
         typer.Option(
             "--fail-on",
             metavar="MODE:P",
-            help="Exit with code 5 if a failure's probability is at least P; MODE may be any. Repeatable.",
+            help="Exit with code 5 if a failure's probability is at least P; with any, that of failing at all. "
+            "Repeatable.",
         ),
     ] = None,
     prior: Annotated[
@@ -48,7 +52,8 @@ def diagnose(
         result = bg.diagnose(run, at=at, prior=probabilities, history=history)
         if plot is not None:
             bg.save_plot(bg.plot_diagnosis(result), plot)
-    reached = {mode: result.own[mode] for mode, limit in limits.items() if result.own[mode] >= limit}
+    found = {mode: result.failing if mode == ANY else result.own[mode] for mode in limits}
+    reached = {mode: p for mode, p in found.items() if p >= limits[mode]}
     if json_:
         print_json(result.to_dict() | {"fail_on": {"limits": limits, "reached": reached}})
     else:
@@ -70,13 +75,12 @@ def _limits(texts: list[str] | None) -> dict[str, float]:
             limit = float(number)
         except ValueError:
             limit = -1.0
-        if not colon or name not in (*bg.MODES, "any") or not 0.0 < limit <= 1.0:
+        if not colon or name not in (*bg.MODES, ANY) or not 0.0 < limit <= 1.0:
             raise SettingError(
                 f"--fail-on: expected MODE:P with MODE one of {', '.join(bg.MODES)} or any and P in (0, 1], found "
                 f"{text!r}"
             )
-        for mode in bg.MODES if name == "any" else (name,):
-            out[mode] = min(limit, out.get(mode, 1.0))
+        out[name] = min(limit, out.get(name, 1.0))
     return out
 
 

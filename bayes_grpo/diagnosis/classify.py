@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.errors import PriorError
+from bayes_grpo.diagnosis.beside import alarming, failing, under_way
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR
 from bayes_grpo.diagnosis.layer import Layer, shipped_layer
 
@@ -39,6 +40,15 @@ class Posterior:
     probability: dict[str, float]
     own: dict[str, float]
 
+    @property
+    def failing(self) -> float:
+        """Probability that something fails."""
+        return failing(self.probability, self.own)
+
+    def alarming(self, limit: float) -> tuple[str, ...]:
+        """Failures that sound an alarm at a limit (`bayes_grpo.diagnosis.beside.alarming`)."""
+        return alarming(self.probability, self.own, limit)
+
 
 def posterior(
     features: Mapping[str, float], prior: Mapping[str, float] | None = None, layer: Layer | None = None
@@ -53,10 +63,11 @@ def posterior(
     weights = PRIOR if prior is None else prior
     if not np.isfinite(features.get("grew", np.nan)):
         return _untold(weights)
-    scores = (layer or shipped_layer()).log_likelihoods(features)
-    found, own = _told(scores, features, weights)
+    layer = layer or shipped_layer()
+    found = leading(features, weights, layer)
+    own = under_way(found, layer.beside)
     # What a log tells is a matter of the log: the stated prior has no say in it.
-    share = min(_doubt(_told(scores, features, PRIOR)[0], PRIOR), _doubt(found, weights))
+    share = min(_doubt(leading(features, PRIOR, layer), PRIOR), _doubt(found, weights))
     total = sum(weights[name] for name in CLASSES)
     probability = {name: max(found[name] - share * weights[name] / total, 0.0) for name in CLASSES}
     probability[CANNOT_TELL] = 1.0 - sum(probability.values())
@@ -68,10 +79,15 @@ def _untold(weights: Mapping[str, float]) -> Posterior:
     return Posterior({name: float(name == CANNOT_TELL) for name in ANSWERS}, {m: weights[m] for m in MODES})
 
 
-def _told(
-    scores: Mapping[str, float], features: Mapping[str, float], weights: Mapping[str, float]
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Probabilities of the classes, and of each mode against no failure, before doubt."""
+def leading(features: Mapping[str, float], weights: Mapping[str, float], layer: Layer) -> dict[str, float]:
+    """Class → probability that it leads, before doubt; sums to 1.
+
+    Args:
+        features: Feature name → value, NaN or absent where the log cannot say.
+        weights: Prior probabilities of the classes.
+        layer: The layer.
+    """
+    scores = layer.log_likelihoods(features)
     log = {name: scores[name] + float(np.log(max(weights[name], 1e-12))) for name in CLASSES}
     hidden = [m for m, (shown, _) in HIDES.items() if not np.isfinite(features.get(shown, np.nan))]
     for mode in hidden:
@@ -86,9 +102,7 @@ def _told(
     for mode in hidden:
         host = HIDES[mode][1]
         found[mode], found[host] = weights[mode] * found[host], (1.0 - weights[mode]) * found[host]
-    unfailed = found["healthy"] + found["plateaued"]
-    own = {m: found[m] / max(found[m] + unfailed, 1e-300) for m in MODES}
-    return found, own
+    return found
 
 
 def _doubt(found: Mapping[str, float], prior: Mapping[str, float]) -> float:

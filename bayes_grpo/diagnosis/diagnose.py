@@ -9,6 +9,7 @@ import numpy as np
 from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, interval, probability_text
+from bayes_grpo.diagnosis.beside import failing
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PRIOR
 from bayes_grpo.diagnosis.classify import checked_prior, most_likely, posterior
 from bayes_grpo.diagnosis.courses import Courses
@@ -132,7 +133,9 @@ def _sentence(
 ) -> str:
     text = f"{label_of(answer).capitalize()} with probability {probability_text(probability[answer])}"
     others = sorted((n for n in ANSWERS if n != answer), key=lambda n: -probability[n])
-    text += f" (next: {label_of(others[0])} {probability_text(probability[others[0]])})"
+    text += f" (next: {label_of(others[0])} {probability_text(probability[others[0]])}"
+    fails = failing(probability, own)
+    text += f"; that something fails: {probability_text(fails)})" if probability[answer] < 0.5 <= fails else ")"
     if answer in onsets:
         step = onsets[answer].step
         text += f", since about step {step.median:.0f} [{step.low:.0f}, {step.high:.0f}] ({step.level:.0%})"

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.diagnosis.beside import Beside
 from bayes_grpo.diagnosis.classes import CLASSES
 
 
@@ -63,12 +64,14 @@ class Layer:
         weight: Of every event, in the order of `EVENTS`.
         frequency: How often each class was learned from, in the order of `CLASSES`; sums to 1.
         provenance: From what they were learned.
+        beside: How much of its evidence a failure keeps beside another one.
     """
 
     intercept: np.ndarray
     weight: np.ndarray
     frequency: np.ndarray
     provenance: Mapping[str, Any]
+    beside: Beside
 
     def log_likelihoods(self, features: Mapping[str, float]) -> dict[str, float]:
         """Log likelihood of every class, up to a constant of all: the score less the log of its frequency."""
@@ -84,6 +87,7 @@ class Layer:
             "intercept": dict(zip(CLASSES, self.intercept.tolist(), strict=True)),
             "frequency": dict(zip(CLASSES, self.frequency.tolist(), strict=True)),
             "weight": {f"{e.belongs}: {e.name}": float(w) for e, w in zip(EVENTS, self.weight, strict=True)},
+            "beside": self.beside._asdict(),
         }
 
     @classmethod
@@ -94,6 +98,7 @@ class Layer:
             np.array([content["weight"][f"{e.belongs}: {e.name}"] for e in EVENTS]),
             np.array([content["frequency"][name] for name in CLASSES]),
             content["provenance"],
+            Beside(**content["beside"]),
         )
 
 
@@ -115,14 +120,15 @@ def combined(features: Mapping[str, float]) -> dict[str, float]:
     """Features with what follows from several.
 
     Honest growth and standing still; growth excuses waste and spent entropy; a broken reward explains a collapse, and
-    a collapse that nothing broke explains that groups have no spread.
+    a collapse that nothing broke, as well as spent entropy, explains that groups have no spread.
     """
     found = {k: float(np.clip(v, -MOST, MOST)) for k, v in features.items()}
     growth, broken, collapse = (found.get(k, np.nan) for k in ("grew", "broken", "collapse"))
     against = [found.get(k, np.nan) for k in ("uncoupled", "collapse", "spent", "swings")]
     if np.isfinite(growth):
         found["honest"] = float(min(growth, *(-x for x in against if np.isfinite(x)), np.inf))
-        found["still"] = float(min(-growth, -found.get("swings", -MOST)))
+        moves = [found.get(k, np.nan) for k in ("swings", "collapse")]
+        found["still"] = float(min(-growth, *(-x for x in moves if np.isfinite(x)), np.inf))
         for name in ("wasted", "spent"):
             found[name] = found.get(name, np.nan) - 0.5 * max(growth, 0.0)
     if np.isfinite(broken) and np.isfinite(collapse):
@@ -130,4 +136,6 @@ def combined(features: Mapping[str, float]) -> dict[str, float]:
             found["collapse"] = collapse - 2.0 * broken
         else:
             found["wasted"] = found.get("wasted", np.nan) - 0.5 * max(collapse, 0.0)
+    if np.isfinite(found.get("spent", np.nan)):
+        found["wasted"] = found.get("wasted", np.nan) - 0.5 * max(found["spent"], 0.0)
     return found

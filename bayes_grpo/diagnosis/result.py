@@ -11,6 +11,7 @@ from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.diagnosis.beside import alarming, failing
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.evidence import Evidence
 from bayes_grpo.diagnosis.history import History
@@ -67,6 +68,20 @@ class Diagnosis:
     courses: Courses | None
     history: History | None
 
+    @property
+    def failing(self) -> float:
+        """Probability that something fails, whatever it is."""
+        return failing(self.probability, self.own)
+
+    def alarming(self, limit: float) -> tuple[str, ...]:
+        """Failures that sound an alarm.
+
+        Args:
+            limit: Those under way with at least this probability; without any, the leading one if all failures
+                together reach it.
+        """
+        return alarming(self.probability, self.own, limit)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready content; the courses are left out."""
         return json_safe(
@@ -75,6 +90,7 @@ class Diagnosis:
                 "answer": self.answer,
                 "probability": dict(self.probability),
                 "own": dict(self.own),
+                "failing": self.failing,
                 "evidence": {k: e.to_dict() for k, e in self.evidence.items()},
                 "onset": {k: {**o.step._asdict(), "mark": o.mark} for k, o in self.onsets.items()},
                 "remedies": dict(self.remedies),

@@ -14,8 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.classes import MODES
-from bayes_grpo.diagnosis.classify import posterior
+from bayes_grpo.diagnosis.classify import Posterior, posterior
 from bayes_grpo.diagnosis.features import gather
 from bayes_grpo.diagnosis.layer import Layer
 from bayes_grpo.diagnosis.mode import label_of
@@ -40,12 +39,12 @@ def earlier(rows: int, lasting: float) -> tuple[int, ...]:
     return rows - back // 2, rows - back
 
 
-def own_at(run: Run, rows: int, layer: Layer | None = None) -> dict[str, float]:
-    """Failure → probability that it is under way, by the first so many rewards of a run."""
+def posterior_at(run: Run, rows: int, layer: Layer | None = None) -> Posterior:
+    """What is said by the first so many rewards of a run."""
     step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
     step = step[np.isfinite(reward)]
     found = gather(run.until(float(step[rows - 1]))) if rows > 0 else None
-    return posterior({} if found is None else found.features, None, layer).own
+    return posterior({} if found is None else found.features, None, layer)
 
 
 def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Collection[str] = ()) -> tuple[Alarm, ...]:
@@ -58,21 +57,23 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Colle
         sounded: Failures that were told before.
     """
     rows = int(np.isfinite(run.reward).sum() if run.has_reward else np.isfinite(run.eval_reward).sum())
-    found = [m for m in MODES if m not in sounded and diagnosis.own.get(m, 0.0) >= watching.alarm]
+    found = [m for m in diagnosis.alarming(watching.alarm) if m not in sounded]
     if rows < watching.least_rows:
         return ()
     for before in earlier(rows, watching.lasting):
         if not found:
             return ()
-        own = own_at(run, before)
-        found = [m for m in found if own[m] >= watching.alarm]
-    return tuple(_alarm(mode, diagnosis, rows) for mode in found)
+        then = posterior_at(run, before).alarming(watching.alarm)
+        found = [m for m in found if m in then]
+    return tuple(_alarm(mode, diagnosis, rows, watching.alarm) for mode in found)
 
 
-def _alarm(mode: str, diagnosis: Diagnosis, rows: int) -> Alarm:
+def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
     onset = diagnosis.onsets.get(mode)
     p = diagnosis.own[mode]
     text = f"{label_of(mode)} with probability {probability_text(p)} at step {diagnosis.about.last_step:g}"
+    if p < level:
+        text += f" (something fails with {probability_text(diagnosis.failing)}, and this is the most probable)"
     if onset is not None:
         i = onset.step
         text += f", since about step {i.median:.0f} [{i.low:.0f}, {i.high:.0f}] ({i.level:.0%})"

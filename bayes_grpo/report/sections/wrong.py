@@ -57,7 +57,7 @@ def wrong(found: Answer[Diagnosis], pictures: Pictures) -> Section:
 
 def tone_of(d: Diagnosis) -> Tone:
     """How the verdict is marked."""
-    if d.answer in MODES or any(d.own.get(m, 0.0) > 0.5 for m in MODES):
+    if d.answer in MODES or d.alarming(0.5):
         return "alarm"
     return "doubt" if d.answer == CANNOT_TELL else "good" if d.answer == "healthy" else ""
 
