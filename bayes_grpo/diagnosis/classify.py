@@ -3,8 +3,9 @@
     P(class | log) ∝ likelihood of the class · prior(class)
 
 A failure whose signal is not logged cannot be told from the class in which it hides: hacking without a held-out reward
-from honest growth, concentration without the entropy from a plateau. It takes its prior's share of that class. A log
-of nothing but held-out rewards that fall shows hacking and instability alike.
+from honest growth, concentration without the entropy from a plateau. It takes its prior's share of that class. In a
+log of held-out rewards alone that fall, only the strain of other signals tells instability from hacking; without any
+such signal both look alike.
 
 "Cannot tell" is the largest share of the posterior that could be the prior as it was, min over the classes of
 P / `PRIOR`: what is left when it is taken away is what the log said. Read as the prior, it gives the posterior back, so
@@ -21,7 +22,7 @@ import numpy as np
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.diagnosis.beside import alarming, failing, under_way
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR
-from bayes_grpo.diagnosis.layer import Layer, shipped_layer
+from bayes_grpo.diagnosis.layer import Layer, combined, shipped_layer
 
 HACKING, CONCENTRATION, INSTABILITY = "reward_hacking", "policy_concentration", "dynamical_instability"
 HIDES = {HACKING: ("uncoupled", "healthy"), CONCENTRATION: ("spent", "plateaued")}
@@ -89,14 +90,15 @@ def leading(features: Mapping[str, float], weights: Mapping[str, float], layer: 
     """
     scores = layer.log_likelihoods(features)
     log = {name: scores[name] + float(np.log(max(weights[name], 1e-12))) for name in CLASSES}
-    hidden = [m for m, (shown, _) in HIDES.items() if not np.isfinite(features.get(shown, np.nan))]
+    shown = combined(features)
+    hidden = [m for m, (name, _) in HIDES.items() if not np.isfinite(shown.get(name, np.nan))]
     for mode in hidden:
         log[mode] = -np.inf
-    if not features.get("train_reward", 1.0):
+    if HACKING in hidden and not features.get("train_reward", 1.0):
         alike = np.logaddexp(scores[HACKING], scores[INSTABILITY]) - np.log(2.0)
         for mode in (HACKING, INSTABILITY):
             log[mode] = alike + float(np.log(max(weights[mode], 1e-12)))
-        hidden = [m for m in hidden if m != HACKING]
+        hidden.remove(HACKING)
     total = np.logaddexp.reduce(list(log.values()))
     found = {name: float(np.exp(log[name] - total)) for name in CLASSES}
     for mode in hidden:

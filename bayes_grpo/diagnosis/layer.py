@@ -120,9 +120,13 @@ def combined(features: Mapping[str, float]) -> dict[str, float]:
     """Features with what follows from several.
 
     Honest growth and standing still; growth excuses waste and spent entropy; a broken reward explains a collapse, and
-    a collapse that nothing broke, as well as spent entropy, explains that groups have no spread.
+    a collapse that nothing broke, as well as spent entropy, explains that groups have no spread. A held-out reward that
+    falls, without a train reward beside it, may have parted from it or fallen with it: both events hold, and strain
+    decides.
     """
     found = {k: float(np.clip(v, -MOST, MOST)) for k, v in features.items()}
+    if not found.get("train_reward", 1.0) and np.isfinite(found.get("strain", np.nan)):
+        found["uncoupled"] = found.get("collapse", np.nan)
     growth, broken, collapse = (found.get(k, np.nan) for k in ("grew", "broken", "collapse"))
     against = [found.get(k, np.nan) for k in ("uncoupled", "collapse", "spent", "swings")]
     if np.isfinite(growth):

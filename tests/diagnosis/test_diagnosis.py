@@ -191,7 +191,7 @@ def test_better_than_thresholds_on_a_few_simulated_runs():
     """Both know how often each label comes from other runs; the layer was learned mostly from real logs."""
     practice, runs = (labelled_runs(120, seed=seed) for seed in (76, 77))
     labels, known = ([r.label for r in x] for x in (runs, practice))
-    p, own, _ = judged([r.run for r in runs], frequencies(known))
+    p, own, *_ = judged([r.run for r in runs], frequencies(known))
     odds = AlarmOdds([thresholds(r.run) for r in practice], known)
     rival = scores(np.array([odds(thresholds(r.run)) for r in runs]), labels)
     found = scores(p, labels)
