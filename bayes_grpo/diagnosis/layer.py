@@ -46,7 +46,7 @@ EVENTS = (
     Event("policy_concentration", "spent", -1.0, 1.5),
     Event("dynamical_instability", "collapse", -2.0, 1.0),
     Event("dynamical_instability", "held_out_collapse", -1.0, 1.0),
-    Event("dynamical_instability", "swings", -2.0, 1.0),
+    Event("dynamical_instability", "swinging", 0.0, 2.5),
     Event("dynamical_instability", "strain", 0.0, 1.0),
 )
 MOST = 3.0
@@ -133,6 +133,8 @@ def combined(features: Mapping[str, float]) -> dict[str, float]:
         found["honest"] = float(min(growth, *(-x for x in against if np.isfinite(x)), np.inf))
         moves = [found.get(k, np.nan) for k in ("swings", "collapse")]
         found["still"] = float(min(-growth, *(-x for x in moves if np.isfinite(x)), np.inf))
+        # A reward that does not swing may have collapsed all the same; one that swings has no need to.
+        found["swinging"] = float(np.maximum(found.get("swings", np.nan), 0.0))
         for name in ("wasted", "spent"):
             found[name] = found.get(name, np.nan) - 0.5 * max(growth, 0.0)
     if np.isfinite(broken) and np.isfinite(collapse):
