@@ -44,7 +44,7 @@ EVENTS = (
     Event("reward_hacking", "uncoupled", -1.2, 2.0),
     Event("advantage_degeneracy", "wasted", -1.2, 1.5),
     Event("policy_concentration", "spent", -1.0, 1.5),
-    Event("dynamical_instability", "collapse", -2.0, 1.0),
+    Event("dynamical_instability", "collapse", -2.0, 2.0),
     Event("dynamical_instability", "held_out_collapse", -1.0, 1.0),
     Event("dynamical_instability", "swinging", 0.0, 2.5),
     Event("dynamical_instability", "strain", 0.0, 1.0),
