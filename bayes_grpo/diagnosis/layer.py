@@ -126,7 +126,7 @@ def combined(features: Mapping[str, float]) -> dict[str, float]:
     """
     found = {k: float(np.clip(v, -MOST, MOST)) for k, v in features.items()}
     if not found.get("train_reward", 1.0) and np.isfinite(found.get("strain", np.nan)):
-        found["uncoupled"] = found.get("collapse", np.nan)
+        found["uncoupled"] = MOST / 2.0 * found.get("collapse", np.nan)  # as far as it goes where the fall is sure
     growth, broken, collapse = (found.get(k, np.nan) for k in ("grew", "broken", "collapse"))
     against = [found.get(k, np.nan) for k in ("uncoupled", "collapse", "spent", "swings")]
     if np.isfinite(growth):
