@@ -205,9 +205,13 @@ def wide(course: Trend, span: float) -> float:
 
     A linear law finds a swing in many a noisy log; one that matters moves the reward itself.
     """
+    return float(np.clip(20.0 * (swing_sd(course) / span - WIDE), -SURE, SURE))
+
+
+def swing_sd(course: Trend) -> float:
+    """Standard deviation of a course's rows about their cubic trend."""
     t, y = np.linspace(-1.0, 1.0, len(course.value)), course.value
-    about = y - np.polyval(np.polyfit(t, y, min(3, len(y) - 1)), t)
-    return float(np.clip(20.0 * (about.std() / span - WIDE), -SURE, SURE))
+    return float((y - np.polyval(np.polyfit(t, y, min(3, len(y) - 1)), t)).std())
 
 
 def swings(courses: Courses, span: float) -> float:

@@ -15,6 +15,7 @@ from bayes_grpo.common.intervals import Interval, interval, probability_text
 from bayes_grpo.diagnosis.advice import rate_times, said, span_text, swings_of
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.events import (
+    CALM,
     FIRST,
     NOISE,
     TAIL,
@@ -25,6 +26,7 @@ from bayes_grpo.diagnosis.events import (
     span,
     strain,
     sure,
+    swing_sd,
     swings,
     wide,
 )
@@ -71,7 +73,8 @@ class DynamicalInstability(Mode):
     def evidence(self, courses: Courses) -> Evidence:
         """Damping, fall after a rise, fluctuation beyond sampling noise, bursts."""
         course = courses.progress
-        quantities, parts, missing = [], [], []
+        quantities, missing = [], []
+        parts: list[tuple[bool, str]] = []  # whether it speaks for the mode, and what it says
         used = ["eval_reward" if courses.uses_eval else "reward"]
         reach = span(courses, course)
         lost, sank = collapsed(course, reach, courses.low), declined(course, reach)
@@ -86,8 +89,10 @@ class DynamicalInstability(Mode):
             features["held_out_collapse"] = sure(collapsed(held, max(float(np.ptp(held.value)), 1e-12)))
         quantities.append(quantity("fall", fallen(course), "reward", "from the best of the course to its end"))
         f = quantities[0].posterior
-        parts.append(f"the reward ends {f.median:.3g} [{f.low:.3g}, {f.high:.3g}] ({f.level:.0%}) below its best")
-        probability = 1.0 - (1.0 - float(np.mean(lost | sank))) * (1.0 - swings(courses, reach))
+        fell, swung = float(np.mean(lost | sank)), swings(courses, reach)
+        ends = f"the reward ends {f.median:.3g} [{f.low:.3g}, {f.high:.3g}] ({f.level:.0%}) below its best"
+        parts.append((fell > 0.5, ends))
+        probability = 1.0 - (1.0 - fell) * (1.0 - swung)
         damping = courses.damping
         if damping is not None:
             still = (1.0 - damping.oscillates) * (1.0 - damping.swings_grow)
@@ -99,10 +104,9 @@ class DynamicalInstability(Mode):
             unstable, slow, swing, growing = map(
                 probability_text, (damping.unstable, damping.underdamped, damping.oscillates, damping.swings_grow)
             )
-            parts.append(
-                f"P(c <= 0) {unstable}, P(ζ < 1) {slow} of a linear law; a full swing in the log {swing}, one that "
-                f"grows {growing}"
-            )
+            size = f"the reward swings by {swing_sd(course):.2g} (sd) about its trend: " if swung > 0.5 else ""
+            law = f"P(c <= 0) {unstable}, P(ζ < 1) {slow} of a linear law; a full swing in the log {swing}, one that"
+            parts.append((swung > 0.5, f"{size}{law} grows {growing}"))
             held = courses.run.settings.refresh_interval
             if held.value and held.provenance is not Provenance.ASSUMED:
                 steps = damping.response_time[drawn] * (course.step[-1] - course.step[0])
@@ -112,7 +116,8 @@ class DynamicalInstability(Mode):
             missing.append("grad_norm")
         else:
             used.append("grad_norm")
-            parts.append(f"largest gradient norm {np.exp((norm.raw - np.median(norm.raw)).max()):.3g} times the median")
+            burst = float(np.exp((norm.raw - np.median(norm.raw)).max()))
+            parts.append((burst > CALM["burst"], f"largest gradient norm {burst:.3g} times the median"))
         kl = courses.signals.get("kl")
         if kl is None:
             missing.append("kl")
@@ -122,10 +127,9 @@ class DynamicalInstability(Mode):
         if engines is not None:  # no labelled log has it, so it is told and not weighed
             used.append("engine_mismatch")
             quantities.append(quantity("engine_mismatch_growth", _times(engines), "", _ENGINES))
-            parts.append(f"{_ENGINES} {span_text(quantities[-1].posterior)}")
-        return Evidence(
-            self.name, probability, tuple(quantities), tuple(used), tuple(missing), "; ".join(parts), features
-        )
+            parts.append((False, f"{_ENGINES} {span_text(quantities[-1].posterior)}"))
+        said = "; ".join(text for _, text in sorted(parts, key=lambda part: not part[0]))
+        return Evidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), said, features)
 
     def onset(self, courses: Courses) -> tuple[np.ndarray, str] | None:
         """Where a fall begins, the last step near the best; where the reward swings, the first swing's top."""
