@@ -50,7 +50,8 @@ def log_odds(leads: Mapping[str, float]) -> np.ndarray:
 
 def failing(probability: Mapping[str, float], own: Mapping[str, float]) -> float:
     """Probability that something fails: the failures' together, and no less than that of any that is under way."""
-    return min(max(sum(probability[mode] for mode in MODES), *(own[mode] for mode in MODES)), 1.0)
+    together = sum(probability.get(mode, 0.0) for mode in MODES)
+    return min(max(together, *(own.get(mode, 0.0) for mode in MODES)), 1.0)
 
 
 def alarming(probability: Mapping[str, float], own: Mapping[str, float], limit: float) -> tuple[str, ...]:

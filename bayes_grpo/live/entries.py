@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bayes_grpo.common.intervals import Interval
+from bayes_grpo.diagnosis.beside import failing
 from bayes_grpo.live.watching import Alarm, Update
 from bayes_grpo.logs.keyindex import OWN
 
@@ -19,6 +20,7 @@ _STEP = f"{OWN}step"
 def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]:
     """Numbers of an update, all finite: ``bayes_grpo/reward_now``, ``bayes_grpo/p/healthy`` and so on.
 
+    ``bayes_grpo/p/failing`` is the probability that something fails, whatever it is: one number to put an alert on.
     An interval is its median under its name, its ends under ``…_low`` and ``…_high``. Beside what an update holds there
     is ``bayes_grpo/stop_now``, 1 where no step more is expected to pay, where costs and values were given.
 
@@ -28,6 +30,8 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
     """
     found: dict[str, float] = {"step": update.step, "rows": update.rows, "seconds": update.seconds}
     found |= {f"p/{name}": p for name, p in update.probability.items()}
+    if update.probability:
+        found["p/failing"] = failing(update.probability, update.own)
     found |= {f"alarm/{alarm.finding}": alarm.probability for alarm in alarms}
     if (ahead := update.outlook) is not None:
         found |= (

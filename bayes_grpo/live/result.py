@@ -29,8 +29,8 @@ class Fleet:
             - forecast: ``until`` and ``until_from`` (horizon and where it comes from), ``now_5`` … ``at_horizon_5`` …
               ``gain_5`` … (reward now, at the horizon, and between the two), ``p_gain`` (that it exceeds
               ``gain_threshold``), ``p_peaked``, ``notes``.
-            - diagnose: ``answer``, ``p_healthy`` … ``p_cannot_tell``, and ``own_…``, the probability of each failure
-              beside others.
+            - diagnose: ``answer``, ``p_healthy`` … ``p_cannot_tell``, ``failing``, that something fails, and ``own_…``,
+              the probability of each failure, alone or beside others.
             - ``seconds`` of work; ``error``: why there are no numbers, "" where there are.
         resumed: Units of work that the journal had, from an earlier call.
         seconds: Duration of this call.

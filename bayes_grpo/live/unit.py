@@ -172,7 +172,7 @@ def _diagnose(run: Run, unit: Unit, seed: int) -> Row:
     row: Row = {"rows": about.rows, "first_step": about.first_step, "last_step": about.last_step}
     row |= {"verdict": plain(found.sentence, 1000), "answer": found.answer}
     row |= {f"p_{name}": p for name, p in found.probability.items()}
-    return row | {f"own_{name}": p for name, p in found.own.items()}
+    return row | {"failing": found.failing} | {f"own_{name}": p for name, p in found.own.items()}
 
 
 TASKS: Mapping[str, Callable[[Run, Unit, int], Row]] = {"fit": _fit, "forecast": _forecast, "diagnose": _diagnose}
