@@ -37,7 +37,7 @@ SETTINGS = (
 )
 """What the runs cover, for the table's provenance."""
 SIGNALS = ("reward_std", "frac_reward_zero_std", "entropy", "kl", "grad_norm", "clip_ratio")
-_GROUPS = ((2, 8), (4, 2), (8, 1), (8, 16), (16, 8))  # few, because each compiles its own program
+GROUPS = ((2, 8), (4, 2), (8, 1), (8, 16), (16, 8))  # few, because each compiles its own program
 
 
 class Draw(NamedTuple):
@@ -245,7 +245,7 @@ def _between(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 def _structure(rng: np.random.Generator, **fields: Any) -> Structure:
-    size, prompts = _GROUPS[rng.integers(len(_GROUPS))]
+    size, prompts = GROUPS[rng.integers(len(GROUPS))]
     usual: dict[str, Any] = {"n_steps": STEPS, "group_size": size, "prompts_per_step": prompts, "eval_every": 10}
     return Structure(**usual | fields)
 

@@ -32,7 +32,7 @@ def test_what_keeps_its_odds_beside_another_is_the_probability_against_no_failur
 def test_a_failure_is_under_way_at_least_as_surely_as_it_leads_and_no_surer_than_something_fails():
     rng, beside = np.random.default_rng(0), shipped_layer().beside
     for p in rng.dirichlet(np.full(len(CLASSES), 0.4), 200):
-        found = dict(zip(CLASSES, p.tolist(), strict=True))
+        found: dict[str, float] = dict(zip(CLASSES, p.tolist(), strict=True))
         own = under_way(found, beside)
         fails = sum(found[m] for m in MODES)
         assert all(found[m] - 1e-12 <= own[m] <= fails + 1e-12 for m in MODES)
