@@ -14,6 +14,35 @@ from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 
 CACHE = "BAYES_GRPO_CACHE"
 ROWS = 40
+LONGEST = (
+    "test_docs.py",
+    "report/test_pages.py",
+    "families/test_family.py",
+    "live/test_update.py",
+    "learning/test_learn.py",
+    "learning/test_population.py",
+    "diagnosis/test_diagnosis.py",
+    "fitting/test_fast.py",
+    "families/test_plan.py",
+    "simulate/deep/test_curvature.py",
+    "test_lab_dynamics.py",
+    "live/test_monitor.py",
+    "cli/test_cli.py",
+    "common/test_cluster.py",
+    "regimes/test_trend.py",
+    "regimes/test_registry.py",
+    "report/test_runs.py",
+    "fitting/test_recovery.py",
+    "fitting/test_calibration.py",
+    "simulate/deep/test_log.py",
+)
+"""Files that take longest, below this folder, in this order."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take longest come first: begun last, one of them keeps one worker busy while the others wait."""
+    place = {Path(__file__).parent / name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
 @pytest.fixture(scope="session", autouse=True)

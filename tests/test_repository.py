@@ -22,6 +22,7 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.logs.detect import all_readers
 from bayes_grpo.logs.options import CHECKS
 from bayes_grpo.regimes import REGIMES
+from tests.conftest import LONGEST
 from tests.helpers.architecture import compared
 from tests.helpers.pages import written_pages
 
@@ -137,6 +138,10 @@ def test_links_lead_somewhere(name: str):
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", text(name))
     for target in targets:
         assert target.startswith("https://") or (ROOT / target).exists(), target
+
+
+def test_files_that_come_first_are_there():
+    assert not [name for name in LONGEST if not (ROOT / "tests" / name).is_file()]
 
 
 def test_architecture_maps_the_tree_exactly():
