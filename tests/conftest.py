@@ -25,7 +25,6 @@ LONGEST = (
     "fitting/test_fast.py",
     "families/test_plan.py",
     "simulate/deep/test_curvature.py",
-    "test_lab_dynamics.py",
     "live/test_monitor.py",
     "cli/test_cli.py",
     "common/test_cluster.py",

@@ -13,6 +13,7 @@ from benchmarks.lab_slow import LAWS, explained
 from benchmarks.lab_thresholds import bisected
 
 
+@pytest.mark.slow
 def test_a_quick_section_finds_the_onset_of_oscillation_between_its_bounds():
     found = main(["--quick", "--only", "b"])["b"]["early"]
     for name in ("momentum 0", "momentum 0.5"):

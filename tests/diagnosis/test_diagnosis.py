@@ -189,7 +189,7 @@ def test_thresholds_alarm_as_they_say(rising):
 
 
 @pytest.mark.parametrize(
-    "groups", [diagnosis_runs.GROUPS[2:4], pytest.param(diagnosis_runs.GROUPS, marks=pytest.mark.slow)]
+    "groups", [diagnosis_runs.GROUPS[3:4], pytest.param(diagnosis_runs.GROUPS, marks=pytest.mark.slow)]
 )
 def test_better_than_thresholds_on_a_few_simulated_runs(groups, monkeypatch):
     """Both know how often each label comes from other runs; the layer was learned mostly from real logs."""

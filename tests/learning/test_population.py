@@ -60,6 +60,7 @@ def test_a_known_population_is_found_again():
     assert naive < 1.1 < found.mean[0] + 0.3
 
 
+@pytest.mark.slow
 def test_predictions_cover_logs_of_unseen_repositories():
     rng = np.random.default_rng(2)
     found = learn_population(members(rng, error=0.05, weak=(1.5, 30.0)), np.array([[True]]), seed=1)
