@@ -90,12 +90,13 @@ def best_limit(
         return None
     values = np.quantile(rows, np.linspace(0.2, 0.99, LEVELS))
     before = np.column_stack([np.full(len(rows), np.inf if np.isnan(last_row) else last_row), rows[:, :-1]])
+    seen, earlier, worths = rows[fitted], before[fitted], net[fitted]  # copies: not in the loop
     best, chosen = -np.inf, None
     for value in values:
         for rising in (False, True):
-            first = _first(rows[fitted], before[fitted], value, rising)
+            first = _first(seen, earlier, value, rising)
             for last in range(1, len(step)):
-                worth = _net(net[fitted], first, last).mean()
+                worth = _net(worths, first, last).mean()
                 if worth > best:
                     best, chosen = worth, (float(value), rising, last)
     if chosen is None:

@@ -48,24 +48,30 @@ def log_odds(leads: Mapping[str, float]) -> np.ndarray:
     return np.clip(np.log(p) - np.log(none), -LIMIT, LIMIT)
 
 
-def failing(probability: Mapping[str, float], own: Mapping[str, float]) -> float:
-    """Probability that something fails: the failures' together, and no less than that of any that is under way."""
-    together = sum(probability.get(mode, 0.0) for mode in MODES)
-    return min(max(together, *(own.get(mode, 0.0) for mode in MODES)), 1.0)
+class Standing:
+    """What follows from the probabilities of the answers; base of results that hold them.
 
-
-def alarming(probability: Mapping[str, float], own: Mapping[str, float], limit: float) -> tuple[str, ...]:
-    """Failures that sound an alarm: those under way with a probability of at least a limit.
-
-    Where none is, though the failures together reach it, the one that leads: something fails, and it is the best guess
-    what.
-
-    Args:
+    Attributes:
         probability: Answer → probability.
-        own: Mode → probability that it is under way.
-        limit: The limit.
+        own: Mode → probability that it is under way, alone or beside another.
     """
-    found = tuple(mode for mode in MODES if own[mode] >= limit)
-    if not found and failing(probability, own) >= limit:
-        return (max(MODES, key=lambda mode: probability[mode]),)
-    return found
+
+    probability: Mapping[str, float]
+    own: Mapping[str, float]
+
+    @property
+    def failing(self) -> float:
+        """Probability that something fails: the failures' together, no less than that of any that is under way."""
+        together = sum(self.probability.get(mode, 0.0) for mode in MODES)
+        return min(max(together, *(self.own.get(mode, 0.0) for mode in MODES)), 1.0)
+
+    def alarming(self, limit: float) -> tuple[str, ...]:
+        """Failures that sound an alarm: those under way with a probability of at least a limit.
+
+        Where none is, though the failures together reach it, the one that leads: something fails, and it is the best
+        guess what.
+        """
+        found = tuple(mode for mode in MODES if self.own[mode] >= limit)
+        if not found and self.failing >= limit:
+            return (max(MODES, key=lambda mode: self.probability[mode]),)
+        return found

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.errors import PriorError
-from bayes_grpo.diagnosis.beside import alarming, failing, under_way
+from bayes_grpo.diagnosis.beside import Standing, under_way
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR
 from bayes_grpo.diagnosis.layer import Layer, combined, shipped_layer
 
@@ -30,7 +30,7 @@ HIDES = {HACKING: ("uncoupled", "healthy"), CONCENTRATION: ("spent", "plateaued"
 
 
 @dataclass(frozen=True)
-class Posterior:
+class Posterior(Standing):
     """Probabilities of a run.
 
     Attributes:
@@ -38,17 +38,8 @@ class Posterior:
         own: Mode → probability that it is under way, alone or beside another.
     """
 
-    probability: dict[str, float]
-    own: dict[str, float]
-
-    @property
-    def failing(self) -> float:
-        """Probability that something fails."""
-        return failing(self.probability, self.own)
-
-    def alarming(self, limit: float) -> tuple[str, ...]:
-        """Failures that sound an alarm at a limit (`bayes_grpo.diagnosis.beside.alarming`)."""
-        return alarming(self.probability, self.own, limit)
+    probability: Mapping[str, float]
+    own: Mapping[str, float]
 
 
 def posterior(

@@ -9,9 +9,8 @@ import numpy as np
 from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, interval, probability_text
-from bayes_grpo.diagnosis.beside import failing
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PRIOR
-from bayes_grpo.diagnosis.classify import checked_prior, most_likely, posterior
+from bayes_grpo.diagnosis.classify import Posterior, checked_prior, most_likely, posterior
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.evidence import Evidence
 from bayes_grpo.diagnosis.features import gather
@@ -81,7 +80,7 @@ def diagnose(
             courses=None,
             history=None,
         )
-    own = result.own | _own_of_unlearned(found.evidence)
+    own = {**result.own, **_own_of_unlearned(found.evidence)}
     modes = {mode.name: mode for mode in all_modes()}
     suspects = [name for name in modes if own.get(name, 0.0) > SUSPECT]
     onsets = {name: o for name in suspects if (o := _onset(modes[name], found.courses)) is not None}
@@ -97,7 +96,7 @@ def diagnose(
     }
     assumed = found.courses.assumed_range
     return Diagnosis(
-        sentence=_sentence(answer, result.probability, own, found.evidence, onsets),
+        sentence=_sentence(answer, result, own, found.evidence, onsets),
         answer=answer,
         probability=result.probability,
         own=own,
@@ -126,15 +125,15 @@ def _onset(mode: Mode, courses: Courses) -> Onset | None:
 
 def _sentence(
     answer: str,
-    probability: Mapping[str, float],
+    said: Posterior,
     own: Mapping[str, float],
     evidence: Mapping[str, Evidence],
     onsets: Mapping[str, Onset],
 ) -> str:
+    probability, fails = said.probability, said.failing
     text = f"{label_of(answer).capitalize()} with probability {probability_text(probability[answer])}"
     others = sorted((n for n in ANSWERS if n != answer), key=lambda n: -probability[n])
     text += f" (next: {label_of(others[0])} {probability_text(probability[others[0]])}"
-    fails = failing(probability, own)
     text += f"; that something fails: {probability_text(fails)})" if probability[answer] < 0.5 <= fails else ")"
     if answer in onsets:
         step = onsets[answer].step

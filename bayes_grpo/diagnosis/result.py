@@ -11,7 +11,7 @@ from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.strict_json import json_safe
-from bayes_grpo.diagnosis.beside import alarming, failing
+from bayes_grpo.diagnosis.beside import Standing
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.evidence import Evidence
 from bayes_grpo.diagnosis.history import History
@@ -34,7 +34,7 @@ class Onset:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Diagnosis:
+class Diagnosis(Standing):
     """What is wrong with a run, if anything.
 
     Attributes:
@@ -67,20 +67,6 @@ class Diagnosis:
     notes: tuple[str, ...]
     courses: Courses | None
     history: History | None
-
-    @property
-    def failing(self) -> float:
-        """Probability that something fails, whatever it is."""
-        return failing(self.probability, self.own)
-
-    def alarming(self, limit: float) -> tuple[str, ...]:
-        """Failures that sound an alarm.
-
-        Args:
-            limit: Those under way with at least this probability; without any, the leading one if all failures
-                together reach it.
-        """
-        return alarming(self.probability, self.own, limit)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready content; the courses are left out."""

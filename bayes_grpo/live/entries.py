@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.diagnosis.beside import failing
 from bayes_grpo.live.watching import Alarm, Update
 from bayes_grpo.logs.keyindex import OWN
 
@@ -31,7 +30,7 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
     found: dict[str, float] = {"step": update.step, "rows": update.rows, "seconds": update.seconds}
     found |= {f"p/{name}": p for name, p in update.probability.items()}
     if update.probability:
-        found["p/failing"] = failing(update.probability, update.own)
+        found["p/failing"] = update.failing
     found |= {f"alarm/{alarm.finding}": alarm.probability for alarm in alarms}
     if (ahead := update.outlook) is not None:
         found |= (

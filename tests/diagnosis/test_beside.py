@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
-from bayes_grpo.diagnosis.beside import Beside, alarming, failing, log_odds, under_way
+from bayes_grpo.diagnosis.beside import Beside, log_odds, under_way
 from bayes_grpo.diagnosis.classes import CLASSES, MODES
+from bayes_grpo.diagnosis.classify import Posterior
 from bayes_grpo.diagnosis.layer import shipped_layer
 from benchmarks.learn_diagnosis import Case, learn_beside
 from tests.helpers.runs import evaluated, make_run, steps
@@ -36,7 +37,7 @@ def test_a_failure_is_under_way_at_least_as_surely_as_it_leads_and_no_surer_than
         own = under_way(found, beside)
         fails = sum(found[m] for m in MODES)
         assert all(found[m] - 1e-12 <= own[m] <= fails + 1e-12 for m in MODES)
-        assert failing(found, own) == pytest.approx(fails)
+        assert Posterior(found, own).failing == pytest.approx(fails)
 
 
 def test_log_odds_of_certainty_are_finite():
@@ -48,9 +49,10 @@ def test_log_odds_of_certainty_are_finite():
 def test_alarms_name_what_is_probable_or_the_best_guess_where_only_their_sum_is():
     own = {HACKING: 0.45, WASTE: 0.1, SPENT: 0.0, LOST: 0.4}
     p = leads(**{HACKING: 0.42, LOST: 0.38, WASTE: 0.05, SPENT: 0.0})
-    assert alarming(p, own, 0.5) == (HACKING,)
-    assert alarming(p, own, 0.4) == (HACKING, LOST)
-    assert alarming(p, own, 0.95) == ()
+    found = Posterior(p, own)
+    assert found.alarming(0.5) == (HACKING,)
+    assert found.alarming(0.4) == (HACKING, LOST)
+    assert found.alarming(0.95) == ()
 
 
 def test_two_numbers_are_learned_back():
