@@ -20,6 +20,7 @@ def test_a_quick_section_finds_the_onset_of_oscillation_between_its_bounds():
         assert 0.2 < found[name]["stiffest"] < 5.0
 
 
+@pytest.mark.slow
 def test_the_quick_case_is_a_stable_fixed_point():
     (case,) = make_cases(True, ("early",))
     assert case.point.residual < 1e-14

@@ -364,7 +364,8 @@ def test_what_moves_with_the_prior_is_said(run, fitted):
     still = [r.name for r in parameters if not r.moves_with_prior and not r.mostly_prior]
 
     def growth(name: str) -> float:
-        one, other = (np.ptp(np.quantile(transformed(x.data, name), [0.05, 0.95])) for x in (fitted, wide))
+        # Between quartiles: a rare corner without measurement noise holds the 5% quantile of its logarithm.
+        one, other = (np.ptp(np.quantile(transformed(x.data, name), [0.25, 0.75])) for x in (fitted, wide))
         return other / one
 
     assert moved == ["fixed_point"]

@@ -60,9 +60,15 @@ def test_against_prior_draws_weighted_by_the_likelihood(zigzag, name):
     assert found.log_evidence == pytest.approx(exact.log_evidence, abs=4.0 * evidence_error)
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize(
+    "name", [x if x in ("flat", "oscillator", "logistic") else pytest.param(x, marks=pytest.mark.slow) for x in LAWS]
+)
 def test_against_nuts(synthetic_run, name):
-    """Quantiles of every parameter, the two levels too, within what both samples can tell."""
+    """The share of draws below each quantile of NUTS's, of every parameter and both levels, is what it has to be.
+
+    In shares and not in units of the parameter: the damping ratio has a thin second hill at large values, where a
+    hundredth of the draws moves the 95% quantile by half a standard deviation.
+    """
     regime, table = get_regime(name), rows_of(synthetic_run)
     nuts = sample_posterior(regime, table, seed=2, sampler=SamplerSettings(draws=4000))
     fast = fast_posterior(regime, table, shared(table), seed=1, fallback=False)
@@ -72,8 +78,9 @@ def test_against_nuts(synthetic_run, name):
     found = {p.name: fast.z[:, i] for i, p in enumerate(regime.sampled)} | fast.levels(0)
     assert set(found) == set(draws)
     for parameter, x in draws.items():
-        for q in (0.05, 0.5, 0.95):
-            assert np.quantile(found[parameter], q) == pytest.approx(np.quantile(x, q), abs=0.3 * x.std()), parameter
+        for q, within in ((0.05, 0.025), (0.5, 0.05), (0.95, 0.025)):
+            below = np.mean(found[parameter] < np.quantile(x, q))
+            assert below == pytest.approx(q, abs=within), (parameter, q)
 
 
 @pytest.mark.parametrize("name", ["flat", "exponential", "logistic"])

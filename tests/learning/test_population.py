@@ -72,6 +72,7 @@ def test_predictions_cover_logs_of_unseen_repositories():
     assert 0.8 <= np.mean(inside) <= 0.98
 
 
+@pytest.mark.slow
 def test_the_right_population_scores_best():
     rng = np.random.default_rng(3)
     logs = members(rng, groups=22)

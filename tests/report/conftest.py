@@ -65,7 +65,9 @@ def run_of(kind: str) -> Run:
     )  # fmt: skip
 
 
-KINDS = ("healthy", "plateaued", "hacking", "degenerate", "collapsed", "short")
+QUICK = ("healthy", "hacking", "short")
+KINDS = (*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("plateaued", "degenerate", "collapsed")))
+"""Kinds of runs; a page of each costs seconds."""
 
 
 @pytest.fixture(scope="session")
@@ -77,16 +79,37 @@ def driver() -> Iterator[Any]:
         yield found
 
 
-@pytest.fixture(scope="session")
-def reports() -> dict[str, Report]:
-    """A page of each kind; the laws are compared for the healthy run alone, because they take longest."""
-    asked = {kind: quick(without=("laws",)) for kind in KINDS}
-    asked["healthy"] = quick(question=Question(cost_per_step=1.0, value_per_reward=1000.0))
-    return {kind: report_run(run_of(kind), settings=asked[kind]) for kind in KINDS}
+class Reports(dict[str, Report]):
+    """A page of each kind, made when it is first asked for."""
+
+    def __missing__(self, kind: str) -> Report:
+        # The laws are compared for the healthy run alone, because they take longest.
+        asked = quick(without=("laws",))
+        if kind == "healthy":
+            asked = quick(question=Question(cost_per_step=1.0, value_per_reward=1000.0))
+        self[kind] = report_run(run_of(kind), settings=asked)
+        return self[kind]
+
+
+class Pages(dict[str, Path]):
+    """The files of these pages, written when they are first asked for."""
+
+    def __init__(self, reports: Reports, folder: Path) -> None:
+        super().__init__()
+        self.reports, self.folder = reports, folder
+
+    def __missing__(self, kind: str) -> Path:
+        self[kind] = save_report(self.reports[kind], self.folder / f"{kind}.html")
+        return self[kind]
 
 
 @pytest.fixture(scope="session")
-def pages(reports: dict[str, Report], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def reports() -> Reports:
+    """A page of each kind."""
+    return Reports()
+
+
+@pytest.fixture(scope="session")
+def pages(reports: Reports, tmp_path_factory: pytest.TempPathFactory) -> Pages:
     """The files of these pages."""
-    folder = tmp_path_factory.mktemp("pages")
-    return {kind: save_report(made, folder / f"{kind}.html") for kind, made in reports.items()}
+    return Pages(reports, tmp_path_factory.mktemp("pages"))

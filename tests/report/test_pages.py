@@ -85,7 +85,7 @@ def test_every_term_is_explained_and_every_picture_told(reports: dict[str, Repor
 
 
 def test_what_cannot_be_told_is_followed_by_what_would_tell(reports: dict[str, Report]):
-    titles = {part.title for s in reports["plateaued"].page.sections if s.key == "fit" for part in s.parts}
+    titles = {part.title for s in reports["short"].page.sections if s.key == "fit" for part in s.parts}
     assert "What would tell" in titles
     laws = next(s for s in reports["healthy"].page.sections if s.key == "laws")
     assert ("cannot tell" in laws.answer) == ("What would tell" in {part.title for part in laws.parts})
@@ -111,11 +111,13 @@ def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):
     assert "<html" in made.html()
 
 
-def test_failures_are_named_at_the_top(pages: dict[str, Path]):
-    expected = {"hacking": "reward hacking", "degenerate": "advantage degeneracy"}
-    for kind, answer in expected.items():
-        text = pages[kind].read_text(encoding="utf-8")
-        assert f"P({answer})" in text[: text.index("<nav")], kind
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [("hacking", "reward hacking"), pytest.param("degenerate", "advantage degeneracy", marks=pytest.mark.slow)],
+)
+def test_failures_are_named_at_the_top(pages: dict[str, Path], kind: str, answer: str):
+    text = pages[kind].read_text(encoding="utf-8")
+    assert f"P({answer})" in text[: text.index("<nav")]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -32,7 +32,7 @@ from bayes_grpo.diagnosis.events import (
 )
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.onset import last_true, steps_between
+from bayes_grpo.diagnosis.onset import last_true, steps_between, wider_from
 from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.logs.run import Provenance
@@ -54,12 +54,12 @@ _FAR = 3.0
 
 
 NEAR = 0.1
-"""Share of a fall, or of a swing, within which a reward is near its best."""
-FALLING, SWINGING = "the reward is near its best for the last time", "the reward comes near its best for the first time"
+"""Share of a fall within which a reward is near its best."""
+FALLING, SWINGING = "the reward is near its best for the last time", "the reward begins to swing"
 
 
 def _swinging(courses: Courses) -> bool:
-    """Whether the reward swings rather than falls: then its first best tells when it began, not its last."""
+    """Whether the reward swings rather than falls: then the spread of its rows tells when it began, not its best."""
     return swings(courses, span(courses, courses.progress)) > 0.5
 
 
@@ -132,29 +132,34 @@ class DynamicalInstability(Mode):
         return Evidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), said, features)
 
     def onset(self, courses: Courses) -> tuple[np.ndarray, str] | None:
-        """Where a fall begins, the last step near the best; where the reward swings, the first swing's top."""
+        """Where a fall begins, the last step near the best; where the reward swings, the row that the swings begin at.
+
+        The course passes over swings that it takes for noise, so that these are read off the rows.
+        """
         course = courses.progress
+        if _swinging(courses):
+            return course.raw_step[wider_from(course.raw)], SWINGING
         steps = steps_between(course.step[0], course.step[-1])
         path = course.at(steps)
-        top, low = path.max(axis=1, keepdims=True), path.min(axis=1, keepdims=True)
-        if _swinging(courses):
-            found, told = steps[(path >= top - NEAR * (top - low)).argmax(axis=1)], SWINGING
-        else:
-            end = path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1, keepdims=True)
-            found, told = steps[last_true(path >= top - NEAR * (top - end))], FALLING
+        top, end = (
+            path.max(axis=1, keepdims=True),
+            path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1, keepdims=True),
+        )
+        found = steps[last_true(path >= top - NEAR * (top - end))]
         # A best that was lost within the first rows is one that a robust course passes over.
         at_once = course.raw[:FIRST].mean() > top[:, 0] + NOISE * course.noise_sd
-        return np.where(at_once, course.raw_step[0], found), told
+        return np.where(at_once, course.raw_step[0], found), FALLING
 
     def remedies(self, courses: Courses, evidence: Evidence, onset: Interval | None) -> tuple[str, ...]:
         """The checkpoint before, a smaller learning rate times refresh interval, clipped gradients."""
         run, out = courses.run, []
-        if onset is not None and onset.median <= courses.progress.raw_step[FIRST - 1]:
-            out.append("start anew: the reward was lost from its first rows on")
-        elif onset is not None:
-            when = "first" if _swinging(courses) else "last"
-            step = f"about step {onset.median:.0f}"
-            out.append(f"stop, and go back to the checkpoint of {step}, when the reward was {when} near its best")
+        if onset is not None:
+            at_once, swung = onset.median <= courses.progress.raw_step[FIRST - 1], _swinging(courses)
+            if at_once:
+                out.append(f"start anew: the reward {'swings' if swung else 'was lost'} from its first rows on")
+            else:
+                when = "before it began to swing" if swung else "when the reward was last near its best"
+                out.append(f"stop, and go back to the checkpoint of about step {onset.median:.0f}, {when}")
         out += [*_engines(courses), *_slower(courses), *_fresher(courses)]
         norm = run.signals.get("grad_norm", np.empty(0))
         norm = norm[np.isfinite(norm) & (norm > 0.0)]

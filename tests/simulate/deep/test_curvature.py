@@ -145,6 +145,7 @@ def test_without_a_penalty_the_drift_is_the_slope_of_the_mean_reward(listing, th
     assert np.allclose(force @ step.T, np.asarray(rise) / 2.0 / listing.lab.limit, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_sampled_gradients_have_the_drift_as_their_mean(listing, task, theta):
     groups = replace(listing, lab=replace(listing.lab, structure=replace(listing.lab.structure, update="sampled")))
     tables, program = tables_of(task), Program(groups.lab, task.vocabulary)

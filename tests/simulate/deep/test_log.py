@@ -33,6 +33,7 @@ def rows_of(run, numbers=None, every=1):
     return [row for row in log["log_history"] if "reward" in row]
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_alone_and_in_a_batch():
     draws = [tiny_draw("healthy", index) for index in range(3)]
     batch = {run.draw.index: run for run in train_draws(draws)}
