@@ -1,0 +1,43 @@
+"""When swings began: the row from which rows spread wider, against runs whose swings were begun by hand."""
+
+import numpy as np
+import pytest
+
+from bayes_grpo.diagnosis.onset import DRAWS, last_true, wider_from
+
+
+def swinging(begin: int, n: int = 200, period: float = 12.0, noise: float = 0.02) -> np.ndarray:
+    """Rows about 0.5 that swing from one row on."""
+    rng, i = np.random.default_rng(begin), np.arange(n)
+    swing = np.where(i >= begin, 0.3 * np.sin(2 * np.pi * (i - begin) / period), 0.0)
+    return 0.5 + swing + noise * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("begin", [20, 90, 150])
+def test_swings_begin_where_they_were_begun(begin):
+    found = wider_from(swinging(begin))
+    assert found.shape == (DRAWS,)
+    low, high = np.quantile(found, [0.05, 0.95])
+    # A cubic trend leans into the swings: within a period of them.
+    assert begin - 12 <= low <= high <= begin + 12
+
+
+def test_swings_from_the_start_have_no_calm_part():
+    assert np.quantile(wider_from(swinging(0)), 0.9) <= 6
+
+
+def test_where_nothing_changes_it_is_the_first_row():
+    found = wider_from(np.random.default_rng(3).standard_normal(300))
+    assert (found == 0).mean() > 0.95
+
+
+def test_calmer_rows_at_the_end_are_no_beginning():
+    assert np.quantile(wider_from(swinging(60)[::-1]), 0.9) <= 12
+
+
+def test_rows_on_a_line_are_nothing():
+    assert np.all(wider_from(np.full(30, 0.4)) == 0)
+
+
+def test_the_last_true_of_each_row():
+    assert last_true(np.array([[True, False, True, False], [False] * 4])).tolist() == [2, 0]
