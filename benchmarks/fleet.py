@@ -29,7 +29,7 @@ import pandas as pd
 
 from benchmarks.common import device, keep, say, write_log
 
-LOGS, PART = 1000, 100
+LOGS, PART = 1000, 20
 SHORTEST, LONGEST, SEEN = 60, 400, 0.6
 DASK_WORKERS = 2
 
