@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from bayes_grpo.diagnosis.classes import CLASSES, MODES
-from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation
+from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.simulate import (
     Environment,

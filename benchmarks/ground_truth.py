@@ -10,13 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.dynamics.reduction import (
-    critical_gain,
-    group_drift_factor,
-    leading_order_factor,
-    onset_of_oscillation,
-    published_threshold,
-)
+from bayes_grpo.dynamics.groups import group_drift_factor, leading_order_factor
+from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
 from bayes_grpo.simulate.measure import (
     log_log_slope,
     measured_drift_factor,

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
-from bayes_grpo.dynamics.reduction import group_drift_factor
+from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.simulate.deep.curvature import balancing_reference, local
 from bayes_grpo.simulate.deep.enumerated_training import drift
 from bayes_grpo.simulate.deep.enumeration import Listing, reading_of

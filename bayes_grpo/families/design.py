@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.dynamics.reduction import group_drift_factor
+from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.families.evidence import Scale
 from bayes_grpo.families.members import Member
 from bayes_grpo.families.model import FamilyPriors

@@ -16,7 +16,7 @@ from scipy.optimize import root_scalar
 from scipy.special import betaln
 from scipy.stats import beta
 
-from bayes_grpo.dynamics.reduction import group_drift_factor
+from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.logs.run import Run
 
 LEAST, MOST = 0.02, 500.0

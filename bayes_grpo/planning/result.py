@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.dynamics.reduction import (
-    MomentumConvention,
-)
+from bayes_grpo.dynamics.reduction import MomentumConvention
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,15 +16,9 @@ from numpy.typing import ArrayLike
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval
-from bayes_grpo.dynamics.reduction import (
-    MomentumConvention,
-    critical_gain,
-    effective_learning_rate,
-    group_drift_factor,
-    onset_of_oscillation,
-    published_threshold,
-    usable_group_share,
-)
+from bayes_grpo.dynamics.groups import group_drift_factor, usable_group_share
+from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate
+from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
 from bayes_grpo.planning.result import CurvatureSource, GroupSizePlan, StabilityReport, Verdict
 
 GROUP_SIZES = (2, 4, 8, 16, 32, 64)

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayes_grpo.dynamics.reduction import effective_learning_rate, spectral_radius
+from bayes_grpo.dynamics.reduction import effective_learning_rate
+from bayes_grpo.dynamics.thresholds import spectral_radius
 from bayes_grpo.simulate.fixed_points import find_fixed_point
 from bayes_grpo.simulate.policies import Environment, PromptSet
 from bayes_grpo.simulate.settings import Numbers, Structure

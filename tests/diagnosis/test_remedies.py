@@ -16,7 +16,8 @@ from bayes_grpo.diagnosis.modes.advantage_degeneracy import constant_since
 from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
 from bayes_grpo.diagnosis.modes.plateaued import MODE as PLATEAUED
 from bayes_grpo.diagnosis.modes.policy_concentration import MODE as CONCENTRATION
-from bayes_grpo.dynamics.reduction import critical_gain, oscillator_coefficients
+from bayes_grpo.dynamics.reduction import oscillator_coefficients
+from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.logs.run import Provenance, Run, Setting
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.courses import courses_of, there

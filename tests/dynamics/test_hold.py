@@ -7,7 +7,7 @@ import pytest
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.dynamics.hold import hold_rows
-from bayes_grpo.dynamics.reduction import hold_growth, spectral_radius
+from bayes_grpo.dynamics.thresholds import hold_growth, spectral_radius
 from bayes_grpo.regimes.built_in.hold import Hold
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run

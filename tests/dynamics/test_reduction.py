@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics import reduction
+from bayes_grpo.dynamics import groups, reduction, thresholds
 
 # Critical gain in units of the published rule, for K_ref 1, 2, 8, 32.
 THRESHOLDS = {
@@ -33,7 +33,7 @@ def iterate(gain, mu, interval, model, exposure, n_steps):
 @pytest.mark.parametrize(("case", "expected"), THRESHOLDS.items())
 def test_critical_gain_reproduces_the_table(case, expected):
     mu, model = case
-    found = [reduction.critical_gain(mu, s, model) * s / (1 - mu) for s in (1, 2, 8, 32)]
+    found = [thresholds.critical_gain(mu, s, model) * s / (1 - mu) for s in (1, 2, 8, 32)]
     np.testing.assert_allclose(found, expected, rtol=6e-4)
 
 
@@ -41,7 +41,7 @@ def test_critical_gain_reproduces_the_table(case, expected):
 @pytest.mark.parametrize("model", ["hold", "delay"])
 @pytest.mark.parametrize(("mu", "interval"), [(0.0, 3), (0.5, 1), (0.8, 6)])
 def test_the_recurrence_decays_below_and_grows_above_the_critical_gain(mu, interval, model, exposure):
-    critical = reduction.critical_gain(mu, interval, model, exposure)
+    critical = thresholds.critical_gain(mu, interval, model, exposure)
     below = np.abs(iterate(0.97 * critical, mu, interval, model, exposure, 3000))
     above = np.abs(iterate(1.03 * critical, mu, interval, model, exposure, 3000))
     assert below[-200:].max() < 0.1 * below[:200].max()
@@ -50,32 +50,32 @@ def test_the_recurrence_decays_below_and_grows_above_the_critical_gain(mu, inter
 
 @pytest.mark.parametrize("model", ["hold", "delay"])
 def test_spectral_radius_is_the_growth_of_the_recurrence(model):
-    gain = 1.3 * reduction.critical_gain(0.6, 4, model)
+    gain = 1.3 * thresholds.critical_gain(0.6, 4, model)
     x = np.abs(iterate(gain, 0.6, 4, model, 1.0, 2000))
     measured = (x[-100:].max() / x[-1100:-1000].max()) ** (1 / 1000)
-    assert measured == pytest.approx(reduction.spectral_radius(gain, 0.6, 4, model), rel=1e-3)
+    assert measured == pytest.approx(thresholds.spectral_radius(gain, 0.6, 4, model), rel=1e-3)
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("interval", [1, 2, 5, 16])
 def test_the_rule_is_never_optimistic_and_exact_for_a_delay_of_one(mu, interval):
-    rule = float(reduction.published_threshold(mu, interval))
-    delay = reduction.critical_gain(mu, interval, "delay")
+    rule = float(thresholds.published_threshold(mu, interval))
+    delay = thresholds.critical_gain(mu, interval, "delay")
     assert delay >= rule * (1 - 1e-9)
-    assert reduction.critical_gain(mu, interval, "hold") > 1.9 * rule
+    assert thresholds.critical_gain(mu, interval, "hold") > 1.9 * rule
     if interval == 1:
         assert delay == pytest.approx(rule, rel=1e-9)
 
 
 @pytest.mark.parametrize("model", ["hold", "delay"])
 def test_without_exposure_the_lag_does_not_matter(model):
-    assert reduction.critical_gain(0.7, 9, model, 0.0) == pytest.approx(2 * 1.7, rel=1e-9)
+    assert thresholds.critical_gain(0.7, 9, model, 0.0) == pytest.approx(2 * 1.7, rel=1e-9)
 
 
 @pytest.mark.parametrize("mu", [0.1, 0.5, 0.9])
 def test_modes_turn_complex_at_the_onset(mu):
-    onset = float(reduction.onset_of_oscillation(mu))
-    below, above = (np.linalg.eigvals(reduction.hold_map(onset * f, mu, 1)) for f in (0.999, 1.001))
+    onset = float(thresholds.onset_of_oscillation(mu))
+    below, above = (np.linalg.eigvals(thresholds.hold_map(onset * f, mu, 1)) for f in (0.999, 1.001))
     assert np.abs(np.imag(below)).max() < 1e-12
     assert np.abs(np.imag(above)).max() > 1e-6
 
@@ -85,7 +85,7 @@ def test_continuum_mass_puts_the_onset_where_the_discrete_map_has_it():
     m = reduction.oscillator_coefficients(1.0, 1e-3, mu).mass
     # c² = 4 m k with c = 1 − μ.
     assert (1 - mu) ** 2 / (4 * m) == pytest.approx(2.632e-3, rel=1e-3)
-    assert float(reduction.onset_of_oscillation(mu)) == pytest.approx(2.633e-3, rel=2e-4)
+    assert float(thresholds.onset_of_oscillation(mu)) == pytest.approx(2.633e-3, rel=2e-4)
 
 
 def test_coefficients_in_closed_form_and_the_ema_convention():
@@ -112,7 +112,7 @@ def test_stationary_variance_of_theory_and_lyapunov():
 
 
 def test_stationary_variance_diverges_at_the_threshold():
-    threshold = float(reduction.published_threshold(0.9, 4))
+    threshold = float(thresholds.published_threshold(0.9, 4))
     near, at = reduction.stationary_variance(1.0, np.array([0.999, 1.0]) * threshold, 0.9, lag=4.0)
     assert near > 100 * reduction.stationary_variance(1.0, 0.5 * threshold, 0.9, lag=4.0)
     assert np.isinf(at)
@@ -134,8 +134,8 @@ def test_update_noise_falls_with_completions():
     ],
 )
 def test_group_drift_factor_reproduces_the_table(p, size, population, sample):
-    assert reduction.group_drift_factor(p, size) == pytest.approx(population, abs=6e-4)
-    assert reduction.group_drift_factor(p, size, ddof=1) == pytest.approx(sample, abs=6e-4)
+    assert groups.group_drift_factor(p, size) == pytest.approx(population, abs=6e-4)
+    assert groups.group_drift_factor(p, size, ddof=1) == pytest.approx(sample, abs=6e-4)
 
 
 @pytest.mark.parametrize("ddof", [0, 1])
@@ -147,19 +147,19 @@ def test_group_drift_factor_is_the_mean_over_every_group(ddof):
         if 0 < k < size:
             drift = np.var(rewards) / np.std(rewards, ddof=ddof)
             total += p**k * (1 - p) ** (size - k) * drift
-    found = reduction.group_drift_factor(p, size, ddof)
+    found = groups.group_drift_factor(p, size, ddof)
     assert found == pytest.approx(total / np.sqrt(p * (1 - p)), rel=1e-12)
 
 
 def test_expansion_of_the_group_factor_holds_for_large_groups():
-    exact = reduction.group_drift_factor(0.4, 512)
-    assert reduction.leading_order_factor(0.4, 512) == pytest.approx(exact, abs=1e-5)
+    exact = groups.group_drift_factor(0.4, 512)
+    assert groups.leading_order_factor(0.4, 512) == pytest.approx(exact, abs=1e-5)
     assert exact < 1 - 4e-4
 
 
 def test_usable_groups_over_a_difficulty_distribution():
-    assert reduction.usable_group_share(0.18, 2) == pytest.approx(2 * 0.18 * 0.82)
-    mixed = reduction.usable_group_share([0.0, 1.0, 0.5, 0.5], 4)
+    assert groups.usable_group_share(0.18, 2) == pytest.approx(2 * 0.18 * 0.82)
+    mixed = groups.usable_group_share([0.0, 1.0, 0.5, 0.5], 4)
     assert mixed == pytest.approx(0.5 * (1 - 2 * 0.5**4))
 
 
@@ -173,15 +173,15 @@ def test_refresh_interval_of_each_trainer():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: reduction.onset_of_oscillation(1.0), "momentum"),
-        (lambda: reduction.published_threshold(0.9, 0), "refresh interval"),
-        (lambda: reduction.critical_gain(0.9, 0, "hold"), "refresh interval"),
-        (lambda: reduction.spectral_radius(0.1, 0.9, 1.5, "hold"), "refresh interval"),  # pyright: ignore[reportArgumentType]
-        (lambda: reduction.spectral_radius(0.1, 0.9, 2, "late"), "lag model"),  # pyright: ignore[reportArgumentType]
-        (lambda: reduction.critical_gain(0.9, 2, "hold", 1.5), "lag exposure"),
-        (lambda: reduction.group_drift_factor(0.5, 1), "group size"),
-        (lambda: reduction.group_drift_factor(1.0, 4), "success rate"),
-        (lambda: reduction.usable_group_share(1.2, 4), "success rate"),
+        (lambda: thresholds.onset_of_oscillation(1.0), "momentum"),
+        (lambda: thresholds.published_threshold(0.9, 0), "refresh interval"),
+        (lambda: thresholds.critical_gain(0.9, 0, "hold"), "refresh interval"),
+        (lambda: thresholds.spectral_radius(0.1, 0.9, 1.5, "hold"), "refresh interval"),  # pyright: ignore[reportArgumentType]
+        (lambda: thresholds.spectral_radius(0.1, 0.9, 2, "late"), "lag model"),  # pyright: ignore[reportArgumentType]
+        (lambda: thresholds.critical_gain(0.9, 2, "hold", 1.5), "lag exposure"),
+        (lambda: groups.group_drift_factor(0.5, 1), "group size"),
+        (lambda: groups.group_drift_factor(1.0, 4), "success rate"),
+        (lambda: groups.usable_group_share(1.2, 4), "success rate"),
         (lambda: reduction.effective_learning_rate(0.1, 0.9, "adam"), "heavy_ball or ema"),  # pyright: ignore[reportArgumentType]
         (lambda: reduction.stationary_variance(1.0, 0.1, 0.5, lag=2, exact=True), "lag 0"),
         (lambda: reduction.trl_refresh_interval(0), "refresh interval"),

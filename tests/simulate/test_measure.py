@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.dynamics.reduction import critical_gain, group_drift_factor, onset_of_oscillation
+from bayes_grpo.dynamics.groups import group_drift_factor
+from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
 from bayes_grpo.simulate.measure import (
     log_log_slope,
     measured_drift_factor,

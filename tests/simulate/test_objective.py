@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo.dynamics.reduction import group_drift_factor
+from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.simulate.objective import (
     AdvantageMass,
     expected_batch,

@@ -34,7 +34,7 @@ from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between, wider_from
 from bayes_grpo.diagnosis.trend import Trend
-from bayes_grpo.dynamics.reduction import critical_gain
+from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.logs.run import Provenance
 
 _MARGIN = (

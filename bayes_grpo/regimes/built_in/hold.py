@@ -15,8 +15,8 @@ from jax import Array
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.dynamics.hold import hold_rows
-from bayes_grpo.dynamics.reduction import hold_growth
 from bayes_grpo.dynamics.state_space import Matrix, StateSpace, Vector
+from bayes_grpo.dynamics.thresholds import hold_growth
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.built_in.reduction import GAIN, gain_and_curvature, held_lag
 from bayes_grpo.regimes.common import FROM_SETTINGS, LEVELS, NOISES, SECOND_ORDER, initial_levels, measurement_var

@@ -1,0 +1,152 @@
+"""Where a run begins to oscillate and where it is unstable: exact maps of an optimizer whose gradients come late.
+
+The lag models are those of `bayes_grpo.dynamics.reduction`. Plain NumPy in float64.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.dynamics.reduction import LagModel, checked_momentum
+
+
+def onset_of_oscillation(momentum: ArrayLike) -> np.ndarray:
+    """Gain g = η K above which a lag-free run oscillates: (1 − √μ)², exact for the discrete map."""
+    return (1.0 - np.sqrt(checked_momentum(momentum))) ** 2
+
+
+def published_threshold(momentum: ArrayLike, refresh_interval: ArrayLike) -> np.ndarray:
+    """Largest stable gain by the published rule, (1 − μ)/K_ref (arXiv 2606.30789)."""
+    interval = np.asarray(refresh_interval, dtype=np.float64)
+    if not (interval >= 1).all():
+        raise SettingError(f"refresh interval: expected at least 1 optimizer step, found {refresh_interval!r}")
+    return (1.0 - checked_momentum(momentum)) / interval
+
+
+def delay_map(gain: float, momentum: float, refresh_interval: int, lag_exposure: float = 1.0) -> np.ndarray:
+    """Companion matrix of constant delay on (x[t], x[t−1], …, x[t−K_ref]).
+
+    Args:
+        gain: g = η K (effective learning rate).
+        momentum: μ.
+        refresh_interval: Age of the delayed gradient in steps.
+        lag_exposure: Share of the gradient evaluated late, the rest at x[t].
+
+    Returns:
+        Matrix of shape (K_ref + 1, K_ref + 1); one application is one optimizer step.
+    """
+    matrix = np.eye(refresh_interval + 1, k=-1)
+    matrix[0, 0] = 1.0 + momentum - gain * (1.0 - lag_exposure)
+    matrix[0, 1] -= momentum
+    matrix[0, refresh_interval] -= gain * lag_exposure
+    return matrix
+
+
+def hold_step(gain: ArrayLike, momentum: float, lag_exposure: ArrayLike = 1.0, refresh: bool = False) -> np.ndarray:
+    """One optimizer step of the hold model on (x[t], x[t−1], x at the last refresh), shape (..., 3, 3).
+
+    Args:
+        gain: g = η K (effective learning rate), any shape.
+        momentum: μ.
+        lag_exposure: Share of the gradient evaluated at the held policy, the rest at x[t]; broadcasts with the gain.
+        refresh: Whether the sampling policy is renewed at the start of this step.
+    """
+    g, e = np.broadcast_arrays(np.asarray(gain, dtype=np.float64), np.asarray(lag_exposure, dtype=np.float64))
+    step = np.zeros((*g.shape, 3, 3))
+    step[..., 0, 0] = 1.0 + momentum - g * (1.0 - e)
+    step[..., 0, 1] = -momentum
+    step[..., 0, 2] = -g * e
+    step[..., 1, 0] = step[..., 2, 2] = 1.0
+    renew = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    return step @ renew if refresh else step
+
+
+def hold_map(gain: ArrayLike, momentum: float, refresh_interval: int, lag_exposure: ArrayLike = 1.0) -> np.ndarray:
+    """Map of (x, previous x) over one whole refresh cycle of the hold model, shape (..., 2, 2); as `hold_step`."""
+    later = np.linalg.matrix_power(hold_step(gain, momentum, lag_exposure), refresh_interval - 1)
+    cycle = later @ hold_step(gain, momentum, lag_exposure, refresh=True)
+    return cycle[..., :2, :2]
+
+
+def hold_growth(gain: ArrayLike, momentum: float, refresh_interval: int, lag_exposure: ArrayLike = 1.0) -> np.ndarray:
+    """Growth factor per optimizer step of the hold model's slowest mode, shape (...); above 1 is unstable."""
+    return _radius(hold_map(gain, momentum, refresh_interval, lag_exposure)) ** (1.0 / refresh_interval)
+
+
+def spectral_radius(
+    gain: float, momentum: float, refresh_interval: int, lag_model: LagModel, lag_exposure: float = 1.0
+) -> float:
+    """Growth factor *per optimizer step* of the slowest-decaying mode; below 1 is stable.
+
+    Args:
+        gain: g = η K (effective learning rate), ≥ 0.
+        momentum: μ, in [0, 1).
+        refresh_interval: K_ref, whole optimizer steps, at least 1.
+        lag_model: "delay" or "hold".
+        lag_exposure: In [0, 1].
+
+    Returns:
+        The spectral radius; for hold the K_ref-th root of the cycle's.
+
+    Raises:
+        SettingError: A setting is out of range.
+    """
+    interval = _checked_interval(refresh_interval)
+    mu = float(checked_momentum(momentum))
+    _check_exposure(lag_exposure)
+    if lag_model == "delay":
+        return float(_radius(delay_map(gain, mu, interval, lag_exposure)))
+    if lag_model == "hold":
+        return float(hold_growth(gain, mu, interval, lag_exposure))
+    raise SettingError(f"lag model: expected delay or hold, found {lag_model!r}")
+
+
+@lru_cache(maxsize=1024)
+def critical_gain(momentum: float, refresh_interval: int, lag_model: LagModel, lag_exposure: float = 1.0) -> float:
+    """Smallest gain g = η K at which a run is no longer stable, by bisection on the spectral radius.
+
+    Args:
+        momentum: μ, in [0, 1).
+        refresh_interval: K_ref, whole optimizer steps, at least 1.
+        lag_model: "delay" or "hold".
+        lag_exposure: In [0, 1].
+
+    Returns:
+        The threshold, to a relative precision of 1e-12.
+
+    Raises:
+        SettingError: A setting is out of range.
+    """
+
+    def unstable(gain: float) -> bool:
+        return spectral_radius(gain, momentum, refresh_interval, lag_model, lag_exposure) > 1.0
+
+    # Walk up in small steps, because a stability region need not be the last one: the first crossing counts.
+    low = 0.1 * float(published_threshold(momentum, refresh_interval))
+    high = low * 1.02
+    while not unstable(high):
+        low, high = high, high * 1.02
+    while high - low > 1e-12 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if unstable(middle) else (middle, high)
+    return 0.5 * (low + high)
+
+
+def _checked_interval(refresh_interval: float) -> int:
+    if refresh_interval < 1 or refresh_interval != int(refresh_interval):
+        raise SettingError(f"refresh interval: expected a whole number of at least 1 step, found {refresh_interval!r}")
+    return int(refresh_interval)
+
+
+def _check_exposure(lag_exposure: float) -> None:
+    if not 0.0 <= lag_exposure <= 1.0:
+        raise SettingError(f"lag exposure: expected a value in [0, 1], found {lag_exposure!r}")
+
+
+def _radius(matrix: np.ndarray) -> np.ndarray:
+    """Spectral radius of each matrix, shape (...)."""
+    return np.max(np.abs(np.linalg.eigvals(matrix)), axis=-1)
