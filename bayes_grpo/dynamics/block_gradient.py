@@ -21,7 +21,6 @@ from jax import Array, lax
 
 from bayes_grpo.dynamics.block_elements import (
     Elements,
-    Joints,
     Law,
     Start,
     advance_columns,
@@ -30,14 +29,13 @@ from bayes_grpo.dynamics.block_elements import (
     elements_of_rows,
     full,
     half,
-    integrated,
-    joined,
     over_rows,
     product,
     symmetric,
     upper,
     whole,
 )
+from bayes_grpo.dynamics.block_joints import Joints, integrated, joined
 from bayes_grpo.dynamics.state_space import Matrix, Vector, dot, matvec, plus, times, transpose
 
 

@@ -32,14 +32,13 @@ from bayes_grpo.dynamics.block_elements import (
     Start,
     advance_cov,
     full,
-    integrated,
-    joined,
     reference_of,
     symmetric,
     upper,
     without_constant,
 )
 from bayes_grpo.dynamics.block_gradient import log_density
+from bayes_grpo.dynamics.block_joints import integrated, joined
 from bayes_grpo.dynamics.state_space import LOG_2PI, StateSpace, Vector, dot, matvec, plus, times
 
 LEAST_ROWS = 32
