@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.diagnosis.courses import Courses
+from bayes_grpo.diagnosis.swings import swing_sd
 from bayes_grpo.diagnosis.trend import Trend
 
 SURE = 2.0
@@ -94,8 +95,8 @@ DEFINITIONS = (
     Definition(
         "swings",
         "dynamical_instability",
-        "a linear law swings a full time within the log, or ever wider, and the rows about their cubic trend have a "
-        f"standard deviation above {WIDE:.0%} of the range",
+        "a linear law swings a full time within the log, or ever wider, and the rows about a cubic trend with one jump "
+        f"have a standard deviation above {WIDE:.0%} of the range",
     ),
     Definition(
         "uncoupled",
@@ -206,12 +207,6 @@ def wide(course: Trend, span: float) -> float:
     A linear law finds a swing in many a noisy log; one that matters moves the reward itself.
     """
     return float(np.clip(20.0 * (swing_sd(course) / span - WIDE), -SURE, SURE))
-
-
-def swing_sd(course: Trend) -> float:
-    """Standard deviation of a course's rows about their cubic trend."""
-    t, y = np.linspace(-1.0, 1.0, len(course.value)), course.value
-    return float((y - np.polyval(np.polyfit(t, y, min(3, len(y) - 1)), t)).std())
 
 
 def swings(courses: Courses, span: float) -> float:

@@ -26,13 +26,13 @@ from bayes_grpo.diagnosis.events import (
     span,
     strain,
     sure,
-    swing_sd,
     swings,
     wide,
 )
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.onset import last_true, steps_between, wider_from
+from bayes_grpo.diagnosis.onset import last_true, steps_between
+from bayes_grpo.diagnosis.swings import swing_sd, wider_from
 from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.logs.run import Provenance

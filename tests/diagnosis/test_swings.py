@@ -1,9 +1,10 @@
-"""When swings began: the row from which rows spread wider, against runs whose swings were begun by hand."""
+"""How far a reward swings and since when, against runs whose swings were begun by hand."""
 
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.onset import DRAWS, last_true, wider_from
+from bayes_grpo.diagnosis.onset import last_true
+from bayes_grpo.diagnosis.swings import DRAWS, about_trend, wider_from
 
 
 def swinging(begin: int, n: int = 200, period: float = 12.0, noise: float = 0.02) -> np.ndarray:
@@ -18,7 +19,7 @@ def test_swings_begin_where_they_were_begun(begin):
     found = wider_from(swinging(begin))
     assert found.shape == (DRAWS,)
     low, high = np.quantile(found, [0.05, 0.95])
-    # A cubic trend leans into the swings: within a period of them.
+    # The slow trend leans into the swings: within a period of them.
     assert begin - 12 <= low <= high <= begin + 12
 
 
@@ -41,3 +42,22 @@ def test_rows_on_a_line_are_nothing():
 
 def test_the_last_true_of_each_row():
     assert last_true(np.array([[True, False, True, False], [False] * 4])).tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("jump", [3, 40, 97])
+def test_a_jump_is_no_swing_and_swings_are_not_taken_for_jumps(jump):
+    i = np.arange(120)
+    noise = 0.02 * np.random.default_rng(jump).standard_normal(120)
+    assert about_trend(np.where(i >= jump, 1.0, 0.0) + noise).std() < 0.025
+    swings = 0.5 * np.sin(2 * np.pi * i / 30) + noise
+    assert about_trend(swings).std() > 0.8 * swings.std()
+
+
+@pytest.mark.parametrize("n", [3, 5, 8, 2000])
+def test_logs_of_any_length_have_a_slow_trend(n):
+    y = np.random.default_rng(n).standard_normal(n)
+    away = about_trend(y)
+    assert away.shape == (n,)
+    assert away.std() <= y.std()
+    # Least squares: what is left has no part of the cubic.
+    np.testing.assert_allclose(np.vander(np.linspace(-1, 1, n), min(4, n)).T @ away, 0.0, atol=1e-8 * n)

@@ -1,0 +1,83 @@
+"""How far a reward swings about its slow trend, and from which row on."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln
+
+from bayes_grpo.diagnosis.trend import Trend
+
+DRAWS = 200
+"""Draws of the row at which swings begin."""
+LEAST = 4
+"""Rows that a change of spread needs on either side."""
+CALMER = 0.5
+"""Spread of the rows before a change over that of the rows after it, at most."""
+_CALM = 0.1  # spread of calm rows that the prior expects, over that of all rows
+_PLACES = 200  # at which a jump is tried, at most
+
+
+def about_trend(y: np.ndarray) -> np.ndarray:
+    """Rows less a cubic trend with one jump, at the row where it takes most of them; shape (n,).
+
+    A reward that takes off at once, or is lost at once, does not swing.
+
+    Args:
+        y: Rows in order, shape (n,).
+    """
+    n = len(y)
+    cubic = np.linalg.qr(np.vander(np.linspace(-1.0, 1.0, n), min(4, n)))[0]
+
+    def less(x: np.ndarray) -> np.ndarray:
+        return x - cubic @ (cubic.T @ x)
+
+    away = less(y)
+    if n < 2 * LEAST:
+        return away
+    first = np.unique(np.linspace(2, n - 2, min(n - 3, _PLACES)).round().astype(int))
+    jump = less((np.arange(n)[:, None] >= first).astype(float))
+    size = (jump * jump).sum(axis=0)
+    taken = (away @ jump) ** 2 / size
+    best = int(taken.argmax())
+    return away - jump[:, best] * (away @ jump[:, best]) / size[best]
+
+
+def swing_sd(course: Trend) -> float:
+    """Standard deviation of a course's rows about their slow trend."""
+    return float(about_trend(course.value).std())
+
+
+def wider_from(y: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Draws of the first of the rows that spread wider than those before it, shape (`DRAWS`,).
+
+    Rows about their slow trend are normal with one variance before that row and a larger one, by `CALMER`, from it on;
+    both are integrated out (inverse gamma priors worth one row). That all rows are alike, and it is the first, is as
+    likely as a change, which may lie at any row. Neighbouring rows of a swing say the same, so what rows say counts by
+    the effective number of an autoregression with the lag-one correlation r of their squares, (1 − r) / (1 + r) of it.
+
+    Args:
+        y: Rows in order, shape (n,), at least `LEAST`.
+        seed: Seed.
+    """
+    n, away = len(y), about_trend(y)
+    squares = away**2
+    total, off = float(squares.mean()), squares - squares.mean()
+    if total <= (1e-9 * float(np.abs(y).max())) ** 2:
+        return np.zeros(DRAWS, int)
+    r = float(np.clip(off[1:] @ off[:-1] / max(off @ off, 1e-300), 0.0, 0.95))
+    told = (1.0 - r) / (1.0 + r)
+    first = np.concatenate([[0], np.arange(LEAST, n - LEAST + 1)])
+    before = np.concatenate([[0.0], np.cumsum(squares)])[first]
+    after = n * total - before
+
+    def marginal(rows: np.ndarray, squares: np.ndarray, expected: float) -> np.ndarray:
+        a, b = 0.5 + 0.5 * told * rows, 0.5 * expected + 0.5 * told * squares
+        prior = 0.5 * np.log(0.5 * expected) - gammaln(0.5)
+        return prior + gammaln(a) - a * np.log(b)
+
+    log_weight = marginal(first, before, _CALM**2 * total) + marginal(n - first, after, total)
+    calmer = before / np.maximum(first, 1) < CALMER**2 * after / (n - first)
+    prior = np.where(first == 0, 0.0, -np.log(max(len(first) - 1, 1)))
+    log_weight = np.where(calmer | (first == 0), log_weight + prior, -np.inf)
+    weight = np.exp(log_weight - log_weight.max())
+    return np.random.default_rng(seed).choice(first, DRAWS, p=weight / weight.sum())
