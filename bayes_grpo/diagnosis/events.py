@@ -95,7 +95,7 @@ DEFINITIONS = (
     Definition(
         "swings",
         "dynamical_instability",
-        "a linear law swings a full time within the log, or ever wider, and the rows about a cubic trend with one jump "
+        "a linear law swings a full time within the log, or ever wider, and the rows about a cubic trend, and a jump, "
         f"have a standard deviation above {WIDE:.0%} of the range",
     ),
     Definition(

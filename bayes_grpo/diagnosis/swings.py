@@ -15,12 +15,14 @@ CALMER = 0.5
 """Spread of the rows before a change over that of the rows after it, at most."""
 _CALM = 0.1  # spread of calm rows that the prior expects, over that of all rows
 _PLACES = 200  # at which a jump is tried, at most
+_JUMP = 0.5  # share of the variance about the cubic that a jump takes
 
 
 def about_trend(y: np.ndarray) -> np.ndarray:
-    """Rows less a cubic trend with one jump, at the row where it takes most of them; shape (n,).
+    """Rows less their cubic trend, and less one jump where that takes more than half of what is left; shape (n,).
 
-    A reward that takes off at once, or is lost at once, does not swing.
+    A reward that takes off at once, or is lost at once, does not swing. A jump takes a tenth to a half of what true
+    swings leave, which stays with them.
 
     Args:
         y: Rows in order, shape (n,).
@@ -39,6 +41,8 @@ def about_trend(y: np.ndarray) -> np.ndarray:
     size = (jump * jump).sum(axis=0)
     taken = (away @ jump) ** 2 / size
     best = int(taken.argmax())
+    if taken[best] <= _JUMP * float(away @ away):
+        return away
     return away - jump[:, best] * (away @ jump[:, best]) / size[best]
 
 
