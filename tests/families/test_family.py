@@ -136,6 +136,7 @@ def test_several_logs_of_a_flag_are_written_out_for_compare_runs_alone():
     assert each_by_itself([]) == []
 
 
+@pytest.mark.slow
 def test_settings_are_looked_at_on_every_evaluation_column(tmp_path):
     for i, plateau in enumerate((0.4, 0.6, 0.8)):
         columns = [relaxing("x", seed=10 * j + i, plateau=p).reward for j, p in enumerate((0.6, plateau, 0.6))]
