@@ -29,6 +29,7 @@ from bayes_grpo.diagnosis import events
 from bayes_grpo.diagnosis.courses import LOGARITHMIC
 from bayes_grpo.diagnosis.features import RunEvidence, gather
 from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.swings import about_trend
 from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.waste import broken
 from benchmarks.common import keep, say
@@ -41,7 +42,7 @@ EXAMPLES = {
     "grew": ("tony_lr_1e-6", "bei_countdown_grpo"),
     "collapsed": ("shb_noclip", "garg_no_baseline_lr1.5e-5"),
     "declined": ("tsu_ppo_run1", "arv_w2_qwen3-8b_G4"),
-    "swings": ("tsu_ppo_run4", "kartik_ppo_v2_s2025"),
+    "swings": ("tsu_ppo_run2", "tsu_ppo_run4"),
     "uncoupled": ("rohun_ll3b_medium_g_llmjudge_long", "rohun_ll3b_medium_g_llmjudge_llama_small"),
     "going": ("shb_op_e4tb128", "garg_no_std_norm"),
     "broken": ("lab_broken", "shb_noclip"),
@@ -188,8 +189,7 @@ def draw(axes: Axes, event: str, found: RunEvidence) -> None:
         elif event == "declined":
             _border(axes, start - max(events.DECLINE * reach, events.NOISE * course.noise_sd), "end below it: declined")
         elif event == "swings":
-            t = np.linspace(-1.0, 1.0, len(course.value))
-            slow = np.polyval(np.polyfit(t, course.value, min(3, len(t) - 1)), t)
+            slow = course.value - about_trend(course.value)
             for sign, label in ((1.0, "beyond a tenth of the range"), (-1.0, None)):
                 axes.plot(course.step, slow + sign * events.WIDE * reach, color=RED, lw=1.0, ls="--", label=label)
     axes.tick_params(labelsize=6)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.swings import swing_sd
+from bayes_grpo.diagnosis.swings import JUMP, swing_sd
 from bayes_grpo.diagnosis.trend import Trend
 
 SURE = 2.0
@@ -95,8 +95,9 @@ DEFINITIONS = (
     Definition(
         "swings",
         "dynamical_instability",
-        "a linear law swings a full time within the log, or ever wider, and the rows about a cubic trend, and a jump, "
-        f"have a standard deviation above {WIDE:.0%} of the range",
+        "a linear law swings a full time within the log, or ever wider, and the rows about a cubic trend have a "
+        f"standard deviation above {WIDE:.0%} of the range (less one jump, if that takes more than {JUMP:.0%} of their "
+        "variance)",
     ),
     Definition(
         "uncoupled",

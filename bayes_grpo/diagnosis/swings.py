@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.diagnosis.trend import DRAWS, Trend
 
-DRAWS = 200
-"""Draws of the row at which swings begin."""
 LEAST = 4
 """Rows that a change of spread needs on either side."""
 CALMER = 0.5
 """Spread of the rows before a change over that of the rows after it, at most."""
+JUMP = 0.5
+"""Share of the variance about a cubic that a jump takes, at least."""
 _CALM = 0.1  # spread of calm rows that the prior expects, over that of all rows
-_PLACES = 200  # at which a jump is tried, at most
-_JUMP = 0.5  # share of the variance about the cubic that a jump takes
 
 
 def about_trend(y: np.ndarray) -> np.ndarray:
@@ -29,21 +27,24 @@ def about_trend(y: np.ndarray) -> np.ndarray:
     """
     n = len(y)
     cubic = np.linalg.qr(np.vander(np.linspace(-1.0, 1.0, n), min(4, n)))[0]
-
-    def less(x: np.ndarray) -> np.ndarray:
-        return x - cubic @ (cubic.T @ x)
-
-    away = less(y)
+    away = y - cubic @ (cubic.T @ y)
     if n < 2 * LEAST:
         return away
-    first = np.unique(np.linspace(2, n - 2, min(n - 3, _PLACES)).round().astype(int))
-    jump = less((np.arange(n)[:, None] >= first).astype(float))
-    size = (jump * jump).sum(axis=0)
-    taken = (away @ jump) ** 2 / size
+    # Of a jump at each row: what it shares with the rows about the cubic, and how much of it the cubic leaves.
+    first = np.arange(2, n - 1)
+    along, bent = _sum_from(away)[first], _sum_from(cubic)[first]
+    size = (n - first) - (bent * bent).sum(axis=1)
+    taken = along**2 / size
     best = int(taken.argmax())
-    if taken[best] <= _JUMP * float(away @ away):
+    if taken[best] <= JUMP * float(away @ away):
         return away
-    return away - jump[:, best] * (away @ jump[:, best]) / size[best]
+    jump = (np.arange(n) >= first[best]) - cubic @ bent[best]
+    return away - jump * along[best] / size[best]
+
+
+def _sum_from(x: np.ndarray) -> np.ndarray:
+    """Sums of each row and all after it."""
+    return np.cumsum(x[::-1], axis=0)[::-1]
 
 
 def swing_sd(course: Trend) -> float:

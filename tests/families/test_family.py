@@ -1,8 +1,10 @@
 """A family from its logs to its sentence."""
 
+import importlib
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -136,8 +138,9 @@ def test_several_logs_of_a_flag_are_written_out_for_compare_runs_alone():
     assert each_by_itself([]) == []
 
 
-@pytest.mark.slow
-def test_settings_are_looked_at_on_every_evaluation_column(tmp_path):
+@pytest.fixture
+def two_columns(tmp_path):
+    """Three logs of a train reward and two evaluation columns, one of which follows the group size; their index."""
     for i, plateau in enumerate((0.4, 0.6, 0.8)):
         columns = [relaxing("x", seed=10 * j + i, plateau=p).reward for j, p in enumerate((0.6, plateau, 0.6))]
         rows = [
@@ -147,17 +150,34 @@ def test_settings_are_looked_at_on_every_evaluation_column(tmp_path):
         ]
         lines = "\n".join(json.dumps(row) for row in rows)
         (tmp_path / f"run{i}.jsonl").write_text(lines, encoding="utf-8")
-    index = {f"run{i}": {"group_size": g} for i, g in enumerate((4, 8, 16))}
-    found = family(tmp_path, ["group_size"], index=index, evaluations=["all"])
+    return {f"run{i}": {"group_size": g} for i, g in enumerate((4, 8, 16))}
+
+
+def test_every_evaluation_column_has_a_family_of_its_own(two_columns, tmp_path, monkeypatch):
+    def rows_given(law, given, vary, asked, tell, transfer=None):
+        return [member.table.y for member in given.members] if transfer is None else transfer
+
+    monkeypatch.setattr(importlib.import_module("bayes_grpo.families.family"), "_family", rows_given)
+    given: Any = family(tmp_path, ["group_size"], index=two_columns, evaluations=["all"])
+    assert list(given) == ["val-core/one/acc/mean@1", "val-core/two/acc/mean@1"]
+    for column, rewards in given.items():
+        for i, found in enumerate(rewards):
+            written = [json.loads(line) for line in (tmp_path / f"run{i}.jsonl").read_text("utf-8").splitlines()]
+            assert found.tolist() == [row[column] for row in written if column in row]
+    read = [read_log(tmp_path / f"run{i}.jsonl") for i in range(3)]
+    with pytest.raises(SettingError, match="expected log files, found runs that were read"):
+        family(read, ["group_size"], index=two_columns, evaluations=["all"])
+
+
+@pytest.mark.slow
+def test_settings_are_looked_at_on_every_evaluation_column(two_columns, tmp_path):
+    found = family(tmp_path, ["group_size"], index=two_columns, evaluations=["all"])
     one, two = (found.transfer[f"val-core/{name}/acc/mean@1"] for name in ("one", "two"))
     assert one.signal == two.signal == "eval_reward"
     assert one.exponent("plateau", "group_size").posterior.median > 0.1
     assert abs(two.exponent("plateau", "group_size").posterior.median) < 0.1
     assert set(found.to_frame().index.get_level_values("column")) == {"reward", *found.transfer}
     assert set(found.to_dict()["transfer"]) == set(found.transfer)
-    read = [read_log(tmp_path / f"run{i}.jsonl") for i in range(3)]
-    with pytest.raises(SettingError, match="expected log files, found runs that were read"):
-        family(read, ["group_size"], index=index, evaluations=["all"])
 
 
 @pytest.mark.slow

@@ -54,6 +54,7 @@ def test_a_repository_left_out_has_no_say():
     without = learn(found, exclude=["owner/r4"])
     same = learn([c for c in found if c.repository != "owner/r4"])
     assert np.array_equal(without.regimes[LAW].mean, same.regimes[LAW].mean)
+    assert not np.array_equal(without.regimes[LAW].mean, learn(found).regimes[LAW].mean)
     assert set(without.provenance["repositories"]) == {f"owner/r{r}" for r in range(4)}
     assert without.provenance["logs"] == 16
 

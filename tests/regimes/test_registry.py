@@ -47,16 +47,17 @@ def bayes_grpo(installed, *words):
 
 
 def test_a_regime_of_another_package_is_found_by_its_name(installed, tmp_path, write_trl_log, curve, monkeypatch):
-    log, saved = write_trl_log(tmp_path / "trainer_state.json", curve), tmp_path / "linear.nc"
-    done = bayes_grpo(installed, "fit", log, "--regime", "linear", "--json", "--out", saved)
+    log, fits = write_trl_log(tmp_path / "trainer_state.json", curve), tmp_path / "fits"
+    words = ("compare", log, "--regimes", "linear,flat", "--no-lfo", "--json", "--out", fits)
+    done = bayes_grpo(installed, *words)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["meta"]["regime"] == "linear"
+    assert {line["regime"] for line in json.loads(done.stdout)["table"]} == {"linear", "flat"}
     # Without the package its fit is refused with the remedy, and with the regime at hand it is read and checked.
     with pytest.raises(FitFileError, match="install the package that brings it"):
-        load_fit(saved)
+        load_fit(fits / "linear.nc")
     assert "linear" not in REGIMES
     monkeypatch.syspath_prepend(str(PACKAGE))
-    fitted = load_fit(saved, importlib.import_module("grpo_linear").Linear())
+    fitted = load_fit(fits / "linear.nc", importlib.import_module("grpo_linear").Linear())
     assert {"fluctuation_time", "fixed_point", "initial_reward"} <= {r.name for r in summarize(fitted).rows}
     assert check(fitted).about.rows == len(curve)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,8 @@ def run_of(kind: str) -> Run:
     )  # fmt: skip
 
 
-QUICK = ("healthy", "hacking", "short")
-KINDS = (*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("plateaued", "degenerate", "collapsed")))
+_LONG = (pytest.param(kind, marks=pytest.mark.slow) for kind in ("plateaued", "degenerate", "collapsed"))
+KINDS = ("healthy", "hacking", "short", *_LONG)
 """Kinds of runs; a page of each costs seconds."""
 
 
@@ -79,37 +79,34 @@ def driver() -> Iterator[Any]:
         yield found
 
 
-class Reports(dict[str, Report]):
-    """A page of each kind, made when it is first asked for."""
+class Made[T](dict[str, T]):
+    """What a maker gives for a key, made when it is first asked for."""
 
-    def __missing__(self, kind: str) -> Report:
-        # The laws are compared for the healthy run alone, because they take longest.
-        asked = quick(without=("laws",))
-        if kind == "healthy":
-            asked = quick(question=Question(cost_per_step=1.0, value_per_reward=1000.0))
-        self[kind] = report_run(run_of(kind), settings=asked)
-        return self[kind]
-
-
-class Pages(dict[str, Path]):
-    """The files of these pages, written when they are first asked for."""
-
-    def __init__(self, reports: Reports, folder: Path) -> None:
+    def __init__(self, maker: Callable[[str], T]) -> None:
         super().__init__()
-        self.reports, self.folder = reports, folder
+        self.maker = maker
 
-    def __missing__(self, kind: str) -> Path:
-        self[kind] = save_report(self.reports[kind], self.folder / f"{kind}.html")
-        return self[kind]
+    def __missing__(self, key: str) -> T:
+        self[key] = self.maker(key)
+        return self[key]
+
+
+def report_of(kind: str) -> Report:
+    """The page of a kind. The laws are compared for the healthy run alone, because they take longest."""
+    asked = quick(without=("laws",))
+    if kind == "healthy":
+        asked = quick(question=Question(cost_per_step=1.0, value_per_reward=1000.0))
+    return report_run(run_of(kind), settings=asked)
 
 
 @pytest.fixture(scope="session")
-def reports() -> Reports:
+def reports() -> Made[Report]:
     """A page of each kind."""
-    return Reports()
+    return Made(report_of)
 
 
 @pytest.fixture(scope="session")
-def pages(reports: Reports, tmp_path_factory: pytest.TempPathFactory) -> Pages:
+def pages(reports: Made[Report], tmp_path_factory: pytest.TempPathFactory) -> Made[Path]:
     """The files of these pages."""
-    return Pages(reports, tmp_path_factory.mktemp("pages"))
+    folder = tmp_path_factory.mktemp("pages")
+    return Made(lambda kind: save_report(reports[kind], folder / f"{kind}.html"))

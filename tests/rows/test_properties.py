@@ -70,7 +70,7 @@ def scores(rows: Rows):
     return kalman.log_likelihood(space, y), blocks.log_likelihood(space, y)
 
 
-@given(run=runs(sizes=(6,), missing=False))  # one length, so that few programs are compiled
+@given(run=runs(sizes=(6, 21), missing=False))  # two lengths, so that few programs are compiled
 @settings(max_examples=12, deadline=None)
 def test_padding_never_changes_the_likelihood(run):
     table = rows_of(run)

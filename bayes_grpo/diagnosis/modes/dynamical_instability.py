@@ -141,10 +141,8 @@ class DynamicalInstability(Mode):
             return course.raw_step[wider_from(course.raw)], SWINGING
         steps = steps_between(course.step[0], course.step[-1])
         path = course.at(steps)
-        top, end = (
-            path.max(axis=1, keepdims=True),
-            path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1, keepdims=True),
-        )
+        top = path.max(axis=1, keepdims=True)
+        end = path[:, -max(1, path.shape[1] // TAIL) :].mean(axis=1, keepdims=True)
         found = steps[last_true(path >= top - NEAR * (top - end))]
         # A best that was lost within the first rows is one that a robust course passes over.
         at_once = course.raw[:FIRST].mean() > top[:, 0] + NOISE * course.noise_sd
