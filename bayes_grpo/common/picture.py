@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from bayes_grpo.common.files import check_picture, written_whole
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from typing_extensions import TypeVar
 
@@ -27,6 +28,14 @@ def canvas(figure: Canvas | None, size: tuple[float, float]) -> Canvas:
     from matplotlib.figure import Figure
 
     return cast("Canvas", Figure(figsize=size, layout="constrained")) if figure is None else figure
+
+
+def legend_below(figure: Canvas, axes: Axes) -> None:
+    """Writes what axes show below the whole figure, in place of what stood there: over a fan there is no free place."""
+    for old in list(figure.legends):
+        old.remove()
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
 
 
 def save_plot(figure: Figure, path: str | Path) -> Path:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.picture import canvas
+from bayes_grpo.common.picture import canvas, legend_below
 from bayes_grpo.common.text import title_lines
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def mark_stop(figure: Canvas, stopping: Stopping) -> Canvas:
         label = f"best stopping step, {stopping.level:.0%}"
         axes.axvspan(best.low, best.high, ymax=0.03, color=MARK, alpha=0.35, lw=0, label=label)
     axes.axvline(stopping.recommended, color=MARK, lw=1.2, ls="--", label=_fixed(stopping))
-    axes.legend(loc="best", fontsize=8, frameon=False)
+    legend_below(figure, axes)
     return figure
 
 

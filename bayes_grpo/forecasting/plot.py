@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
-from bayes_grpo.common.picture import canvas
+from bayes_grpo.common.picture import canvas, legend_below
 from bayes_grpo.common.text import drawable, title_lines
 from bayes_grpo.forecasting.reach import Reach, reach_of
 from bayes_grpo.forecasting.result import Forecast
@@ -57,8 +57,8 @@ def plot_forecast(
         if low - 0.5 * (high - low) <= value <= high + 0.5 * (high - low):
             low, high = min(low, value - 0.03 * (high - low)), max(high, value + 0.03 * (high - low))
     fan.set_ylim(low, high)
-    fan.legend(loc="best", fontsize=8, frameon=False)
     _draw_plateau(figure.add_subplot(grid[0, 1], sharey=fan), forecast, low, high, level)
+    legend_below(figure, fan)
     if title:
         figure.suptitle(title_lines(title, 150), fontsize=10, x=0.01, ha="left")
     return figure

@@ -78,8 +78,7 @@ def fan(f: Forecasted, pictures: Pictures) -> Picture:
         fan_axes, plateau = figure.axes
         plateau.remove()
         fan_axes.set_subplotspec(figure.add_gridspec(1, 1)[0, 0])
-        legend = fan_axes.get_legend()
-        if legend is not None:  # there is no room for it; the line below says what is what
+        for legend in list(figure.legends):  # there is no room for it; the line below says what is what
             legend.remove()
 
     caption = (
