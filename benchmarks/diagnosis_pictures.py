@@ -13,10 +13,11 @@ import argparse
 import ast
 import csv
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,11 +26,10 @@ from bayes_grpo import read_log, simulate_deep, write_runs
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.picture import canvas
-from bayes_grpo.diagnosis import events
+from bayes_grpo.diagnosis import events, swings
 from bayes_grpo.diagnosis.courses import LOGARITHMIC
 from bayes_grpo.diagnosis.features import RunEvidence, gather
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.swings import about_trend
 from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.waste import broken
 from benchmarks.common import keep, say
@@ -97,9 +97,13 @@ def event_table() -> str:
 
 
 def border_table() -> str:
-    """Every number that `bayes_grpo.diagnosis.events` sets, with its own words, as a Markdown table."""
-    body = ast.parse(Path(str(events.__file__)).read_text(encoding="utf-8")).body
+    """Every number that events and swings set, with its own words, as a Markdown table."""
     lines = ["| constant | value | meaning |", "|---|---|---|"]
+    return "\n".join(lines + [line for module in (events, swings) for line in _borders(module)])
+
+
+def _borders(module: ModuleType) -> Iterator[str]:
+    body = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")).body
     for statement, after in pairwise(body):
         if not isinstance(statement, ast.Assign) or not isinstance(after, ast.Expr):
             continue
@@ -107,10 +111,9 @@ def border_table() -> str:
         names = [ast.unparse(t) for t in (targets.elts if isinstance(targets, ast.Tuple) else [targets])]
         if not isinstance(after.value, ast.Constant) or names == ["DEFINITIONS"]:
             continue
-        values = ", ".join(_shown(getattr(events, name)) for name in names)
+        values = ", ".join(_shown(getattr(module, name)) for name in names)
         meaning = " ".join(str(after.value.value).split())
-        lines.append(f"| {', '.join(f'`{n}`' for n in names)} | {values} | {meaning} |")
-    return "\n".join(lines)
+        yield f"| {', '.join(f'`{n}`' for n in names)} | {values} | {meaning} |"
 
 
 def _shown(value: object) -> str:
@@ -189,7 +192,7 @@ def draw(axes: Axes, event: str, found: RunEvidence) -> None:
         elif event == "declined":
             _border(axes, start - max(events.DECLINE * reach, events.NOISE * course.noise_sd), "end below it: declined")
         elif event == "swings":
-            slow = course.value - about_trend(course.value)
+            slow = course.value - swings.about_trend(course.value)
             for sign, label in ((1.0, "beyond a tenth of the range"), (-1.0, None)):
                 axes.plot(course.step, slow + sign * events.WIDE * reach, color=RED, lw=1.0, ls="--", label=label)
     axes.tick_params(labelsize=6)
@@ -207,7 +210,7 @@ def picture(event: str, logs: Sequence[Log], path: Path) -> None:
         told = f"P({event}) {p if p[0] in '<>' else '= ' + p}"
         axes.set_title(f"{log.name} ({log.repository})\n{told}", fontsize=6.5, loc="left")
     with written_whole(path) as temporary:
-        figure.savefig(temporary, dpi=105, format="png")
+        figure.savefig(temporary, dpi=96, format="png")
 
 
 def logs_of(indices: Sequence[Path], names: Sequence[str]) -> dict[str, Log]:

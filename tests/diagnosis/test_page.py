@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.diagnosis import events
+from bayes_grpo.diagnosis import events, swings
 from bayes_grpo.diagnosis.classes import MODES
 from benchmarks.diagnosis_pictures import EXAMPLES, TABLES, border_table, with_tables
 from tests.helpers.claims import MARKER, claims_in, unmarked
@@ -43,6 +43,7 @@ def test_the_definitions_name_their_borders(monkeypatch):
     assert f"{events.LEFT:.0%}" in texts["spent"]
     assert f"{events.LOOSE:.0%}" in texts["uncoupled"]
     assert f"{events.WIDE:.0%}" in texts["swings"]
+    assert f"{swings.JUMP:.0%}" in texts["swings"]
 
 
 @pytest.mark.parametrize("event", [d.name for d in events.DEFINITIONS])
