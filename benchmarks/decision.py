@@ -350,7 +350,8 @@ def main() -> None:
             name: {k: float(np.mean([r["regret"][k] for r in records if r["scenario"] == name])) for k in means}
             for name in sorted({r["scenario"] for r in records})
         }
-        keep("decision", {"runs": len(records), "regret": means, "pays": by_class, "scenarios": by_scenario})
+        result = {"runs": len(records), "regret": means, "pays": by_class, "scenarios": by_scenario}
+        keep("decision" if options.once else "decision_checks", result)
     print(
         f"{time.perf_counter() - begun:.0f} s in all, {np.median([r['seconds'] for r in records]):.1f} s a run (median)"
     )
