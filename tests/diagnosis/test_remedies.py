@@ -198,6 +198,25 @@ def test_a_run_lost_at_once_starts_anew():
     assert lines[0].startswith("start anew")
 
 
+def test_gradients_are_clipped_where_they_burst(rising):
+    calm = np.exp(noise(4, 0.1))
+    wild, dead = calm.copy(), calm.copy()
+    wild[60] = 40.0
+    dead[20:] = 0.0  # most rows have no gradient, and none of those that have one bursts
+    advised, told = {}, {}
+    for name, norm in {"calm": calm, "wild": wild, "dead": dead, "none": np.zeros(ROWS)}.items():
+        run = make_run(steps(ROWS), rising, signals={"grad_norm": norm})
+        advised[name] = next(line for line in advice(run, INSTABILITY) if "gradient norm" in line)
+        told[name] = INSTABILITY.evidence(courses_of(run)).sentence
+    usual = np.median(calm)
+    assert advised["wild"].startswith(f"clip the gradient norm at about {2.0 * usual:.2g}: its median is {usual:.2g}")
+    assert advised["calm"].startswith("the gradient norm had no bursts")
+    assert advised["dead"].startswith(f"the gradient norm had no bursts (its median is {np.median(calm[:20]):.2g}")
+    assert advised["none"] == "log and clip the gradient norm"
+    assert f"largest gradient norm {calm[:20].max() / np.median(calm[:20]):.3g} times the median" in told["dead"]
+    assert "gradient norm" not in told["none"]
+
+
 def test_the_entropys_half_life_and_the_learning_rate():
     signals = {"entropy": 1.2 * 0.5 ** (steps(ROWS) / 12.0), "learning_rate": 4e-6}
     lines = " | ".join(advice(make_run(steps(ROWS), 0.2 + noise(1), signals=signals), CONCENTRATION))

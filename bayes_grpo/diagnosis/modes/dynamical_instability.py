@@ -55,6 +55,8 @@ _FAR = 3.0
 
 NEAR = 0.1
 """Share of a fall within which a reward is near its best."""
+CLIP = 2.0
+"""Norm at which to clip a gradient, over the median one."""
 FALLING, SWINGING = "the reward is near its best for the last time", "the reward begins to swing"
 
 
@@ -116,8 +118,10 @@ class DynamicalInstability(Mode):
             missing.append("grad_norm")
         else:
             used.append("grad_norm")
-            burst = float(np.exp((norm.raw - np.median(norm.raw)).max()))
-            parts.append((burst > CALM["burst"], f"largest gradient norm {burst:.3g} times the median"))
+            norms = _norms(courses)
+            if len(norms):
+                burst = float(norms.max() / np.median(norms))
+                parts.append((burst > CALM["burst"], f"largest gradient norm {burst:.3g} times the median"))
         kl = courses.signals.get("kl")
         if kl is None:
             missing.append("kl")
@@ -159,19 +163,26 @@ class DynamicalInstability(Mode):
                 when = "before it began to swing" if swung else "when the reward was last near its best"
                 out.append(f"stop, and go back to the checkpoint of about step {onset.median:.0f}, {when}")
         out += [*_engines(courses), *_slower(courses), *_fresher(courses)]
-        norm = run.signals.get("grad_norm", np.empty(0))
-        norm = norm[np.isfinite(norm) & (norm > 0.0)]
-        if len(norm):
-            usual, most = float(np.median(norm)), float(norm.max())
-            out.append(
-                f"clip the gradient norm at about {2.0 * usual:.2g}: its median is {usual:.2g}, its largest {most:.2g}"
-            )
-        else:
+        norms = _norms(courses)
+        if not len(norms):
             out.append("log and clip the gradient norm")
+        else:
+            usual, most = float(np.median(norms)), float(norms.max())
+            found = f"its median is {usual:.2g}, its largest {most:.2g}"
+            if most > CLIP * usual:
+                out.append(f"clip the gradient norm at about {CLIP * usual:.2g}: {found}")
+            else:
+                out.append(f"the gradient norm had no bursts ({found}): clipping it would change little")
         prompts = run.settings.prompts_per_step
         more = f" ({said('B', prompts)}; {4 * float(prompts.value):g} would halve it)" if prompts.value else ""
         out.append(f"more prompts a step if the fluctuation is the batch's{more}")
         return tuple(out)
+
+
+def _norms(courses: Courses) -> np.ndarray:
+    """Gradient norms of the rows that had a gradient: where no group has spread it is 0, and no measure of others."""
+    norms = courses.run.signals.get("grad_norm", np.empty(0))
+    return norms[np.isfinite(norms) & (norms > 0.0)]
 
 
 def _times(course: Trend) -> np.ndarray:
