@@ -71,7 +71,8 @@ def statistics(run: Run) -> np.ndarray:
         first, last = ends(seen["entropy"])
         out[2] = float(np.log(max(first, 1e-6) / max(last, 1e-6)))
     norm = seen.get("grad_norm", np.empty(0))
-    if len(norm) >= LEAST and np.median(norm) > 0:
+    norm = norm[norm > 0]  # without a gradient a row is no measure of the others
+    if len(norm) >= LEAST:
         out[3] = max(out[3], float(norm.max() / np.median(norm)) / 100.0)
     return out
 
@@ -145,11 +146,11 @@ def _median(x: np.ndarray) -> float | None:
 
 
 def certain(logs: Sequence[LabLog], layer: Layer | None) -> dict[str, Any]:
-    """Collapses of which instability is sure (P ≥ .9) or likely (P ≥ .5) `WITHIN` rows after the damage."""
+    """Collapses of which instability is sure (P ≥ .9) or likely (P ≥ .5) `WITHIN` rows after the reward was lost."""
     k = MODES.index("dynamical_instability")
     kept, cut = [], []
     for x in logs:
-        row = int(np.searchsorted(x.run.step, x.onset)) + WITHIN
+        row = int(np.searchsorted(x.run.step, x.lost)) + WITHIN  # without a loss beyond the end
         if x.label == MODES[k] and row < len(x.run.step):
             kept.append(x.name)
             cut.append(x.run.until(x.run.step[row]))

@@ -39,9 +39,12 @@ LABELS = {
     "broken_reward": DEGENERATE,
     "policy_concentration": "policy_concentration",
     "collapse": "dynamical_instability",
+    "oscillation": "dynamical_instability",
     "entropy_explosion": "dynamical_instability",
 }
 """A task that is solved from the start has nothing left to gain and is no failure."""
+LOST = ("collapse", "entropy_explosion")
+"""Events that take the reward away for good."""
 MISSING = {"reward_std": 0.3, "frac_reward_zero_std": 0.4, "entropy": 0.4, "kl": 0.4, "grad_norm": 0.3}
 MISSING |= {"completion_length": 0.4, "completions_clipped_ratio": 0.5, "eval_reward": 0.45}
 """Chance that a log lacks a signal, where signals are missing at random."""
@@ -55,6 +58,7 @@ class LabLog(NamedTuple):
         label: One of the classes of the diagnosis.
         modes: Classes of all its failures.
         onset: Step at which the leading failure began; NaN without one.
+        lost: Step at which the reward was lost for good, by a collapse or an explosion of the entropy; NaN if never.
         run: The log.
     """
 
@@ -62,6 +66,7 @@ class LabLog(NamedTuple):
     label: str
     modes: tuple[str, ...]
     onset: float
+    lost: float
     run: Run
 
 
@@ -78,7 +83,8 @@ def _read(place: Path) -> LabLog:
         label, modes, onset = "reward_hacking", ("reward_hacking",), since
     elif truth["event"] == "plateau" and (since := _wasted_since(run, truth["attainable"])) is not None:
         label, modes, onset = DEGENERATE, (DEGENERATE,), since
-    return LabLog(place.name, label, modes, onset, run)
+    lost = [float(truth["events"][name]) for name in LOST if name in truth["events"]]
+    return LabLog(place.name, label, modes, onset, min(lost, default=float("nan")), run)
 
 
 def _parted_since(truth: Mapping[str, Any]) -> float | None:

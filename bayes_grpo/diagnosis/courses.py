@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LOGARITHMIC = {"entropy": 1e-4, "grad_norm": 1e-6, "completion_length": 1.0, "engine_mismatch": 1e-8}
 """Signals whose course is fitted in logarithms, and the smallest value that counts."""
+LIVE = ("grad_norm",)
+"""Signals whose rows of 0 are left out: where no group has spread there is no gradient to measure."""
 FITTED = ("reward_std", "frac_reward_zero_std", "entropy", "kl", "grad_norm", "completion_length")
 """Signals whose course is fitted whatever the modes; their place is part of the seed of their draws."""
 
@@ -91,6 +93,8 @@ def courses_of(run: Run, signals: Iterable[str] = ()) -> Courses | None:
         if key not in asked or key in fitted or key not in run.signals:
             continue
         values = run.signals[key]
+        if key in LIVE:
+            values = np.where(values > 0.0, values, np.nan)
         if key in LOGARITHMIC:
             values = np.log(np.maximum(values, LOGARITHMIC[key]))
         course = trend(step, values, seed=seed)

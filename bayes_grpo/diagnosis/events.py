@@ -20,9 +20,9 @@ from bayes_grpo.diagnosis.trend import Trend
 SURE = 2.0
 """Bound of half the log odds of an event."""
 NOISE, NOISE_OF_LEVEL = 2.0, 3.0
-"""A row's noise sd that a fall has to exceed: of a gain, and of a level that needs no rise before."""
+"""A row's noise sd that a fall has to exceed: of a gain or at a break, and of a level that needs no rise before."""
 LOST = 0.5
-"""Share of gain or level that a collapse loses."""
+"""Share of gain or level that a collapse, or a verifier that breaks, loses."""
 MATERIAL = 0.03
 """Share of the reward's range below which no fall matters."""
 WIDE = 0.1
@@ -61,6 +61,8 @@ SHORT = 0.5
 WASTE, EXCESS, DEAD = 0.55, 0.15, 0.35
 """Shares of waste over the second half of a log: of groups without spread, of those beyond what the level explains, and
 of rows without any spread."""
+LACKING = 0.5
+"""Share of the groups with spread that the level implies, lacking which an unsolved task is surely wasted."""
 
 
 class Definition(NamedTuple):
@@ -119,8 +121,10 @@ DEFINITIONS = (
     Definition(
         "broken",
         "advantage_degeneracy",
-        f"the reward fell within two rows by more than {BREAK:.0%} of its range to one value and stays there, while "
-        f"entropy and length of the completions moved by less than a factor {np.exp(UNMOVED):.1f}",
+        f"the reward fell within two rows to one value and stays there, by more than {BREAK:.0%} of its range or "
+        f"{LOST:.0%} of its level above the lowest reward, and {NOISE:g} times the spread of the rows before, while a "
+        f"held-out reward kept {LOST:.0%} of its level, or entropy and length of the completions moved by less than a "
+        f"factor {np.exp(UNMOVED):.1f}",
     ),
     Definition(
         "spent",

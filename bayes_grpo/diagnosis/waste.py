@@ -7,11 +7,27 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import BREAK, DEAD, EXCESS, SAME, SOLVED, SURE, UNMOVED, WASTE, span
+from bayes_grpo.diagnosis.events import (
+    BREAK,
+    DEAD,
+    EXCESS,
+    LACKING,
+    LOST,
+    NOISE,
+    SAME,
+    SOLVED,
+    SURE,
+    UNMOVED,
+    WASTE,
+    span,
+)
 from bayes_grpo.diagnosis.trend import DRAWS, Trend
 
 POLICY = ("entropy", "completion_length")
 """Signals that a policy takes along when it collapses."""
+BEFORE = 8
+"""Rows before a break whose median and spread are the usual ones."""
+_HELD = 2  # held-out rewards that are needed before and after a break
 
 
 class Waste(NamedTuple):
@@ -56,8 +72,13 @@ def wasted_by(waste: Waste) -> float:
     found = []
     unsolved = 3.0 if waste.level is None else 6.0 * (SOLVED - float(waste.level.mean()))
     if waste.share is not None:
-        unexplained = 3.0 if waste.excess is None else 8.0 * (float(waste.excess.mean()) - EXCESS)
-        found.append(min(6.0 * (float(waste.share.mean()) - WASTE), max(unexplained, unsolved)))
+        share, unexplained = float(waste.share.mean()), 3.0
+        if waste.excess is not None:
+            excess = float(waste.excess.mean())
+            unexplained = 8.0 * (excess - EXCESS)
+            if unsolved > 0.0:  # near the top hardly any spread is implied, and a share of it is noise
+                unexplained = max(unexplained, 6.0 * (excess / max(1.0 - share + excess, 1e-3) - LACKING))
+        found.append(min(6.0 * (share - WASTE), max(unexplained, unsolved)))
     if waste.dead is not None:
         found.append(min(5.0 * (float(waste.dead.mean()) - DEAD), unsolved))
     return float(np.clip(max(found), -2.0, 3.0)) if found else np.nan
@@ -66,7 +87,8 @@ def wasted_by(waste: Waste) -> float:
 def broken(courses: Courses) -> float:
     """How sure it is that the reward broke, and not the policy; within ±`SURE`.
 
-    A policy that collapses takes its entropy and its completions along, and some steps; a verifier that fails does not.
+    A policy that collapses takes its entropy, its completions and its held-out reward along, and some steps; a verifier
+    that fails does not.
     """
     course = courses.progress
     y, least = course.raw, max(3, len(course.raw) // 20)
@@ -75,14 +97,32 @@ def broken(courses: Courses) -> float:
     first = int(away[-1]) + 1 if len(away) else 0  # of the rows that are all the same
     if first < 4 or len(y) - first < least:
         return -SURE
-    usual = float(np.median(y[max(0, first - 8) : first - 1]))
+    before = y[max(0, first - BEFORE) : first - 1]
+    usual = float(np.median(before))
+    least_fall = BREAK * width
+    if courses.has_range:
+        least_fall = min(least_fall, LOST * (usual - courses.low))
     # The row before may hold steps of both kinds.
-    if usual - y[-1] < BREAK * width or y[first - 2] - y[-1] < 0.5 * (usual - y[-1]):
+    if usual - y[-1] < max(least_fall, NOISE * float(before.std())) or y[first - 2] - y[-1] < 0.5 * (usual - y[-1]):
         return -SURE
+    if _stands(courses, course.raw_step[first]):
+        return SURE
     moved = [abs(_step_at(course.raw_step[first], c)) for k, c in courses.signals.items() if k in POLICY]
     if not moved:
         return 0.5 * SURE
     return SURE if max(moved) < UNMOVED else -SURE
+
+
+def _stands(courses: Courses, step: float) -> bool:
+    """Whether a held-out reward kept more than half of its level when the train reward fell."""
+    held = courses.held_out
+    if held is None:
+        return False
+    before, after = held.raw[held.raw_step < step], held.raw[held.raw_step > step]
+    if len(before) < _HELD or len(after) < _HELD:
+        return False
+    usual = float(before[-_HELD:].mean())
+    return usual > 0.0 and float(after.mean()) > LOST * usual
 
 
 def _step_at(step: float, course: Trend) -> float:

@@ -44,6 +44,28 @@ def test_a_reward_that_falls_over_rows_or_moves_on_is_not_broken(rising, failing
         assert broken(courses_of(make_run(steps(ROWS), reward))) == -SURE
 
 
+def test_a_verifier_that_fails_at_a_low_reward_is_broken_too():
+    """Where the fall is small beside the range, but all of the level and beyond the spread of the rows."""
+    works, entropy = np.arange(ROWS) < ROWS // 2, np.exp(0.02 * noise(4))
+    low = np.where(works, 0.09 + 0.02 * noise(18), 0.0)
+    found = courses_of(make_run(steps(ROWS), low, signals={"entropy": entropy}, reward_low=0, reward_high=1))
+    assert broken(found) == SURE
+    # Rows that are mostly 0 tell of no break when the last of them are.
+    rare = np.where(works, np.maximum(0.02 * noise(18), 0.0), 0.0)
+    found = courses_of(make_run(steps(ROWS), rare, signals={"entropy": entropy}, reward_low=0, reward_high=1))
+    assert broken(found) == -SURE
+
+
+@pytest.mark.parametrize(("after", "value"), [(0.6, SURE), (0.0, -SURE)])
+def test_a_held_out_reward_that_stands_tells_that_the_verifier_broke(failing, after, value):
+    """Though completions change, as they may where nothing is rewarded any more."""
+    works = np.arange(ROWS) < ROWS // 2
+    signals = {"entropy": np.where(works, 1.0, 5.0) * np.exp(0.02 * noise(4))}
+    held = np.where(EVERY_FOURTH <= ROWS // 2, 0.6, after) + 0.01 * noise(19, 20)
+    found = courses_of(make_run(steps(ROWS), failing, signals=signals, evals=evaluated(EVERY_FOURTH, held)))
+    assert broken(found) == value
+
+
 def test_a_run_goes_on_where_its_second_half_gains():
     line = np.linspace(0.0, 1.0, ROWS)
     for late, goes in ((2.0 * GOING, True), (0.0, False)):

@@ -175,13 +175,18 @@ def test_bursts_are_strain(rising):
     calm = np.exp(0.1 * noise(4))
     wild = calm.copy()
     wild[60] = 40.0
-    quiet, burst = (
-        INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising, signals={"grad_norm": g}))).features["strain"]
-        for g in (calm, wild)
-    )
-    assert quiet == 0.0
-    assert burst == pytest.approx(np.log(40.0 / np.median(calm) / 8.0), abs=0.05)
+
+    def strain(norm):
+        return INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising, signals={"grad_norm": norm}))).features[
+            "strain"
+        ]
+
+    assert strain(calm) == 0.0
+    assert strain(wild) == pytest.approx(np.log(40.0 / np.median(calm) / 8.0), abs=0.05)
     assert np.isnan(INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising))).features["strain"])
+    # Rows without a gradient are no calm ones beside which the others would be bursts.
+    assert strain(np.where(np.arange(ROWS) % 4 == 0, calm, 0.0)) == 0.0
+    assert np.isnan(strain(np.zeros(ROWS)))
 
 
 def test_events_on_either_side_of_their_borders():
@@ -260,6 +265,15 @@ def test_waste_on_either_side_of_its_borders():
     for share in (WASTE - 0.01, WASTE + 0.01):
         waste = Waste(np.full(200, share), half, None, half)
         assert (wasted_by(waste) > 0.0) == there(wasted(waste)).all()
+
+
+def test_an_unsolved_task_without_the_spread_that_its_level_implies_is_wasted():
+    level, implied = np.full(200, 0.88), 0.74
+    every, half = (wasted_by(Waste(np.full(200, s), np.full(200, s - implied), None, level)) for s in (1.0, 0.87))
+    assert every > 2.0
+    assert half < 0.5
+    solved = Waste(np.full(200, 1.0), np.full(200, 0.01), None, np.full(200, 0.99))
+    assert wasted_by(solved) < 0.0  # all of what little spread there is may be missing
 
 
 def test_a_solved_task_wastes_nothing():

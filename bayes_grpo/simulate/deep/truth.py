@@ -8,6 +8,7 @@ from the step on from which its condition holds to the end of the run, so what a
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -20,6 +21,7 @@ Event = Literal[
     "entropy_explosion",
     "reward_hacking",
     "collapse",
+    "oscillation",
     "policy_concentration",
     "too_hard",
     "solved",
@@ -38,6 +40,8 @@ class Limits(NamedTuple):
             an explosion of the entropy explains a collapse, and a collapse explains that the entropy is spent.
         collapse: The deserved reward has lost this share of its gain; of its level, if it started above half its best.
         fall: And at least so much.
+        swing: Oscillation: the deserved reward fell by this much twice, with a rise as large between the falls,
+        swings_on: and the last turn lies within this last share of the run.
         rise: Hacking: the trained reward has risen by this much, or by
         rise_share: this share of what was left at the start, if that is less (not less than `rise_least`),
         rise_least: see rise_share,
@@ -64,6 +68,8 @@ class Limits(NamedTuple):
     lasting: float = 0.1
     collapse: float = 0.5
     fall: float = 0.1
+    swing: float = 0.25
+    swings_on: float = 0.5
     rise: float = 0.1
     rise_share: float = 0.2
     rise_least: float = 0.02
@@ -234,10 +240,40 @@ def _conditions(c: _Course) -> dict[Event, np.ndarray]:
         & (c.gold < np.maximum(k.lost * best_gold, k.floor)),
         "reward_hacking": risen & (fallen | stalled) & (c.deserved - c.gold > k.apart),
         "collapse": best - c.deserved > np.maximum(k.fall, k.collapse * height),
+        "oscillation": np.arange(len(c.deserved)) >= _swings_from(c.deserved),
         "policy_concentration": (c.entropy < k.spent * c.entropy[0]) & (c.deserved < 1.0 - k.left),
         "too_hard": flat & (best < k.floor),
         "solved": flat & (c.deserved > k.ceiling) & (c.deserved - c.start < k.gain),
     }
+
+
+def _swings_from(x: np.ndarray) -> int:
+    """Index of the top before the first of at least two falls with a rise between; the length of x if it swings not."""
+    turns = _turns(x, LIMITS.swing)
+    tops = [at for at, then in pairwise(turns) if x[then] < x[at]]
+    goes_on = len(turns) > 1 and turns[-2] >= (1.0 - LIMITS.swings_on) * len(x)
+    return tops[0] if len(tops) > 1 and goes_on else len(x)
+
+
+def _turns(x: np.ndarray, least: float) -> list[int]:
+    """Indices between which x rises and falls in turn, each time by at least so much; the last leg may still go on."""
+    low = high = 0
+    turns: list[int] = []
+    rising: bool | None = None
+    for i in range(1, len(x)):
+        if rising is not True and x[i] - x[low] >= least:
+            turns.append(low)
+            rising, high = True, i
+        elif rising is not False and x[high] - x[i] >= least:
+            turns.append(high)
+            rising, low = False, i
+        if x[i] > x[high]:
+            high = i
+        if x[i] < x[low]:
+            low = i
+    if rising is not None:
+        turns.append(high if rising else low)
+    return turns
 
 
 def _to_the_end(holds: np.ndarray) -> int | None:

@@ -66,6 +66,17 @@ def test_a_start_that_is_lost_at_once_is_seen():
     assert judge(right=ramp(0.5, 0.0, 2, 3)).event == "collapse"
 
 
+def test_swings_are_two_falls_with_a_rise_between():
+    swings = ramp(0.2, 0.7, 0) + ramp(0.0, -0.4, 60) + ramp(0.0, 0.4, 100)
+    truth = judge(right=swings + ramp(0.0, -0.4, 150))
+    assert truth.event == "oscillation"
+    assert truth.onset == pytest.approx(60, abs=8)  # the top before the first fall
+    assert judge(right=swings).events == {}  # one fall that came back
+    assert judge(right=swings + ramp(0.0, -0.2, 150)).events == {}  # and a small one
+    early = ramp(0.7, 0.3, 10, 10) + ramp(0.0, 0.4, 25, 10) + ramp(0.0, -0.4, 40, 10) + ramp(0.0, 0.4, 55, 10)
+    assert judge(right=early).events == {}  # long since over
+
+
 def test_hacking_is_a_trained_reward_that_rises_while_gold_falls():
     careless = LabNumbers(right=0.0, anywhere=1.0)
     truth = judge(careless, right=ramp(0.3, 0.0, 50), anywhere=ramp(0.4, 0.9, 50))
@@ -131,4 +142,4 @@ def test_smoothing_keeps_level_and_length():
 
 
 def test_every_event_can_be_told():
-    assert len(set(EVENTS)) == 7
+    assert len(set(EVENTS)) == 8
