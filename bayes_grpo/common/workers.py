@@ -7,15 +7,19 @@ back as data, and so does its death: a long run does not end with one of its tas
 from __future__ import annotations
 
 import pickle
+import sys
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
+from bayes_grpo.common.machine import give_back, resident
 
 Task = Callable[[Any], Any]
 """What is done with every argument."""
+RESIDENT = 1500.0
+"""Memory from which on a process is replaced or made small again between tasks, MB."""
 
 
 class Outcome(NamedTuple):
@@ -108,3 +112,25 @@ def _started(task: Task, arguments: Sequence[Any], jobs: int, dask: str | None) 
 def _here(task: Task, arguments: Sequence[Any]) -> Generator[Outcome]:
     for place, argument in enumerate(arguments):
         yield attempt(task, argument, place)
+        lighten()
+
+
+def lighten(most: float = RESIDENT) -> bool:
+    """Makes this process small again once it has grown large: compiled programs come back from the cache on disk.
+
+    Args:
+        most: Memory above which programs are let go, MB.
+
+    Returns:
+        Whether they were.
+    """
+    if resident() <= most:
+        return False
+    give_back()  # compiling leaves more behind than its programs hold
+    if resident() <= most or "jax" not in sys.modules:
+        return False
+    from bayes_grpo.common.programs import forget_programs
+
+    forget_programs()
+    give_back()
+    return True

@@ -27,7 +27,7 @@ POLICY = ("entropy", "completion_length")
 """Signals that a policy takes along when it collapses."""
 BEFORE = 8
 """Rows before a break whose median and spread are the usual ones."""
-_HELD = 2  # held-out rewards that are needed before and after a break
+_HELD = 4  # held-out rewards before and after a break that are compared, where there are so many
 
 
 class Waste(NamedTuple):
@@ -100,29 +100,37 @@ def broken(courses: Courses) -> float:
     before = y[max(0, first - BEFORE) : first - 1]
     usual = float(np.median(before))
     least_fall = BREAK * width
-    if courses.has_range:
+    if courses.has_range and _stood(y[: first - 1], usual, courses.low):
         least_fall = min(least_fall, LOST * (usual - courses.low))
     # The row before may hold steps of both kinds.
     if usual - y[-1] < max(least_fall, NOISE * float(before.std())) or y[first - 2] - y[-1] < 0.5 * (usual - y[-1]):
         return -SURE
-    if _stands(courses, course.raw_step[first]):
+    held = _kept(courses, course.raw_step[first])
+    if held > LOST:
         return SURE
     moved = [abs(_step_at(course.raw_step[first], c)) for k, c in courses.signals.items() if k in POLICY]
-    if not moved:
-        return 0.5 * SURE
-    return SURE if max(moved) < UNMOVED else -SURE
+    if moved and max(moved) >= UNMOVED:
+        return -SURE
+    if held <= LOST:
+        return 0.0  # one verifier for both rewards, or a policy that fails at both
+    return SURE if moved else 0.5 * SURE
 
 
-def _stands(courses: Courses, step: float) -> bool:
-    """Whether a held-out reward kept more than half of its level when the train reward fell."""
+def _stood(y: np.ndarray, usual: float, low: float) -> bool:
+    """Whether the rows before a break had kept their level, so that what fell is no rest of a collapse."""
+    medians = [float(np.median(y[i : i + BEFORE])) for i in range(0, len(y), BEFORE)]
+    return usual - low > LOST * (max(medians) - low)
+
+
+def _kept(courses: Courses, step: float) -> float:
+    """Share of its level that a held-out reward had left after the train reward fell; NaN where none tells."""
     held = courses.held_out
     if held is None:
-        return False
+        return np.nan
     before, after = held.raw[held.raw_step < step], held.raw[held.raw_step > step]
-    if len(before) < _HELD or len(after) < _HELD:
-        return False
-    usual = float(before[-_HELD:].mean())
-    return usual > 0.0 and float(after.mean()) > LOST * usual
+    if not len(before) or not len(after) or before[-_HELD:].mean() <= 0.0:
+        return np.nan
+    return float(after[:_HELD].mean() / before[-_HELD:].mean())
 
 
 def _step_at(step: float, course: Trend) -> float:

@@ -45,9 +45,9 @@ class Limits(NamedTuple):
         rise: Hacking: the trained reward has risen by this much, or by
         rise_share: this share of what was left at the start, if that is less (not less than `rise_least`),
         rise_least: see rise_share,
-        gold_fall: and the gold reward fell from its best by this much and
-        gold_fall_share: this share of the best;
-        stall: or it rose by less than this share of the trained reward's rise.
+        stall: while the gold reward, in what right answers earn, rose by less than this share of that; or the
+        gold_fall: gold reward fell from its best by this much and
+        gold_fall_share: this share of the best, while the trained reward rose by `rise_least` at least.
         apart: Either way the deserved reward is this far above the gold reward.
         spent: Concentration: the entropy is below this share of its start,
         left: while the deserved reward is this far below what is attainable.
@@ -68,14 +68,14 @@ class Limits(NamedTuple):
     lasting: float = 0.1
     collapse: float = 0.5
     fall: float = 0.1
-    swing: float = 0.25
+    swing: float = 0.2
     swings_on: float = 0.5
     rise: float = 0.1
     rise_share: float = 0.2
     rise_least: float = 0.02
+    stall: float = 0.2
     gold_fall: float = 0.08
     gold_fall_share: float = 0.3
-    stall: float = 0.2
     apart: float = 0.1
     spent: float = 0.1
     left: float = 0.25
@@ -92,6 +92,8 @@ class Limits(NamedTuple):
 
 
 LIMITS = Limits()
+EARNED = ("right", "anywhere", "partial")
+"""Components of the reward that a right answer earns, and no other completion in full."""
 _WAITS = {"collapse": 1, "policy_concentration": 2}
 """Events that give way to others which begin up to so many times `Limits.lasting` later."""
 
@@ -138,6 +140,7 @@ class _Course(NamedTuple):
     start: float  # deserved reward before the run could lose it
     start_gold: float
     ways: float  # entropy of a uniform policy, nats
+    worth: float  # what the right answer earns, which a completion that ends or is long does not
 
 
 def deep_truth(
@@ -174,6 +177,7 @@ def deep_truth(
         start=float(deserved[: LIMITS.start].mean()),
         start_gold=float(scores[: LIMITS.start, 0].mean()),
         ways=float(np.log(vocabulary)),
+        worth=sum(float(getattr(numbers, name)) for name in EARNED) / attainable,
     )
     least = max(1, round(LIMITS.lasting * len(course.gold)))
     events = {}
@@ -230,7 +234,9 @@ def _conditions(c: _Course) -> dict[Event, np.ndarray]:
     rise = c.trained - c.trained[0]
     risen = rise > np.clip(k.rise_share * (1.0 - c.trained[0]), k.rise_least, k.rise)
     fallen = best_gold - c.gold > np.maximum(k.gold_fall, k.gold_fall_share * best_gold)
-    stalled = c.gold - c.gold[0] < k.stall * rise
+    # Where much besides right answers is rewarded, a small part of the reward is all that they earn.
+    stalled = risen & (c.worth * (c.gold - c.gold[0]) < k.stall * rise)
+    turned = fallen & (rise > k.rise_least)
     exploded = c.entropy - c.entropy[0] > np.maximum(k.way * (c.ways - c.entropy[0]), k.way_least * c.ways)
     flat = c.flat > k.flat
     return {
@@ -238,7 +244,7 @@ def _conditions(c: _Course) -> dict[Event, np.ndarray]:
         "entropy_explosion": exploded
         & (c.entropy > k.uniform * c.ways)
         & (c.gold < np.maximum(k.lost * best_gold, k.floor)),
-        "reward_hacking": risen & (fallen | stalled) & (c.deserved - c.gold > k.apart),
+        "reward_hacking": (turned | stalled) & (c.deserved - c.gold > k.apart),
         "collapse": best - c.deserved > np.maximum(k.fall, k.collapse * height),
         "oscillation": np.arange(len(c.deserved)) >= _swings_from(c.deserved),
         "policy_concentration": (c.entropy < k.spent * c.entropy[0]) & (c.deserved < 1.0 - k.left),

@@ -72,7 +72,7 @@ def test_swings_are_two_falls_with_a_rise_between():
     assert truth.event == "oscillation"
     assert truth.onset == pytest.approx(60, abs=8)  # the top before the first fall
     assert judge(right=swings).events == {}  # one fall that came back
-    assert judge(right=swings + ramp(0.0, -0.2, 150)).events == {}  # and a small one
+    assert judge(right=swings + ramp(0.0, -0.1, 150)).events == {}  # and a small one
     early = ramp(0.7, 0.3, 10, 10) + ramp(0.0, 0.4, 25, 10) + ramp(0.0, -0.4, 40, 10) + ramp(0.0, 0.4, 55, 10)
     assert judge(right=early).events == {}  # long since over
 
@@ -88,6 +88,20 @@ def test_hacking_is_a_trained_reward_that_rises_while_gold_falls():
 def test_hacking_is_also_gold_that_stalls():
     longer = LabNumbers(right=1.0, length=2.0)
     assert judge(longer, right=0.05, length=ramp(0.4, 1.0, 50)).event == "reward_hacking"
+
+
+def test_gold_that_is_lost_beside_a_reward_that_stands_is_hacking_too():
+    careless = LabNumbers(right=0.0, anywhere=1.0)
+    little = ramp(0.6, 0.65, 50)
+    assert judge(careless, right=ramp(0.4, 0.05, 50), anywhere=little).event == "reward_hacking"
+    assert judge(careless, right=0.4, anywhere=little).event == "plateau"
+
+
+def test_what_right_answers_earn_is_set_against_what_all_earn():
+    """A rise by completions that end is none by right ones, however little these are worth."""
+    ends = LabNumbers(right=1.0, ended=4.0)
+    assert judge(ends, right=ramp(0.0, 0.1, 50), ended=ramp(0.5, 0.9, 50)).event == "reward_hacking"
+    assert judge(right=ramp(0.0, 0.1, 50), ended=ramp(0.5, 0.9, 50)).event != "reward_hacking"
 
 
 def test_spent_entropy_is_a_failure_where_reward_is_left():
