@@ -83,6 +83,8 @@ def _read(place: Path) -> LabLog:
         label, modes, onset = "reward_hacking", ("reward_hacking",), since
     elif truth["event"] == "plateau" and (since := _wasted_since(run, truth["attainable"])) is not None:
         label, modes, onset = DEGENERATE, (DEGENERATE,), since
+    elif truth["event"] == "plateau" and _rose(truth):
+        label = "healthy"
     lost = [float(truth["events"][name]) for name in LOST if name in truth["events"]]
     return LabLog(place.name, label, modes, onset, min(lost, default=float("nan")), run)
 
@@ -99,6 +101,15 @@ def _parted_since(truth: Mapping[str, Any]) -> float | None:
     if rise[-1] <= LIMITS.rise or carried >= LIMITS.stall * rise[-1]:
         return None
     return float(np.argmax(rise > LIMITS.rise) + 1)
+
+
+def _rose(truth: Mapping[str, Any]) -> bool:
+    """Whether a plateau is one that the run had risen to.
+
+    The laboratory names it for what is left to gain; authors of public logs call such a run healthy, 32 times in 37.
+    """
+    gold = smoothed(np.array(truth["gold_reward"]))
+    return bool(gold[-1] - gold[0] > LIMITS.gain)
 
 
 def _wasted_since(run: Run, attainable: float) -> float | None:

@@ -119,8 +119,9 @@ def event_values(features: Mapping[str, float]) -> np.ndarray:
 def combined(features: Mapping[str, float]) -> dict[str, float]:
     """Features with what follows from several.
 
-    Honest growth and standing still; growth excuses waste and spent entropy; a broken reward explains a collapse, and
-    a collapse that nothing broke, as well as spent entropy, explains that groups have no spread. A held-out reward that
+    Honest growth and standing still; growth excuses waste and spent entropy; a broken reward explains a collapse and
+    that spent entropy earned nothing, and a collapse that nothing broke explains that entropy is spent; it, as well as
+    spent entropy, explains that groups have no spread. A held-out reward that
     falls, without a train reward beside it, may have parted from it or fallen with it: both events hold, and strain
     decides.
     """
@@ -138,10 +139,12 @@ def combined(features: Mapping[str, float]) -> dict[str, float]:
         for name in ("wasted", "spent"):
             found[name] = found.get(name, np.nan) - 0.5 * max(growth, 0.0)
     if np.isfinite(broken) and np.isfinite(collapse):
+        spent = found.get("spent", np.nan)
         if broken > 0:
-            found["collapse"] = collapse - 2.0 * broken
+            found["collapse"], found["spent"] = collapse - 2.0 * broken, spent - 2.0 * broken
         else:
             found["wasted"] = found.get("wasted", np.nan) - 0.5 * max(collapse, 0.0)
+            found["spent"] = spent - 0.5 * max(collapse, 0.0)
     if np.isfinite(found.get("spent", np.nan)):
         found["wasted"] = found.get("wasted", np.nan) - 0.5 * max(found["spent"], 0.0)
     return found

@@ -120,3 +120,8 @@ def test_what_explains_what():
     assert broke["collapse"] < 0 < broke["wasted"]
     assert collapsed["collapse"] == 2.0
     assert collapsed["wasted"] < broke["wasted"]
+    # Entropy that is spent counts where neither a broken reward nor a collapse tells why nothing was earned with it.
+    spent = {"grew": -2.0, "spent": 2.0, "wasted": 2.0}
+    assert combined(spent | {"collapse": -2.0, "broken": -2.0})["spent"] == 2.0
+    assert combined(spent | {"collapse": 2.0, "broken": -2.0})["spent"] == 1.0
+    assert combined(spent | {"collapse": 2.0, "broken": 2.0})["spent"] < 0.0
