@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoWarning, WorkerError
 from bayes_grpo.common.machine import cores, give_back, resident, threads
-from bayes_grpo.common.workers import RESIDENT, Outcome, Task, attempt_away, portable
+from bayes_grpo.common.workers import Outcome, Task, attempt_away, lighten, portable
 
 TRIES = 2
 """Times a task is begun before the death of its process is taken for its own doing."""
@@ -41,7 +41,7 @@ class Limits(NamedTuple):
     """
 
     tasks: int = 200
-    resident: float = RESIDENT
+    resident: float = 1500.0
 
 
 LIMITS = Limits()
@@ -187,6 +187,7 @@ def _serve(connection: Connection, task: Task) -> None:
             index, argument = connection.recv()
             outcome = attempt_away(task, argument, index)
             give_back()
+            lighten()
             try:
                 connection.send(_Message(outcome, resident()))
             except OSError:

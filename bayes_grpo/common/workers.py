@@ -18,8 +18,8 @@ from bayes_grpo.common.machine import give_back, resident
 
 Task = Callable[[Any], Any]
 """What is done with every argument."""
-RESIDENT = 1500.0
-"""Memory from which on a process is replaced or made small again between tasks, MB."""
+LARGE = 1200.0
+"""Memory from which on a process is made small again between tasks, MB; a task adds up to a quarter to it."""
 
 
 class Outcome(NamedTuple):
@@ -115,7 +115,7 @@ def _here(task: Task, arguments: Sequence[Any]) -> Generator[Outcome]:
         lighten()
 
 
-def lighten(most: float = RESIDENT) -> bool:
+def lighten(most: float = LARGE) -> bool:
     """Makes this process small again once it has grown large: compiled programs come back from the cache on disk.
 
     Args:
@@ -127,10 +127,12 @@ def lighten(most: float = RESIDENT) -> bool:
     if resident() <= most:
         return False
     give_back()  # compiling leaves more behind than its programs hold
-    if resident() <= most or "jax" not in sys.modules:
+    jax = sys.modules.get("jax")
+    if resident() <= most or jax is None:
         return False
     from bayes_grpo.common.programs import forget_programs
 
     forget_programs()
+    jax.clear_caches()  # what was traced weighs three times what was compiled
     give_back()
     return True

@@ -7,12 +7,15 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from bayes_grpo.common import workers
 from bayes_grpo.common.errors import SettingError, WorkerError
 from bayes_grpo.common.machine import cores, resident
 from bayes_grpo.common.processes import Limits, in_processes
-from bayes_grpo.common.workers import outcomes
+from bayes_grpo.common.programs import program
+from bayes_grpo.common.workers import lighten, outcomes
 from tests.helpers import tasks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,6 +87,18 @@ def test_workers_are_replaced_after_some_tasks_and_when_they_have_grown():
     assert resident() > 10.0
 
 
+def doubled_by_a_program(x: float) -> list[float]:
+    return program(lambda: lambda y: 2.0 * y, (), np.ones(3, np.float32))(np.full(3, x, np.float32)).tolist()
+
+
+def test_a_process_that_has_grown_lets_its_programs_go_and_goes_on(monkeypatch):
+    assert doubled_by_a_program(1.0) == [2.0, 2.0, 2.0]
+    assert not lighten(most=1e9)
+    assert lighten(most=0.0)
+    monkeypatch.setattr(workers, "resident", lambda: 1e9)  # after every task
+    assert [x.value for x in values(doubled_by_a_program, [1.0, 2.0]).values()] == [[2.0] * 3, [4.0] * 3]
+
+
 def test_leaving_early_ends_the_processes_at_once(tmp_path):
     begin = time.perf_counter()
     with outcomes(tasks.slow, [(tmp_path, 0), (tmp_path, 1)], jobs=2):
@@ -97,7 +112,8 @@ SCRIPT = """
 import signal
 import sys
 from pathlib import Path
-from bayes_grpo.common.workers import outcomes
+from bayes_grpo.common.programs import program
+from bayes_grpo.common.workers import lighten, outcomes
 from tests.helpers import tasks
 if __name__ == "__main__":
     # A shell starts what it puts into the background deaf to Ctrl-C, and so would be the script of such tests.
