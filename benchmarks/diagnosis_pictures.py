@@ -27,11 +27,11 @@ from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.picture import canvas
 from bayes_grpo.diagnosis import events, swings
+from bayes_grpo.diagnosis.breaks import broken, constant_end
 from bayes_grpo.diagnosis.courses import LOGARITHMIC
 from bayes_grpo.diagnosis.features import RunEvidence, gather
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.trend import Trend
-from bayes_grpo.diagnosis.waste import broken
 from benchmarks.common import keep, say
 
 if TYPE_CHECKING:
@@ -187,8 +187,9 @@ def draw(axes: Axes, event: str, found: RunEvidence) -> None:
             late = float(np.interp(middle, course.step, course.mean)) + events.GOING * reach
             _border(axes, late, "end above it: going on", _LATE)
         elif event == "broken":
-            usual = float(np.median(course.raw[: max(4, len(course.raw) // 10)]))
-            _border(axes, usual - events.BREAK * reach, "within two rows below it, and constant: broken")
+            end = constant_end(courses)
+            if end is not None:
+                _border(axes, end.border, "within two rows below it, and constant: broken")
         elif event == "declined":
             _border(axes, start - max(events.DECLINE * reach, events.NOISE * course.noise_sd), "end below it: declined")
         elif event == "swings":

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from bayes_grpo.diagnosis.breaks import broken
 from bayes_grpo.diagnosis.events import GOING, SURE, going
 from bayes_grpo.diagnosis.layer import combined
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
 from bayes_grpo.diagnosis.modes.reward_hacking import MODE as HACKING
-from bayes_grpo.diagnosis.waste import broken
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.courses import courses_of, there, trend
 from tests.helpers.runs import evaluated, make_run, steps

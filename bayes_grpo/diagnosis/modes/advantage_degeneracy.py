@@ -13,6 +13,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.advice import said, span_text
+from bayes_grpo.diagnosis.breaks import broken
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.events import EXCESS, FIRST, SOLVED, WASTE
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
@@ -20,7 +21,7 @@ from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, TYPICAL_GROUP, imp
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.onset import last_true, steps_between
 from bayes_grpo.diagnosis.trend import Trend
-from bayes_grpo.diagnosis.waste import Waste, broken, dead_share, wasted, wasted_by
+from bayes_grpo.diagnosis.waste import Waste, dead_share, wasted, wasted_by
 
 _NEARLY_ALL = 0.999
 DIGITS = 30.0
