@@ -12,7 +12,7 @@ import numpy as np
 from jax.errors import JaxRuntimeError
 
 from bayes_grpo.common.cache import compilation_cache
-from bayes_grpo.common.machine import cores
+from bayes_grpo.common.machine import cores, give_back, resident
 from bayes_grpo.common.once import once
 from bayes_grpo.common.traced import lowered
 
@@ -22,6 +22,10 @@ PROGRAMS = 128
 """Compiled programs kept in a process. Each holds about 280 memory mappings, and Linux allows a process 65,530."""
 
 
+TRIMMED = 1000.0
+"""Memory of a process, MB, from which on what a compilation leaves behind is handed back at once."""
+
+
 @once(PROGRAMS)
 def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[Any, ...]) -> Any:
     """A program compiled for arguments of given shapes; the same shapes never compile twice in a process.
@@ -29,12 +33,16 @@ def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[A
     A thread that asks for what another one is compiling waits for it.
     """
     arguments = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
-    with compilation_cache():
-        text = lowered(make, options, arguments)
-        if jax.default_backend() == "cpu" and platform.machine() in ("x86_64", "AMD64"):
-            with suppress(JaxRuntimeError):  # another version of XLA may not know the option
-                return text.compile(compiler_options=_WIDE)
-        return text.compile()
+    try:
+        with compilation_cache():
+            text = lowered(make, options, arguments)
+            if jax.default_backend() == "cpu" and platform.machine() in ("x86_64", "AMD64"):
+                with suppress(JaxRuntimeError):  # another version of XLA may not know the option
+                    return text.compile(compiler_options=_WIDE)
+            return text.compile()
+    finally:
+        if resident() > TRIMMED:
+            give_back()
 
 
 def program(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
