@@ -190,3 +190,11 @@ def test_wandb_and_trackio_names(write):
     np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([30], [0.7]))
     assert run.keys["reward"] == "train/reward"
     assert run.settings.group_size.value == 8
+
+
+def test_an_object_without_history_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "trainer_state.json"
+    path.write_text(json.dumps({"step": [], "a\nb": []}), encoding="utf-8")
+    with pytest.raises(LogReadError, match=r"found dict with step, a b; pass") as refused:
+        read_log(path, format="trl_trainer_state")
+    assert "\n" not in str(refused.value)

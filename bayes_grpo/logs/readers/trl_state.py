@@ -11,6 +11,7 @@ from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers.trl import TRAINER as TRL
 from bayes_grpo.logs.trainers.trl_ppo import TRAINER as TRL_PPO
+from bayes_grpo.logs.wording import listed
 
 NAME = "trl_trainer_state"
 
@@ -37,7 +38,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
         raise LogReadError(
             f"expected a JSON object with a list log_history, found {type(state).__name__} with "
-            f"{', '.join(list(state)[:8]) if isinstance(state, dict) else 'no keys'}; pass trainer_state.json"
+            f"{listed(state, 8) if isinstance(state, dict) else 'no keys'}; pass trainer_state.json"
         )
     rows, notes = mapping_rows(state["log_history"])
     table = Table.from_rows(rows)
