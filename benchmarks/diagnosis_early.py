@@ -150,7 +150,7 @@ def certain(logs: Sequence[LabLog], layer: Layer | None) -> dict[str, Any]:
     k = MODES.index("dynamical_instability")
     kept, cut = [], []
     for x in logs:
-        row = int(np.searchsorted(x.run.step, x.lost)) + WITHIN  # without a loss beyond the end
+        row = int(np.searchsorted(x.run.step, x.lost)) + WITHIN  # beyond the end where nothing was lost
         if x.label == MODES[k] and row < len(x.run.step):
             kept.append(x.name)
             cut.append(x.run.until(x.run.step[row]))

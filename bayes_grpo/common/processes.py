@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoWarning, WorkerError
-from bayes_grpo.common.machine import cores, give_back, resident, threads
+from bayes_grpo.common.machine import cores, resident, threads
 from bayes_grpo.common.workers import Outcome, Task, attempt_away, lighten, portable
 
 TRIES = 2
@@ -186,7 +186,6 @@ def _serve(connection: Connection, task: Task) -> None:
         while True:
             index, argument = connection.recv()
             outcome = attempt_away(task, argument, index)
-            give_back()
             lighten()
             try:
                 connection.send(_Message(outcome, resident()))

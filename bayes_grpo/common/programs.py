@@ -20,8 +20,6 @@ _WIDE = {"xla_cpu_prefer_vector_width": 512}
 """Vectors as wide as the processor has them; XLA would stop at 256 bits. A tenth to a quarter faster with AVX-512."""
 PROGRAMS = 128
 """Compiled programs kept in a process. Each holds about 280 memory mappings, and Linux allows a process 65,530."""
-
-
 TRIMMED = 1000.0
 """Memory of a process, MB, from which on what a compilation leaves behind is handed back at once."""
 
@@ -33,16 +31,18 @@ def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[A
     A thread that asks for what another one is compiling waits for it.
     """
     arguments = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
-    try:
-        with compilation_cache():
-            text = lowered(make, options, arguments)
-            if jax.default_backend() == "cpu" and platform.machine() in ("x86_64", "AMD64"):
-                with suppress(JaxRuntimeError):  # another version of XLA may not know the option
-                    return text.compile(compiler_options=_WIDE)
-            return text.compile()
-    finally:
-        if resident() > TRIMMED:
-            give_back()
+    with compilation_cache():
+        compiled = _compile(lowered(make, options, arguments))
+    if resident() > TRIMMED:
+        give_back()
+    return compiled
+
+
+def _compile(text: Any) -> Any:
+    if jax.default_backend() == "cpu" and platform.machine() in ("x86_64", "AMD64"):
+        with suppress(JaxRuntimeError):  # another version of XLA may not know the option
+            return text.compile(compiler_options=_WIDE)
+    return text.compile()
 
 
 def program(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
@@ -60,9 +60,15 @@ def program(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
     return _compiled(make, options, treedef, tuple((x.shape, x.dtype) for x in leaves))
 
 
-def forget_programs() -> None:
-    """Lets go of all compiled programs; those that are needed again come from the cache on disk, in seconds."""
+def forget_programs(traced: bool = False) -> None:
+    """Lets go of all compiled programs; those that are needed again come from the cache on disk, in seconds.
+
+    Args:
+        traced: Also of what JAX itself has traced, here and elsewhere: three times as much memory.
+    """
     _compiled.cache_clear()
+    if traced:
+        jax.clear_caches()
 
 
 def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *shared: Any) -> Any:

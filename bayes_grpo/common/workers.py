@@ -112,11 +112,12 @@ def _started(task: Task, arguments: Sequence[Any], jobs: int, dask: str | None) 
 def _here(task: Task, arguments: Sequence[Any]) -> Generator[Outcome]:
     for place, argument in enumerate(arguments):
         yield attempt(task, argument, place)
-        lighten()
+        if resident() > LARGE:
+            lighten()
 
 
 def lighten(most: float = LARGE) -> bool:
-    """Makes this process small again once it has grown large: compiled programs come back from the cache on disk.
+    """Hands back freed memory, and where that is not enough what was compiled, which comes back from the cache on disk.
 
     Args:
         most: Memory above which programs are let go, MB.
@@ -124,15 +125,11 @@ def lighten(most: float = LARGE) -> bool:
     Returns:
         Whether they were.
     """
-    if resident() <= most:
-        return False
-    give_back()  # compiling leaves more behind than its programs hold
-    jax = sys.modules.get("jax")
-    if resident() <= most or jax is None:
+    give_back()
+    if resident() <= most or "jax" not in sys.modules:
         return False
     from bayes_grpo.common.programs import forget_programs
 
-    forget_programs()
-    jax.clear_caches()  # what was traced weighs three times what was compiled
+    forget_programs(traced=True)
     give_back()
     return True

@@ -31,11 +31,16 @@ class ConstantEnd(NamedTuple):
     border: float
 
 
+def constant_from(y: np.ndarray, apart: float) -> int:
+    """Place of the first of the rows at the end that lie within so much of the last one."""
+    away = np.flatnonzero(np.abs(y - y[-1]) > apart)
+    return int(away[-1]) + 1 if len(away) else 0
+
+
 def constant_end(courses: Courses) -> ConstantEnd | None:
     """Where the reward became constant for good; None where it did not, or from the start."""
     y, width = courses.progress.raw, span(courses, courses.progress)
-    away = np.flatnonzero(np.abs(y - y[-1]) > SAME * width)
-    first = int(away[-1]) + 1 if len(away) else 0
+    first = constant_from(y, SAME * width)
     if first < 4 or len(y) - first < max(3, len(y) // 20):
         return None
     before = y[max(0, first - BEFORE) : first - 1]  # the last row may hold steps of both kinds

@@ -120,10 +120,9 @@ def combined(features: Mapping[str, float]) -> dict[str, float]:
     """Features with what follows from several.
 
     Honest growth and standing still; growth excuses waste and spent entropy; a broken reward explains a collapse and
-    that spent entropy earned nothing, and a collapse that nothing broke explains that entropy is spent; it, as well as
-    spent entropy, explains that groups have no spread. A held-out reward that
-    falls, without a train reward beside it, may have parted from it or fallen with it: both events hold, and strain
-    decides.
+    that spent entropy earned nothing, a collapse that nothing broke that entropy is spent; both a collapse and spent
+    entropy explain that groups have no spread. A held-out reward that falls, without a train reward beside it, may have
+    parted from it or fallen with it: both events hold, and strain decides.
     """
     found = {k: float(np.clip(v, -MOST, MOST)) for k, v in features.items()}
     if not found.get("train_reward", 1.0) and np.isfinite(found.get("strain", np.nan)):

@@ -112,8 +112,7 @@ SCRIPT = """
 import signal
 import sys
 from pathlib import Path
-from bayes_grpo.common.programs import program
-from bayes_grpo.common.workers import lighten, outcomes
+from bayes_grpo.common.workers import outcomes
 from tests.helpers import tasks
 if __name__ == "__main__":
     # A shell starts what it puts into the background deaf to Ctrl-C, and so would be the script of such tests.

@@ -66,6 +66,25 @@ def test_a_held_out_reward_that_stands_tells_that_the_verifier_broke(failing, af
     assert broken(found) == value
 
 
+def test_both_rewards_of_nothing_tell_neither():
+    """One verifier may have scored them, or the policy fails at both."""
+    works = np.arange(ROWS) < ROWS // 2
+    held = np.where(EVERY_FOURTH <= ROWS // 2, 0.6, 0.0)
+    signals = {"entropy": np.exp(0.02 * noise(4))}
+    found = courses_of(
+        make_run(steps(ROWS), np.where(works, 0.6 + 0.02 * noise(20), 0.0), signals=signals,
+                 evals=evaluated(EVERY_FOURTH, held))
+    )  # fmt: skip
+    assert broken(found) == 0.0
+
+
+def test_the_rest_of_a_collapse_is_no_break():
+    low = np.select([np.arange(ROWS) < 20, np.arange(ROWS) < 50], [0.8, 0.06], 0.0) + 0.0
+    rows = np.where(low > 0, low + 0.004 * noise(21), 0.0)
+    signals = {"entropy": np.exp(0.02 * noise(4))}
+    assert broken(courses_of(make_run(steps(ROWS), rows, signals=signals, reward_low=0, reward_high=1))) == -SURE
+
+
 def test_a_run_goes_on_where_its_second_half_gains():
     line = np.linspace(0.0, 1.0, ROWS)
     for late, goes in ((2.0 * GOING, True), (0.0, False)):

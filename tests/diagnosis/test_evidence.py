@@ -187,6 +187,8 @@ def test_bursts_are_strain(rising):
     # Rows without a gradient are no calm ones beside which the others would be bursts.
     assert strain(np.where(np.arange(ROWS) % 4 == 0, calm, 0.0)) == 0.0
     assert np.isnan(strain(np.zeros(ROWS)))
+    unmoved = make_run(steps(ROWS), rising, signals={"grad_norm": np.zeros(ROWS)})
+    assert "grad_norm" not in INSTABILITY.evidence(courses_of(unmoved)).missing  # it is logged, if 0
 
 
 def test_events_on_either_side_of_their_borders():

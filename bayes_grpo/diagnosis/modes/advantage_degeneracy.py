@@ -13,9 +13,9 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.advice import said, span_text
-from bayes_grpo.diagnosis.breaks import broken
+from bayes_grpo.diagnosis.breaks import broken, constant_from
 from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import EXCESS, FIRST, SOLVED, WASTE
+from bayes_grpo.diagnosis.events import EXCESS, FIRST, SAME, SOLVED, WASTE
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
 from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, TYPICAL_GROUP, implied_share, share_at
 from bayes_grpo.diagnosis.mode import Mode
@@ -197,8 +197,7 @@ def constant_since(courses: Courses) -> float | None:
     if len(kept) < FIRST + _FEW:
         return None
     values = run.reward[kept]
-    same = np.abs(values - values[-1]) <= 1e-6 * max(abs(float(values[-1])), 1e-3)
-    start = len(same) - int(np.argmin(same[::-1])) if not same.all() else 0
+    start = constant_from(values, SAME * max(abs(float(values[-1])), 1e-3))
     return float(run.step[kept[start]]) if start <= FIRST else None
 
 

@@ -113,15 +113,13 @@ class DynamicalInstability(Mode):
             if held.value and held.provenance is not Provenance.ASSUMED:
                 steps = damping.response_time[drawn] * (course.step[-1] - course.step[0])
                 quantities.append(quantity("stability_margin", steps / float(held.value), "", _MARGIN))
-        norm = courses.signals.get("grad_norm")
-        if norm is None:
-            missing.append("grad_norm")
-        else:
+        norms = _norms(courses)
+        if len(norms):
             used.append("grad_norm")
-            norms = _norms(courses)
-            if len(norms):
-                burst = float(norms.max() / np.median(norms))
-                parts.append((burst > CALM["burst"], f"largest gradient norm {burst:.3g} times the median"))
+            burst = float(norms.max() / np.median(norms))
+            parts.append((burst > CALM["burst"], f"largest gradient norm {burst:.3g} times the median"))
+        elif "grad_norm" not in courses.run.signals:
+            missing.append("grad_norm")
         kl = courses.signals.get("kl")
         if kl is None:
             missing.append("kl")
@@ -180,9 +178,9 @@ class DynamicalInstability(Mode):
 
 
 def _norms(courses: Courses) -> np.ndarray:
-    """Gradient norms of the rows that had a gradient: where no group has spread it is 0, and no measure of others."""
-    norms = courses.run.signals.get("grad_norm", np.empty(0))
-    return norms[np.isfinite(norms) & (norms > 0.0)]
+    """Gradient norms of the rows that had a gradient; empty where there are too few for a course."""
+    course = courses.signals.get("grad_norm")
+    return np.empty(0) if course is None else np.exp(course.raw)
 
 
 def _times(course: Trend) -> np.ndarray:
