@@ -10,7 +10,7 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import drawable, title_lines
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL
-from bayes_grpo.diagnosis.courses import LOGARITHMIC
+from bayes_grpo.diagnosis.courses import LIVE, LOGARITHMIC
 from bayes_grpo.diagnosis.history import History
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
@@ -107,9 +107,12 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
         for i, (key, course) in enumerate(signals.items(), len(panels)):
             axes = figure.add_subplot(grid[i // 2, i % 2])
             name = _NAMES.get(key, key.replace("_", " "))
+            if key in LIVE and course.rows < np.isfinite(courses.run.signals[key]).sum():
+                name += " (rows of 0 left out)"
             _plot_course(axes, course, name, COURSE, exponential=key in LOGARITHMIC)
             axes.set_title(name, fontsize=9, loc="left")
             panels.append(axes)
+        _same_steps(panels)
         _mark_onset(panels, result)
     figure.suptitle(title_lines(result.sentence, 150), fontsize=9.5, x=0.01, ha="left")
     return figure
@@ -187,6 +190,13 @@ def _logarithmic(axes: Axes, decades: float) -> None:
     axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if decades < _MANY_DECADES else (1.0,)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _same_steps(panels: list[Axes]) -> None:
+    """All panels from the first step of any to the last, also where a signal lacks rows."""
+    low, high = np.array([axes.get_xlim() for axes in panels]).T
+    for axes in panels:
+        axes.set_xlim(low.min(), high.max())
 
 
 def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:

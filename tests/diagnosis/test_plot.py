@@ -92,3 +92,12 @@ def test_rows_that_a_robust_course_passes_over_are_joined():
 def test_nothing_is_passed_over_in_an_ordinary_course(rising, honest):
     for run in (make_run(steps(ROWS), rising), honest):
         assert passed_over(there(diagnose(run).courses).progress) == 0
+
+
+def test_all_panels_show_the_same_steps_though_a_signal_ends_early(rising):
+    """A gradient norm of 0 is no row of its panel, which says so."""
+    norm = np.where(np.arange(ROWS) < ROWS // 2, 1.0 + 0.1 * np.sin(np.arange(ROWS)), 0.0)
+    figure, _ = drawn(make_run(steps(ROWS), rising, signals={"grad_norm": norm, "kl": 0.01}))
+    panels = {a.get_title(loc="left"): a for a in figure.axes if a.get_xlabel() == "optimizer step"}
+    assert len({a.get_xlim() for a in panels.values()}) == 1
+    assert "gradient norm (rows of 0 left out)" in panels
