@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -22,6 +24,15 @@ PROGRAMS = 128
 """Compiled programs kept in a process. Each holds about 280 memory mappings, and Linux allows a process 65,530."""
 TRIMMED = 1000.0
 """Memory of a process, MB, from which on what a compilation leaves behind is handed back at once."""
+
+Caller = Callable[[Any, tuple[Any, ...], tuple[Any, ...]], Any]
+"""Takes what makes a program, its options and its arguments; gives what the program returns as NumPy arrays."""
+_CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
+
+
+def accelerated() -> bool:
+    """Whether JAX computes on an accelerator, where wide programs beat long ones."""
+    return jax.default_backend() != "cpu"
 
 
 @once(PROGRAMS)
@@ -60,6 +71,31 @@ def program(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
     return _compiled(make, options, treedef, tuple((x.shape, x.dtype) for x in leaves))
 
 
+def call(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
+    """What a program returns for these arguments, as NumPy arrays; 64-bit.
+
+    Args:
+        make: Function of the options that returns the function to compile.
+        options: Hashable.
+        *arguments: Arrays, or trees of arrays.
+    """
+    caller = _CALLER.get()
+    if caller is not None:
+        return caller(make, options, arguments)
+    with jax.enable_x64(True):  # a thread does not inherit the caller's setting
+        return jax.tree.map(np.asarray, program(make, options, *arguments)(*arguments))
+
+
+@contextmanager
+def calls_go_to(caller: Caller) -> Iterator[None]:
+    """Within the block, calls of this thread are made by another, who may run those of many threads as one."""
+    token = _CALLER.set(caller)
+    try:
+        yield
+    finally:
+        _CALLER.reset(token)
+
+
 def forget_programs(traced: bool = False) -> None:
     """Lets go of all compiled programs; those that are needed again come from the cache on disk, in seconds.
 
@@ -88,15 +124,10 @@ def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *sha
     total = len(jax.tree.leaves(draws)[0])
     parts = [np.arange(i, i + chunk) % total for i in range(0, total, chunk)]
     chunks = [jax.tree.map(lambda x, pick=pick: x[pick], draws) for pick in parts]
-    run = program(make, options, chunks[0], *shared)
-
-    def one(part: Any) -> Any:
-        with jax.enable_x64(True):  # a thread does not inherit the caller's setting
-            return jax.tree.map(np.asarray, run(part, *shared))
-
-    if len(chunks) == 1:
-        found = [one(chunks[0])]
+    if len(chunks) == 1 or _CALLER.get() is not None:
+        found = [call(make, options, part, *shared) for part in chunks]
     else:
+        program(make, options, chunks[0], *shared)  # compiled before the threads ask for it
         with ThreadPoolExecutor(max_workers=min(len(chunks), cores())) as pool:
-            found = list(pool.map(one, chunks))
+            found = list(pool.map(lambda part: call(make, options, part, *shared), chunks))
     return jax.tree.map(lambda *x: np.concatenate(x)[:total], *found)

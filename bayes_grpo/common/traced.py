@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import jax
@@ -80,6 +81,9 @@ def _name(make: Any, options: tuple[Any, ...], arguments: tuple[Any, ...]) -> st
         kind = type(option)
         if option is None or isinstance(option, bool | int | float | str):
             parts.append(repr(option))
+        elif isinstance(option, FunctionType) and "<" not in option.__qualname__:
+            parts.append(f"{option.__module__}.{option.__qualname__}")
+            sources.add(_source(option.__module__))
         elif is_dataclass(option):
             values = [repr(getattr(option, f.name)) for f in fields(option)]
             parts.append(f"{kind.__module__}.{kind.__qualname__}{values}")

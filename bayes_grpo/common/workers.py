@@ -48,7 +48,8 @@ def outcomes(
     Args:
         task: Function at the top level of a module.
         arguments: Its arguments.
-        jobs: Processes; with 1 the tasks are done here, one after another.
+        jobs: Processes; with 1 the tasks are done here: one after another, or many at once on an accelerator, which
+            runs a program for all of those that call it (`bayes_grpo.common.together`).
         dask: Address of the scheduler of a Dask cluster to send them to instead, such as "tcp://host:8786".
 
     Yields:
@@ -103,7 +104,13 @@ def _started(task: Task, arguments: Sequence[Any], jobs: int, dask: str | None) 
 
         return on_cluster(task, arguments, dask)
     if jobs == 1:
-        return _here(task, arguments)
+        from bayes_grpo.common.programs import accelerated
+
+        if not accelerated():
+            return _here(task, arguments)
+        from bayes_grpo.common.together import together
+
+        return together(task, arguments)
     from bayes_grpo.common.processes import in_processes
 
     return in_processes(task, arguments, jobs)

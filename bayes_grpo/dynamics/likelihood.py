@@ -9,13 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from bayes_grpo.common.programs import accelerated
 from bayes_grpo.dynamics import associative, blocks, kalman
 from bayes_grpo.dynamics.state_space import StateSpace
-
-
-def accelerated() -> bool:
-    """Whether JAX computes on an accelerator, where wide programs beat long ones."""
-    return jax.default_backend() != "cpu"
 
 
 def log_likelihood(space: StateSpace, y: Array, missing_anywhere: bool = False) -> Array:

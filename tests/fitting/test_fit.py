@@ -11,6 +11,7 @@ import pytest
 from bayes_grpo import SamplerSettings, fit, load_fit, save_fit, summarize
 from bayes_grpo.common import programs
 from bayes_grpo.common.errors import ConvergenceWarning, FitFileError, SettingError
+from bayes_grpo.dynamics import likelihood
 from bayes_grpo.fitting.sampling import nuts
 from bayes_grpo.fitting.sampling.convergence import check_convergence
 from bayes_grpo.fitting.sampling.posterior import log_likelihood, prior_numbers, values_of
@@ -248,10 +249,8 @@ def test_unstable_damping_is_reachable_and_bounded():
 @pytest.mark.slow
 def test_accelerator_path_gives_the_same_posterior(run, fitted, monkeypatch):
     """Batched chains on the associative scan, run on whatever device there is, against threads on the sequential."""
-    from bayes_grpo.fitting.sampling import posterior
-
     programs._compiled.cache_clear()
-    monkeypatch.setattr(posterior, "accelerated", lambda: True)
+    monkeypatch.setattr(likelihood, "accelerated", lambda: True)
     monkeypatch.setattr(nuts, "accelerated", lambda: True)
     other = fit(run, "oscillator", seed=1)
     programs._compiled.cache_clear()

@@ -21,9 +21,8 @@ from jax import Array
 
 from bayes_grpo.common.imports import nuts_kernels
 from bayes_grpo.common.machine import cores
-from bayes_grpo.common.programs import over_draws, program
+from bayes_grpo.common.programs import accelerated, call, over_draws, program
 from bayes_grpo.common.traced import stored
-from bayes_grpo.dynamics.likelihood import accelerated
 from bayes_grpo.fitting.sampling.posterior import (
     DrawSummary,
     PriorNumbers,
@@ -153,7 +152,7 @@ def compile_chains_ahead(regime: Regime, prior: PriorNumbers, rows: Rows, settin
     """Begins to compile the program of the chains, in a thread, while their starting points are being looked for."""
     size = len(regime.sampled)
     start = Start(np.zeros((settings.chains, size)), np.eye(size))
-    _beside(lambda: _chains(regime, _keys(0, settings.chains), start, settings, np.asarray(0.9), prior, rows))
+    _beside(lambda: _chain(regime, _keys(0, settings.chains), start, settings, np.asarray(0.9), prior, rows))
 
 
 def compile_summary_ahead(regime: Regime, prior: PriorNumbers, rows: Rows) -> None:
@@ -178,20 +177,12 @@ def _keys(seed: int, size: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 2**32, (size, 2), dtype=np.uint32)
 
 
-def _chains(
-    regime: Regime,
-    keys: np.ndarray,
-    start: Start,
-    settings: SamplerSettings,
-    target: np.ndarray,
-    prior: Any,
-    rows: Rows,
+def _chain(
+    regime: Regime, keys: np.ndarray, start: Start, settings: SamplerSettings, target: np.ndarray, *model: Any
 ) -> Any:
-    """The compiled program of one chain, or of all of them on an accelerator."""
-    batched = accelerated()
-    options = (regime, settings.warmup, settings.draws, batched)
-    first = (keys, start.z) if batched else (keys[0], start.z[0])
-    return program(_chain_program, options, *first, start.inverse_mass, target, prior, rows)
+    """The compiled program of one chain."""
+    options = (regime, settings.warmup, settings.draws, False)
+    return program(_chain_program, options, keys[0], start.z[0], start.inverse_mass, target, *model)
 
 
 def sample(
@@ -219,9 +210,9 @@ def sample(
     """
     keys = _keys(seed, settings.chains)
     shared = (start.inverse_mass, np.asarray(target_accept), prior, rows)
-    run = _chains(regime, keys, start, settings, *shared[1:])
     if accelerated():
-        return jax.tree.map(np.asarray, run(keys, start.z, *shared))
+        return call(_chain_program, (regime, settings.warmup, settings.draws, True), keys, start.z, *shared)
+    run = _chain(regime, keys, start, settings, *shared[1:])
 
     def one(i: int) -> Chain:
         with jax.enable_x64(True):  # a thread does not inherit the caller's setting

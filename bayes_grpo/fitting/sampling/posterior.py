@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.programs import program
+from bayes_grpo.common.programs import call
 from bayes_grpo.common.traced import stored
 from bayes_grpo.dynamics import likelihood
 from bayes_grpo.dynamics.paths import mean_path, square_root
@@ -95,7 +95,7 @@ def values_of_draws(regime: Regime, z: np.ndarray, prior: PriorNumbers, rows: Ro
         Arrays of shape (...).
     """
     flat = np.reshape(z, (-1, z.shape[-1]))
-    found = program(_values_program, (regime,), flat, prior, rows)(flat, prior, rows)
+    found = call(_values_program, (regime,), flat, prior, rows)
     # A compiled program sorts a dictionary by its keys.
     return {p.name: np.asarray(found[p.name]).reshape(z.shape[:-1]) for p in regime.sampled}
 
