@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs.rowkinds import parted
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.wording import clean
@@ -68,7 +69,7 @@ def load_csv(source: Source, delimiter: str) -> Table:
         series = frame.iloc[:, position]
         values = series.to_numpy()
         columns.setdefault(str(name).strip(), values if values.dtype.kind in "fiub" else list(series))
-    return Table.from_columns(columns)
+    return Table.from_columns(parted(columns))
 
 
 def _split(line: str, delimiter: str) -> list[str]:

@@ -41,7 +41,7 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         if name not in known:
             raise LogReadError(f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct --format")
         return known[name]
-    evidence = {n: e for n, r in known.items() if (e := r.sniff(source)) is not None}
+    evidence = _evidence(known, source) or _evidence(known, source.ending)
     if not evidence and source.is_store:
         raise LogReadError(
             "expected a database of Trackio or MLflow, found an SQLite database with other tables or a damaged one; "
@@ -59,6 +59,11 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         reasons = "; ".join(f"{n}: {evidence[n].reason}" for n in fitting)
         raise LogReadError(f"expected one format, found several that fit ({reasons}); choose with --format")
     return known[fitting[0]]
+
+
+def _evidence(known: Mapping[str, Reader], source: Source | None) -> dict[str, Evidence]:
+    """What the readers that know a source say of it."""
+    return {} if source is None else {n: e for n, r in known.items() if (e := r.sniff(source)) is not None}
 
 
 def _rank(evidence: Evidence) -> tuple[int, int]:

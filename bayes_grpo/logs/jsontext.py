@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.wording import clean
 
@@ -76,6 +77,6 @@ def config_in(row: dict[str, Any]) -> dict[str, Any] | None:
 
 def mapping_rows(items: list[Any]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """The records among the items of a list, and a note on what else was there."""
-    rows = [item for item in items if isinstance(item, dict)]
+    rows = [told_apart(item) for item in items if isinstance(item, dict)]
     other = len(items) - len(rows)
     return rows, (f"{other} entries that are not records left out",) if other else ()

@@ -13,23 +13,16 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.identify import all_trainers, identify
 from bayes_grpo.logs.keyindex import KeyIndex, normal
-from bayes_grpo.logs.rollouts import on_updates, said_again
+from bayes_grpo.logs.reward_key import components_of, no_reward, reward_of
+from bayes_grpo.logs.rollouts import ROLLOUTS, first_updates, on_updates, said_again
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Derived, Trainer
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
-from bayes_grpo.logs.wording import clean, counted, listed
+from bayes_grpo.logs.wording import counted, listed
 
-_NOT_A_MEAN = re.compile(
-    r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"
-)
 _NOT_AN_EVAL = re.compile(
     r"step|epoch|time|runtime|per_second|truncated|length|_len|tokens|num_turns|loss|/std@|/best@|-pass@"
 )
-_ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout")
-"""Keys that count rollouts beside the optimizer step."""
-
-_TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of these names
-_REWARD_LIKE = re.compile(r"reward|score|return")
 
 
 @dataclass(frozen=True)
@@ -89,18 +82,20 @@ def _map(index: KeyIndex, choices: Choices, hint: Trainer | None) -> Columns:
     step = _step(index, trainer, choices.step, keys, notes)
     evals = _evals(index, trainer, choices.evals, keys, notes)
     train = _signals(index, trainer, keys)
-    reward = _reward(index, trainer, choices.reward, keys, notes)
+    reward = reward_of(index, trainer, choices.reward, keys, notes)
     if reward is None and "eval_reward" not in keys:
-        raise LogReadError(_no_reward(table, index))
+        raise LogReadError(no_reward(table, index))
     if reward is None:
         notes.append("no train reward in the log; only the held-out reward is there")
         reward = np.full(table.n, np.nan)
     train = {"reward": reward, **train}
+    step, placed = _placed(index, step, keys)
     shared = _once_a_rollout(index, step, train, keys, notes)
-    components = {_function(k): table.column(k) for k in reversed(_parts(index)) if _function(k) not in _TOTALS}
+    components = components_of(index)
     for values in (*train.values(), *components.values(), evals):
         values[np.isinf(values)] = np.nan  # a sum of huge values
-    return Columns(trainer, step, train, evals, keys, components, notes, trainer.rows_without_rollout or shared)
+    apart = trainer.rows_without_rollout or shared or placed
+    return Columns(trainer, step, train, evals, keys, components, notes, apart)
 
 
 def _step(
@@ -132,11 +127,20 @@ def _step(
     return None
 
 
+def _placed(index: KeyIndex, step: np.ndarray | None, keys: dict[str, str]) -> tuple[np.ndarray | None, bool]:
+    """Puts rows that know the rollout and no step at the first update made with it; whether there are such rows."""
+    counter = index.first(ROLLOUTS)
+    if counter is None or step is None or counter in keys["step"].split(" or "):
+        return step, False
+    found = first_updates(step, index.table.column(counter))
+    return found, bool(np.any(np.isfinite(found) & ~np.isfinite(step)))
+
+
 def _once_a_rollout(
     index: KeyIndex, step: np.ndarray | None, train: dict[str, np.ndarray], keys: dict[str, str], notes: list[str]
 ) -> bool:
     """Takes out what only repeats, where a log has a row for every update made with a rollout."""
-    counter = index.first(_ROLLOUTS)
+    counter = index.first(ROLLOUTS)
     if counter is None or step is None or counter in keys["step"].split(" or "):
         return False
     again = said_again(index.table.column(counter), step, train)
@@ -149,83 +153,6 @@ def _once_a_rollout(
             f"left without one"
         )
     return bool(again)
-
-
-def _reward(
-    index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str], notes: list[str]
-) -> np.ndarray | None:
-    if named:
-        key = index.named(named, "--reward-column")
-    else:
-        key = _trainer_reward(index, trainer, notes) or _generic_reward(index, notes)
-    if key is not None:
-        keys["reward"] = key
-        return index.table.column(key)
-    parts = _parts(index)
-    if not parts:
-        return None
-    keys["reward"] = " + ".join(parts)
-    if len(parts) > 1:
-        notes.append(
-            f"the log has no total reward; it is the sum of {listed(parts)} with TRL's default weight 1 each "
-            f"(name one with --reward-column)"
-        )
-    return np.sum([index.table.column(k) for k in parts], axis=0)
-
-
-def _parts(index: KeyIndex) -> list[str]:
-    """Raw keys of the means of single reward functions."""
-    found = [k for group in index.find(("rewards/*/mean", "rewards/*"), ("", "train/")) for k in group]
-    return [k for k in found if not k.endswith(("/std", "/min", "/max"))]
-
-
-def _function(key: str) -> str:
-    """Name of the reward function whose mean a key holds."""
-    return clean(key.rpartition("rewards/")[2].removesuffix("/mean"))
-
-
-def _trainer_reward(index: KeyIndex, trainer: Trainer, notes: list[str]) -> str | None:
-    found = index.find(trainer.reward, trainer.prefixes)
-    if trainer is GENERIC or not found:
-        return None
-    if len(found[0]) > 1:
-        return _only_one(index, found[0], notes)
-    return found[0][0]
-
-
-def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
-    known = [key for found in index.find(GENERIC.reward, GENERIC.prefixes) for key in found]
-    if known:
-        return _only_one(index, list(dict.fromkeys(known)), notes)
-    near = [
-        index.raw(name)
-        for name in index.names
-        if _REWARD_LIKE.search(name)
-        and not _NOT_A_MEAN.search(name)
-        and not name.startswith(("rewards/", "train/rewards/"))
-    ]
-    near = list(dict.fromkeys(near))
-    if not near:
-        return None
-    key = _only_one(index, near, notes)
-    notes.append(f"took {key!r} for the train reward, the only key that reads like one")
-    return key
-
-
-def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
-    """The first of several keys if they agree wherever they meet."""
-    chosen = index.table.column(candidates[0])
-    for other in candidates[1:]:
-        values = index.table.column(other)
-        both = np.isfinite(chosen) & np.isfinite(values)
-        if not both.any() or not np.allclose(chosen[both], values[both], rtol=1e-4, atol=1e-6):
-            raise LogReadError(
-                f"expected one train reward, found several that differ: {listed(candidates)}; "
-                f"choose with --reward-column"
-            )
-    if len(candidates) > 1:
-        notes.append(f"{listed(candidates)} agree; {candidates[0]!r} is used as the reward")
-    return candidates[0]
 
 
 def _signals(index: KeyIndex, trainer: Trainer, keys: dict[str, str]) -> dict[str, np.ndarray]:
@@ -285,20 +212,6 @@ def _mean_of(table: Table, found: list[str], keys: dict[str, str], notes: list[s
     keys["eval_reward"] = f"mean of {', '.join(found)}"
     notes.append(f"held-out reward is the mean of {listed(found)}; choose one with --eval-column")
     return np.mean([table.column(k) for k in found], axis=0)
-
-
-def _no_reward(table: Table, index: KeyIndex) -> str:
-    if not table.n:
-        return "expected rows of metrics, found none; pass the file that the trainer logs to"
-    empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
-    if empty:
-        return (
-            f"expected a train reward, found {listed(empty)} without a finite number in {table.n} rows; "
-            f"name another key with --reward-column: {listed(index.keys)}"
-        )
-    return (
-        f"expected a train reward, found the numeric keys {listed(index.keys)}; name the right one with --reward-column"
-    )
 
 
 def _first_finite(columns: list[np.ndarray]) -> np.ndarray:

@@ -12,6 +12,7 @@ from bayes_grpo.logs.mapping import Choices
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.reading import assemble
+from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
@@ -59,7 +60,7 @@ def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
         LogReadError: There are fewer than two rows with a reward, or several keys could be the reward.
         SettingError: Settings contradict each other.
     """
-    table = Table.from_rows(records)
+    table = Table.from_rows(told_apart(dict(x)) for x in records)
     trainer = next((t for t in all_trainers() if t.name == known.trainer), GENERIC)
     parsed = Parsed(
         table,

@@ -11,6 +11,9 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 
+ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout")
+"""Keys that count rollouts beside the optimizer step."""
+
 _MIN_ROLLOUTS = 5
 _SHARE = 0.8
 _CLOSE = 0.25
@@ -50,6 +53,44 @@ def _updates_of_a_rollout(updates: np.ndarray, rollouts: np.ndarray) -> int:
             f"name the step with --step-column"
         )
     return max(round(ratio), 1)
+
+
+def first_updates(step: np.ndarray, rollout: np.ndarray) -> np.ndarray:
+    """Steps, where a row without one but with a rollout is placed at the first update that was made with it.
+
+    Args:
+        step: Number of the update, shape (n,), NaN where a row has none.
+        rollout: Number of the rollout, shape (n,), NaN where a row has none.
+
+    Returns:
+        Shape (n,); NaN where no row tells the update.
+    """
+    known = np.isfinite(step) & np.isfinite(rollout)
+    numbers, place = np.unique(rollout[known], return_inverse=True)
+    first = np.full(len(numbers), np.inf)
+    np.minimum.at(first, place, step[known])
+    lost = ~np.isfinite(step) & np.isin(rollout, numbers)
+    out = step.copy()
+    out[lost] = first[np.searchsorted(numbers, rollout[lost])]
+    return out
+
+
+def means_of_rollouts(rollout: np.ndarray, *columns: np.ndarray) -> list[np.ndarray]:
+    """Mean of each column over the rows of every rollout, shape (rollouts,) each; NaN where it has no value there.
+
+    Args:
+        rollout: Number of the rollout, shape (n,), NaN where a row has none.
+        *columns: Each of shape (n,).
+    """
+    numbers, place = np.unique(rollout, return_inverse=True, equal_nan=True)
+    numbers = numbers[np.isfinite(numbers)]  # NaN is last
+    found = []
+    for values in columns:
+        there = np.isfinite(rollout) & np.isfinite(values)
+        total = np.bincount(place[there], values[there], len(numbers))
+        count = np.bincount(place[there], minlength=len(numbers))
+        found.append(np.where(count > 0, total / np.maximum(count, 1), np.nan)[: len(numbers)])
+    return found
 
 
 def said_again(rollout: np.ndarray, step: np.ndarray, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

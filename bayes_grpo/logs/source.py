@@ -72,6 +72,13 @@ class Source:
         return self.text[:HEAD]
 
     @property
+    def ending(self) -> Source | None:
+        """The last lines of a long text, as if they were all: a training may come after other output. Else None."""
+        if self.is_store or self.is_parquet or len(self.text) <= HEAD:
+            return None
+        return Source(self.path, self.text[-HEAD:].partition("\n")[2].encode())
+
+    @property
     def is_utf16(self) -> bool:
         """Whether the file begins with the mark of UTF-16, as a redirect in PowerShell writes it."""
         return self.data[:2] in (b"\xff\xfe", b"\xfe\xff")

@@ -495,5 +495,21 @@ SAMPLES: Sequence[Sample] = (
         config={"group_size": 16, "batch_size": 4, "iters": 300},
         settings={"group_size": 16, "prompts_per_step": 4, "total_steps": 300},
     ),
+    Sample(
+        trainer="minimind",
+        label="MiniMind",
+        reward="Reward",
+        signals={
+            "kl": ("KL_ref", 0.01),
+            "completion_length": ("Avg Response Len", 200.0),
+            "learning_rate": ("Learning Rate", 1e-6),
+            "loss": ("Actor Loss", 0.01),
+        },
+        stores=(),
+        config={},
+        settings={"total_steps": 300},
+        more={"Adv Std": 0.93, "Adv Mean": 0.0},
+        console=lambda s, row: f"Epoch:[1/1]({s}/300), " + ", ".join(f"{k}: {v:.8f}" for k, v in row.items()),
+    ),
 )
 """The trainers, those with most users first."""

@@ -129,6 +129,27 @@ def test_other_forms_of_pairs(write, form):
     np.testing.assert_allclose(run.signals["kl"], 0.001)
 
 
+def test_steps_go_on_from_one_epoch_to_the_next(write):
+    lines = [
+        f"Epoch:[{e}/3]({s}/20), Reward: -0.{s:02}, KL_ref: 0.02, Actor Loss: 0.1" for e in (1, 2) for s in range(1, 21)
+    ]
+    run = read_log(write("out.log", "nohup: ignoring input\nModel Params: 30.03M\n" + "\n".join(lines)))
+    np.testing.assert_array_equal(run.step, range(1, 41))
+    np.testing.assert_allclose(run.reward, -0.01 * ((run.step - 1) % 20 + 1))
+    np.testing.assert_allclose(run.signals["kl"], 0.02)
+    assert run.settings.total_steps.value == 60
+
+
+def test_a_training_may_come_after_much_other_output(write):
+    before = "".join(f"[12:00:{s % 60:02}] loading shard {s} of the reward model into memory\n" for s in range(2000))
+    rows = "".join(f"step {s}/500  mean_reward=0.{s}  kl=-0.5\n" for s in range(10, 60, 10))
+    run = read_log(write("out.log", before + rows))
+    np.testing.assert_array_equal(run.step, [10, 20, 30, 40, 50])
+    np.testing.assert_allclose(run.reward, 0.01 * run.step)
+    with pytest.raises(LogReadError, match=r"no reader knows; seen: .*loading shard 0"):
+        read_log(write("prose.log", before))
+
+
 def test_prose_is_refused_with_a_way_out(write):
     text = "".join(
         f"PHASE 9: PERFORMANCE (step {s})\n  Average reward: 0.2{s}\n  Gen 1: Reward= 0.6 | M: a\n" for s in range(9)

@@ -202,3 +202,53 @@ def test_evaluations_of_several_data_sets(write):
     rows.append({"step": 5, "eval/math/accuracy": 0.2, "eval/code/accuracy": 0.4, "eval/math/time": 99})
     run = read_log(write("log.jsonl", rows))
     np.testing.assert_allclose(run.eval_reward, [0.3])
+
+
+def typed_rows(updates: int, rollouts: int = 8) -> list[dict]:
+    """A script's own log: a rollout, the updates made with it, and an evaluation, each a line of its own."""
+    rows: list[dict] = [{"type": "eval", "grpo_step": 0, "optimizer_step": 0, "reward": 0.05, "eval_seconds": 9.0}]
+    for r in range(1, rollouts + 1):
+        rows.append({"type": "rollout", "grpo_step": r, "reward": 0.1 * r, "mean_reward": 0.1 * r, "std_reward": 0.4})
+        for u in range(1, updates + 1):
+            off = 0.02 * (u - (updates + 1) / 2)  # parts of the rollout, whose mean is its reward
+            step = updates * (r - 1) + u
+            rows.append(
+                {
+                    "type": "train",
+                    "grpo_step": r,
+                    "optimizer_step": step,
+                    "train_reward": 0.1 * r + off,
+                    "grad_norm": 0.5,
+                }
+            )
+        if r % 4 == 0:
+            rows.append({"type": "eval", "grpo_step": r, "optimizer_step": updates * r, "reward": 0.01 * r})
+    return rows
+
+
+@pytest.mark.parametrize("updates", [1, 4])
+def test_lines_of_several_kinds(write, updates):
+    run = read_log(write("metrics.jsonl", typed_rows(updates)))
+    there = np.isfinite(run.reward)
+    np.testing.assert_array_equal(run.step[there], 1 + updates * np.arange(8))
+    np.testing.assert_allclose(run.reward[there], 0.1 * np.arange(1, 9))
+    np.testing.assert_array_equal(run.eval_step, [0, 4 * updates, 8 * updates])
+    np.testing.assert_allclose(run.eval_reward, [0.05, 0.04, 0.08])
+    np.testing.assert_allclose(run.signals["grad_norm"], 0.5)
+    assert run.settings.refresh_interval.value == updates
+
+
+def test_rewards_of_several_kinds_that_differ_are_an_error(write):
+    rows = typed_rows(2)
+    for row in rows:
+        if "train_reward" in row:
+            row["train_reward"] *= 0.5
+    with pytest.raises(LogReadError, match="several that differ: reward, train_reward"):
+        read_log(write("metrics.jsonl", rows))
+
+
+def test_a_word_that_says_no_kind_changes_nothing(write):
+    rows = [{"type": "grpo", "mode": "training", "step": s, "reward": 0.1 * s} for s in range(5)]
+    run = read_log(write("metrics.jsonl", rows))
+    np.testing.assert_allclose(run.reward, 0.1 * np.arange(5))
+    assert not run.has_eval

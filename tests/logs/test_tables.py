@@ -66,6 +66,26 @@ def test_a_row_that_is_too_long_says_where(write):
         )
 
 
+def test_a_total_goes_before_what_says_it_is_a_part(write):
+    text = "step,rollout/mean_total_reward_of_all,task/reward_component_exact,task/reward_bonus_format\n" + "".join(
+        f"{s},{0.1 * s},{0.08 * s},{0.02 * s}\n" for s in range(5)
+    )
+    run = read_log(write("log.csv", text))
+    np.testing.assert_allclose(run.reward, 0.1 * np.arange(5))
+    assert any("beside its parts task/reward_component_exact" in note for note in run.notes)
+
+
+def test_rows_of_an_evaluation_are_told_by_their_split(write):
+    text = "step,Split,reward,kl\n" + "".join(
+        f"{s},train,{0.1 * s},0.01\n" + (f"{s},eval,{0.5 + 0.1 * s},\n" if s % 2 else "") for s in range(6)
+    )
+    run = read_log(write("log.csv", text))
+    np.testing.assert_allclose(run.reward, 0.1 * np.arange(6))
+    np.testing.assert_array_equal(run.eval_step, [1, 3, 5])
+    np.testing.assert_allclose(run.eval_reward, [0.6, 0.8, 1.0])
+    assert run.keys["eval_reward"] == "eval/reward"
+
+
 def test_candidates_that_differ_are_an_error(write):
     with pytest.raises(LogReadError, match=r"several that differ: reward, mean_reward; choose with --reward-column"):
         read_log(write("a.csv", "step,reward,mean_reward\n1,0.1,0.2\n2,0.2,0.3\n"))

@@ -13,6 +13,7 @@ from bayes_grpo.logs.console import lines_of
 from bayes_grpo.logs.jsontext import parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.progress import Progress
+from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.wording import clean, counted
@@ -52,7 +53,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
         raise LogReadError(
             f"expected dicts of metrics in the text, found none; seen: {clean(source.head)!r}; choose another --format"
         )
-    progress = Progress(f.row for f in found)
+    progress = Progress(told_apart(f.row) for f in found)
     rows = list(progress)
     notes: tuple[str, ...] = ("console text is rounded; trainer_state.json, where it exists, is exact",)
     total = progress.planned

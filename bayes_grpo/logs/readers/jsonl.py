@@ -9,6 +9,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.jsontext import config_in, parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.progress import Progress
+from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.wording import counted
@@ -81,7 +82,7 @@ class JsonLines:
         for row in rows:
             config = config_in(row)
             if config is None:
-                yield row
+                yield told_apart(row)
             else:
                 self.config |= config
                 self._settings += 1

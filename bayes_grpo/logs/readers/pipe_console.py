@@ -1,4 +1,7 @@
-"""Console lines with a step and named numbers: ``[tag]  3/100 | loss=-0.5 | reward=0.24 | acc=62%``."""
+"""Console lines with a step and named numbers: ``[tag]  3/100 | loss=-0.5 | reward=0.24 | acc=62%``.
+
+Where a line counts epochs too, as in ``Epoch:[2/3](5/100), Reward: 0.24``, the step goes on from one to the next.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,9 @@ _STEP = re.compile(
     rf"(?<![\w/.]){_WORD}\s*[:=#]?\s*(\d{{1,12}})(?:\s*/\s*(\d{{1,12}}))?(?![\w/.]\d)"
     r"|(?<![\w/.:])(\d{1,12})\s*/\s*(\d{1,12})(?![\w/.])",
     re.IGNORECASE,
+)
+_EPOCH = re.compile(
+    r"epoch\s{0,4}:?\s{0,4}[\[(]?(\d{1,6})/(\d{1,6})[\])]?,?\s{0,4}[\[(](\d{1,12})/(\d{1,12})[\])]", re.IGNORECASE
 )
 _NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
 _PAIR = re.compile(
@@ -65,13 +71,20 @@ def _rows(text: str) -> Iterator[tuple[dict[str, float], float | None]]:
     for line in lines_of(text):
         if len(line.text) > _MAX_LINE or line.text.lstrip()[:1] == "{":
             continue
-        step = _STEP.search(line.text)
-        if step is None or not _AFTER_STEP.match(line.text, step.end()):
+        epoch = _EPOCH.search(line.text)
+        found = epoch or _STEP.search(line.text)
+        if found is None or not _AFTER_STEP.match(line.text, found.end()):
             continue
-        row = _numbers(line.text[: step.start()]) | _numbers(line.text[step.end() :])
+        row = _numbers(line.text[: found.start()]) | _numbers(line.text[found.end() :])
         if row:
-            total = step[2] or step[4]
-            yield {**row, "step": float(step[1] or step[3])}, float(total) if total else None
+            step, total = _in_epochs(epoch) if epoch else (found[1] or found[3], found[2] or found[4])
+            yield {**row, "step": float(step)}, float(total) if total else None
+
+
+def _in_epochs(found: re.Match[str]) -> tuple[float, float]:
+    """Step and planned steps over all epochs."""
+    epoch, epochs, step, steps = (float(x) for x in found.groups())
+    return (epoch - 1.0) * steps + step, epochs * steps
 
 
 def _numbers(text: str) -> dict[str, float]:

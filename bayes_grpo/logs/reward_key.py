@@ -1,0 +1,137 @@
+"""Which key of a log is its train reward. What a log does not decide is an error that lists the candidates."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs.keyindex import KeyIndex, normal
+from bayes_grpo.logs.rollouts import ROLLOUTS, means_of_rollouts
+from bayes_grpo.logs.table import Table
+from bayes_grpo.logs.trainer import Trainer
+from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
+from bayes_grpo.logs.wording import clean, listed
+
+_NOT_A_MEAN = re.compile(
+    r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"
+)
+_PART = re.compile(r"component|bonus|penalty|shaping")
+_TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of these names
+_REWARD_LIKE = re.compile(r"reward|score|return")
+
+
+def reward_of(
+    index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str], notes: list[str]
+) -> np.ndarray | None:
+    """The train reward, shape (n,); None where the log has none.
+
+    Args:
+        index: Keys of the log.
+        trainer: The trainer.
+        named: The key that the user named.
+        keys: Canonical name → raw key, to which "reward" is added.
+        notes: What was decided, to which it is added.
+
+    Raises:
+        LogReadError: Several keys could be the reward.
+    """
+    if named:
+        key = index.named(named, "--reward-column")
+    else:
+        key = _trainer_reward(index, trainer, notes) or _generic_reward(index, notes)
+    if key is not None:
+        keys["reward"] = key
+        return index.table.column(key)
+    parts = _parts(index)
+    if not parts:
+        return None
+    keys["reward"] = " + ".join(parts)
+    if len(parts) > 1:
+        notes.append(
+            f"the log has no total reward; it is the sum of {listed(parts)} with TRL's default weight 1 each "
+            f"(name one with --reward-column)"
+        )
+    return np.sum([index.table.column(k) for k in parts], axis=0)
+
+
+def _parts(index: KeyIndex) -> list[str]:
+    """Raw keys of the means of single reward functions."""
+    found = [k for group in index.find(("rewards/*/mean", "rewards/*"), ("", "train/")) for k in group]
+    return [k for k in found if not k.endswith(("/std", "/min", "/max"))]
+
+
+def _function(key: str) -> str:
+    """Name of the reward function whose mean a key holds."""
+    return clean(key.rpartition("rewards/")[2].removesuffix("/mean"))
+
+
+def components_of(index: KeyIndex) -> dict[str, np.ndarray]:
+    """Reward function → its mean, shape (n,)."""
+    named = [(_function(k), k) for k in reversed(_parts(index))]
+    return {name: index.table.column(k) for name, k in named if name not in _TOTALS}
+
+
+def _trainer_reward(index: KeyIndex, trainer: Trainer, notes: list[str]) -> str | None:
+    found = index.find(trainer.reward, trainer.prefixes)
+    if trainer is GENERIC or not found:
+        return None
+    if len(found[0]) > 1:
+        return _only_one(index, found[0], notes)
+    return found[0][0]
+
+
+def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
+    known = [key for found in index.find(GENERIC.reward, GENERIC.prefixes) for key in found]
+    if known:
+        return _only_one(index, list(dict.fromkeys(known)), notes)
+    near = [
+        index.raw(name)
+        for name in index.names
+        if _REWARD_LIKE.search(name)
+        and not _NOT_A_MEAN.search(name)
+        and not name.startswith(("rewards/", "train/rewards/"))
+    ]
+    near = list(dict.fromkeys(near))
+    whole = [key for key in near if not _PART.search(normal(key))] or near
+    if not whole:
+        return None
+    key = _only_one(index, whole, notes)
+    parts = f" beside its parts {listed([k for k in near if k not in whole])}" if len(whole) < len(near) else ""
+    notes.append(f"took {key!r} for the train reward, the only key that reads like one{parts}")
+    return key
+
+
+def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
+    """The first of several keys if they agree wherever they meet."""
+    chosen = index.table.column(candidates[0])
+    counter = index.first(ROLLOUTS)
+    for other in candidates[1:]:
+        one, two = chosen, index.table.column(other)
+        if counter is not None and not np.any(np.isfinite(one) & np.isfinite(two)):
+            one, two = means_of_rollouts(index.table.column(counter), one, two)
+        both = np.isfinite(one) & np.isfinite(two)
+        if not both.any() or not np.allclose(one[both], two[both], rtol=1e-4, atol=1e-6):
+            raise LogReadError(
+                f"expected one train reward, found several that differ: {listed(candidates)}; "
+                f"choose with --reward-column"
+            )
+    if len(candidates) > 1:
+        notes.append(f"{listed(candidates)} agree; {candidates[0]!r} is used as the reward")
+    return candidates[0]
+
+
+def no_reward(table: Table, index: KeyIndex) -> str:
+    """What to say of a log without a reward."""
+    if not table.n:
+        return "expected rows of metrics, found none; pass the file that the trainer logs to"
+    empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
+    if empty:
+        return (
+            f"expected a train reward, found {listed(empty)} without a finite number in {table.n} rows; "
+            f"name another key with --reward-column: {listed(index.keys)}"
+        )
+    return (
+        f"expected a train reward, found the numeric keys {listed(index.keys)}; name the right one with --reward-column"
+    )
