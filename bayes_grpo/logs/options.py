@@ -166,8 +166,19 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
 """Setting → names under which scripts keep it beside their records. Ambiguous names are left out."""
 
 
-def settings_in_config(config: Mapping[str, Any]) -> dict[str, Setting]:
-    """Settings among the scalars that a file keeps beside its records; impossible values are passed over."""
+ROW_KEYS = frozenset(
+    ("group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step", "num_groups")
+)
+"""Those names that mean a setting in every record too, where it never changes."""
+
+
+def settings_in_config(config: Mapping[str, Any], where: str = "beside the records") -> dict[str, Setting]:
+    """Settings among the scalars that a file keeps; impossible values are passed over.
+
+    Args:
+        config: Name → value.
+        where: Where the file keeps them.
+    """
     found = {}
     for name, keys in CONFIG_KEYS.items():
         for key in keys:
@@ -177,13 +188,13 @@ def settings_in_config(config: Mapping[str, Any]) -> dict[str, Setting]:
                     value = checked({name: value}, "")[name]
                 except SettingError:
                     continue
-                found[name] = Setting(value, Provenance.CONFIG, f"{clean(key)!r} beside the records")
+                found[name] = Setting(value, Provenance.CONFIG, f"{clean(key)!r} {where}")
                 break
     low, high = found.get("reward_low"), found.get("reward_high")
     if low and high and low.value >= high.value:
         del found["reward_low"], found["reward_high"]
     if "momentum" in found:
-        ema = found["momentum"].note != "'momentum' beside the records"
+        ema = found["momentum"].note != f"'momentum' {where}"
         found["momentum_convention"] = Setting("ema" if ema else "heavy_ball", Provenance.CONFIG, "from its name")
     return found
 

@@ -10,17 +10,20 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.logs.hygiene import LARGEST_STEP, Tidy, usual_spacing
+from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.mapping import Columns
-from bayes_grpo.logs.options import settings_in_config
+from bayes_grpo.logs.options import ROW_KEYS, settings_in_config
 from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.reward_spread import spread_kind
 from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.logs.run_config import settings_of_run
-from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
 
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
 """Keys whose steps are optimizer updates, in logs whose rollouts serve several."""
+
+_BATCHES = ("epochs_per_rollout_batch", "rollout_batch_size", "train_batch_size")
 
 _LEAST_AGES = 3
 """Rows with a staleness from which on its mean is believed."""
@@ -46,9 +49,13 @@ def resolve_settings(
     found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
     found |= _from_rows(parsed, columns, rows)
     found |= _from_epochs(parsed, columns)
+    repeated = _constants(parsed.table)
+    found |= {
+        k: replace(v, provenance=Provenance.LOGGED) for k, v in settings_in_config(repeated, "in every record").items()
+    }
     found |= settings_in_config(parsed.config)
     found |= settings_of_run(parsed.config, trainer)
-    found |= _from_batches(parsed, columns, found.get("group_size", Setting()))
+    found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
     found |= parsed.settings
     found |= _logged(parsed, columns, rows)
     found |= _observed(columns, rows, found.get("refresh_interval", Setting()))
@@ -87,6 +94,19 @@ def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Set
     return replace(said, note="; ".join(x for x in (said.note, f"taken as constant: {why}") if x))
 
 
+def _constants(table: Table) -> dict[str, float]:
+    """Settings that the records repeat, and that never change."""
+    found = {}
+    for key in table.keys:
+        name = normal(key).rpartition("/")[2]
+        if (name in ROW_KEYS or name in _BATCHES) and table.has_numbers(key):
+            values = table.column(key)
+            known = np.unique(values[np.isfinite(values)])
+            if len(known) == 1:
+                found[name] = int(known[0]) if known[0].is_integer() else float(known[0])
+    return found
+
+
 def _from_epochs(parsed: Parsed, columns: Columns) -> dict[str, Setting]:
     """The planned length where the log states its epochs: their number times the steps that one takes."""
     epochs = to_float(parsed.config.get("num_train_epochs"))
@@ -108,15 +128,14 @@ def _from_epochs(parsed: Parsed, columns: Columns) -> dict[str, Setting]:
     return {"total_steps": Setting(total, Provenance.LOGGED, note)}
 
 
-def _from_batches(parsed: Parsed, columns: Columns, group_size: Setting) -> dict[str, Setting]:
-    """Prompts of a step and updates of a rollout where a file states the batches, in completions, beside its rows."""
-    names = ("epochs_per_rollout_batch", "rollout_batch_size", "train_batch_size")
-    epochs, drawn, used = (to_float(parsed.config.get(name)) for name in names)
+def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setting) -> dict[str, Setting]:
+    """Prompts of a step and updates of a rollout where a file states the batches, in completions."""
+    epochs, drawn, used = (to_float(config.get(name)) for name in _BATCHES)
     group = to_float(group_size.value)
     if not (epochs > 0 and drawn > 0 and used > 0 and group > 0):
         return {}
     updates = columns.rows_without_rollout or columns.keys.get("step") in _UPDATE_STEPS
-    note = f"{', '.join(names)} beside the records, {'an update' if updates else 'a rollout'} a step"
+    note = f"{', '.join(_BATCHES)} of the log, {'an update' if updates else 'a rollout'} a step"
     refresh, prompts = (max(epochs * drawn / used, 1), used / group) if updates else (1, drawn / group)
     values = {"refresh_interval": refresh, "prompts_per_step": prompts}
     return {name: Setting(value, Provenance.CONFIG, note) for name, value in values.items() if value <= LARGEST_STEP}

@@ -238,6 +238,19 @@ def test_lines_of_several_kinds(write, updates):
     assert run.settings.refresh_interval.value == updates
 
 
+def test_settings_that_every_record_repeats(write):
+    rows = typed_rows(4)
+    for row in rows:
+        row |= {"group_size": 8.0} if row["type"] == "rollout" else {}
+        row |= {"epochs_per_rollout_batch": 2, "rollout_batch_size": 64, "train_batch_size": 32}
+    settings = read_log(write("metrics.jsonl", rows)).settings
+    found = (settings.group_size.value, settings.prompts_per_step.value, settings.refresh_interval.value)
+    assert found == (8, 4, 4)
+    assert settings.group_size.note == "'group_size' in every record"
+    rows[-2]["group_size"] = 16  # it changes: no setting of the run
+    assert read_log(write("other.jsonl", rows)).settings.group_size.value is None
+
+
 def test_rewards_of_several_kinds_that_differ_are_an_error(write):
     rows = typed_rows(2)
     for row in rows:
