@@ -26,7 +26,7 @@ from bayes_grpo.logs.stores import StoreRun, runs_at, runs_below
 from bayes_grpo.logs.training_args import read_beside
 from bayes_grpo.logs.wording import clean, counted, listed
 
-_LINES = ("console_dict", "console_pairs", "csv", "verl_console", "wandb_csv")
+_LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console", "wandb_csv")
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""
 _PART = "rewards/"
 """Before the name of a reward function among the columns."""

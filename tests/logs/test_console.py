@@ -120,6 +120,9 @@ def test_pairs(write):
         "Iter {s}: loss 0.3, reward 0.{s}, kl 0.001",
         "step {s:>4} | reward   0.{s} | kl 0.001",
         "reward=0.{s} kl=0.001 step={s}",
+        "2026-01-01 10:00:00,123 - INFO - __main__ - step {s} reward 0.{s} kl 0.001",
+        "Epoch 1/1 Step {s}/50 - Loss: 0.01 - Reward: 0.{s} - KL 0.001",
+        "Step {s}, mean_reward: 0.{s}, train success_rate: 0.10, grad_norm: 0.30, kl: 0.001",
     ],
 )
 def test_other_forms_of_pairs(write, form):
@@ -138,6 +141,49 @@ def test_steps_go_on_from_one_epoch_to_the_next(write):
     np.testing.assert_allclose(run.reward, -0.01 * ((run.step - 1) % 20 + 1))
     np.testing.assert_allclose(run.signals["kl"], 0.02)
     assert run.settings.total_steps.value == 60
+
+
+@pytest.mark.parametrize("form", ["Epoch {e} step {s}: reward = 0.{s:02}", "Epoch {e}/3 | 0{s}/20 | reward=0.{s:02}"])
+def test_steps_that_begin_again_with_every_epoch(write, form):
+    lines = [form.format(e=e, s=s) for e in (1, 2) for s in range(1, 21)]
+    np.testing.assert_array_equal(read_log(write("out.log", "\n".join(lines))).step, range(1, 41))
+    first = read_log(write("first.log", "\n".join(lines[:20])))
+    np.testing.assert_array_equal(first.step, range(1, 21))
+    on = [form.format(e=1 + s // 20, s=s) for s in range(1, 41)]  # a count over all epochs
+    np.testing.assert_array_equal(read_log(write("on.log", "\n".join(on))).step, range(1, 41))
+
+
+def test_headings_of_steps(write):
+    blocks = [
+        f"===== Step {s}/50 =====\nPrompt 1: reward: 0.9\nSampled: What is 2 + 2?\n  Mean reward: 0.{s:02}\n"
+        f"- KL: 0.002\nAccuracy: 25%\nReward: 1.0\nReward: 0.0\n"
+        for s in range(1, 31)
+    ]
+    run = read_log(write("out.log", "Loading model\n" + "".join(blocks)))
+    assert run.format == "step_blocks"
+    np.testing.assert_array_equal(run.step, range(1, 31))
+    np.testing.assert_allclose(run.reward, 0.01 * run.step)
+    np.testing.assert_allclose(run.signals["kl"], 0.002)
+    np.testing.assert_allclose(run.signals["accuracy"], 0.25)
+    assert run.settings.total_steps.value == 50
+    cut = write("cut.log", "".join(blocks)[: -len(blocks[-1]) + 80])
+    assert read_log(cut, whole_lines=True).step[-1] >= 29
+
+
+@pytest.mark.parametrize("end", ["\r", "\n"])
+def test_metrics_behind_a_progress_bar(write, end):
+    def bar(done: int, reward: float) -> str:
+        return f"GRPO: {2 * done}%|█▏   | {done}/50 [01:02<07:30,  5.1s/it, loss=0.12, reward={reward:.3f}]"
+
+    # A bar is drawn when its metrics are set, and again when the step is counted.
+    shown = [bar(done, 0.01 * s) for s in range(1, 31) for done in (s - 1, s)]
+    text = "Loading: 100%|███| 4/4 [00:01<00:00, 3.5it/s]\n" + end.join(shown) + end
+    run = read_log(write("out.log", text))
+    assert run.format == "progress_bar"
+    np.testing.assert_array_equal(run.step, range(1, 31))
+    np.testing.assert_allclose(run.reward, 0.01 * run.step)
+    np.testing.assert_allclose(run.signals["loss"], 0.12)
+    assert run.settings.total_steps.value == 50
 
 
 def test_a_training_may_come_after_much_other_output(write):

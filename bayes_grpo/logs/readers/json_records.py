@@ -36,6 +36,7 @@ _RECORD_NAMES = (
 _MAX_DEPTH = 4
 
 
+_STEP = re.compile(r"\d{1,12}")
 _LIST = re.compile(r'\[\s*(?:\{\s*["}]|\]\s*$|(?:-?\d[\d.eE+-]*|null)\s*(?:,|\]\s*$))')
 """A list of objects or of numbers; a console line may begin with "[" too."""
 
@@ -68,6 +69,9 @@ def read(source: Source, options: ReadOptions) -> Parsed:
         name, items = _choose(records)
         rows, notes = mapping_rows(items)
         return Parsed(Table.from_rows(rows), config, notes=(f"records read from {name!r}", *notes))
+    numbered = _numbered(document)
+    if numbered:
+        return Parsed(Table.from_rows(numbered), notes=("the keys of the records are their steps",))
     columns = _number_lists(document)
     if columns:
         return Parsed(Table.from_columns(columns), config)
@@ -105,6 +109,12 @@ def _record_lists(document: dict[str, Any], prefix: str = "", depth: int = _MAX_
         elif isinstance(value, dict) and depth > 1:
             found |= _record_lists(value, f"{prefix}{key}.", depth - 1)
     return found
+
+
+def _numbered(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Records kept under their steps, ``{"0": {"reward": 0.2}, "1": …}``; none where it is another document."""
+    records = {k: v for k, v in document.items() if _STEP.fullmatch(k) and isinstance(v, dict)}
+    return [{"step": int(k), **v} for k, v in records.items()] if len(records) >= max(2, len(document) - 2) else []
 
 
 def _choose(records: dict[str, list[Any]]) -> tuple[str, list[Any]]:

@@ -6,7 +6,10 @@ Where a line counts epochs too, as in ``Epoch:[2/3](5/100), Reward: 0.24``, the 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.console import lines_of
@@ -18,14 +21,9 @@ from bayes_grpo.logs.wording import clean
 NAME = "console_pairs"
 
 _WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|update)"
-_STEP = re.compile(
-    rf"(?<![\w/.]){_WORD}\s*[:=#]?\s*(\d{{1,12}})(?:\s*/\s*(\d{{1,12}}))?(?![\w/.]\d)"
-    r"|(?<![\w/.:])(\d{1,12})\s*/\s*(\d{1,12})(?![\w/.])",
-    re.IGNORECASE,
-)
-_EPOCH = re.compile(
-    r"epoch\s{0,4}:?\s{0,4}[\[(]?(\d{1,6})/(\d{1,6})[\])]?,?\s{0,4}[\[(](\d{1,12})/(\d{1,12})[\])]", re.IGNORECASE
-)
+_STEP = re.compile(rf"(?<![\w/.]){_WORD}\s*[:=#]?\s*(\d{{1,12}})(?:\s*/\s*(\d{{1,12}}))?(?![\w/.]\d)", re.IGNORECASE)
+_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*/\s*(\d{1,12})(?![\w/.])")
+_EPOCH = re.compile(r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6})(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE)
 _NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
 _PAIR = re.compile(
     r"(?<![\w/.@])([A-Za-z_][\w./@]{0,60}(?: [A-Za-z_][\w./@]{0,30}){0,2})\s?[=:]\s{0,4}"
@@ -35,7 +33,11 @@ _PAIR = re.compile(
 _NAMED = re.compile(rf"\W{{0,4}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}\s*", re.IGNORECASE)
 """A whole segment "name number", as in "loss 0.3, reward 0.2"."""
 
-_SEPARATOR = re.compile(r"[|,;]")
+_RUN_ON = re.compile(rf"(?:\s{{1,4}}[A-Za-z_][\w./@]{{0,60}}\s{{1,4}}{_NUMBER}){{1,40}}\s*", re.IGNORECASE)
+"""All that is left of a line, "reward 0.3 loss 0.2", without anything between the pairs."""
+
+_NAME_NUMBER = re.compile(rf"([A-Za-z_][\w./@]{{0,60}})\s{{1,4}}{_NUMBER}", re.IGNORECASE)
+_SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
 _AFTER_STEP = re.compile(r"\s*[\])}>]?\s*(?:$|[|,:;\-–—]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
 
@@ -52,44 +54,85 @@ def sniff(source: Source) -> Evidence | None:
 
 def read(source: Source, options: ReadOptions) -> Parsed:
     """Rows of all such lines; the step is ``i`` of ``i/N``, or the number after "step"."""
-    rows = []
-    totals: dict[float, int] = {}
-    for row, total in _rows(source.text):
-        rows.append(row)
-        if total is not None:
-            totals[total] = totals.get(total, 0) + 1
-    if not rows:
+    found = list(_rows(source.text))
+    if not found:
         raise LogReadError(
             f"expected lines such as '3/100 | reward=0.24', found none; seen: {clean(source.head)!r}; "
             f"choose another --format"
         )
-    return Parsed(Table.from_rows(rows), total_steps=max(totals, key=lambda n: totals[n]) if totals else None)
+    steps, total = _counted([place for _, place in found])
+    rows = [{**row, "step": step} for (row, _), step in zip(found, steps, strict=True)]
+    return Parsed(Table.from_rows(rows), total_steps=total)
 
 
-def _rows(text: str) -> Iterator[tuple[dict[str, float], float | None]]:
-    """Rows, and the planned number of steps where their lines have it."""
+def _counted(places: list[_Place]) -> tuple[list[float], float | None]:
+    """Steps that go on from one epoch to the next, and how many are planned."""
+    planned = Counter(p.steps for p in places if p.steps is not None)
+    most = planned.most_common(1)[0][0] if planned else None
+    inside = any(p.inside for p in places)  # "Epoch:[1/3](5/100)"
+    again = [b.epoch > a.epoch and b.step < a.step for a, b in pairwise(places) if a.epoch and b.epoch]
+    if not inside and not any(again):
+        return [p.step for p in places], most
+    epochs = [p.epoch for p in places if p.epoch is not None]
+    each = most or max(p.step for p in places)
+    first = 0.0 if min(epochs) == 0 else 1.0
+    length = Counter(p.epochs for p in places if p.epochs is not None)
+    total = length.most_common(1)[0][0] * each if length and most else None
+    return [p.step + (0.0 if p.epoch is None else (p.epoch - first) * each) for p in places], total
+
+
+class _Place(NamedTuple):
+    """Where in a training a line stands.
+
+    Attributes:
+        step: The step.
+        steps: Planned steps, as the line says them.
+        epoch: The epoch.
+        epochs: Planned epochs.
+        inside: Whether the step is written as one of the epoch's.
+    """
+
+    step: float
+    steps: float | None
+    epoch: float | None
+    epochs: float | None
+    inside: bool
+
+
+def _rows(text: str) -> Iterator[tuple[dict[str, float], _Place]]:
+    """Rows, and where they stand."""
     for line in lines_of(text):
         if len(line.text) > _MAX_LINE or line.text.lstrip()[:1] == "{":
             continue
         epoch = _EPOCH.search(line.text)
-        found = epoch or _STEP.search(line.text)
-        if found is None or not _AFTER_STEP.match(line.text, found.end()):
+        # Counts of epochs are none of steps.
+        step = _STEP.search(line.text) or _COUNT.search(line.text, epoch.end() if epoch else 0)
+        if step is None or not _is_row(line.text[step.end() :]):
             continue
-        row = _numbers(line.text[: found.start()]) | _numbers(line.text[found.end() :])
+        inside = epoch is not None and _between(line.text, epoch.end(), step) == "("
+        start = epoch.start() if inside and epoch is not None else step.start()
+        row = _numbers(line.text[:start]) | _numbers(line.text[step.end() :])
         if row:
-            step, total = _in_epochs(epoch) if epoch else (found[1] or found[3], found[2] or found[4])
-            yield {**row, "step": float(step)}, float(total) if total else None
+            numbers = [None if x is None else float(x) for x in (*step.groups(), *(epoch.groups() if epoch else ()))]
+            number, planned, of, epochs = (*numbers, None, None)[:4]
+            yield row, _Place(number or 0.0, planned or None, of, epochs or None, inside)
 
 
-def _in_epochs(found: re.Match[str]) -> tuple[float, float]:
-    """Step and planned steps over all epochs."""
-    epoch, epochs, step, steps = (float(x) for x in found.groups())
-    return (epoch - 1.0) * steps + step, epochs * steps
+def _between(text: str, start: int, step: re.Match[str]) -> str:
+    return text[start : step.start()].strip()
+
+
+def _is_row(rest: str) -> bool:
+    """Whether what follows the step is that of a row of metrics, and not of prose."""
+    return _AFTER_STEP.match(rest) is not None or _RUN_ON.fullmatch(rest) is not None
 
 
 def _numbers(text: str) -> dict[str, float]:
     row = {key: to_float(value) for key, value in _PAIR.findall(text)}
     for segment in _SEPARATOR.split(text):
+        if _RUN_ON.fullmatch(segment if segment[:1].isspace() else f" {segment}"):
+            for name, value in _NAME_NUMBER.findall(segment):
+                row.setdefault(name, to_float(value))
         named = _NAMED.fullmatch(segment)
         if named is not None:
             row.setdefault(named[1], to_float(named[2]))
