@@ -220,8 +220,11 @@ def _sentence(f: Forecast, s: ForecastSummary) -> str:
     what = s.about.reward
     until = f"step {f.until:g}"
     p_up, p_down = s.p_gain, float(np.mean(f.latent[:, -1] - f.latent_now < -s.threshold))
-    if max(p_up, p_down) < 0.5 and p_up + p_down < 0.5:
-        course = f"the {what} is expected to stay within {s.threshold:.2g} of where it is until {until}"
+    p_still = 1.0 - p_up - p_down
+    if p_still > 0.5:
+        sure = "expected" if p_still >= 0.8 else "likely"
+        course = f"the {what} is {sure} to stay within {s.threshold:.2g} of where it is until {until}"
+        course += "" if p_still >= 0.8 else f" (probability {probability_text(p_still)})"
     elif 0.8 > max(p_up, p_down) >= max(0.5, LIKELIER * min(p_up, p_down)):
         way, p = ("rise", p_up) if p_up > p_down else ("fall", p_down)
         course = f"the {what} is likely to {way} until {until} (probability {probability_text(p)})"
