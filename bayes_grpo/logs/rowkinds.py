@@ -19,7 +19,8 @@ _EVALUATION = re.compile(
     r"(?:eval|evaluate|evaluation|val|valid|validation|validate|test|dev|held[-_ ]?out)", re.IGNORECASE
 )
 _KEPT = re.compile(
-    r"step|epoch|iter|update|rollout|batch|time|seconds|(?:^|[/_])(?:eval|val|valid|validation|test|dev)(?:[/_]|$)"
+    r"(?:steps?|epochs?|iter|iterations?|updates?|rollouts?|batch|time|seconds)$"
+    r"|(?:^|[/_])(?:eval|val|valid|validation|test|dev)(?:[/_]|$)"
 )
 """Keys that count, and keys that say by themselves what they are of."""
 _BEFORE = "eval/"

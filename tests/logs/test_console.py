@@ -143,6 +143,11 @@ def test_steps_go_on_from_one_epoch_to_the_next(write):
     assert run.settings.total_steps.value == 60
 
 
+def test_epochs_may_be_counted_from_0(write):
+    lines = [f"epoch: {e}, step: {s}, reward: 0.{s:02}" for e in (0, 1, 2) for s in range(10)]
+    np.testing.assert_array_equal(read_log(write("out.log", "\n".join(lines))).step, range(30))
+
+
 @pytest.mark.parametrize("form", ["Epoch {e} step {s}: reward = 0.{s:02}", "Epoch {e}/3 | 0{s}/20 | reward=0.{s:02}"])
 def test_steps_that_begin_again_with_every_epoch(write, form):
     lines = [form.format(e=e, s=s) for e in (1, 2) for s in range(1, 21)]

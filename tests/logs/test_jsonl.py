@@ -260,6 +260,15 @@ def test_rewards_of_several_kinds_that_differ_are_an_error(write):
         read_log(write("metrics.jsonl", rows))
 
 
+def test_a_reward_named_after_the_rollout_is_told_apart_too(write):
+    rows = [
+        {"split": x, "step": s, "rollout_reward": 0.1 * s + (x != "train")} for s in range(5) for x in ("train", "val")
+    ]
+    run = read_log(write("metrics.jsonl", rows), eval_column="eval/rollout_reward")
+    np.testing.assert_allclose(run.reward, 0.1 * np.arange(5))
+    np.testing.assert_allclose(run.eval_reward, 1.0 + 0.1 * np.arange(5))
+
+
 def test_a_word_that_says_no_kind_changes_nothing(write):
     rows = [{"type": "grpo", "mode": "training", "step": s, "reward": 0.1 * s} for s in range(5)]
     run = read_log(write("metrics.jsonl", rows))

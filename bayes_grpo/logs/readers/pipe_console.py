@@ -70,11 +70,14 @@ def _counted(places: list[_Place]) -> tuple[list[float], float | None]:
     planned = Counter(p.steps for p in places if p.steps is not None)
     most = planned.most_common(1)[0][0] if planned else None
     inside = any(p.inside for p in places)  # "Epoch:[1/3](5/100)"
-    again = [b.epoch > a.epoch and b.step < a.step for a, b in pairwise(places) if a.epoch and b.epoch]
-    if not inside and not any(again):
+    again = any(
+        a.epoch is not None and b.epoch is not None and b.epoch > a.epoch and b.step < a.step
+        for a, b in pairwise(places)
+    )
+    if not inside and not again:
         return [p.step for p in places], most
     epochs = [p.epoch for p in places if p.epoch is not None]
-    each = most or max(p.step for p in places)
+    each = most or max(p.step for p in places) + (min(p.step for p in places) == 0)
     first = 0.0 if min(epochs) == 0 else 1.0
     length = Counter(p.epochs for p in places if p.epochs is not None)
     total = length.most_common(1)[0][0] * each if length and most else None
@@ -113,9 +116,16 @@ def _rows(text: str) -> Iterator[tuple[dict[str, float], _Place]]:
         start = epoch.start() if inside and epoch is not None else step.start()
         row = _numbers(line.text[:start]) | _numbers(line.text[step.end() :])
         if row:
-            numbers = [None if x is None else float(x) for x in (*step.groups(), *(epoch.groups() if epoch else ()))]
-            number, planned, of, epochs = (*numbers, None, None)[:4]
-            yield row, _Place(number or 0.0, planned or None, of, epochs or None, inside)
+            number, planned = step.groups()
+            this, epochs = epoch.groups() if epoch else (None, None)
+            yield (
+                row,
+                _Place(float(number), _count(planned), None if this is None else float(this), _count(epochs), inside),
+            )
+
+
+def _count(text: str | None) -> float | None:
+    return float(text) or None if text else None
 
 
 def _between(text: str, start: int, step: re.Match[str]) -> str:
