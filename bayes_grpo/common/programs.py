@@ -79,9 +79,11 @@ def call(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
         options: Hashable.
         *arguments: Arrays, or trees of arrays.
     """
-    caller = _CALLER.get()
-    if caller is not None:
-        return caller(make, options, arguments)
+    return (_CALLER.get() or call_here)(make, options, arguments)
+
+
+def call_here(make: Any, options: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:
+    """The same, whoever makes the calls of this thread."""
     with jax.enable_x64(True):  # a thread does not inherit the caller's setting
         return jax.tree.map(np.asarray, program(make, options, *arguments)(*arguments))
 
@@ -127,7 +129,6 @@ def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *sha
     if len(chunks) == 1 or _CALLER.get() is not None:
         found = [call(make, options, part, *shared) for part in chunks]
     else:
-        program(make, options, chunks[0], *shared)  # compiled before the threads ask for it
         with ThreadPoolExecutor(max_workers=min(len(chunks), cores())) as pool:
             found = list(pool.map(lambda part: call(make, options, part, *shared), chunks))
     return jax.tree.map(lambda *x: np.concatenate(x)[:total], *found)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from bayes_grpo.common.programs import calls_go_to, program
+from bayes_grpo.common.programs import call_here, calls_go_to
 from bayes_grpo.common.workers import Outcome, Task, attempt
 
 WIDTH = 64
@@ -96,9 +96,7 @@ class Meeting:
         make, options, *_ = calls[0].key
         try:
             filled = [x.arguments for x in calls] + [calls[0].arguments] * (self._width - len(calls))
-            with jax.enable_x64(True):
-                stacked = jax.tree.map(lambda *x: np.stack(x), *filled)
-                found = jax.tree.map(np.asarray, program(side_by_side, (make, *options), *stacked)(*stacked))
+            found = call_here(side_by_side, (make, *options), jax.tree.map(lambda *x: np.stack(x), *filled))
         except BaseException as error:
             for x in calls:
                 x.result.set_exception(error)

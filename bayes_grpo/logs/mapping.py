@@ -127,10 +127,16 @@ def _step(
     return None
 
 
+def _rollout_counter(index: KeyIndex, keys: dict[str, str]) -> str | None:
+    """The key that counts rollouts beside the step; None where there is none, or where it is the step."""
+    counter = index.first(ROLLOUTS)
+    return None if counter in keys.get("step", "").split(" or ") else counter
+
+
 def _placed(index: KeyIndex, step: np.ndarray | None, keys: dict[str, str]) -> tuple[np.ndarray | None, bool]:
     """Puts rows that know the rollout and no step at the first update made with it; whether there are such rows."""
-    counter = index.first(ROLLOUTS)
-    if counter is None or step is None or counter in keys["step"].split(" or "):
+    counter = _rollout_counter(index, keys)
+    if counter is None or step is None:
         return step, False
     found = first_updates(step, index.table.column(counter))
     return found, bool(np.any(np.isfinite(found) & ~np.isfinite(step)))
@@ -140,8 +146,8 @@ def _once_a_rollout(
     index: KeyIndex, step: np.ndarray | None, train: dict[str, np.ndarray], keys: dict[str, str], notes: list[str]
 ) -> bool:
     """Takes out what only repeats, where a log has a row for every update made with a rollout."""
-    counter = index.first(ROLLOUTS)
-    if counter is None or step is None or counter in keys["step"].split(" or "):
+    counter = _rollout_counter(index, keys)
+    if counter is None or step is None:
         return False
     again = said_again(index.table.column(counter), step, train)
     for name, rows in again.items():

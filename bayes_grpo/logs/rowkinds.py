@@ -13,7 +13,7 @@ import numpy as np
 
 from bayes_grpo.logs.keyindex import normal
 
-_KINDS = ("type", "split", "phase", "mode", "stage", "kind", "event", "row_type", "record_type")
+_KINDS = frozenset(("type", "split", "phase", "mode", "stage", "kind", "event", "row_type", "record_type"))
 """Keys whose text says what a row is of."""
 _EVALUATION = re.compile(
     r"(?:eval|evaluate|evaluation|val|valid|validation|validate|test|dev|held[-_ ]?out)", re.IGNORECASE
@@ -28,7 +28,7 @@ _BEFORE = "eval/"
 
 def told_apart(row: dict[str, Any]) -> dict[str, Any]:
     """A row as it is, or that of an evaluation with "eval/" before the keys of what was measured."""
-    if not any(_is_evaluation(row.get(kind)) for kind in _KINDS):
+    if _KINDS.isdisjoint(row) or not any(_is_evaluation(row.get(kind)) for kind in _KINDS):
         return row
     return {k if _KEPT.search(normal(k)) else f"{_BEFORE}{k}": v for k, v in row.items()}
 

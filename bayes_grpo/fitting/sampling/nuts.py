@@ -151,8 +151,8 @@ def start_about(points: WeightedDraws, chains: int, rng: np.random.Generator) ->
 def compile_chains_ahead(regime: Regime, prior: PriorNumbers, rows: Rows, settings: SamplerSettings) -> None:
     """Begins to compile the program of the chains, in a thread, while their starting points are being looked for."""
     size = len(regime.sampled)
-    start = Start(np.zeros((settings.chains, size)), np.eye(size))
-    _beside(lambda: _chain(regime, _keys(0, settings.chains), start, settings, np.asarray(0.9), prior, rows))
+    arguments = (_keys(0, 1)[0], np.zeros(size), np.eye(size), np.asarray(0.9), prior, rows)
+    _beside(lambda: program(_chain_program, (regime, settings.warmup, settings.draws, False), *arguments))
 
 
 def compile_summary_ahead(regime: Regime, prior: PriorNumbers, rows: Rows) -> None:
@@ -175,14 +175,6 @@ def _beside(compile_: Callable[[], Any]) -> None:
 def _keys(seed: int, size: int) -> np.ndarray:
     """Random keys as numbers, shape (size, 2); JAX would compile a program for each way to split one."""
     return np.random.default_rng(seed).integers(0, 2**32, (size, 2), dtype=np.uint32)
-
-
-def _chain(
-    regime: Regime, keys: np.ndarray, start: Start, settings: SamplerSettings, target: np.ndarray, *model: Any
-) -> Any:
-    """The compiled program of one chain."""
-    options = (regime, settings.warmup, settings.draws, False)
-    return program(_chain_program, options, keys[0], start.z[0], start.inverse_mass, target, *model)
 
 
 def sample(
@@ -210,13 +202,13 @@ def sample(
     """
     keys = _keys(seed, settings.chains)
     shared = (start.inverse_mass, np.asarray(target_accept), prior, rows)
-    if accelerated():
-        return call(_chain_program, (regime, settings.warmup, settings.draws, True), keys, start.z, *shared)
-    run = _chain(regime, keys, start, settings, *shared[1:])
+    batched = accelerated()
+    options = (regime, settings.warmup, settings.draws, batched)
+    if batched:
+        return call(_chain_program, options, keys, start.z, *shared)
 
     def one(i: int) -> Chain:
-        with jax.enable_x64(True):  # a thread does not inherit the caller's setting
-            return jax.tree.map(np.asarray, run(keys[i], start.z[i], *shared))
+        return call(_chain_program, options, keys[i], start.z[i], *shared)
 
     pool = ThreadPoolExecutor(max_workers=min(settings.chains, cores()))
     try:

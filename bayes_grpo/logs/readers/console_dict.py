@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.console import lines_of
+from bayes_grpo.logs.console import lines_of, nothing_found
 from bayes_grpo.logs.jsontext import parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.progress import Progress
 from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.wording import clean, counted
+from bayes_grpo.logs.wording import counted
 
 NAME = "console_dict"
 
@@ -50,9 +49,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     """Rows of all dicts of numbers; the step is in the dict, on the progress bar, or counted later."""
     found = list(_dicts(source.text))
     if not found:
-        raise LogReadError(
-            f"expected dicts of metrics in the text, found none; seen: {clean(source.head)!r}; choose another --format"
-        )
+        raise nothing_found("dicts of metrics in the text", source)
     progress = Progress(told_apart(f.row) for f in found)
     rows = list(progress)
     notes: tuple[str, ...] = ("console text is rounded; trainer_state.json, where it exists, is exact",)

@@ -6,17 +6,14 @@ Where a line counts epochs too, as in ``Epoch:[2/3](5/100), Reward: 0.24``, the 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.console import lines_of
+from bayes_grpo.logs.console import lines_of, names_reward, nothing_found, usual
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.wording import clean
 
 NAME = "console_pairs"
 
@@ -41,14 +38,13 @@ _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
 _AFTER_STEP = re.compile(r"\s*[\])}>]?\s*(?:$|[|,:;\-–—]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
 
-_REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
 _MAX_LINE = 4_000
 _MIN_LINES = 3
 
 
 def sniff(source: Source) -> Evidence | None:
     """Recognises at least three lines that hold a step and a reward."""
-    rows = sum(1 for row, _ in _rows(source.head) if any(_REWARD.search(key) for key in row))
+    rows = sum(1 for row, _ in _rows(source.head) if names_reward(row))
     return Evidence(2, f"{rows} lines with a step and a reward", rows) if rows >= _MIN_LINES else None
 
 
@@ -56,10 +52,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     """Rows of all such lines; the step is ``i`` of ``i/N``, or the number after "step"."""
     found = list(_rows(source.text))
     if not found:
-        raise LogReadError(
-            f"expected lines such as '3/100 | reward=0.24', found none; seen: {clean(source.head)!r}; "
-            f"choose another --format"
-        )
+        raise nothing_found("lines such as '3/100 | reward=0.24'", source)
     steps, total = _counted([place for _, place in found])
     rows = [{**row, "step": step} for (row, _), step in zip(found, steps, strict=True)]
     return Parsed(Table.from_rows(rows), total_steps=total)
@@ -67,8 +60,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
 
 def _counted(places: list[_Place]) -> tuple[list[float], float | None]:
     """Steps that go on from one epoch to the next, and how many are planned."""
-    planned = Counter(p.steps for p in places if p.steps is not None)
-    most = planned.most_common(1)[0][0] if planned else None
+    most = usual(p.steps for p in places)
     inside = any(p.inside for p in places)  # "Epoch:[1/3](5/100)"
     again = any(
         a.epoch is not None and b.epoch is not None and b.epoch > a.epoch and b.step < a.step
@@ -79,8 +71,8 @@ def _counted(places: list[_Place]) -> tuple[list[float], float | None]:
     epochs = [p.epoch for p in places if p.epoch is not None]
     each = most or max(p.step for p in places) + (min(p.step for p in places) == 0)
     first = 0.0 if min(epochs) == 0 else 1.0
-    length = Counter(p.epochs for p in places if p.epochs is not None)
-    total = length.most_common(1)[0][0] * each if length and most else None
+    epochs_planned = usual(p.epochs for p in places)
+    total = epochs_planned * each if epochs_planned and most else None
     return [p.step + (0.0 if p.epoch is None else (p.epoch - first) * each) for p in places], total
 
 
@@ -112,7 +104,7 @@ def _rows(text: str) -> Iterator[tuple[dict[str, float], _Place]]:
         step = _STEP.search(line.text) or _COUNT.search(line.text, epoch.end() if epoch else 0)
         if step is None or not _is_row(line.text[step.end() :]):
             continue
-        inside = epoch is not None and _between(line.text, epoch.end(), step) == "("
+        inside = epoch is not None and line.text[epoch.end() : step.start()].strip() == "("
         start = epoch.start() if inside and epoch is not None else step.start()
         row = _numbers(line.text[:start]) | _numbers(line.text[step.end() :])
         if row:
@@ -126,10 +118,6 @@ def _rows(text: str) -> Iterator[tuple[dict[str, float], _Place]]:
 
 def _count(text: str | None) -> float | None:
     return float(text) or None if text else None
-
-
-def _between(text: str, start: int, step: re.Match[str]) -> str:
-    return text[start : step.start()].strip()
 
 
 def _is_row(rest: str) -> bool:

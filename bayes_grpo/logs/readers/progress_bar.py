@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs.console import names_reward, nothing_found, usual
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.wording import ANSI, clean
+from bayes_grpo.logs.wording import ANSI
 
 NAME = "progress_bar"
 
 _BAR = re.compile(r"(\d{1,9})(?:/(\d{1,9})|it) \[[^\]\n=]{0,60}(?:it/s|s/it)\s?,\s{0,2}([^\]\n]{3,1000})\]")
 _PAIR = re.compile(r"([A-Za-z_][\w./@ ]{0,60}?)\s?=\s{0,8}([-+.\w%]{1,40})")
-_REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
 _MIN_BARS = 3
 
 
@@ -37,11 +35,8 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     """A row for every count of the bar, as it was first shown: a bar redrawn shows the metrics of the step to come."""
     shown = list(_rewarded(source.text))
     if not shown:
-        raise LogReadError(
-            f"expected progress bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]', found none; "
-            f"seen: {clean(source.head)!r}; choose another --format"
-        )
-    planned = Counter(x.planned for x in shown).most_common(1)[0][0]
+        raise nothing_found("progress bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'", source)
+    planned = usual(x.planned for x in shown)
     first: dict[int, dict[str, float]] = {}
     for x in shown:
         if x.planned == planned:
@@ -56,5 +51,5 @@ def _rewarded(text: str) -> Iterator[_Shown]:
     """Bars with a reward, in their order."""
     for done, planned, metrics in _BAR.findall(ANSI.sub("", text)):
         row = {key.strip(): to_float(value) for key, value in _PAIR.findall(metrics)}
-        if any(_REWARD.search(key) and value == value for key, value in row.items()):
+        if names_reward(key for key, value in row.items() if value == value):
             yield _Shown(int(done), int(planned) if planned else None, row)

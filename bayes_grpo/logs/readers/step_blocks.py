@@ -6,12 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.console import lines_of
+from bayes_grpo.logs.console import lines_of, names_reward, nothing_found, usual
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.wording import clean
 
 NAME = "step_blocks"
 
@@ -25,7 +23,6 @@ _HEADING = re.compile(
 _PAIR = re.compile(r"[^\w\n]{0,20}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)\s*")
 """A line that holds nothing but a name and a number."""
 
-_REWARD = re.compile(r"reward|score", re.IGNORECASE)
 _MAX_LINE = 200
 _MIN_BLOCKS = 3
 _SHARE = 0.8
@@ -36,7 +33,7 @@ _Block = tuple[float, float | None, dict[str, float]]
 def sniff(source: Source) -> Evidence | None:
     """Recognises at least three headings over a reward, in most of the blocks."""
     blocks = list(_blocks(source.head))
-    rewarded = sum(1 for _, _, row in blocks if any(_REWARD.search(key) for key in row))
+    rewarded = sum(1 for _, _, row in blocks if names_reward(row))
     if rewarded < _MIN_BLOCKS or rewarded < _SHARE * (len(blocks) - 1):  # the last one may be cut off
         return None
     return Evidence(1, f"{rewarded} headings of a step over a reward", rewarded)
@@ -46,13 +43,9 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     """A row for every heading, of the names that stand below it once."""
     blocks = list(_blocks(source.text))
     if not blocks:
-        raise LogReadError(
-            f"expected headings such as 'Step 3/100' over lines such as 'reward: 0.24', found none; "
-            f"seen: {clean(source.head)!r}; choose another --format"
-        )
-    planned = Counter(total for _, total, _ in blocks if total).most_common(1)
+        raise nothing_found("headings such as 'Step 3/100' over lines such as 'reward: 0.24'", source)
     rows = [{**row, "step": step} for step, _, row in blocks]
-    return Parsed(Table.from_rows(rows), total_steps=planned[0][0] if planned else None)
+    return Parsed(Table.from_rows(rows), total_steps=usual(total for _, total, _ in blocks))
 
 
 def _blocks(text: str) -> Iterator[_Block]:
