@@ -35,10 +35,6 @@ from .diagnosis.result import Diagnosis as Diagnosis
 from .families.compare_runs import compare_runs as compare_runs
 from .families.compared import Compared as Compared
 from .families.family import family as family
-from .families.plan import plan as plan
-from .families.plan_plot import plot_plan as plot_plan
-from .families.plan_render import render_plan as render_plan
-from .families.planned import Plan as Plan
 from .families.plot import plot_compare_runs as plot_compare_runs
 from .families.plot import plot_family as plot_family
 from .families.render import render_compare_runs as render_compare_runs
@@ -56,6 +52,10 @@ from .fitting.result import Fit as Fit
 from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
 from .fitting.summary import Summary as Summary
 from .fitting.summary import summarize as summarize
+from .fleets.fleet import fleet as fleet
+from .fleets.plot import plot_fleet as plot_fleet
+from .fleets.render import render_fleet as render_fleet
+from .fleets.result import Fleet as Fleet
 from .forecasting.fits import FORECAST_REGIMES as FORECAST_REGIMES
 from .forecasting.forecast import forecast as forecast
 from .forecasting.plot import plot_forecast as plot_forecast
@@ -67,6 +67,9 @@ from .forecasting.render import render_forecast as render_forecast
 from .forecasting.result import Forecast as Forecast
 from .forecasting.summary import ForecastSummary as ForecastSummary
 from .forecasting.summary import summarize_forecast as summarize_forecast
+from .laboratory.families import deep_families as deep_families
+from .laboratory.render import render_deep as render_deep
+from .laboratory.runs import simulate_deep as simulate_deep
 from .learning.learn import corpus_priors as corpus_priors
 from .learning.learn import learn as learn
 from .learning.learn_prior import learn_prior as learn_prior
@@ -80,22 +83,6 @@ from .learning.table import (
 from .learning.table import (
     save_prior_table as save_prior_table,
 )
-from .live.fleet import fleet as fleet
-from .live.look import line_of as line_of
-from .live.look import render_update as render_update
-from .live.look import view_of as view_of
-from .live.monitor import Monitor as Monitor
-from .live.plot import plot_fleet as plot_fleet
-from .live.render import render_fleet as render_fleet
-from .live.result import Fleet as Fleet
-from .live.update import update_of as update_of
-from .live.watch import Patience as Patience
-from .live.watch import watch as watch
-from .live.watching import Alarm as Alarm
-from .live.watching import Memory as Memory
-from .live.watching import Outlook as Outlook
-from .live.watching import Update as Update
-from .live.watching import Watching as Watching
 from .logs.plot import plot_run as plot_run
 from .logs.reading import read_log as read_log
 from .logs.render import render_run as render_run
@@ -106,6 +93,10 @@ from .logs.run import Settings as Settings
 from .logs.summary import RunSummary as RunSummary
 from .logs.summary import describe_run as describe_run
 from .planning.curvature import curvature_of as curvature_of
+from .planning.plan import plan as plan
+from .planning.plan_plot import plot_plan as plot_plan
+from .planning.plan_render import render_plan as render_plan
+from .planning.planned import Plan as Plan
 from .planning.render import render_group_sizes as render_group_sizes
 from .planning.render import render_stability as render_stability
 from .planning.result import GroupSizePlan as GroupSizePlan
@@ -133,9 +124,18 @@ from .rows.padding import stacked as stacked
 from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
 from .simulate.dataset import write_runs as write_runs
-from .simulate.deep.families import deep_families as deep_families
-from .simulate.deep.render import render_deep as render_deep
-from .simulate.deep.runs import simulate_deep as simulate_deep
 from .simulate.render import render_simulated as render_simulated
 from .simulate.scenarios import scenario_names as scenario_names
 from .simulate.scenarios import simulate_scenario as simulate_scenario
+from .training.monitor import Monitor as Monitor
+from .watching.render import line_of as line_of
+from .watching.render import render_update as render_update
+from .watching.render import view_of as view_of
+from .watching.result import Alarm as Alarm
+from .watching.result import Memory as Memory
+from .watching.result import Outlook as Outlook
+from .watching.result import Update as Update
+from .watching.result import Watching as Watching
+from .watching.update import update_of as update_of
+from .watching.watch import Patience as Patience
+from .watching.watch import watch as watch

@@ -44,9 +44,9 @@ from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.priors import priors_named
 from bayes_grpo.forecasting.result import Forecast
+from bayes_grpo.laboratory.truth import smoothed
 from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate import SimulatedRun, scenario_names, simulate_scenario, write_runs
-from bayes_grpo.simulate.deep.truth import smoothed
 from benchmarks.common import keep
 
 LOGGING_STEPS = 5

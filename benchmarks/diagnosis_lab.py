@@ -2,7 +2,7 @@
 
     python -m benchmarks.diagnosis_lab FOLDER [--runs 480] [--seed 30]
 
-Trains runs of every family in turn (`bayes_grpo.simulate.deep`) and writes each as its trainer would have, with what
+Trains runs of every family in turn (`bayes_grpo.laboratory`) and writes each as its trainer would have, with what
 only the laboratory knows beside it. Runs that lie in the folder are not trained again. `benchmarks.learn_diagnosis`
 and `benchmarks.diagnosis` take such folders; give them different seeds.
 """
@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo import read_log, write_runs
+from bayes_grpo.laboratory.families import deep_families, draw_run
+from bayes_grpo.laboratory.runs import BATCH, train_draws
+from bayes_grpo.laboratory.truth import LIMITS, smoothed
 from bayes_grpo.logs.run import Run
-from bayes_grpo.simulate.deep.families import deep_families, draw_run
-from bayes_grpo.simulate.deep.runs import BATCH, train_draws
-from bayes_grpo.simulate.deep.truth import LIMITS, smoothed
 from benchmarks.common import keep, say
 from benchmarks.lab_failures import interleaved
 

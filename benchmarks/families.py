@@ -39,8 +39,8 @@ from bayes_grpo.families.design import priors_of
 from bayes_grpo.families.evidence import Scale
 from bayes_grpo.families.family import family
 from bayes_grpo.families.model import spread_of
-from bayes_grpo.families.plan import plan
 from bayes_grpo.families.posterior import Together, family_posterior
+from bayes_grpo.planning.plan import plan
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.simulate.policies import contextual_bandit

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.simulate.deep.curvature import (
+from bayes_grpo.laboratory.curvature import (
     Local,
     RewardSpectrum,
     balancing_reference,
@@ -17,12 +17,12 @@ from bayes_grpo.simulate.deep.curvature import (
     local,
     reward_spectrum,
 )
-from bayes_grpo.simulate.deep.enumerated_training import Path, Places, follow
-from bayes_grpo.simulate.deep.enumeration import Listing, list_completions
-from bayes_grpo.simulate.deep.network import Network
-from bayes_grpo.simulate.deep.settings import Lab, LabNumbers
-from bayes_grpo.simulate.deep.tasks import Task, make_task
-from bayes_grpo.simulate.deep.warm_start import warm_start
+from bayes_grpo.laboratory.enumerated_training import Path, Places, follow
+from bayes_grpo.laboratory.enumeration import Listing, list_completions
+from bayes_grpo.laboratory.network import Network
+from bayes_grpo.laboratory.settings import Lab, LabNumbers
+from bayes_grpo.laboratory.tasks import Task, make_task
+from bayes_grpo.laboratory.warm_start import warm_start
 from bayes_grpo.simulate.settings import Numbers, Structure
 
 KL_WEIGHT = 1.0

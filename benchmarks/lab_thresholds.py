@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
-from bayes_grpo.simulate.deep.curvature import Local, balancing_reference, leading_modes
+from bayes_grpo.laboratory.curvature import Local, balancing_reference, leading_modes
 from benchmarks.common import say
 from benchmarks.lab_cases import Case, relisted, run
 

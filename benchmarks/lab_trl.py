@@ -23,14 +23,14 @@ import jax.numpy as jnp
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
+from bayes_grpo.laboratory.loss import group_statistics
+from bayes_grpo.laboratory.network import Network
+from bayes_grpo.laboratory.rollout import read, write
+from bayes_grpo.laboratory.settings import Lab, LabNumbers
+from bayes_grpo.laboratory.tasks import make_task
+from bayes_grpo.laboratory.training import DeepTrajectory, Policies, Program, step_gradient, train
+from bayes_grpo.laboratory.warm_start import warm_start
 from bayes_grpo.simulate import Numbers, Structure
-from bayes_grpo.simulate.deep.loss import group_statistics
-from bayes_grpo.simulate.deep.network import Network
-from bayes_grpo.simulate.deep.rollout import read, write
-from bayes_grpo.simulate.deep.settings import Lab, LabNumbers
-from bayes_grpo.simulate.deep.tasks import make_task
-from bayes_grpo.simulate.deep.training import DeepTrajectory, Policies, Program, step_gradient, train
-from bayes_grpo.simulate.deep.warm_start import warm_start
 from benchmarks.common import keep, say
 from benchmarks.peers import trl_llama
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.families.plan import plan
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.planning.plan import plan
 from bayes_grpo.simulate.policies import contextual_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate

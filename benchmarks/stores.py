@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.logs import crc32c
+from bayes_grpo.stores import crc32c
 from benchmarks.common import Line, keep, print_table, say
 from tests.helpers import stores
 

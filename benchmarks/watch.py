@@ -5,8 +5,8 @@
 
 `replay` looks at labelled real logs as they stood after 8 rows and up to 60 later numbers of rows, by a diagnosis whose
 layer was learned without the log's repository, and counts which ever raise an alarm under the rule of
-`bayes_grpo.live.alarms`. The rule's numbers were chosen on the same logs; how they do where they are chosen without the
-log's repository too is said beside. Indices and laboratory folders are those of `benchmarks.learn_diagnosis`.
+`bayes_grpo.watching.alarms`. The rule's numbers were chosen on the same logs; how they do where they are chosen without
+the log's repository too is said beside. Indices and laboratory folders are those of `benchmarks.learn_diagnosis`.
 `speed` measures looks at a log that grows by one row a time.
 """
 
@@ -28,10 +28,10 @@ from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.classify import Posterior, posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import Layer
-from bayes_grpo.live.alarms import earlier
-from bayes_grpo.live.update import rewards_of, update_of
-from bayes_grpo.live.watching import ALARM, LASTING, LEAST_ROWS, Watching
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.watching.alarms import earlier
+from bayes_grpo.watching.result import ALARM, LASTING, LEAST_ROWS, Watching
+from bayes_grpo.watching.update import rewards_of, update_of
 from benchmarks.common import keep, say
 from benchmarks.diagnosis_early import half_lost
 from benchmarks.diagnosis_logs import LabelledLog, labelled_logs
@@ -50,7 +50,7 @@ Features = Mapping[str, float]
 
 
 class Rule(NamedTuple):
-    """When a failure is told: the numbers of `bayes_grpo.live.watching.Watching`."""
+    """When a failure is told: the numbers of `bayes_grpo.watching.result.Watching`."""
 
     alarm: float
     lasting: float

@@ -18,14 +18,14 @@ LONGEST = (
     "test_docs.py",
     "report/test_pages.py",
     "families/test_family.py",
-    "live/test_update.py",
+    "watching/test_update.py",
     "learning/test_learn.py",
     "learning/test_population.py",
     "diagnosis/test_diagnosis.py",
     "fitting/test_fast.py",
-    "families/test_plan.py",
-    "simulate/deep/test_curvature.py",
-    "live/test_monitor.py",
+    "planning/test_plan.py",
+    "laboratory/test_curvature.py",
+    "training/test_monitor.py",
     "cli/test_cli.py",
     "common/test_cluster.py",
     "regimes/test_trend.py",
@@ -33,7 +33,7 @@ LONGEST = (
     "report/test_runs.py",
     "fitting/test_recovery.py",
     "fitting/test_calibration.py",
-    "simulate/deep/test_log.py",
+    "laboratory/test_log.py",
 )
 """Files that take longest, below this folder, in this order."""
 

@@ -44,7 +44,7 @@ LOOSE = 0.25
 """Coupling, change of the held-out reward over that of the train reward, below which a rise does not carry over."""
 RISE, RISE_LEFT = 0.1, 0.2
 """Shares of the reward's range, and of what is left of it at the start, below both of which no rise beside a held-out
-reward that stands still matters; with `TURNED` the laboratory's own borders (`simulate.deep.truth`)."""
+reward that stands still matters; with `TURNED` the laboratory's own borders (`laboratory.truth`)."""
 TURNED = 0.3
 """Share of its best level that a held-out reward loses when it turns over."""
 HOLLOW, STANDS = 0.05, 0.4

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import ANSI, clean
 from bayes_grpo.logs.source import Source
-from bayes_grpo.logs.wording import ANSI, clean
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[[^\]\n]{0,80}\]?")
 _BAR_TEXT = re.compile(r"[^|\n]{0,80}?\d{1,3}%\|[^|\n]*\|\s*\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")

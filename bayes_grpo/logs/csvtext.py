@@ -9,10 +9,10 @@ import warnings
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.rowkinds import parted
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.wording import clean
 
 _DELIMITERS = (",", "\t", ";", "|")
 _LOOKED_AT = 12

@@ -9,10 +9,10 @@ from typing import cast
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.modules import modules_in
+from bayes_grpo.common.wording import clean, listed
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.parsed import Evidence, Reader
 from bayes_grpo.logs.source import Source
-from bayes_grpo.logs.wording import clean, listed
 
 
 def all_readers() -> Mapping[str, Reader]:

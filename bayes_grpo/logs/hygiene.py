@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayes_grpo.common.wording import counted, listed
 from bayes_grpo.logs.repeats import abandoned, mean_of_parts
-from bayes_grpo.logs.wording import counted, listed
 
 _MIN_BLOCKS = 5
 _BLOCK_SHARE = 0.8

@@ -7,9 +7,9 @@ import re
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.source import Source
-from bayes_grpo.logs.wording import clean
 
 
 def load_json(source: Source, instead: str = "a complete file") -> Any:

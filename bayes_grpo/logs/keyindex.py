@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import clean, listed
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.wording import clean, listed
 
 _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 """Objects that scripts put a row's metrics into."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import counted, listed
 from bayes_grpo.logs.identify import all_trainers, identify
 from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_of, no_reward, reward_of
@@ -18,7 +19,6 @@ from bayes_grpo.logs.rollouts import ROLLOUTS, first_updates, on_updates, said_a
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Derived, Trainer
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
-from bayes_grpo.logs.wording import counted, listed
 
 _NOT_AN_EVAL = re.compile(
     r"step|epoch|time|runtime|per_second|truncated|length|_len|tokens|num_turns|loss|/std@|/best@|-pass@"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.wording import clean, listed
 from bayes_grpo.logs.run import Provenance, Setting, Settings
-from bayes_grpo.logs.wording import clean, listed
 
 SIDECAR_NAME = "bayes_grpo.toml"
 """File beside a log whose ``[settings]`` table is read with it."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.wording import clean, listed
+from bayes_grpo.common.wording import clean, listed
 
 
 class Named(Protocol):

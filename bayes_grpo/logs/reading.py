@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import clean, counted, listed
 from bayes_grpo.logs.detect import pick_reader
 from bayes_grpo.logs.hygiene import row_windows, tidy
 from bayes_grpo.logs.mapping import Choices, map_columns
@@ -24,7 +25,6 @@ from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.source import STATE_FILE, Source, find_logs, is_output_directory, load, run_name_of
 from bayes_grpo.logs.stores import StoreRun, runs_at, runs_below
 from bayes_grpo.logs.training_args import read_beside
-from bayes_grpo.logs.wording import clean, counted, listed
 
 _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console", "wandb_csv")
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""

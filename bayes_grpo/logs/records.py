@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.identify import all_trainers
 from bayes_grpo.logs.mapping import Choices
 from bayes_grpo.logs.options import checked
@@ -16,7 +17,6 @@ from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
-from bayes_grpo.logs.wording import clean
 
 FORMAT = "records"
 

@@ -7,12 +7,12 @@ import re
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import clean, listed
 from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.rollouts import ROLLOUTS, means_of_rollouts
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Trainer
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
-from bayes_grpo.logs.wording import clean, listed
 
 _NOT_A_MEAN = re.compile(
     r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"

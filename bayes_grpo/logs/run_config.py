@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainer import Trainer
 from bayes_grpo.logs.training_args import SCHEDULES, settings_of
-from bayes_grpo.logs.wording import clean
 
 WHERE = "the run's configuration"
 

@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs import tfrecord
-from bayes_grpo.logs.companions import files_beside
-from bayes_grpo.logs.sqlite_copy import MAGIC, columns_in
-from bayes_grpo.logs.wording import clean, listed
+from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.stores import tfrecord
+from bayes_grpo.stores.companions import files_beside
+from bayes_grpo.stores.sqlite_copy import MAGIC, columns_in
 
 HEAD = 65_536
 """Characters that a reader looks at to recognise its format."""

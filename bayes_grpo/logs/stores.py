@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.companions import METRICS, MLFLOW_RUN
 from bayes_grpo.logs.detect import pick_reader
 from bayes_grpo.logs.parsed import RunName, StoreReader
 from bayes_grpo.logs.source import Source, load
-from bayes_grpo.logs.sqlite_copy import MAGIC
+from bayes_grpo.stores.companions import METRICS, MLFLOW_RUN
+from bayes_grpo.stores.sqlite_copy import MAGIC
 
 ROOTS = ("wandb", "runs", "tensorboard", "tensorboard_log", "swanlog", "mlruns", "trackio")
 """Names that stores give the folder with their runs."""

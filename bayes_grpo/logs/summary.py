@@ -10,8 +10,8 @@ import numpy as np
 
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.wording import clean
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.plain_pickle import MAX_BYTES, Unbuilt, plain
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.logs.source import checkpoint_step
 from bayes_grpo.logs.table import to_float
-from bayes_grpo.logs.wording import clean
 
 FILE_NAME = "training_args.bin"
 

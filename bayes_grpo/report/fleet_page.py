@@ -12,9 +12,9 @@ from typing import Any
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.live.plot import plot_fleet
-from bayes_grpo.live.result import Fleet
-from bayes_grpo.live.table import table_of
+from bayes_grpo.fleets.plot import plot_fleet
+from bayes_grpo.fleets.result import Fleet
+from bayes_grpo.fleets.table import table_of
 from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
 from bayes_grpo.report.page import Cell, Lead, Page, Part, Picture, Section, Table, head, number, said, words
 from bayes_grpo.report.result import Report

@@ -13,7 +13,7 @@ from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.compare_runs import compare_runs
 from bayes_grpo.families.family import family
-from bayes_grpo.live.unit import horizon
+from bayes_grpo.fleets.unit import horizon
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Run
 from bayes_grpo.report.answer import Answer

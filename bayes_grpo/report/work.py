@@ -26,9 +26,9 @@ from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.fitting.fit import fit
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import summarize
+from bayes_grpo.fleets.unit import horizon
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
-from bayes_grpo.live.unit import horizon
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.curvature import curvature_of
 from bayes_grpo.planning.stability import stability

@@ -9,7 +9,7 @@ It is for every trainer that is built on transformers' own. Importing it needs t
 from __future__ import annotations
 
 from bayes_grpo.common.errors import MissingExtraError
-from bayes_grpo.live.callback import StopRule, Watcher
+from bayes_grpo.training.callback import StopRule, Watcher
 
 try:
     from transformers import TrainerCallback  # pyright: ignore[reportMissingImports]
@@ -23,7 +23,7 @@ __all__ = ["BayesGRPOCallback", "StopRule"]
 
 
 class BayesGRPOCallback(Watcher, TrainerCallback):
-    """A callback of transformers' Trainer; `bayes_grpo.live.callback.Watcher` says what it takes and does.
+    """A callback of transformers' Trainer; `bayes_grpo.training.callback.Watcher` says what it takes and does.
 
     A process of its own follows the rows of the training. About every ten seconds it says what is to be thought of
     them, in entries ``bayes_grpo/…`` of the trainer's own log: reward now and at the horizon with the ends of its 90%

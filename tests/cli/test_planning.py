@@ -74,7 +74,7 @@ def test_circular_verdicts_are_named():
 
 def test_deep_runs_are_simulated_and_read_like_any_log(tmp_path, monkeypatch):
     pytest.importorskip("equinox")
-    from bayes_grpo.simulate.deep import families
+    from bayes_grpo.laboratory import families
     from tests.helpers.lab import TINY
 
     monkeypatch.setattr(families, "SETUPS", (TINY,))

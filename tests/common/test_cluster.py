@@ -10,7 +10,7 @@ import pytest
 from bayes_grpo.common import cluster as module
 from bayes_grpo.common.errors import MissingExtraError, SettingError
 from bayes_grpo.common.workers import outcomes
-from bayes_grpo.live.fleet import fleet
+from bayes_grpo.fleets.fleet import fleet
 from tests.helpers import tasks
 from tests.helpers.runs import rising_run
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayes_grpo.simulate.deep.families import Draw, draw_run
-from bayes_grpo.simulate.deep.network import Network
-from bayes_grpo.simulate.deep.runs import DeepRun, train_draws
-from bayes_grpo.simulate.deep.settings import Lab
-from bayes_grpo.simulate.deep.setups import Setup
-from bayes_grpo.simulate.deep.training import network_from
+from bayes_grpo.laboratory.families import Draw, draw_run
+from bayes_grpo.laboratory.network import Network
+from bayes_grpo.laboratory.runs import DeepRun, train_draws
+from bayes_grpo.laboratory.settings import Lab
+from bayes_grpo.laboratory.setups import Setup
+from bayes_grpo.laboratory.training import network_from
 from bayes_grpo.simulate.settings import Structure
 
 

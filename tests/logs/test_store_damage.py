@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs import Run, crc32c, read_log
+from bayes_grpo.logs import Run, read_log
+from bayes_grpo.stores import crc32c
 from tests.helpers import stores
 from tests.helpers.stores import WRITERS
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from bayes_grpo.common.wording import counted
 from bayes_grpo.logs.console import lines_of, nothing_found
 from bayes_grpo.logs.jsontext import parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
@@ -15,7 +16,6 @@ from bayes_grpo.logs.progress import Progress
 from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.wording import counted
 
 NAME = "console_dict"
 

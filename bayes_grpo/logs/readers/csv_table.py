@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import listed
 from bayes_grpo.logs.csvtext import header, load_csv
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
-from bayes_grpo.logs.wording import listed
 
 NAME = "csv"
 

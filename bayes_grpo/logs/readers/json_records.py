@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import listed
 from bayes_grpo.logs.jsontext import CONFIG_NAMES, load_json, mapping_rows, parse_line, scalars_of
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.wording import listed
 
 NAME = "json"
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import counted
 from bayes_grpo.logs.jsontext import config_in, parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.progress import Progress
 from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.wording import counted
 
 NAME = "jsonl"
 

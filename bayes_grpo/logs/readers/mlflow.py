@@ -7,16 +7,16 @@ import re
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.companions import METRICS, MLFLOW_RUN, PARAMS
+from bayes_grpo.common.wording import clean, counted
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions, RunName
 from bayes_grpo.logs.pick import chosen
 from bayes_grpo.logs.run_config import flat_config
-from bayes_grpo.logs.safe_yaml import settings_in
 from bayes_grpo.logs.source import Source
-from bayes_grpo.logs.sqlite_copy import MAGIC, Tables, has_columns, opened
 from bayes_grpo.logs.store_rows import Points
 from bayes_grpo.logs.table import to_float
-from bayes_grpo.logs.wording import clean, counted
+from bayes_grpo.stores.companions import METRICS, MLFLOW_RUN, PARAMS
+from bayes_grpo.stores.safe_yaml import settings_in
+from bayes_grpo.stores.sqlite_copy import MAGIC, Tables, has_columns, opened
 
 NAME = "mlflow"
 

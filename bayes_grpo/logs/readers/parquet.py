@@ -6,10 +6,10 @@ import io
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
+from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, flatten
-from bayes_grpo.logs.wording import clean
 
 NAME = "parquet"
 

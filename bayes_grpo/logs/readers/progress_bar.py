@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from bayes_grpo.common.wording import ANSI
 from bayes_grpo.logs.console import names_reward, nothing_found, usual
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.wording import ANSI
 
 NAME = "progress_bar"
 

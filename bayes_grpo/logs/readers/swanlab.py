@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.companions import SWANLAB_CONFIG
-from bayes_grpo.logs.damage import Damage
-from bayes_grpo.logs.leveldb_log import records
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions, RunName
-from bayes_grpo.logs.protobuf import BYTES, FIXED64, double, fields, signed, text
 from bayes_grpo.logs.run_config import flat_config
-from bayes_grpo.logs.safe_yaml import settings_in
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.store_rows import Points
+from bayes_grpo.stores.companions import SWANLAB_CONFIG
+from bayes_grpo.stores.damage import Damage
+from bayes_grpo.stores.leveldb_log import records
+from bayes_grpo.stores.protobuf import BYTES, FIXED64, double, fields, signed, text
+from bayes_grpo.stores.safe_yaml import settings_in
 
 NAME = "swanlab"
 

@@ -10,14 +10,14 @@ import struct
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs import tfrecord
-from bayes_grpo.logs.damage import Damage
 from bayes_grpo.logs.jsontext import parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
-from bayes_grpo.logs.protobuf import BYTES, FIXED32, FIXED64, VARINT, double, fields, message, signed, text
 from bayes_grpo.logs.run_config import flat_config
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.store_rows import Points
+from bayes_grpo.stores import tfrecord
+from bayes_grpo.stores.damage import Damage
+from bayes_grpo.stores.protobuf import BYTES, FIXED32, FIXED64, VARINT, double, fields, message, signed, text
 
 NAME = "tensorboard"
 

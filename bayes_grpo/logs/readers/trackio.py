@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import clean, counted
 from bayes_grpo.logs.jsontext import parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions, RunName
 from bayes_grpo.logs.pick import chosen
 from bayes_grpo.logs.run_config import flat_config
 from bayes_grpo.logs.source import Source
-from bayes_grpo.logs.sqlite_copy import Tables, has_columns, opened
 from bayes_grpo.logs.table import TableBuilder
-from bayes_grpo.logs.wording import clean, counted
+from bayes_grpo.stores.sqlite_copy import Tables, has_columns, opened
 
 NAME = "trackio"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import listed
 from bayes_grpo.logs.jsontext import load_json, mapping_rows
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers.trl import TRAINER as TRL
 from bayes_grpo.logs.trainers.trl_ppo import TRAINER as TRL_PPO
-from bayes_grpo.logs.wording import listed
 
 NAME = "trl_trainer_state"
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.damage import Damage
 from bayes_grpo.logs.jsontext import parse_line
-from bayes_grpo.logs.leveldb_log import records
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions, RunName
-from bayes_grpo.logs.protobuf import BYTES, fields, message, text
 from bayes_grpo.logs.run_config import flat_config
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import TableBuilder
+from bayes_grpo.stores.damage import Damage
+from bayes_grpo.stores.leveldb_log import records
+from bayes_grpo.stores.protobuf import BYTES, fields, message, text
 
 NAME = "wandb"
 

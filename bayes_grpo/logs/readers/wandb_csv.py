@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import clean, listed
 from bayes_grpo.logs.csvtext import header, load_csv
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.wording import clean, listed
 
 NAME = "wandb_csv"
 

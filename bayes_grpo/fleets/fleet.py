@@ -1,0 +1,189 @@
+"""`fleet`: many logs, the same tasks for each, one table; killed at any moment, the next call goes on."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bayes_grpo.common.errors import BayesGrpoError, SettingError
+from bayes_grpo.common.text import plain
+from bayes_grpo.common.workers import check_jobs, outcomes
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.sample import check_settings
+from bayes_grpo.fleets.journal import journal, journal_of
+from bayes_grpo.fleets.result import Fleet
+from bayes_grpo.fleets.survey import Log, Logs, survey
+from bayes_grpo.fleets.table import check_table, table_of, write_table
+from bayes_grpo.fleets.unit import TASKS, Row, Unit, work
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES
+from bayes_grpo.logs.options import checked
+from bayes_grpo.logs.reading import PathLike
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.base import Regime
+
+Tell = Callable[..., None]
+
+
+def fleet(
+    logs: Logs,
+    do: Sequence[str] = ("fit",),
+    *,
+    regimes: Sequence[str | Regime] = ("oscillator",),
+    forecast_regimes: Sequence[str | Regime] = FORECAST_REGIMES,
+    until: float | None = None,
+    signal: str = "auto",
+    out: PathLike | None = None,
+    resume: bool = True,
+    jobs: int = 1,
+    dask: str | None = None,
+    read: Mapping[str, Any] | None = None,
+    sampler: SamplerSettings | None = None,
+    seed: int = 0,
+    progress: Tell | None = None,
+) -> Fleet:
+    """Fits, forecasts and diagnoses many logs.
+
+    What goes wrong with one log is a text in its row. With ``out``, every finished row stands in a journal beside it
+    (``results.parquet.journal.jsonl``), so that a call after a crash, or with more logs or tasks, does only what is
+    left. The journal is kept; what it holds counts for a log of the same content under the same options and version of
+    this package. A row's numbers depend on seed, log and options alone: `bayes_grpo.fit` with the row's ``seed`` gives
+    the same.
+
+    Args:
+        logs: Files, folders, patterns (``runs/**/*.jsonl``) and runs. A folder that a trainer wrote is one log, another
+            is looked into.
+        do: Some of "fit", "forecast" and "diagnose".
+        regimes: Regimes to fit, a row each.
+        forecast_regimes: Regimes that a forecast averages over.
+        until: Horizon of the forecasts, optimizer step. By default each run's planned length where its log states one
+            that lies ahead, else 1.5 times its last step; the table says which.
+        signal: "auto", "reward" (train) or "eval" (held-out), for fits and forecasts.
+        out: File for the table: .parquet, .csv or .json.
+        resume: Whether the journal beside ``out`` counts; it is begun anew otherwise.
+        jobs: Worker processes. With 1 the work is done in this process, which then shares its fate.
+        dask: Address of the scheduler of a Dask cluster that does the work instead, whose workers see the same files.
+        read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs, such as ``settings``.
+        sampler: Length and care of the sampling; each task's own if None.
+        seed: Seed.
+        progress: Called with a short phrase, and with the share of the work that is done once it is known.
+
+    Returns:
+        The table, one row a log, task and law.
+
+    Raises:
+        MissingExtraError: Parquet without pyarrow, or Dask that is not installed.
+        OutputError: ``out`` cannot be written.
+        SettingError: An unknown task, regime or setting, or no Dask scheduler at the address.
+    """
+    begin, tell = time.perf_counter(), progress or (lambda *_: None)
+    table = None if out is None else Path(os.fspath(out))
+    asked = _Asked(tuple(dict.fromkeys(do)), tuple(map(get_regime, regimes)), tuple(map(get_regime, forecast_regimes)))
+    options = {"until": until, "signal": signal, "sampler": sampler, "seed": seed, "read": dict(read or {})}
+    _check(asked, options, table, jobs)
+    skipped = set() if table is None else {table.resolve(), journal_of(table).resolve()}
+    found = _surveyed(logs, options, skipped, tell)
+    slots = [_slot(log, unit) for log in found for unit in asked.units(log, options)]
+    with journal(None if table is None else journal_of(table), resume) as kept:
+        before = len({s.key for s in slots} & set(kept.rows))
+        failed = _work_through(slots, kept, jobs, dask, tell)
+        rows = [_row(s, failed.get(s.key) or kept.rows.get(s.key, {})) for s in slots]
+    frame = table_of(rows, asked.tasks)
+    if table is not None:
+        write_table(frame, table)
+    return Fleet(frame, before, time.perf_counter() - begin)
+
+
+class _Asked(NamedTuple):
+    """What is done with every log."""
+
+    tasks: tuple[str, ...]
+    fitted: tuple[Regime, ...]
+    averaged: tuple[Regime, ...]
+
+    def units(self, log: Log, options: Mapping[str, Any]) -> list[Unit | None]:
+        """The units of one log; a single None where it cannot be read."""
+        if log.place is None:
+            return [None]
+        laws = {"fit": [(x,) for x in self.fitted], "forecast": [self.averaged], "diagnose": [()]}
+        return [Unit(log.place, task, some, **options) for task in self.tasks for some in laws[task]]
+
+
+class _Slot(NamedTuple):
+    """A row of the table to come: of which log, what fills it, and the key of that."""
+
+    log: Log
+    unit: Unit | None
+    key: str
+
+    def programs(self) -> tuple[str, str, str]:
+        """What decides which compiled programs are needed."""
+        return ("", "", "") if self.unit is None else (self.unit.task, self.unit.regime, self.log.shapes)
+
+
+def _slot(log: Log, unit: Unit | None) -> _Slot:
+    return _Slot(log, unit, "" if unit is None else unit.key(log.fingerprint))
+
+
+def _check(asked: _Asked, options: Mapping[str, Any], table: Path | None, jobs: int) -> None:
+    """Refuses now what would fail for every log."""
+    unknown = [task for task in asked.tasks if task not in TASKS]
+    if unknown or not asked.tasks:
+        raise SettingError(f"do: expected some of {', '.join(TASKS)}, found {unknown[0] if unknown else ''!r}")
+    if not asked.fitted or not asked.averaged:
+        raise SettingError("regimes: expected at least one regime, found none")
+    if options["signal"] not in ("auto", "reward", "eval"):
+        raise SettingError(f"signal: expected auto, reward or eval, found {options['signal']!r}")
+    check_settings(options["sampler"] or SamplerSettings(), options["seed"])
+    check_jobs(jobs)
+    checked(options["read"].get("settings") or {}, "settings")
+    if table is not None:
+        check_table(table)
+
+
+def _surveyed(logs: Logs, options: Mapping[str, Any], skipped: set[Path], tell: Tell) -> list[Log]:
+    found: list[Log] = []
+    for log in survey(logs, options["read"], skipped, options["signal"]):
+        found.append(log)
+        tell(f"reading: {len(found)} logs")
+    return found
+
+
+def _work_through(slots: Sequence[_Slot], kept: Any, jobs: int, dask: str | None, tell: Tell) -> dict[str, Row]:
+    """Does what the journal does not hold; rows that may go otherwise next time, by key."""
+    # Work that shares compiled programs comes together: compiling takes longer than sampling, and programs most memory.
+    together = sorted(slots, key=_Slot.programs)
+    todo = {s.key: s.unit for s in together if s.unit is not None and s.key not in kept.rows}
+    keys, failed, errors = list(todo), {}, 0
+    if not keys:
+        return failed
+    tell(f"0 of {len(keys)}", 0.0)
+    with outcomes(work, list(todo.values()), jobs=jobs, dask=dask) as found:
+        for n, outcome in enumerate(found, 1):
+            key = keys[outcome.place]
+            if outcome.error is None:
+                done, row = outcome.value
+                if done:
+                    kept.add(done, row)
+                if done != key:  # a log that grew since it was found, or that can no longer be read
+                    failed[key] = row
+            else:
+                row = failed[key] = {"error": _words(outcome.error)}
+            errors += bool(row.get("error"))
+            tell(f"{n} of {len(keys)}" + (f", {errors} with an error" if errors else ""), n / len(keys))
+    return failed
+
+
+def _row(slot: _Slot, row: Row) -> Row:
+    log, unit = slot.log, slot.unit
+    who = {"log": log.name, "source": log.source, "log_hash": log.log_hash}
+    if unit is None:
+        return who | {"task": "read", "error": log.error}
+    return who | {"task": unit.task, "regime": unit.regime} | row
+
+
+def _words(error: Exception) -> str:
+    """An error as a cell: one that nobody foresaw says of which kind it is."""
+    return plain(error if isinstance(error, BayesGrpoError) else f"{type(error).__name__}: {error}", 1000)

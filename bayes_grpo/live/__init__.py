@@ -1,1 +1,0 @@
-"""Many runs at a time, while they grow."""

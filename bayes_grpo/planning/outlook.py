@@ -1,0 +1,267 @@
+"""What the next run may do: draws of the present run's law, of the exponents, and what settings make of both.
+
+The reward at the end of a run of t steps, its schedule stretched over them, is
+
+    plateau' + (start − plateau')·exp(−rate'·m·t),    rate' = rate·∏ (s'/s)^a,    plateau' = plateau + Σ c·log(s'/s),
+
+m the mean of the learning rate over its highest. Exponents that a family has learned come from its draws. The others
+come from priors about what theory expects (`EXPONENTS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.draws import spread
+from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.families.evidence import SAMPLER
+from bayes_grpo.families.readings import LAWS
+from bayes_grpo.families.recipes import seed_prior
+from bayes_grpo.families.result import Family
+from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.fast import FastPosterior, fast_posterior
+from bayes_grpo.forecasting.priors import forecast_priors
+from bayes_grpo.planning.difficulty import Difficulty
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.rows.padding import shared
+from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.rows.table import RowTable
+
+DRAWS = 1000
+QUANTITIES = ("rate", "fluctuation_variance", "plateau")
+"""What settings move."""
+
+
+class Belief(NamedTuple):
+    """Normal prior of an exponent."""
+
+    centre: float
+    sd: float
+
+
+EXPONENTS: Mapping[str, Mapping[str, Belief]] = {
+    "learning_rate": {"rate": Belief(1.0, 0.3), "fluctuation_variance": Belief(1.0, 0.3), "plateau": Belief(0.0, 0.1)},
+    "group_size": {"rate": Belief(0.0, 0.1), "fluctuation_variance": Belief(-1.0, 0.3), "plateau": Belief(0.05, 0.1)},
+    "prompts_per_step": {
+        "rate": Belief(0.0, 0.1),
+        "fluctuation_variance": Belief(-1.0, 0.3),
+        "plateau": Belief(0.05, 0.1),
+    },
+    "refresh_interval": {
+        "rate": Belief(0.0, 0.1),
+        "fluctuation_variance": Belief(0.0, 0.3),
+        "plateau": Belief(0.0, 0.1),
+    },
+}
+"""Priors of the exponents about what theory expects to leading order. The plateau's is a change per e-fold of the
+setting, over the way from start to plateau: theory expects none, but where updates are mostly noise a policy grows
+certain before it has learned, which more completions a step put off. Of the group size the rate's comes on top of the
+factor of finite groups."""
+ADAM = Belief(0.2, 0.2)
+"""Prior of the rate's exponent on group size and prompts under Adam, which divides by a gradient that may be noise for
+the most part: from 0, no noise, to 1/2, nothing but noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """Draws of the present run's law, shape (draws,) each.
+
+    Attributes:
+        rate: Response rate at the highest learning rate, 1/step; 0 for a draw without a trend.
+        plateau: Where it settles.
+        start: Where it began.
+        fluctuation: Stationary standard deviation of the latent reward.
+        seed: What sets a further seed apart, reward.
+        swing: Standard normal numbers of where a run stands in its fluctuation.
+    """
+
+    rate: np.ndarray
+    plateau: np.ndarray
+    start: np.ndarray
+    fluctuation: np.ndarray
+    seed: np.ndarray
+    swing: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rate)
+
+
+class Learned(NamedTuple):
+    """Draws of a setting's exponents, shape (draws,) each; a plateau's in reward per e-fold where a family gave it."""
+
+    rate: np.ndarray
+    fluctuation_variance: np.ndarray
+    plateau: np.ndarray
+    family: bool
+
+
+class Outcome(NamedTuple):
+    """What settings lead to, shape (draws,) each."""
+
+    rate: np.ndarray
+    plateau: np.ndarray
+    start: np.ndarray
+    fluctuation: np.ndarray
+
+    def at(self, exposure: np.ndarray | float) -> np.ndarray:
+        """Expected reward after steps at the highest learning rate, shape (draws,) or (draws, steps)."""
+        t = np.asarray(exposure, float)
+        rate, plateau, start = (x[:, None] if t.ndim else x for x in (self.rate, self.plateau, self.start))
+        return plateau + (start - plateau) * np.exp(-rate * t)
+
+
+def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
+    """Draws of a run's law by itself: exponential and flat, by their marginal likelihoods, priors as for forecasts.
+
+    Args:
+        table: Its rows.
+        reward: Where the reward can lie.
+        seed: Seed.
+
+    Raises:
+        FitError: No law can be put on the rows.
+    """
+    found: list[FastPosterior] = []
+    for name in LAWS:
+        law, care = get_regime(name), Care(effective=1000.0, draws=DRAWS)
+        try:
+            found.append(
+                fast_posterior(
+                    law,
+                    table,
+                    shared(table),
+                    priors=forecast_priors(law, table),
+                    seed=seed_of(seed, name),
+                    care=care,
+                    sampler=SAMPLER,
+                )
+            )
+        except FitError:
+            if name == LAWS[-1]:
+                raise
+    evidence = np.array([f.log_evidence for f in found])
+    share = np.exp(evidence - evidence.max())
+    counts = np.round(DRAWS * share / share.sum()).astype(int)
+    parts: list[tuple[np.ndarray, ...]] = []
+    for f, count in zip(found, counts, strict=True):
+        if not count:
+            continue
+        values = f.values() | f.levels(seed_of(seed, "levels", f.regime.name))
+        inside = np.flatnonzero((values["fixed_point"] >= reward.low) & (values["fixed_point"] <= reward.high))
+        total = inside if len(inside) else np.arange(len(f.z))
+        picks = total[spread(len(total), count, repeat=True)]
+        level = np.clip(values["fixed_point"][picks], reward.low, reward.high)
+        start = np.clip(values.get("initial_reward", values["fixed_point"])[picks], reward.low, reward.high)
+        rate = 1.0 / values["relaxation_time"][picks] if "relaxation_time" in values else np.zeros(count)
+        parts.append((rate, level, start, values["fluctuation_sd"][picks]))
+    rng = np.random.default_rng(seed_of(seed, "order"))
+    order = rng.permutation(sum(len(p[0]) for p in parts))
+    return _with_seeds(tuple(np.concatenate(x)[order] for x in zip(*parts, strict=True)), table.scale, rng)
+
+
+def base_of_family(family: Family, place: int, table: RowTable, reward: RewardRange, seed: int) -> Base:
+    """Draws of the run at a place of a family, as the family sees it.
+
+    Raises:
+        SettingError: The family's law has no exponential approach.
+    """
+    _check_law(family)
+    values = {k: np.asarray(v).ravel() for k, v in family.data["runs"].dataset.isel(run=place).data_vars.items()}
+    own = (
+        1.0 / values["relaxation_time"],
+        np.clip(values["fixed_point"], reward.low, reward.high),
+        np.clip(values["initial_reward"], reward.low, reward.high),
+        values["fluctuation_sd"],
+    )
+    return _with_seeds(own, table.scale, np.random.default_rng(seed_of(seed, "order")))
+
+
+def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator) -> Base:
+    prior, n = seed_prior(), len(own[0])
+    apart = unit * np.exp(prior.centre + prior.width * rng.standard_normal(n)) * rng.standard_normal(n)
+    rate, plateau, start, fluctuation = own
+    return Base(rate, plateau, start, fluctuation, apart, rng.standard_normal(n))
+
+
+def prior_exponents(names: list[str], size: int, adam: bool, seed: int) -> dict[str, Learned]:
+    """Exponents of settings by their priors alone.
+
+    Args:
+        names: Settings.
+        size: Number of draws.
+        adam: Whether the optimizer divides by the gradient's size.
+        seed: Seed.
+    """
+    out = {}
+    for name in names:
+        rng, drawn = np.random.default_rng(seed_of(seed, name)), []
+        for quantity in QUANTITIES:
+            belief = EXPONENTS[name][quantity]
+            if quantity == "rate" and adam and name in ("group_size", "prompts_per_step"):
+                belief = ADAM
+            drawn.append(belief.centre + belief.sd * rng.standard_normal(size))
+        out[name] = Learned(*drawn, family=False)
+    return out
+
+
+def family_exponents(family: Family, size: int) -> dict[str, Learned]:
+    """Exponents that a family has learned, at the draws at which it shows its runs.
+
+    Raises:
+        SettingError: The family's law has no exponential approach.
+    """
+    _check_law(family)
+    posterior = family.data["posterior"].dataset
+    traits = [str(x) for x in posterior["trait"].values]
+    slopes = posterior["slopes"].values.reshape(-1, len(family.vary), len(traits))
+    slopes = slopes[spread(len(slopes), size, repeat=True)]
+    time, noise, level = (traits.index(x) for x in ("relaxation_time", "fluctuation_sd", "fixed_point"))
+    unit = float(family.data.attrs["unit"])
+    return {
+        name: Learned(-slopes[:, i, time], 2.0 * slopes[:, i, noise], unit * slopes[:, i, level], family=True)
+        for i, name in enumerate(family.vary)
+    }
+
+
+def _check_law(family: Family) -> None:
+    if family.regime != "exponential":
+        raise SettingError(f"plan: expected a family under the law exponential, found {family.regime}")
+
+
+def outcome(
+    base: Base,
+    exponents: Mapping[str, Learned],
+    log_ratio: Mapping[str, float],
+    reward: RewardRange,
+    difficulty: Difficulty | None,
+    sizes: tuple[int, int] | None,
+) -> Outcome:
+    """What settings lead to.
+
+    Args:
+        base: The present run.
+        exponents: Exponents of every setting that is moved.
+        log_ratio: Logarithm of every setting over the present one.
+        reward: Where the reward can lie.
+        difficulty: Of the prompts, for the factor of finite groups; None where it plays no part.
+        sizes: Group size now and then; None where they are not known.
+    """
+    rate, plateau, log_variance = base.rate.copy(), base.plateau.copy(), np.zeros(len(base))
+    way = np.abs(base.plateau - base.start)
+    for name, x in log_ratio.items():
+        if x == 0.0:
+            continue
+        e = exponents[name]
+        rate *= np.exp(e.rate * x)
+        log_variance += e.fluctuation_variance * x
+        plateau += e.plateau * x * (1.0 if e.family else way)
+    # What a family has learned of the group size holds the factor already.
+    if difficulty is not None and sizes is not None and sizes[0] != sizes[1] and not exponents["group_size"].family:
+        rate *= difficulty.drift(sizes[1]) / difficulty.drift(sizes[0])
+    plateau = np.clip(plateau, reward.low, reward.high)
+    return Outcome(rate, plateau, base.start, base.fluctuation * np.exp(0.5 * log_variance))

@@ -1,0 +1,132 @@
+"""A store's SQLite file, read from a private copy: the writer is never held up, and its log of changes is not lost.
+
+The copy is opened by SQLite itself, which applies the write-ahead log or takes back an unfinished change, as it would
+after a crash of the writer. Only plain tables can be read: views, triggers and functions of a hostile file never run.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import clean
+
+MAGIC = b"SQLite format 3\x00"
+BESIDE = ("-wal", "-journal")
+"""Ends of the names of the files that belong to a database while it is written."""
+
+_MAX_SECONDS = 60.0
+_OPERATIONS = 10_000
+_MAX_VALUE = 1 << 26
+_MAX_TABLES = 1_000
+_ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_TRANSACTION})
+
+
+class Tables:
+    """The plain tables of a database.
+
+    Attributes:
+        columns: Table → names of its stored columns.
+        broken: Why not all rows of a table could be read, "" where they could.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.broken = ""
+        # A virtual table has no page of its own.
+        found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+        names = [name for (name,) in found if isinstance(name, str)]
+        self.columns: dict[str, tuple[str, ...]] = {}
+        for name in names[:_MAX_TABLES]:
+            # A column that is computed calls functions; only those that are stored are known (the last entry is 0).
+            shape = connection.execute(f"PRAGMA table_xinfo({_name(name)})")
+            self.columns[name] = tuple(str(column[1]) for column in shape if not column[-1])
+
+    def rows(self, table: str, columns: Sequence[str], **where: Any) -> Iterator[tuple[Any, ...]]:
+        """Rows of a table in the order in which they were written; the rest is left out where the file is damaged.
+
+        Args:
+            table: Name of the table.
+            columns: Names of columns; one that the table lacks is None in every row.
+            **where: Column → value that it must have.
+        """
+        known = self.columns.get(table, ())
+        shown = ", ".join(_name(c) if c in known else "NULL" for c in columns)
+        tests = " AND ".join(f"{_name(c)} = ?" for c in where)
+        query = f"SELECT {shown} FROM {_name(table)}{' WHERE ' + tests if tests else ''} ORDER BY rowid"
+        try:
+            yield from self._connection.execute(query, list(where.values()))
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:
+            why = f"table {clean(table)} is damaged ({clean(error)}); the rest of it is left out"
+            self.broken = self.broken or why
+
+
+def columns_in(data: bytes, beside: Mapping[str, bytes]) -> dict[str, tuple[str, ...]]:
+    """Table → names of its columns, of a database; nothing where it cannot be read."""
+    try:
+        with opened(data, beside) as tables:
+            return tables.columns
+    except LogReadError:
+        return {}
+
+
+def has_columns(known: Mapping[str, Sequence[str]], wanted: Mapping[str, Sequence[str]]) -> bool:
+    """Whether tables with these columns are there."""
+    return all(set(columns) <= set(known.get(table, ())) for table, columns in wanted.items())
+
+
+@contextmanager
+def opened(data: bytes, beside: Mapping[str, bytes]) -> Iterator[Tables]:
+    """The tables of a database.
+
+    Args:
+        data: The database's file.
+        beside: End of a name in `BESIDE` → the bytes of that file.
+
+    Raises:
+        LogReadError: The file is no database that can be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="bayes_grpo_") as folder:
+        path = Path(folder, "store.db")
+        path.write_bytes(data)
+        for end, content in beside.items():
+            if end in BESIDE:
+                path.with_name(path.name + end).write_bytes(content)
+        connection = sqlite3.connect(path, isolation_level=None)
+        try:
+            yield Tables(_guarded(connection))
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:
+            raise LogReadError(
+                f"expected an SQLite database of a store, found one that cannot be read ({clean(error)}); copy it "
+                f"again while nothing writes to it"
+            ) from None
+        finally:
+            connection.close()
+
+
+def _guarded(connection: sqlite3.Connection) -> sqlite3.Connection:
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA query_only = ON")
+    connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
+    late = time.monotonic() + _MAX_SECONDS
+    connection.set_progress_handler(lambda: int(time.monotonic() > late), _OPERATIONS)
+    connection.set_authorizer(_only_reads)
+    return connection
+
+
+def _only_reads(action: int, first: str | None, second: str | None, base: str | None, via: str | None) -> int:
+    """Allows reading tables; a statement that a view or a trigger runs has the name of that in ``via``."""
+    shape = action == sqlite3.SQLITE_PRAGMA and first == "table_xinfo"
+    return sqlite3.SQLITE_OK if via is None and (action in _ALLOWED or shape) else sqlite3.SQLITE_DENY
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,1 @@
+"""A log that grows: one look at it, and looks whenever it has grown."""

@@ -1,0 +1,182 @@
+"""`update_of`: one look at a run that goes on. The same numbers as `forecast` and `diagnose`, within a second.
+
+Each law's fast posterior starts from the draws of the look before, so that three batches of points are enough where
+a first fit climbs from the prior over ten. NUTS is not called in: a law whose points cannot be trusted is left out, as
+growing laws are after a collapse, and tried again when the log has grown by a quarter. What goes wrong inside a look is
+a note of it, because whoever watches a run wants the rest all the same.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.common.programs import forget_programs
+from bayes_grpo.common.text import plain
+from bayes_grpo.decision.price import priced
+from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fleets.survey import fingerprint
+from bayes_grpo.fleets.unit import horizon
+from bayes_grpo.forecasting.basis import basis_of_run
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, without
+from bayes_grpo.forecasting.forecast import forecast_of_laws
+from bayes_grpo.forecasting.summary import summarize_forecast
+from bayes_grpo.logs.run import Run
+from bayes_grpo.rows.padding import doubled
+from bayes_grpo.watching.alarms import alarms_of
+from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
+
+CARE = Care(effective=1000.0, rounds=12, draws=500)
+"""Points of a look: enough for paths and weights, fewer than a forecast that is made once."""
+AGAIN = 1.25
+"""Growth of a log after which a law that was left out is tried again."""
+
+
+def update_of(run: Run, watching: Watching | None = None, memory: Memory | None = None) -> tuple[Update, Memory]:
+    """One look at a run.
+
+    Args:
+        run: The run as it is logged so far.
+        watching: What is asked; the defaults if None.
+        memory: What the look before left; None for the first.
+
+    Returns:
+        The look, and the memory for the next one.
+    """
+    begin = time.perf_counter()
+    watching, known = watching or Watching(), memory or Memory()
+    step, reward = rewards_of(run)
+    first = (float(step[0]), float(reward[0])) if len(step) else ()
+    sounded = dict(known.sounded) if known.first in ((), first) else {}  # what was found in another run is new again
+    notes: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesGrpoWarning)  # the notes say the same
+        diagnosis = _tried(notes, "diagnosis", lambda: diagnose(run))
+        alarms: tuple[Alarm, ...] = ()
+        if diagnosis is not None:
+            found = _tried(notes, "alarms", lambda: alarms_of(run, diagnosis, watching, sounded))
+            alarms = found or ()
+        ahead = _tried(notes, "forecast", lambda: _ahead(run, watching, known)) if watching.forecasts else None
+    told = sounded | {a.finding: a.step for a in alarms}
+    update = Update(
+        name=run.name,
+        step=float(step[-1]) if len(step) else math.nan,
+        rows=len(reward),
+        reward=float(reward[-1]) if len(reward) else math.nan,
+        **_said(diagnosis),
+        outlook=None if ahead is None else ahead.outlook,
+        alarms=alarms,
+        told=told,
+        notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else ahead.notes)))),
+        seconds=time.perf_counter() - begin,
+    )
+    after = known._replace(sounded=told, first=first, seen=fingerprint(run))
+    if ahead is not None:
+        after = after._replace(points=ahead.points, rough=ahead.rough, length=ahead.length)
+    return update, after
+
+
+def rewards_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and values of the rewards that a look counts: train rewards, or held-out ones where there are none."""
+    step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
+    kept = np.isfinite(reward)
+    return step[kept], reward[kept]
+
+
+class _Ahead(NamedTuple):
+    """A forecast, its notes, and what the next one needs of the laws behind it."""
+
+    outlook: Outlook
+    notes: tuple[str, ...]
+    points: Mapping[str, np.ndarray]
+    rough: Mapping[str, int]
+    length: int
+
+
+def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
+    """The steps to come, from laws that start where the look before left them."""
+    basis = basis_of_run(run, watching.signal)
+    last = float(basis.table.step[-1])
+    until, origin = (watching.until, "given") if watching.until is not None else horizon(run, last)
+    if last == round(last):
+        until = math.ceil(until)  # whole steps stay whole
+    if until <= last:
+        raise BayesGrpoError(f"the run has come to step {last:g}, and the forecast was to end at {until:g}")
+    rows = len(basis.table.y)
+    length = doubled(rows)
+    if memory.length not in (0, length):
+        forget_programs()  # the log has outgrown them: 150 MB that nobody needs any more
+    rough = {name: n for name, n in memory.rough.items() if n <= rows < AGAIN * n}
+    fitted = fit_regimes(
+        basis.table,
+        [name for name in FORECAST_REGIMES if name not in rough],
+        reward=basis.reward,
+        seed=watching.seed,
+        care=CARE,
+        strict=False,
+        start=memory.points,
+    )
+    found_rough = {name: rows for name, trust in fitted.trust.items() if not trust.passed}
+    if len(found_rough) < len(fitted.trust):
+        fitted, rough = without(fitted, found_rough), rough | found_rough
+    found = forecast_of_laws(basis, fitted, until, draws=watching.draws, seed=watching.seed)
+    summary = summarize_forecast(found)
+    unanswered: list[str] = []
+    asked = watching.question
+    decision = None if asked is None else _tried(unanswered, "advice", lambda: priced(asked, run).answer(found))
+    stopping = None if decision is None else decision.stopping
+    budget = None if decision is None else decision.budget
+    stop = None if budget is None else budget.step
+    if stopping is not None:  # a rule on the rows to come asks for one more of them at least
+        stop = stopping.recommended if stopping.limit is None else stopping.limit.latest
+    outlook = Outlook(
+        until=float(until),
+        until_from=origin,
+        now=summary.now,
+        at_horizon=summary.at_horizon,
+        gain=summary.remaining_gain,
+        threshold=summary.threshold,
+        p_gain=summary.p_gain,
+        p_peaked=summary.p_peaked,
+        p_collapse=summary.p_collapse,
+        p_takeoff=summary.p_takeoff,
+        weights=summary.weights,
+        sentence=summary.sentence,
+        stop=stop,
+        advice="" if decision is None else decision.sentence,
+    )
+    left_out = (f"{', '.join(rough)} left out: too few points fit these rows",) if rough else ()
+    said = () if decision is None else decision.warnings
+    notes = (*summary.assumed, *summary.notes, *left_out, *said, *unanswered)
+    return _Ahead(outlook, notes, fitted.z, rough, length)
+
+
+def _said(diagnosis: Diagnosis | None) -> dict[str, Any]:
+    """What a diagnosis says, as fields of an update."""
+    if diagnosis is None:
+        return {"answer": "", "probability": {}, "own": {}, "diagnosis": ""}
+    return {
+        "answer": diagnosis.answer,
+        "probability": dict(diagnosis.probability),
+        "own": dict(diagnosis.own),
+        "diagnosis": plain(diagnosis.sentence, 1000),
+    }
+
+
+def _tried[T](notes: list[str], what: str, work: Callable[[], T]) -> T | None:
+    """The result of one part of a look; None and a note where it fails, however it fails."""
+    try:
+        return work()
+    except BayesGrpoError as error:
+        notes.append(f"no {what}: {plain(error, 500)}")
+    except Exception as error:  # a watch of days is not to end because of one row; the note says what to report
+        notes.append(f"no {what}: {type(error).__name__}: {plain(error, 500)}")
+    return None

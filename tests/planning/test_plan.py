@@ -1,0 +1,195 @@
+"""From a run or a family to the next run's settings."""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayes_grpo import family, plan, plot_plan, save_plot
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.planning.difficulty import Difficulty, difficulty_of, useless_share
+from bayes_grpo.planning.outlook import Base, Learned, outcome, prior_exponents
+from bayes_grpo.rows.reward_range import RewardRange
+from tests.families.made import relaxing, swept
+from tests.helpers.command import call
+
+SHARE = RewardRange(0.0, 1.0)
+SETTINGS: dict[str, Any] = {"group_size": 8, "prompts_per_step": 4, "momentum": 0.9, "momentum_convention": "ema"}
+
+
+def slow(**more):
+    """A run that is a third of the way when its log ends."""
+    return relaxing("slow", time=150.0, plateau=0.9, rows=60, learning_rate=1e-6, **SETTINGS, **more)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return plan(slow(), reach=0.45, probability=0.7, seed=1)
+
+
+def test_more_rate_at_the_same_cost_is_recommended_while_the_reward_still_rises(found):
+    best, kept = found.recommended, found.kept
+    assert found.present == {"group_size": 8.0, "prompts_per_step": 4.0, "learning_rate": 1e-6}
+    assert len(found.candidates) == 27
+    assert best.settings["learning_rate"] == 2e-6
+    assert best.expected > kept.expected
+    assert kept.expected_gain == 0.0
+    assert kept.p_better == 0.5
+    assert all(c.cost == pytest.approx(60.0) for c in found.candidates)
+    assert "learning rate 2e-06 (now 1e-06)" in found.sentence
+    assert found.prior_share > 0.1
+    assert {e.source for e in found.exponents} == {"prior"}
+    assert not found.circular
+
+
+def test_half_the_group_buys_twice_the_steps(found):
+    half = next(c for c in found.candidates if c.settings == found.present | {"group_size": 4.0})
+    assert half.steps == pytest.approx(2 * found.kept.steps)
+    assert half.cost_per_step == pytest.approx(0.5)
+    assert half.useless > found.kept.useless
+
+
+def test_reward_that_is_asked_for_comes_sooner_with_more_rate(found):
+    faster = next(c for c in found.candidates if c.settings == found.present | {"learning_rate": 2e-6})
+    assert faster.reach_steps < found.kept.reach_steps
+    assert found.kept.reach_cost == pytest.approx(found.kept.reach_steps)
+    assert plan(slow(), reach=0.99, learning_rate=[1e-6], group_size=[8], prompts_per_step=[4]).kept.reach_steps is None
+
+
+def test_a_run_that_has_settled_keeps_its_settings_or_cannot_tell():
+    done = plan(relaxing("done", time=6.0, rows=120, learning_rate=1e-6, noise=0.02, **SETTINGS))
+    assert done.verdict in ("keep", "cannot tell")
+    assert abs(done.recommended.expected_gain) < 0.05
+
+
+def test_a_value_asks_for_the_length_that_is_worth_its_cost():
+    only = {"group_size": [8], "prompts_per_step": [4], "learning_rate": [1e-6]}
+    dear = plan(slow(), cost_per_step=1.0, value_per_reward=10.0, budget=600.0, **only).kept
+    cheap = plan(slow(), cost_per_step=1.0, value_per_reward=1e5, budget=600.0, **only).kept
+    assert dear.steps < cheap.steps <= 600.0
+    assert cheap.net_value == pytest.approx(1e5 * cheap.expected - cheap.cost)
+
+
+def test_a_lagged_run_says_that_its_stability_is_circular():
+    lagged = plan(slow(refresh_interval=8))
+    assert lagged.circular
+    assert lagged.verdict == "keep" or "(circular)" in lagged.sentence
+    assert any("circular" in c for c in lagged.cautions)
+    assert sorted({c.settings["refresh_interval"] for c in lagged.candidates}) == [4.0, 8.0, 16.0]
+
+
+def test_a_candidate_that_is_probably_unstable_is_not_recommended():
+    light: dict[str, Any] = SETTINGS | {"momentum": 0.5}
+    fast = plan(
+        relaxing("fast", time=3.0, rows=60, learning_rate=1e-6, **light),
+        refresh_interval=[1, 64],
+        group_size=[8],
+        prompts_per_step=[4],
+    )
+    late = next(
+        c for c in fast.candidates if c.settings["refresh_interval"] == 64 and c.settings["learning_rate"] == 2e-6
+    )
+    assert late.p_stable < 0.5
+    assert fast.recommended.p_stable >= 0.9
+    assert late.expected < fast.kept.expected
+
+
+def test_the_result_is_strict_json_a_table_and_a_picture(found, tmp_path):
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert content["recommended"]["settings"] == dict(found.recommended.settings)
+    assert len(content["courses"]) == len(found.courses)
+    frame = found.to_frame()
+    assert list(frame.index.names) == ["group_size", "prompts_per_step", "learning_rate"]
+    assert frame["p_better"].iloc[0] == found.recommended.p_better
+    assert save_plot(plot_plan(found), tmp_path / "plan.png").stat().st_size > 10_000
+
+
+def test_a_family_takes_the_place_of_the_priors(write_trl_log, tmp_path):
+    runs = [replace(r, settings=slow().settings) for r in swept()]
+    together = family(runs, ["learning_rate"])
+    informed = plan(runs[0], family=together, group_size=[8], prompts_per_step=[4], learning_rate=[1e-6, 2e-6, 4e-6])
+    source = {e.setting: e.source for e in informed.exponents}
+    assert source == {"learning_rate": "family", "group_size": "prior", "prompts_per_step": "prior"}
+    rate = next(e for e in informed.exponents if (e.setting, e.quantity) == ("learning_rate", "rate"))
+    told = together.exponent("rate", "learning_rate").posterior
+    assert rate.value.median == pytest.approx(told.median, abs=0.1)
+    assert informed.recommended.settings["learning_rate"] > 1e-6
+    assert informed.prior_share == pytest.approx(0.0, abs=1e-9)
+
+
+def test_useless_groups_follow_the_spread_of_success_rates():
+    assert useless_share(0.5, math.inf, 4) == pytest.approx(2 * 0.5**4)
+    assert useless_share(0.5, 2.0, 4) == pytest.approx(2 / 5)  # Beta(1, 1): E[p^4] = 1/5
+    run = relaxing("r", plateau=0.5, start=0.5, noise=0.0, fluctuation=1e-3, group_size=4)
+    shown = replace(run, signals={"frac_reward_zero_std": np.full(60, 0.4)})
+    known = difficulty_of(shown, True, 4)
+    assert known is not None
+    assert known.source == "frac_reward_zero_std"
+    assert known.concentration == pytest.approx(2.0, rel=0.05)
+    alike = difficulty_of(run, True, 4)
+    assert alike is not None
+    assert (alike.concentration, alike.source) == (math.inf, "level")
+    assert alike.mean == pytest.approx(0.5, abs=0.01)
+    assert difficulty_of(run, False, 4) is None
+
+
+def test_settings_move_rate_and_plateau_as_their_exponents_say():
+    n = np.ones(5)
+    base = Base(0.1 * n, 0.8 * n, 0.2 * n, 0.04 * n, 0 * n, 0 * n)
+    exponents = {
+        "learning_rate": Learned(1.0 * n, 1.0 * n, 0.1 * n, family=False),
+        "group_size": Learned(0.0 * n, -1.0 * n, 0.05 * n, family=True),
+    }
+    moved = outcome(base, exponents, {"learning_rate": math.log(2), "group_size": math.log(4)}, SHARE, None, None)
+    np.testing.assert_allclose(moved.rate, 0.2)
+    np.testing.assert_allclose(moved.fluctuation, 0.04 * math.sqrt(2 / 4))
+    np.testing.assert_allclose(moved.plateau, 0.8 + 0.1 * 0.6 * math.log(2) + 0.05 * math.log(4))
+    np.testing.assert_allclose(moved.at(5.0), moved.plateau + (0.2 - moved.plateau) * math.exp(-1.0))
+    known = Difficulty(0.5, math.inf, "level")
+    still = prior_exponents(["group_size"], 5, False, 0)["group_size"]._replace(rate=0.0 * n)
+    finer = outcome(base, {"group_size": still}, {"group_size": math.log(2)}, SHARE, known, (4, 8))
+    np.testing.assert_allclose(finer.rate, 0.1 * known.drift(8) / known.drift(4))
+    assert known.drift(8) > known.drift(4)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"group_size": [1.5]}, "group_size: expected whole numbers of at least 2, found 1.5"),
+        ({"learning_rate": [0.0]}, "learning_rate: expected numbers above 0, found 0"),
+        ({"value_per_reward": 3.0}, "found a value without a cost"),
+        ({"probability": 0.9}, "found a probability without a reward"),
+        ({"budget": -1.0}, "budget: expected a finite number above 0"),
+        ({"group_size": range(2, 300), "prompts_per_step": range(1, 300)}, "expected at most 5000 candidates"),
+    ],
+)
+def test_impossible_options_are_one_line(options, words):
+    with pytest.raises(SettingError, match=words):
+        plan(slow(), **options)
+
+
+def test_settings_that_are_not_known_are_not_varied(tmp_path, write_trl_log):
+    path = write_trl_log(tmp_path / "run.json", slow().reward, learning_rate=1e-6)
+    with pytest.raises(SettingError, match=r"prompts_per_step: not known of run run.*give --set prompts_per_step"):
+        plan(path, prompts_per_step=[8])
+
+
+def test_the_command_line(tmp_path, write_trl_log):
+    path = write_trl_log(tmp_path / "run.json", slow().reward, learning_rate=1e-6)
+    picture = tmp_path / "plan.png"
+    said = call(
+        "plan", path, "--learning-rate", "1e-6,2e-6", "--set", "group_size=8", "--reach", "0.6", "--plot", picture
+    )
+    assert said.code == 0
+    assert "P(better)" in said.out or "Keep" in said.out
+    assert picture.exists()
+    content = json.loads(call("plan", path, "--set", "group_size=8", "--json").out)
+    assert content["present"]["group_size"] == 8
+    wrong = call("plan", path, "--prompts-per-step", "8")
+    assert wrong.code == 3
+    assert wrong.err.count("\n") == 1
+    for usage in (("plan",), ("plan", path, "--learning-rate", "fast"), ("plan", path, path)):
+        assert call(*usage).code == 2

@@ -1,0 +1,169 @@
+"""The callback in TRL's own trainer: a small policy with random weights, trained on the processor."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+pytest.importorskip("trl", reason="the dependency group trl is not installed")
+
+import torch  # pyright: ignore[reportMissingImports]
+from transformers import TrainerCallback  # pyright: ignore[reportMissingImports]
+
+from bayes_grpo.logs.reading import read_log
+from bayes_grpo.logs.run import Provenance
+from bayes_grpo.trl import BayesGRPOCallback
+from benchmarks.peers.trl_tiny import trainer
+from tests.training.test_monitor import gone
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPS, SAVED, LONGEST = 40, 20, 1500
+LONG = 120.0
+"""Seconds that the end of a training waits for its last update, on a machine that does other work."""
+
+
+class Reporter(TrainerCallback):
+    """In the place of W&B or TensorBoard: it keeps what it sees, and comes before the callbacks of a user."""
+
+    def __init__(self) -> None:
+        self.seen: list[dict[str, Any]] = []
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
+        self.seen.append(dict(logs or {}))
+
+
+class Trained(NamedTuple):
+    """A training that has ended."""
+
+    folder: Path
+    rows: list[dict[str, Any]]
+    seen: list[dict[str, Any]]
+    pids: list[int | None]
+    heavy: list[str]
+
+
+class Looks(BayesGRPOCallback):
+    """Our callback, with the number of its process kept."""
+
+    pids: list[int | None]
+
+    def on_train_begin(self, *args: Any, **more: Any) -> None:
+        super().on_train_begin(*args, **more)
+        self.pids = [*getattr(self, "pids", []), self.pid]
+
+
+def train(folder: Path, steps: int = STEPS, seconds: float = 0.0, resume: str | None = None, **options: Any) -> Trained:
+    torch.set_num_threads(1)
+    run = trainer(folder, steps, work=lambda: time.sleep(seconds), save_strategy="steps", save_steps=SAVED)
+    reporter, ours = Reporter(), Looks(**{"every": 0.0, "finish": LONG, "draws": 200} | options)
+    run.add_callback(reporter)
+    run.add_callback(ours)
+    with warnings.catch_warnings(action="ignore"):
+        run.train(resume_from_checkpoint=resume)
+    heavy = [name for name in ("jax", "numpyro", "arviz") if name in sys.modules]
+    return Trained(folder, run.state.log_history, reporter.seen, ours.pids, heavy)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Trained:
+    return train(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory) -> Trained:
+    # Long enough for the process beside to make an update, however busy the machine is.
+    folder = tmp_path_factory.mktemp("stopped")
+    return train(folder, LONGEST, 0.1, stop=lambda update: update.step >= 2, finish=0.0, forecasts=False)
+
+
+def test_the_log_has_every_row_and_our_last_update_is_of_all_of_them(whole: Trained):
+    steps = [row["step"] for row in whole.rows if "reward" in row]
+    assert steps == list(range(1, STEPS + 1))
+    ours = {key: value for key, value in whole.rows[-1].items() if key.startswith("bayes_grpo/")}
+    assert ours["bayes_grpo/rows"] == STEPS
+    assert sum(ours[key] for key in ours if key.startswith("bayes_grpo/p/")) == pytest.approx(1)
+    assert f"Step {STEPS}, {STEPS} rows." in ours["bayes_grpo/said"]
+
+
+def test_what_we_write_is_seen_by_callbacks_that_report(whole: Trained):
+    seen = whole.seen[-1] | {"step": STEPS, "total_flos": 0.0}  # which the callback that prints takes out
+    assert seen == whole.rows[-1]
+    assert "bayes_grpo/p/healthy" in whole.seen[-1]
+
+
+def test_the_checkpoint_reads_as_the_run_that_the_process_beside_saw(whole: Trained):
+    run = read_log(whole.folder)
+    assert run.step.tolist() == list(range(1, STEPS + 1))
+    assert all("bayes_grpo" not in key for key in run.keys.values())
+    settings = run.settings
+    assert (settings.group_size.value, settings.prompts_per_step.value) == (8, 8)
+    assert settings.group_size.provenance is Provenance.CONFIG
+
+
+def test_nothing_is_left_running(whole: Trained, stopped: Trained):
+    pids = [pid for trained in (whole, stopped) for pid in trained.pids]
+    assert len(pids) == 2
+    assert all(pid is not None and gone(pid) for pid in pids)
+
+
+def test_the_trainers_process_is_spared_jax():
+    program = """
+        import sys
+        from bayes_grpo.trl import BayesGRPOCallback
+        print([name for name in ("jax", "numpyro", "arviz") if name in sys.modules])
+    """
+    said = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() == "[]"
+
+
+def test_a_training_that_the_callback_stops_has_saved_where_it_stopped(stopped: Trained):
+    last = stopped.rows[-1]["step"]
+    assert last < LONGEST
+    state = json.loads((stopped.folder / f"checkpoint-{last}" / "trainer_state.json").read_text())
+    assert state["global_step"] == last
+    assert [row["step"] for row in state["log_history"]] == list(range(1, last + 1))
+    assert "train_runtime" in stopped.rows[-1]
+
+
+def test_a_training_that_is_resumed_goes_on_with_its_rows(whole: Trained, tmp_path: Path):
+    resumed = train(tmp_path, resume=str(whole.folder / f"checkpoint-{SAVED}"))
+    assert [row["step"] for row in resumed.rows if "reward" in row] == list(range(1, STEPS + 1))
+    assert resumed.rows[:SAVED] == whole.rows[:SAVED]
+    assert resumed.rows[-1]["bayes_grpo/rows"] == STEPS
+
+
+@pytest.mark.slow
+def test_two_processes_that_train_together_stop_at_the_same_step(tmp_path: Path):
+    program = f"""
+        import json, os, time
+        from pathlib import Path
+        import torch
+        torch.set_num_threads(1)
+        from bayes_grpo.trl import BayesGRPOCallback
+        from benchmarks.peers.trl_tiny import trainer
+        rank, folder = os.environ["RANK"], Path({str(tmp_path)!r})
+        run = trainer(folder, 400, work=lambda: time.sleep(0.05), per_device_train_batch_size=32)
+        ours = BayesGRPOCallback(every=0.0, finish=0.0, forecasts=False, stop=lambda update: update.step >= 5)
+        run.add_callback(ours)
+        run.train()
+        rows = [row["step"] for row in run.state.log_history if "reward" in row]
+        entries = sum("bayes_grpo/step" in row for row in run.state.log_history)
+        (folder / f"rank{{rank}}.json").write_text(json.dumps([rows[-1], entries, run.args.world_size]))
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=29577", "train.py"]
+    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths}, check=True, timeout=500)
+    first, second = (json.loads((tmp_path / f"rank{i}.json").read_text()) for i in (0, 1))
+    assert first[0] == second[0] < 400
+    assert (first[2], second[2]) == (2, 2)
+    assert first[1] > 0 == second[1]

@@ -1,0 +1,289 @@
+"""One look at a run that goes on: the numbers of forecast and diagnose, findings told once, failures as notes."""
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.decision.question import Question
+from bayes_grpo.diagnosis.classes import MODES
+from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.forecasting.fits import fit_regimes, without
+from bayes_grpo.forecasting.forecast import forecast
+from bayes_grpo.forecasting.summary import summarize_forecast
+from bayes_grpo.logs.run import Run
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.watching import update
+from bayes_grpo.watching.alarms import alarms_of, earlier, posterior_at
+from bayes_grpo.watching.result import Memory, Outlook, Watching
+from bayes_grpo.watching.update import update_of
+from tests.helpers.runs import make_run, rising_run, steps
+
+ROWS = 60
+SWIFT = Watching(forecasts=False)
+"""A diagnosis alone."""
+
+
+def collapsing(n: int = 80) -> Run:
+    """A reward that rises and is lost from row 50 on."""
+    noise = 0.02 * np.random.default_rng(3).standard_normal(n)
+    reward = 0.8 - 0.6 * np.exp(-steps(n) / 15.0) - 0.7 * np.clip((steps(n) - 50.0) / 8.0, 0.0, 1.0)
+    return make_run(steps(n), reward + noise, reward_low=0.0, reward_high=1.0, name="collapsing")
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return rising_run(ROWS, reward_low=0.0, reward_high=1.0)
+
+
+@pytest.fixture(scope="module")
+def looks(run):
+    """Two looks, the second from the points of the first; with a question."""
+    watching = Watching(until=90.0, question=Question(cost_per_step=1.0, value_per_reward=1000.0), draws=2000)
+    first, memory = update_of(run.until(ROWS - 1), watching)
+    second, memory = update_of(run, watching, memory)
+    return first, second, memory
+
+
+def test_a_look_has_the_numbers_of_a_forecast(run, looks):
+    """Within Monte Carlo error: 500 draws of each law a look, 1,000 a forecast, from other points."""
+    ours, theirs = looks[1].outlook, summarize_forecast(forecast(run, 90.0))
+    width = theirs.at_horizon.high - theirs.at_horizon.low
+    for a, b in ((ours.at_horizon, theirs.at_horizon), (ours.now, theirs.now)):
+        assert np.abs(np.array(a[:3]) - np.array(b[:3])).max() < 0.1 * width
+    assert abs(ours.p_gain - theirs.p_gain) < 0.06
+    assert ours.threshold == theirs.threshold
+    assert {k: pytest.approx(w, abs=0.03) for k, w in ours.weights.items()} == theirs.weights
+
+
+def test_a_look_has_the_numbers_of_a_diagnosis(run, looks):
+    theirs = diagnose(run)
+    assert looks[1].probability == theirs.probability
+    assert looks[1].own == theirs.own
+    assert looks[1].diagnosis == theirs.sentence
+
+
+def test_a_look_answers_the_question(looks):
+    outlook = looks[1].outlook
+    assert ROWS <= outlook.stop <= 90.0
+    assert outlook.advice in looks[1].sentence
+
+
+def test_a_look_is_strict_json(looks):
+    content = json.loads(json.dumps(looks[1].to_dict(), allow_nan=False))
+    assert content["outlook"]["at_horizon"]["level"] == 0.9
+    assert content["sentence"].startswith("Step 60, 60 rows. ")
+
+
+def test_the_next_look_starts_where_the_last_one_ended(run, looks, monkeypatch):
+    _, _, memory = looks
+    started = {}
+
+    def fit(*args, start, **options):
+        started.update(start)
+        return fit_regimes(*args, start=start, **options)
+
+    monkeypatch.setattr(update, "fit_regimes", fit)
+    _, after = update_of(run, Watching(until=90.0), memory)
+    assert started.keys() == memory.points.keys() == after.points.keys()
+    assert all(z.shape == (update.CARE.draws, z.shape[1]) for z in after.points.values())
+
+
+def test_the_horizon_is_the_planned_length_or_half_as_far_again(run):
+    planned = outlook_of(rising_run(ROWS, reward_low=0.0, reward_high=1.0, total_steps=75.0))
+    assert (planned.until, planned.until_from) == (75.0, "planned length")
+    assert outlook_of(run).until == 90.0
+
+
+def outlook_of(run: Run) -> Outlook:
+    outlook = update_of(run)[0].outlook
+    assert outlook is not None
+    return outlook
+
+
+def test_a_run_past_its_horizon_has_no_forecast(run):
+    found, _ = update_of(run, Watching(until=50.0))
+    assert found.outlook is None
+    assert found.answer
+    assert "no forecast: the run has come to step 60, and the forecast was to end at 50" in found.notes
+
+
+@pytest.mark.parametrize("rows", [2, 3, 7])
+def test_too_few_rows_are_a_note(rows):
+    found, memory = update_of(rising_run(rows))
+    assert found.rows == rows
+    assert found.outlook is None
+    assert any(note.startswith("no forecast: ") for note in found.notes)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["rows"] == rows
+    assert memory.points == {}
+
+
+def test_a_part_that_fails_is_a_note(run, monkeypatch):
+    def fails(_):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(update, "diagnose", fails)
+    found, _ = update_of(run, SWIFT)
+    assert found.notes == ("no diagnosis: ValueError: a bug",)
+    assert found.sentence == "Step 60, 60 rows. Nothing can be said yet."
+    assert found.reward == run.reward[-1]
+
+
+def test_laws_that_do_not_fit_are_left_out_and_tried_again_later(monkeypatch):
+    """A growing law knows no collapse: its points cannot be trusted, and the next looks do not try."""
+    run, tried = collapsing(72), []
+
+    def fit(table, regimes, **options):
+        tried.append(list(regimes))
+        return fit_regimes(table, regimes, **options)
+
+    monkeypatch.setattr(update, "fit_regimes", fit)
+    found, memory = update_of(run)
+    assert set(memory.rough.values()) == {72}
+    assert found.outlook is not None
+    assert found.outlook.weights.keys().isdisjoint(memory.rough)
+    assert sum(found.outlook.weights.values()) == pytest.approx(1.0)
+    assert any("left out" in note for note in found.notes)
+    _, again = update_of(run, None, memory)
+    assert again.rough == memory.rough
+    update_of(run, None, memory._replace(rough=dict.fromkeys(memory.rough, 40)))
+    assert [set(memory.rough) & set(names) for names in tried] == [set(memory.rough), set(), set(memory.rough)]
+
+
+def test_laws_left_out_leave_their_weight_to_the_others():
+    fitted = fit_regimes(rows_of(rising_run()), ("flat", "exponential", "oscillator"), strict=False)
+    rest = without(fitted, {"oscillator"})
+    alone = fit_regimes(rows_of(rising_run()), ("flat", "exponential"), strict=False)
+    assert rest.weights == alone.weights
+    assert rest.z.keys() == rest.trust.keys() == rest.draws.keys() == {"flat", "exponential"}
+
+
+def test_programs_that_a_log_has_outgrown_are_let_go(run, looks, monkeypatch):
+    forgotten: list[bool] = []
+    monkeypatch.setattr(update, "forget_programs", lambda: forgotten.append(True))
+    memory = looks[2]
+    assert memory.length == 64
+    update_of(run, Watching(until=90.0), memory)
+    assert not forgotten
+    update_of(run, Watching(until=90.0), memory._replace(length=32))
+    assert forgotten == [True]
+
+
+def test_a_finding_is_told_once():
+    run, told = collapsing(), []
+    found, memory = update_of(run.until(38), SWIFT)
+    for n in range(40, 81, 2):
+        found, memory = update_of(run.until(n), SWIFT, memory)
+        told += [(alarm.finding, alarm.rows) for alarm in found.alarms]
+    assert len(told) == 1
+    mode, rows = told[0]
+    assert mode == "dynamical_instability"
+    assert 52 <= rows <= 70
+    assert found.told == memory.sounded == {mode: float(rows)}
+    assert "ALARM" not in found.sentence
+
+
+def test_an_alarm_says_what_to_do():
+    found, _ = update_of(collapsing(), SWIFT)
+    (alarm,) = found.alarms
+    assert alarm.finding == "dynamical_instability"
+    assert alarm.probability == found.own["dynamical_instability"]
+    assert alarm.remedies
+    assert alarm.since is not None
+    assert alarm.since == diagnose(collapsing()).onsets[alarm.finding].step
+    assert found.sentence.startswith(f"Step 80, 80 rows. ALARM: {alarm.sentence}")
+    assert json.loads(json.dumps(alarm.to_dict(), allow_nan=False))["since"]["median"] == alarm.since[0]
+
+
+def test_what_was_told_survives_a_restart_and_not_another_run():
+    run = collapsing()
+    _, memory = update_of(run, SWIFT)
+    kept = Memory.from_dict(json.loads(json.dumps(memory.to_dict())))
+    assert kept == memory._replace(points={}, rough={}, length=0)
+    assert update_of(run, SWIFT, kept)[0].alarms == ()
+    assert update_of(run.until(75), SWIFT, kept)[0].told == memory.sounded  # cut back to a checkpoint
+    other = replace(run, reward=np.r_[run.reward[0] + 0.01, run.reward[1:]])
+    assert len(update_of(other, SWIFT, kept)[0].alarms) == 1
+
+
+def test_a_rule_is_one_of_the_log_alone():
+    """Whether a finding lasts is seen in the log, so that a watch that starts late finds the same."""
+    run = collapsing()
+    first = next(n for n in range(40, 81) if alarms_of(run.until(n), diagnose(run.until(n)), SWIFT))
+    seen = [posterior_at(run, n).own["dynamical_instability"] for n in (first, *earlier(first, SWIFT.lasting))]
+    assert min(seen) >= SWIFT.alarm
+    before = [
+        posterior_at(run, n).own["dynamical_instability"] for n in (first - 1, *earlier(first - 1, SWIFT.lasting))
+    ]
+    assert min(before) < SWIFT.alarm
+
+
+def test_a_finding_that_does_not_last_long_enough_is_not_told():
+    run = collapsing()
+    n = next(n for n in range(40, 81) if posterior_at(run, n).own["dynamical_instability"] >= 0.8)
+    at_once, lasting = (replace(SWIFT, lasting=share) for share in (0.0, 0.3))
+    assert update_of(run.until(n), at_once)[0].alarms
+    assert not update_of(run.until(n), lasting)[0].alarms
+
+
+def test_earlier_looks_lie_within_the_share():
+    assert earlier(100, 0.1) == (95, 90)
+    assert earlier(12, 0.1) == (11, 9)  # three rows at least
+    assert earlier(100, 0.0) == ()
+
+
+def test_few_rows_raise_no_alarm():
+    run = collapsing()
+    assert update_of(run, replace(SWIFT, least_rows=80))[0].alarms
+    assert not update_of(run, replace(SWIFT, least_rows=81))[0].alarms
+
+
+def test_held_out_rewards_are_rows_where_there_are_no_others():
+    run = make_run(
+        [1.0, 2.0], [math.nan, math.nan], evals=dict(zip(range(10, 60, 10), np.linspace(0.1, 0.5, 5), strict=True))
+    )
+    found, _ = update_of(run, SWIFT)
+    assert (found.step, found.rows, found.reward) == (50.0, 5, 0.5)
+    assert set(posterior_at(run, 4).own) == set(MODES)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"alarm": 0.0},
+        {"alarm": 1.0},
+        {"lasting": 1.0},
+        {"least_rows": 2},
+        {"draws": 10},
+        {"until": math.inf},
+        {"signal": "loss"},
+    ],
+)
+def test_impossible_wishes_are_refused(wrong):
+    with pytest.raises(SettingError, match="expected"):
+        Watching(**wrong)
+
+
+def test_what_a_look_says_needs_no_jax():
+    """A trainer's process unpickles looks; it should not have to import what computed them."""
+    heavy = "{'jax', 'numpyro', 'scipy', 'pandas'}"
+    code = f"import sys, bayes_grpo.watching.result; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_log_prices_the_advice_and_a_question_without_a_price_costs_no_forecast():
+    run = replace(rising_run(40), signals={"step_time": np.full(40, 36.0)}, keys={"step_time": "step_time"})
+    asked = Watching(until=60.0, question=Question(gpus=8, value_per_reward=100.0))
+    update, memory = update_of(run, asked)
+    assert update.outlook is not None
+    assert "GPU hours" in update.outlook.advice
+    again, _ = update_of(rising_run(40), asked, memory)
+    assert again.outlook is not None
+    assert again.outlook.advice == ""
+    assert any(note.startswith("no advice: ") and "no time of a step" in note for note in again.notes)

@@ -1,0 +1,286 @@
+"""Watching a log: when a look is made, who is told of a finding, how often, and when it ends."""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
+from bayes_grpo.common.intervals import Interval
+from bayes_grpo.watching import state
+from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
+from bayes_grpo.watching.state import load_memory, place_of, save_memory
+from bayes_grpo.watching.telling import checked_url, post, run_command, words_of
+from bayes_grpo.watching.watch import Patience, watch
+
+SWIFT = Watching(forecasts=False)
+"""A diagnosis alone."""
+ALARM = Alarm(
+    finding="dynamical_instability",
+    probability=0.93,
+    step=60.0,
+    rows=60,
+    since=Interval(52.0, 50.0, 54.0, 0.9),
+    sentence="Dynamical instability.",
+    remedies=("lower the learning rate",),
+    name="run\nwith \x1b[31mcolour",
+)
+
+
+def rewards(n: int) -> np.ndarray:
+    """Rises, and is lost from row 50 on."""
+    step = np.arange(1.0, n + 1.0)
+    noise = 0.02 * np.random.default_rng(3).standard_normal(200)[:n]
+    return 0.8 - 0.6 * np.exp(-step / 15.0) - 0.7 * np.clip((step - 50.0) / 8.0, 0.0, 1.0) + noise
+
+
+def write(log: Path, n: int) -> None:
+    """The log as it stands after so many rows."""
+    log.write_text("".join(json.dumps({"step": i, "reward": r}) + "\n" for i, r in enumerate(rewards(n), 1)))
+
+
+class Writer:
+    """Writes the log while the watch waits: the next of some lengths at every pause."""
+
+    def __init__(self, log: Path, *lengths: int) -> None:
+        self.log, self.lengths, self.pauses = log, list(lengths), 0
+
+    def __call__(self, seconds: float) -> None:
+        time.sleep(seconds)
+        self.pauses += 1
+        assert self.pauses < 100, "the watch does not end"
+        if self.lengths:
+            write(self.log, self.lengths.pop(0))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log.jsonl"
+
+
+@pytest.fixture
+def looks(log, tmp_path):
+    """Watches the log with a state of its own."""
+
+    def look(writer, watching: Watching = SWIFT, **options) -> Iterator[Update]:
+        options.setdefault("state", tmp_path / "state.json")
+        options.setdefault("patience", Patience(interval=0.01, idle=0.05))
+        return watch(log, watching, sleep=writer, **options)
+
+    return look
+
+
+def test_every_growth_is_looked_at(log, looks):
+    said: list[str] = []
+    found = list(looks(Writer(log, 5, 5, 9, 20), progress=said.append))
+    assert [x.rows for x in found] == [5, 9, 20]
+    assert said[0] == f"waiting for {log}"
+    assert "looking" in said
+
+
+def test_one_look_is_one_look(log, looks):
+    write(log, 12)
+    writer = Writer(log, 20)
+    assert [x.rows for x in looks(writer, patience=Patience(once=True))] == [12]
+    assert writer.pauses == 0
+
+
+def test_the_watch_ends_at_the_planned_length(log, looks):
+    found = list(
+        looks(Writer(log, 10, 20, 30), read={"settings": {"total_steps": 20}}, patience=Patience(interval=0.01))
+    )
+    assert [x.rows for x in found] == [10, 20]
+
+
+def test_what_was_never_a_log_is_an_error_at_the_end(log, looks):
+    with pytest.raises(LogReadError, match="expected a log, found none"):
+        list(looks(Writer(log)))
+    log.write_text("No log at all.\nJust prose.\n")
+    with pytest.raises(LogReadError, match="found prose"):
+        list(looks(Writer(log), patience=Patience(once=True)))
+
+
+def test_what_is_wrong_is_said_before_the_watch(log, tmp_path):
+    with pytest.raises(SettingError, match="--on-alarm: expected a command"):
+        watch(log, on_alarm="echo 'open")
+    with pytest.raises(SettingError, match="--webhook: expected an address"):
+        watch(log, webhook="file:///etc/passwd")
+    with pytest.raises(OutputError, match="expected a file to write"):
+        watch(log, state=tmp_path)
+    with pytest.raises(LogReadError, match="check the path"):
+        watch(tmp_path / "nowhere" / "log.jsonl")
+    for seconds in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(SettingError, match="interval: expected seconds above 0"):
+            Patience(interval=seconds)
+        with pytest.raises(SettingError, match="idle timeout: expected seconds above 0"):
+            Patience(idle=seconds)
+
+
+def test_a_finding_is_told_once_even_after_a_restart(log, looks, tmp_path):
+    code = f"import sys; open({str(tmp_path / 'told')!r}, 'a').write(sys.stdin.read() + chr(10))"
+    command = f'{sys.executable} -c "{code}"'
+    found = list(looks(Writer(log, 45, 70, 75), on_alarm=command))
+    assert [len(x.alarms) for x in found] == [0, 1, 0]
+    assert [x.notes for x in found if x.alarms] == [found[0].notes]  # nothing went wrong with the telling
+    again = list(looks(Writer(log, 80, 85), on_alarm=command))
+    assert [x.alarms for x in again] == [(), (), ()]
+    assert again[-1].told == {"dynamical_instability": 70.0}
+    told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
+    assert [(x["finding"], x["step"]) for x in told] == [("dynamical_instability", 70.0)]
+    fresh = list(looks(Writer(log), on_alarm=command, fresh=True))
+    assert [a.finding for x in fresh for a in x.alarms] == ["dynamical_instability"]
+
+
+def test_the_watch_may_end_with_a_finding(log, looks):
+    patience = Patience(interval=0.01, idle=0.05, until_alarm=True)
+    found = list(looks(Writer(log, 45, 70, 75, 80), patience=patience))
+    assert [x.rows for x in found] == [45, 70]
+    again = list(looks(Writer(log, 75), patience=patience))  # told before: it ends with the first look
+    assert [(len(x.alarms), list(x.told)) for x in again] == [(0, ["dynamical_instability"])]
+
+
+def test_a_telling_that_fails_is_a_note_and_the_watch_goes_on(log, looks):
+    command = f'{sys.executable} -c "import sys; sys.exit(sys.stderr.write(chr(111) * 3) and 7)"'
+    found = list(looks(Writer(log, 70, 75), on_alarm=command, webhook="http://127.0.0.1:1/secret"))
+    assert [x.rows for x in found] == [70, 75]
+    notes = [note for note in found[0].notes if "failed" in note or "ended" in note]
+    assert notes[0] == f"the command {sys.executable} ended with 7: ooo"
+    assert notes[1].startswith("the webhook at 127.0.0.1 failed: ")
+    assert "secret" not in notes[1]
+
+
+def test_a_state_that_cannot_be_kept_is_a_note(log, looks, tmp_path):
+    place = tmp_path / "gone"
+    place.mkdir()
+
+    def write_and_remove(_: float) -> None:
+        (place / "state.json").unlink(missing_ok=True)
+        place.rmdir() if place.is_dir() else None
+        place.write_text("a file where the folder was")
+        write(log, 5)
+
+    found = next(looks(write_and_remove, state=place / "state.json"))
+    assert any(note.startswith("what was told is not kept: ") for note in found.notes)
+
+
+def test_a_command_gets_the_finding_in_variables(tmp_path):
+    out = tmp_path / "out"
+    code = (
+        f"import os, json; json.dump({{k: v for k, v in os.environ.items() if 'GRPO_' in k}}, open({str(out)!r}, 'w'))"
+    )
+    assert run_command([sys.executable, "-c", code], ALARM) == ""
+    told = json.loads(out.read_text())
+    assert told["BAYES_GRPO_FINDING"] == "dynamical_instability"
+    assert (told["BAYES_GRPO_PROBABILITY"], told["BAYES_GRPO_STEP"]) == ("0.9300", "60")
+
+
+def test_no_shell_sees_a_command(tmp_path):
+    words = words_of(f"touch {tmp_path}/$(whoami) '{tmp_path}/a b'")
+    assert run_command(words, ALARM) == ""
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["$(whoami)", "a b"]
+
+
+def test_a_command_that_hangs_is_killed_with_its_children(tmp_path):
+    marker = tmp_path / "alive"
+    code = (
+        "import subprocess, sys, time; "
+        f"subprocess.Popen([sys.executable, '-c', \"import time; time.sleep(3); open({str(marker)!r}, 'w')\"]); "
+        "time.sleep(60)"
+    )
+    assert run_command([sys.executable, "-c", code], ALARM, limit=1.0).endswith("was killed after 1 s")
+    threading.Event().wait(3.0)
+    assert not marker.exists()
+
+
+def test_a_command_that_is_none_is_a_note():
+    assert "could not be started" in run_command(["/nowhere/at-all"], ALARM)
+    with pytest.raises(SettingError, match="found nothing"):
+        words_of("  ")
+
+
+@pytest.fixture
+def server():
+    """A server that keeps what it is sent, and answers as it is told."""
+    got: list[dict] = []
+    answer = {"code": 200}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            if answer["code"] == 0:
+                threading.Event().wait(2.0)
+                return
+            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(answer["code"])
+            if answer["code"] == 302:
+                self.send_header("Location", "/other")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    running = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{running.server_port}/hook?token=secret", got, answer
+    running.shutdown()
+    running.server_close()
+
+
+def test_a_webhook_gets_the_finding(server):
+    url, got, _ = server
+    assert post(url, ALARM) == ""
+    assert got[0] == ALARM.to_dict() | {"text": f"{ALARM.name}: {ALARM.sentence}"}
+    assert got[0]["since"]["median"] == 52.0
+
+
+@pytest.mark.parametrize(("code", "said"), [(500, "it answered 500"), (302, "it answered 302"), (0, "1 s")])
+def test_a_webhook_that_fails_is_a_note(server, code, said):
+    url, _, answer = server
+    answer["code"] = code
+    problem = post(url, ALARM, limit=1.0)
+    assert said in problem or "timed out" in problem
+    assert "secret" not in problem
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host/x", "file:///etc/passwd", "http://", "host/x", "http://host:port/", "", "//x"]
+)
+def test_addresses_that_nobody_should_be_sent_to(url):
+    with pytest.raises(SettingError, match="http://"):
+        checked_url(url)
+
+
+def test_a_broken_state_is_an_empty_one(tmp_path):
+    place = tmp_path / "state.json"
+    assert load_memory(place) == Memory()
+    kept = Memory({"reward_hacking": 12.0}, (1.0, 0.25), "abc")
+    save_memory(kept, place)
+    assert load_memory(place) == kept
+    for text in (
+        "",
+        "[]",
+        "{",
+        '{"format": 0}',
+        '{"format": 1}',
+        '{"format": 1, "sounded": 3, "first": [], "seen": ""}',
+    ):
+        place.write_text(text)
+        assert load_memory(place) == Memory()
+
+
+def test_the_folder_of_states_is_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(state, "FOLDER", tmp_path / "deep" / "watch")
+    place = place_of([tmp_path / "log.jsonl"])
+    save_memory(Memory({"reward_hacking": 3.0}), place)
+    assert load_memory(place).sounded == {"reward_hacking": 3.0}
+
+
+def test_every_path_has_a_state_of_its_own(tmp_path):
+    assert place_of([tmp_path / "a"]) == place_of([tmp_path / "b" / ".." / "a"])
+    assert place_of([tmp_path / "a"]) != place_of([tmp_path / "b"])
