@@ -16,8 +16,21 @@ _LOGS_TOGETHER = 8
 """Variances multiplied before their logarithm is taken; 1e±38 each would be in range."""
 
 
-class Law(NamedTuple):
-    """A law without its constant component: d moving components, and the constant's way into them and into the row."""
+class Coefficients(NamedTuple):
+    """A state space without its constant component c: d moving components s, and how the constant enters.
+
+        s' = F s + f c + w,    y = H s + h c + o + e,    Cov(w) = Q, Cov(w, e) = S, Var(e) = R
+
+    Attributes:
+        transition: F, d × d entries.
+        from_constant: f, d entries.
+        noise_cov: Q, d × d entries.
+        observation: H, d entries.
+        constant_seen: h, an entry.
+        cross_cov: S, d entries.
+        variance: R, measurement noise included, an entry.
+        offset: o, an entry.
+    """
 
     transition: Matrix
     from_constant: Vector
@@ -29,7 +42,7 @@ class Law(NamedTuple):
     offset: Entry
 
 
-class Start(NamedTuple):
+class InitialState(NamedTuple):
     """The state before the first row: the constant, and the d moving components given it.
 
     Attributes:
@@ -47,8 +60,8 @@ class Start(NamedTuple):
     level_var: Array
 
     @classmethod
-    def of(cls, space: StateSpace) -> Start:
-        """The start of a law whose last component is constant."""
+    def of(cls, space: StateSpace) -> InitialState:
+        """Of a state space whose last component is constant."""
         *mean, level = (jnp.asarray(m, float) for m in space.initial_mean)
         cov = [[jnp.asarray(c, float) for c in row] for row in space.initial_cov]
         d, var = len(mean), cov[-1][-1]
@@ -59,42 +72,45 @@ class Start(NamedTuple):
 
 
 class Elements(NamedTuple):
-    """What blocks say, arrays of shape (B,).
+    """What blocks say of the state x before them and of the constant c, arrays of shape (B,).
 
-    The log density of a block's rows is a quadratic in the state before it (from ``reference``) and in the constant
-    (from its prior mean).
+    In the letters of Särkkä and García-Fernández 2021 (https://doi.org/10.1109/TAC.2020.2976316), with x counted from
+    ``reference`` and c from its prior mean:
+
+        state after the block | x, c, rows ~ N(A x + A_c c + b, C)
+        log p(rows | x, c) = log_density + ηᵀx + η_c c − ½ xᵀJ x − J_xcᵀx c − ½ J_cc c²
 
     Attributes:
-        way: State after the block per state before it, d × d.
-        from_constant: The same per constant, d.
-        mean: State after the block if it began at the reference, d.
-        cov: Covariance of the state after the block, d × d.
-        value: Log density at the reference.
-        slope: Its derivative in the state before the block, d.
-        bend: Minus its second derivative, d × d.
-        constant_slope: Its derivative in the constant.
-        mixed_bend: Minus its derivative in both, d.
-        constant_bend: Minus its second derivative in the constant.
-        reference: State before the block about which all this is said, d.
+        A: d × d.
+        A_c: d.
+        b: d.
+        C: d × d.
+        log_density: Log density of the block's rows at the reference.
+        eta: η, d.
+        J: d × d.
+        eta_c: η_c.
+        J_xc: d.
+        J_cc: A number.
+        reference: State before the block from which x is counted, d.
     """
 
-    way: Matrix
-    from_constant: Vector
-    mean: Vector
-    cov: Matrix
-    value: Array
-    slope: Vector
-    bend: Matrix
-    constant_slope: Array
-    mixed_bend: Vector
-    constant_bend: Array
+    A: Matrix
+    A_c: Vector
+    b: Vector
+    C: Matrix
+    log_density: Array
+    eta: Vector
+    J: Matrix
+    eta_c: Array
+    J_xc: Vector
+    J_cc: Array
     reference: Vector
 
 
-def without_constant(space: StateSpace) -> Law:
-    """The law with its constant component apart."""
+def without_constant(space: StateSpace) -> Coefficients:
+    """The state space with its constant component apart."""
     d = space.size - 1
-    return Law(
+    return Coefficients(
         transition=tuple(row[:d] for row in space.transition[:d]),
         from_constant=tuple(row[d] for row in space.transition[:d]),
         noise_cov=tuple(row[:d] for row in space.noise_cov[:d]),
@@ -152,26 +168,28 @@ def product(a: Matrix, b: Matrix) -> Matrix:
     return tuple(tuple(dot(row, column) for column in zip(*b, strict=True)) for row in a)
 
 
-def advance_cov(law: Law, cov: Matrix) -> tuple[Matrix, tuple[Vector, Entry, Vector, Matrix]]:
+def advance_cov(model: Coefficients, cov: Matrix) -> tuple[Matrix, tuple[Vector, Entry, Vector, Matrix]]:
     """One row: covariance after it; and covariance × observation, 1/variance, gain, transition × covariance."""
-    d = len(law.observation)
-    seen = matvec(cov, law.observation)
-    weight = 1.0 / plus(dot(law.observation, seen), law.variance)
-    moved = product(law.transition, cov)
-    cross = tuple(plus(c, s) for c, s in zip(matvec(law.transition, seen), law.cross_cov, strict=True))
+    d = len(model.observation)
+    seen = matvec(cov, model.observation)
+    weight = 1.0 / plus(dot(model.observation, seen), model.variance)
+    moved = product(model.transition, cov)
+    cross = tuple(plus(c, s) for c, s in zip(matvec(model.transition, seen), model.cross_cov, strict=True))
     gain = tuple(times(c, weight) for c in cross)
     after = {
-        (i, k): plus(plus(dot(law.transition[k], moved[i]), law.noise_cov[i][k]), -times(cross[i], gain[k]))
+        (i, k): plus(plus(dot(model.transition[k], moved[i]), model.noise_cov[i][k]), -times(cross[i], gain[k]))
         for i, k in upper(d)
     }
     return symmetric(after, d), (seen, weight, gain, moved)
 
 
-def over_rows(law: Law, step: Callable[..., Any], carry: Any, *columns: Any, reverse: bool = False) -> tuple[Any, Any]:
-    """Scans ``step(law of the row, carry, *columns of the row)`` over the rows, all blocks at once.
+def scan_rows(
+    model: Coefficients, step: Callable[..., Any], carry: Any, *columns: Any, reverse: bool = False
+) -> tuple[Any, Any]:
+    """Scans ``step(coefficients of the row, carry, *columns of the row)`` over the rows, all blocks at once.
 
     Args:
-        law: Entries over the rows of shape (length, B), or one for all rows.
+        model: Entries over the rows of shape (length, B), or one for all rows.
         step: The step.
         carry: What is carried from row to row.
         *columns: Trees of arrays with a leading axis of rows.
@@ -180,7 +198,7 @@ def over_rows(law: Law, step: Callable[..., Any], carry: Any, *columns: Any, rev
     Returns:
         What was carried past the last row, and what every row gave.
     """
-    leaves, treedef = jax.tree.flatten(law)
+    leaves, treedef = jax.tree.flatten(model)
     varying = [x for x in leaves if getattr(x, "ndim", 0) == 2]
 
     def body(carry: Any, row: Any) -> Any:
@@ -191,23 +209,25 @@ def over_rows(law: Law, step: Callable[..., Any], carry: Any, *columns: Any, rev
     return lax.scan(body, carry, (varying, *columns), reverse=reverse)
 
 
-def beside(entry: Entry) -> Entry:
-    """An entry of shape (B,) beside columns of shape (C, B)."""
+def over_columns(entry: Entry) -> Entry:
+    """An entry of shape (B,) as one that broadcasts over columns of shape (C, B)."""
     return entry[None] if getattr(entry, "ndim", 0) else entry  # pyright: ignore[reportIndexIssue]
 
 
-def mark(size: int, place: int) -> Any:
-    """1 in one place of a column of columns, shape (size, 1)."""
+def unit_vector(size: int, place: int) -> Any:
+    """1 in one place and 0 elsewhere, shape (size, 1)."""
     out = np.zeros((size, 1))
     out[place] = 1.0
     return out
 
 
-def advance_columns(law: Law, columns: Vector, gain: Vector, value: Array, level: Array) -> tuple[Vector, Array]:
+def advance_columns(
+    model: Coefficients, columns: Vector, gain: Vector, value: Array, level: Array
+) -> tuple[Vector, Array]:
     """One row: columns of the state and their residuals.
 
     Args:
-        law: The law of the row.
+        model: Coefficients of the row.
         columns: d arrays (C, B): the mean, its slope in the constant, its slopes in the state before the block.
         gain: Gain of the row, d entries.
         value: Its values, shape (B,).
@@ -217,22 +237,23 @@ def advance_columns(law: Law, columns: Vector, gain: Vector, value: Array, level
         The columns after the row, and its residuals of shape (C, B): that of the mean, then their slopes.
     """
     size = jnp.shape(columns[0])[0]
-    is_mean, is_slope = mark(size, 0), mark(size, 1)
-    known = value - plus(times(law.constant_seen, level), law.offset)
-    residual = beside(known) * is_mean - times(beside(law.constant_seen), is_slope)
-    residual = residual - dot(tuple(beside(h) for h in law.observation), columns)
-    moved = matvec(tuple(tuple(beside(x) for x in row) for row in law.transition), columns)
+    is_mean, is_slope = unit_vector(size, 0), unit_vector(size, 1)
+    known = value - plus(times(model.constant_seen, level), model.offset)
+    residual = over_columns(known) * is_mean - times(over_columns(model.constant_seen), is_slope)
+    residual = residual - dot(tuple(over_columns(h) for h in model.observation), columns)
+    moved = matvec(tuple(tuple(over_columns(x) for x in row) for row in model.transition), columns)
     pushed = tuple(
-        plus(m, times(beside(f), level * is_mean + is_slope)) for m, f in zip(moved, law.from_constant, strict=True)
+        plus(m, times(over_columns(f), level * is_mean + is_slope))
+        for m, f in zip(moved, model.from_constant, strict=True)
     )
-    return tuple(plus(m, beside(k) * residual) for m, k in zip(pushed, gain, strict=True)), residual
+    return tuple(plus(m, over_columns(k) * residual) for m, k in zip(pushed, gain, strict=True)), residual
 
 
-def elements_of_rows(law: Law, values: Array, present: Array, level: Array) -> Elements:
+def elements_of_rows(model: Coefficients, values: Array, present: Array, level: Array) -> Elements:
     """What the blocks say where every row has coefficients of its own.
 
     Args:
-        law: The law, entries of shape (length, B) or one for all rows.
+        model: Coefficients, entries of shape (length, B) or one for all rows.
         values: Rows, shape (length, B); anything where missing.
         present: 1 where logged, 0 where missing.
         level: Prior mean of the constant.
@@ -240,35 +261,36 @@ def elements_of_rows(law: Law, values: Array, present: Array, level: Array) -> E
     Returns:
         The elements.
     """
-    blocks, d = values.shape[1], len(law.observation)
+    blocks, d = values.shape[1], len(model.observation)
     size, zero = d + 2, jnp.zeros(blocks)
     reference = reference_of(values, present, level, d)
     columns = tuple(
-        reference[k] * mark(size, 0) + jnp.broadcast_to(mark(size, 2 + k), (size, blocks)) for k in range(d)
+        reference[k] * unit_vector(size, 0) + jnp.broadcast_to(unit_vector(size, 2 + k), (size, blocks))
+        for k in range(d)
     )
 
-    def step(own: Law, carry: Any, value: Array, here: Array) -> tuple[Any, Array]:
+    def step(own: Coefficients, carry: Any, value: Array, here: Array) -> tuple[Any, Array]:
         cov, columns, squares = carry
         cov, (_, weight, gain, _) = advance_cov(own, whole(cov, d))
         columns, residual = advance_columns(own, columns, gain, value, level)
-        scaled = residual * beside(jnp.sqrt(weight) * here)
+        scaled = residual * over_columns(jnp.sqrt(weight) * here)
         return (full(half(cov), zero), columns, squares + scaled[:, None] * scaled[None]), full(weight, zero)
 
     start = ((zero,) * len(upper(d)), columns, jnp.zeros((size, size, blocks)))
-    (cov, columns, squares), weight = over_rows(law, step, start, values, present)
+    (cov, columns, squares), weight = scan_rows(model, step, start, values, present)
     weight = jnp.where(present > 0, weight, 1.0)
     together = jnp.concatenate([weight, jnp.ones((-len(weight) % _LOGS_TOGETHER, blocks))])
     logs = jnp.log(jnp.prod(together.reshape(-1, _LOGS_TOGETHER, blocks), axis=1))
     return Elements(
-        way=tuple(tuple(columns[i][2 + k] for k in range(d)) for i in range(d)),
-        from_constant=tuple(x[1] for x in columns),
-        mean=tuple(x[0] for x in columns),
-        cov=whole(cov, d),
-        value=0.5 * (jnp.sum(logs, axis=0) - LOG_2PI * jnp.sum(present, axis=0) - squares[0, 0]),
-        slope=tuple(-squares[0, 2 + k] for k in range(d)),
-        bend=symmetric({(i, k): squares[2 + i, 2 + k] for i, k in upper(d)}, d),
-        constant_slope=-squares[0, 1],
-        mixed_bend=tuple(squares[1, 2 + k] for k in range(d)),
-        constant_bend=squares[1, 1],
+        A=tuple(tuple(columns[i][2 + k] for k in range(d)) for i in range(d)),
+        A_c=tuple(x[1] for x in columns),
+        b=tuple(x[0] for x in columns),
+        C=whole(cov, d),
+        log_density=0.5 * (jnp.sum(logs, axis=0) - LOG_2PI * jnp.sum(present, axis=0) - squares[0, 0]),
+        eta=tuple(-squares[0, 2 + k] for k in range(d)),
+        J=symmetric({(i, k): squares[2 + i, 2 + k] for i, k in upper(d)}, d),
+        eta_c=-squares[0, 1],
+        J_xc=tuple(squares[1, 2 + k] for k in range(d)),
+        J_cc=squares[1, 1],
         reference=reference,
     )

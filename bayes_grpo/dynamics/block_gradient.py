@@ -20,30 +20,30 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from bayes_grpo.dynamics.block_elements import (
+    Coefficients,
     Elements,
-    Law,
-    Start,
+    InitialState,
     advance_columns,
     advance_cov,
-    beside,
     elements_of_rows,
     full,
     half,
-    over_rows,
+    over_columns,
     product,
+    scan_rows,
     symmetric,
     upper,
     whole,
 )
-from bayes_grpo.dynamics.block_joints import Joints, integrated, joined
+from bayes_grpo.dynamics.block_joints import Predictions, filter_blocks, integrate_constant
 from bayes_grpo.dynamics.state_space import Matrix, Vector, dot, matvec, plus, times, transpose
 
 
-def log_density(law: Law, values: Array, present: Array, start: Start) -> Array:
-    """Log density of the rows, differentiable in reverse mode (and forwards over it) in law, values and start.
+def log_likelihood_of_blocks(model: Coefficients, values: Array, present: Array, start: InitialState) -> Array:
+    """Log density of the rows, differentiable in reverse mode (and forwards over it) in model, values and start.
 
     Args:
-        law: The law, entries of shape (length, B) or one for all rows.
+        model: Coefficients, entries of shape (length, B) or one for all rows.
         values: Rows, shape (length, B); anything where missing.
         present: 1 where logged, 0 where missing, at the end of the log only.
         start: The state before the first row.
@@ -51,49 +51,49 @@ def log_density(law: Law, values: Array, present: Array, start: Start) -> Array:
     Returns:
         A scalar.
     """
-    leaves, treedef = jax.tree.flatten(law)
+    leaves, treedef = jax.tree.flatten(model)
     # Plain numbers are structural and stay out of the program.
     numbers = tuple(x if isinstance(x, float | int) else None for x in leaves)
     entries = [jnp.asarray(x, float) for x in leaves if not isinstance(x, float | int)]
     return _density((treedef, numbers), entries, values, present, start)
 
 
-def _law(structure: Any, entries: list[Array]) -> Law:
+def _coefficients(structure: Any, entries: list[Array]) -> Coefficients:
     treedef, numbers = structure
     own = iter(entries)
     return jax.tree.unflatten(treedef, [next(own) if x is None else x for x in numbers])
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _density(structure: Any, entries: list[Array], values: Array, present: Array, start: Start) -> Array:
-    elements = elements_of_rows(_law(structure, entries), values, present, start.level)
-    return integrated(joined(elements, start)[0], start.level_var)
+def _density(structure: Any, entries: list[Array], values: Array, present: Array, start: InitialState) -> Array:
+    elements = elements_of_rows(_coefficients(structure, entries), values, present, start.level)
+    return integrate_constant(filter_blocks(elements, start)[0], start.level_var)
 
 
-def _with_gradient(structure: Any, entries: list[Array], values: Array, present: Array, start: Start) -> Any:
-    law = _law(structure, entries)
-    elements = elements_of_rows(law, values, present, start.level)
-    found, joints = joined(elements, start)
-    share = 1.0 / (1.0 + found.bend * start.level_var)
+def _with_gradient(structure: Any, entries: list[Array], values: Array, present: Array, start: InitialState) -> Any:
+    model = _coefficients(structure, entries)
+    elements = elements_of_rows(model, values, present, start.level)
+    found, predictions = filter_blocks(elements, start)
+    share = 1.0 / (1.0 + found.J * start.level_var)
     spread = start.level_var * share  # the constant's posterior variance
-    shift = spread * found.slope  # and its posterior mean, from the prior's
-    ends = _backwards_over_blocks(elements, joints, shift)
-    moments = _filtered(law, values, start.level + shift, shift, joints)
-    (r, n), slopes = _backwards(law, values, present, start.level + shift, spread, moments, ends)
+    shift = spread * found.score  # and its posterior mean, from the prior's
+    ends = _backwards_over_blocks(elements, predictions, shift)
+    moments = _filtered(model, values, start.level + shift, shift, predictions)
+    (r, n), slopes = _backwards(model, values, present, start.level + shift, spread, moments, ends)
     gradient = [slope if entry.ndim else jnp.sum(slope) for slope, entry in zip(slopes[:-1], entries, strict=True)]
     r, n = jax.tree.map(lambda x: x[..., 0], (r, n))  # before the first row
     d = len(r)
     seen = {(i, k): _product(r[i], r[k], spread) - n[i][k] for i, k in upper(d)}
-    left = found.slope - found.bend * shift
-    of_start = Start(
+    left = found.score - found.J * shift
+    of_start = InitialState(
         mean=tuple(x[0] for x in r),
         slope=tuple(x[0] * shift + spread * x[1] for x in r),
         cov=_once({**seen, **{(i, i): 0.5 * seen[i, i] for i in range(d)}}, d),
         # The moving components keep their mean where the prior mean of the constant moves.
         level=left - dot(start.slope, tuple(x[0] for x in r)),
-        level_var=0.5 * (left**2 - found.bend * share),
+        level_var=0.5 * (left**2 - found.J * share),
     )
-    return integrated(found, start.level_var), (gradient, slopes[-1], jnp.zeros_like(present), of_start)
+    return integrate_constant(found, start.level_var), (gradient, slopes[-1], jnp.zeros_like(present), of_start)
 
 
 def _scaled(structure: Any, gradient: Any, tangent: Array) -> Any:
@@ -113,60 +113,68 @@ def _once(entries: dict[tuple[int, int], Any], d: int) -> Matrix:
     return tuple(tuple(entries[i, k] if i <= k else jnp.zeros_like(entries[k, i]) for k in range(d)) for i in range(d))
 
 
-def _backwards_over_blocks(elements: Elements, joints: Joints, shift: Array) -> tuple[Vector, Matrix]:
+def _backwards_over_blocks(elements: Elements, predictions: Predictions, shift: Array) -> tuple[Vector, Matrix]:
     """R as d arrays (2, B), value and slope in the constant, and N (B,) of the state at the end of every block."""
-    d = len(elements.mean)
+    d = len(elements.b)
 
-    def step(carry: Any, block: tuple[Elements, Joints]) -> tuple[Any, Any]:
-        r, slope, n = carry
-        own, joint = block
-        pull = tuple(p + s * shift for p, s in zip(joint.pull, joint.pull_slope, strict=True))
-        back, shrink = transpose(own.way), transpose(joint.shrink)
-        before = matvec(shrink, tuple(x + y for x, y in zip(matvec(back, r), pull, strict=True)))
-        own_slope = tuple(x + y for x, y in zip(matvec(back, slope), joint.pull_slope, strict=True))
-        way = product(own.way, joint.shrink)
-        carried, seen = product(transpose(way), product(n, way)), product(own.bend, joint.shrink)
+    def step(carry: Any, block: tuple[Elements, Predictions]) -> tuple[Any, Any]:
+        r, r_c, n = carry
+        own, predicted = block
+        score = tuple(s + c * shift for s, c in zip(predicted.score, predicted.score_c, strict=True))
+        back, update = transpose(own.A), transpose(predicted.update)
+        before = matvec(update, tuple(x + y for x, y in zip(matvec(back, r), score, strict=True)))
+        before_c = tuple(x + y for x, y in zip(matvec(back, r_c), predicted.score_c, strict=True))
+        moved = product(own.A, predicted.update)
+        carried, seen = product(transpose(moved), product(n, moved)), product(own.J, predicted.update)
         n = symmetric({(i, k): carried[i][k] + seen[i][k] for i, k in upper(d)}, d)
-        return full((before, matvec(shrink, own_slope), n), shift), carry
+        return full((before, matvec(update, before_c), n), shift), carry
 
     zero = jnp.zeros(())
     start = ((zero,) * d, (zero,) * d, tuple((zero,) * d for _ in range(d)))
-    r, slope, n = lax.scan(step, start, (elements, joints), reverse=True)[1]
-    return tuple(jnp.stack(pair) for pair in zip(r, slope, strict=True)), n
+    r, r_c, n = lax.scan(step, start, (elements, predictions), reverse=True)[1]
+    return tuple(jnp.stack(pair) for pair in zip(r, r_c, strict=True)), n
 
 
-def _filtered(law: Law, values: Array, level: Array, shift: Array, joints: Joints) -> tuple[Vector, Vector]:
+def _filtered(
+    model: Coefficients, values: Array, level: Array, shift: Array, predictions: Predictions
+) -> tuple[Vector, Vector]:
     """Filtered moments before every row: d arrays (length, 2, B), mean and its slope in the constant; covariances."""
-    d, zero = len(joints.mean), jnp.zeros(values.shape[1])
-    columns = tuple(jnp.stack([m + shift * s, s]) for m, s in zip(joints.mean, joints.slope, strict=True))
+    d, zero = len(predictions.mean), jnp.zeros(values.shape[1])
+    columns = tuple(jnp.stack([m + shift * s, s]) for m, s in zip(predictions.mean, predictions.mean_c, strict=True))
 
-    def step(own: Law, carry: Any, value: Array) -> tuple[Any, Any]:
+    def step(own: Coefficients, carry: Any, value: Array) -> tuple[Any, Any]:
         columns, cov = carry
         after, (_, _, gain, _) = advance_cov(own, whole(cov, d))
         moved = advance_columns(own, columns, gain, value, level)[0]
         return (moved, full(half(after), zero)), (columns, cov)
 
-    return over_rows(law, step, (columns, half(joints.cov)), values)[1]
+    return scan_rows(model, step, (columns, half(predictions.cov)), values)[1]
 
 
 def _backwards(
-    law: Law, values: Array, present: Array, level: Array, spread: Array, moments: Any, ends: tuple[Vector, Matrix]
+    model: Coefficients,
+    values: Array,
+    present: Array,
+    level: Array,
+    spread: Array,
+    moments: Any,
+    ends: tuple[Vector, Matrix],
 ) -> tuple[Any, list[Array]]:
     """Runs backwards over the rows of all blocks.
 
     Returns:
-        r and N before the first row of every block, and the derivatives of the law's entries and of the values, each of
-        shape (length, B).
+        r and N before the first row of every block, and the derivatives of the model's entries and of the values, each
+        of shape (length, B).
     """
-    d, zero, pair = len(law.observation), jnp.zeros(values.shape[1]), jnp.zeros((2, values.shape[1]))
-    wanted = [not isinstance(x, float | int) for x in jax.tree.leaves(law)]
+    d, zero, pair = len(model.observation), jnp.zeros(values.shape[1]), jnp.zeros((2, values.shape[1]))
+    wanted = [not isinstance(x, float | int) for x in jax.tree.leaves(model)]
 
-    def step(own: Law, carry: Any, value: Array, here: Array, before: Any) -> tuple[Any, Any]:
+    def step(own: Coefficients, carry: Any, value: Array, here: Array, before: Any) -> tuple[Any, Any]:
         r, n = carry[0], whole(carry[1], d)
         mean, cov = before
         _, (seen, weight, gain, moved) = advance_cov(own, whole(cov, d))
         residual = advance_columns(own, mean, gain, value, level)[1]
-        u = beside(here * weight) * residual - dot(tuple(beside(k) for k in gain), r)
+        u = over_columns(here * weight) * residual - dot(tuple(over_columns(k) for k in gain), r)
         n_gain = matvec(n, gain)
         # What several outputs need is computed once: XLA would do so for each of them.
         seen, weight, gain, u, n_gain = lax.optimization_barrier((seen, weight, gain, u, n_gain))
@@ -175,7 +183,7 @@ def _backwards(
         mixed = tuple(_product(r[i], u, spread) + n_gain[i] for i in range(d))
         row = _product(u, u, spread) - precision
         precision, state, mixed, row, moved = lax.optimization_barrier((precision, state, mixed, row, moved))
-        slopes = Law(
+        slopes = Coefficients(
             transition=tuple(
                 tuple(
                     _product(r[i], mean[k], spread) + dot(state[i], column) + mixed[i] * seen[k]
@@ -198,16 +206,18 @@ def _backwards(
         r, n = _before(own, r, n, u, n_gain, precision)
         return (full(r, pair), full(half(n), zero)), full([*out, -u[0]], zero)
 
-    (r, n), slopes = over_rows(law, step, (ends[0], half(ends[1])), values, present, moments, reverse=True)
+    (r, n), slopes = scan_rows(model, step, (ends[0], half(ends[1])), values, present, moments, reverse=True)
     return (r, whole(n, d)), slopes
 
 
-def _before(own: Law, r: Vector, n: Matrix, u: Array, n_gain: Vector, precision: Array) -> tuple[Vector, Matrix]:
+def _before(
+    own: Coefficients, r: Vector, n: Matrix, u: Array, n_gain: Vector, precision: Array
+) -> tuple[Vector, Matrix]:
     """R and N before a row from those after it."""
     d = len(r)
     back = transpose(own.transition)
-    columns = matvec(tuple(tuple(beside(x) for x in row) for row in back), r)
-    columns = tuple(plus(x, times(beside(h), u)) for x, h in zip(columns, own.observation, strict=True))
+    columns = matvec(tuple(tuple(over_columns(x) for x in row) for row in back), r)
+    columns = tuple(plus(x, times(over_columns(h), u)) for x, h in zip(columns, own.observation, strict=True))
     carried = product(n, own.transition)
     crossed = matvec(back, n_gain)
     h = own.observation

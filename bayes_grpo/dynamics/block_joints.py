@@ -7,39 +7,45 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from bayes_grpo.dynamics.block_elements import Elements, Start, full, product, symmetric, upper
+from bayes_grpo.dynamics.block_elements import Elements, InitialState, full, product, symmetric, upper
 from bayes_grpo.dynamics.state_space import Matrix, Vector, dot, matvec
 
 
-class Joints(NamedTuple):
-    """The filter at the beginning of every block, arrays of shape (B,).
+class Predictions(NamedTuple):
+    """The filter's prediction of the state x before every block, given the constant c; arrays of shape (B,).
 
     Attributes:
-        mean: Predicted state where the constant is at its prior mean, d.
-        slope: How it changes with the constant, d.
-        cov: Its covariance, d × d.
-        shrink: (1 + covariance × bend)⁻¹, d × d.
-        pull: Derivative of the block's log density at the predicted state, d.
-        pull_slope: How that changes with the constant, d.
+        mean: m, predicted state where the constant is at its prior mean, d.
+        mean_c: Its derivative in the constant, d.
+        cov: P, its covariance, d × d.
+        update: (I + P J)⁻¹, by which the block's rows narrow it, d × d.
+        score: η − J (m − reference), the gradient of the block's log density at m, d.
+        score_c: Its derivative in the constant, d.
     """
 
     mean: Vector
-    slope: Vector
+    mean_c: Vector
     cov: Matrix
-    shrink: Matrix
-    pull: Vector
-    pull_slope: Vector
+    update: Matrix
+    score: Vector
+    score_c: Vector
 
 
-class Joined(NamedTuple):
-    """Log density of all rows where the constant is at its prior mean, its derivative and minus its second one."""
+class ConstantLikelihood(NamedTuple):
+    """Log density of all rows as a quadratic in the constant c from its prior mean: log_density + score c − ½ J c².
 
-    value: Array
-    slope: Array
-    bend: Array
+    Attributes:
+        log_density: Where the constant is at its prior mean.
+        score: Its derivative there.
+        J: Minus its second derivative, the information about the constant.
+    """
+
+    log_density: Array
+    score: Array
+    J: Array
 
 
-def joined(elements: Elements, start: Start) -> tuple[Joined, Joints]:
+def filter_blocks(elements: Elements, start: InitialState) -> tuple[ConstantLikelihood, Predictions]:
     """Runs over the blocks: each updates the state before it by its quadratic and moves it on.
 
     Args:
@@ -50,50 +56,50 @@ def joined(elements: Elements, start: Start) -> tuple[Joined, Joints]:
         The log density as a quadratic in the constant, and the filter at the beginning of every block.
     """
 
-    def step(carry: Any, block: Elements) -> tuple[Any, Joints]:
-        mean, slope, cov, value, constant_slope, constant_bend = carry
+    def step(carry: Any, block: Elements) -> tuple[Any, Predictions]:
+        mean, mean_c, cov, value, score_of_c, information = carry
         d = len(mean)
-        shrink, determinant = _shrink(cov, block.bend)
+        update, determinant = _update(cov, block.J)
         away = tuple(m - r for m, r in zip(mean, block.reference, strict=True))
-        bent, bent_slope = matvec(block.bend, away), matvec(block.bend, slope)
-        pull = tuple(s - b for s, b in zip(block.slope, bent, strict=True))
-        pull_slope = tuple(-m - b for m, b in zip(block.mixed_bend, bent_slope, strict=True))
-        narrowed = product(shrink, cov)
-        moved, moved_slope = matvec(narrowed, pull), matvec(narrowed, pull_slope)
-        value = value + block.value + dot(block.slope, away) - 0.5 * dot(away, bent)
-        value = value + 0.5 * dot(pull, moved) - 0.5 * jnp.log(determinant)
-        constant_slope = constant_slope + block.constant_slope - dot(block.mixed_bend, away)
-        constant_slope = constant_slope + dot(pull, slope) + dot(pull_slope, moved)
-        constant_bend = constant_bend + block.constant_bend + 2.0 * dot(block.mixed_bend, slope)
-        constant_bend = constant_bend + dot(slope, bent_slope) - dot(pull_slope, moved_slope)
-        after = matvec(block.way, tuple(x + y for x, y in zip(away, moved, strict=True)))
-        after_slope = matvec(block.way, tuple(x + y for x, y in zip(slope, moved_slope, strict=True)))
-        spread = product(block.way, narrowed)
+        weighed, weighed_c = matvec(block.J, away), matvec(block.J, mean_c)
+        score = tuple(e - w for e, w in zip(block.eta, weighed, strict=True))
+        score_c = tuple(-j - w for j, w in zip(block.J_xc, weighed_c, strict=True))
+        narrowed = product(update, cov)
+        moved, moved_c = matvec(narrowed, score), matvec(narrowed, score_c)
+        value = value + block.log_density + dot(block.eta, away) - 0.5 * dot(away, weighed)
+        value = value + 0.5 * dot(score, moved) - 0.5 * jnp.log(determinant)
+        score_of_c = score_of_c + block.eta_c - dot(block.J_xc, away)
+        score_of_c = score_of_c + dot(score, mean_c) + dot(score_c, moved)
+        information = information + block.J_cc + 2.0 * dot(block.J_xc, mean_c)
+        information = information + dot(mean_c, weighed_c) - dot(score_c, moved_c)
+        after = matvec(block.A, tuple(x + y for x, y in zip(away, moved, strict=True)))
+        after_c = matvec(block.A, tuple(x + y for x, y in zip(mean_c, moved_c, strict=True)))
+        spread = product(block.A, narrowed)
         carry = (
-            tuple(x + y for x, y in zip(after, block.mean, strict=True)),
-            tuple(x + y for x, y in zip(after_slope, block.from_constant, strict=True)),
-            symmetric({(i, k): dot(spread[i], block.way[k]) + block.cov[i][k] for i, k in upper(d)}, d),
+            tuple(x + y for x, y in zip(after, block.b, strict=True)),
+            tuple(x + y for x, y in zip(after_c, block.A_c, strict=True)),
+            symmetric({(i, k): dot(spread[i], block.A[k]) + block.C[i][k] for i, k in upper(d)}, d),
             value,
-            constant_slope,
-            constant_bend,
+            score_of_c,
+            information,
         )
-        return full(carry, value), Joints(mean, slope, cov, shrink, pull, pull_slope)
+        return full(carry, value), Predictions(mean, mean_c, cov, update, score, score_c)
 
     zero = jnp.zeros(())
     carry = (*full((start.mean, start.slope, start.cov), zero), zero, zero, zero)
-    (*_, value, slope, bend), joints = lax.scan(step, carry, elements)
-    return Joined(value, slope, bend), joints
+    (*_, value, score, information), predictions = lax.scan(step, carry, elements)
+    return ConstantLikelihood(value, score, information), predictions
 
 
-def integrated(found: Joined, level_var: Array) -> Array:
+def integrate_constant(found: ConstantLikelihood, level_var: Array) -> Array:
     """Log density of all rows with the constant integrated out under its normal prior, a scalar."""
-    share = 1.0 / (1.0 + found.bend * level_var)
-    return found.value + 0.5 * found.slope**2 * level_var * share + 0.5 * jnp.log(share)
+    share = 1.0 / (1.0 + found.J * level_var)
+    return found.log_density + 0.5 * found.score**2 * level_var * share + 0.5 * jnp.log(share)
 
 
-def _shrink(cov: Matrix, bend: Matrix) -> tuple[Matrix, Array]:
-    """(1 + covariance × bend)⁻¹ and the determinant of what is inverted, one or two components."""
-    m = product(cov, bend)
+def _update(cov: Matrix, information: Matrix) -> tuple[Matrix, Array]:
+    """(I + P J)⁻¹ and the determinant of what is inverted, one or two components."""
+    m = product(cov, information)
     if len(cov) == 1:
         determinant = 1.0 + jnp.asarray(m[0][0])
         return ((1.0 / determinant,),), determinant

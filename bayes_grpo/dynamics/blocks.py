@@ -27,9 +27,9 @@ from jax import Array, lax
 
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.block_elements import (
+    Coefficients,
     Elements,
-    Law,
-    Start,
+    InitialState,
     advance_cov,
     full,
     reference_of,
@@ -37,15 +37,15 @@ from bayes_grpo.dynamics.block_elements import (
     upper,
     without_constant,
 )
-from bayes_grpo.dynamics.block_gradient import log_density
-from bayes_grpo.dynamics.block_joints import integrated, joined
+from bayes_grpo.dynamics.block_gradient import log_likelihood_of_blocks
+from bayes_grpo.dynamics.block_joints import filter_blocks, integrate_constant
 from bayes_grpo.dynamics.state_space import LOG_2PI, StateSpace, Vector, dot, matvec, plus, times
 
 LEAST_ROWS = 32
 """Fewer rows take the plain filter."""
 
 
-def blocks_of(rows: int, varying: bool) -> tuple[int, int]:
+def block_sizes(rows: int, varying: bool) -> tuple[int, int]:
     """Number of blocks and rows a block.
 
     Rows with coefficients of their own are passed over three times, the joints of the blocks twice, so that more and
@@ -59,9 +59,9 @@ def blocks_of(rows: int, varying: bool) -> tuple[int, int]:
     return blocks, -(-rows // blocks)
 
 
-def varies(law: Any) -> bool:
-    """Whether coefficients of a law, which are numbers and arrays, differ from row to row."""
-    return any(getattr(x, "ndim", 0) for x in jax.tree.leaves(law))
+def varies(model: Any) -> bool:
+    """Whether coefficients, which are numbers and arrays, differ from row to row."""
+    return any(getattr(x, "ndim", 0) for x in jax.tree.leaves(model))
 
 
 def side_by_side(column: Array, blocks: int, fill: Any = None) -> Array:
@@ -84,7 +84,7 @@ def side_by_side(column: Array, blocks: int, fill: Any = None) -> Array:
 
 
 def log_likelihood(space: StateSpace, y: Array) -> Array:
-    """Log density of the logged rows under the law.
+    """Log density of the logged rows under the model.
 
     Args:
         space: The law on the rows; its last component constant. More than three components take the plain filter.
@@ -95,7 +95,7 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
     """
     if space.size > 3 or len(y) < LEAST_ROWS:
         return kalman.log_likelihood(space, y)
-    blocks, _ = blocks_of(len(y), varies(space))
+    blocks, _ = block_sizes(len(y), varies(space))
     space = jax.tree.map(lambda entry: side_by_side(entry, blocks) if getattr(entry, "ndim", 0) == 1 else entry, space)
     return log_likelihood_side_by_side(space, side_by_side(y, blocks, jnp.nan), blocks)
 
@@ -116,66 +116,68 @@ def log_likelihood_side_by_side(space: StateSpace, y: Array, blocks: int) -> Arr
         """Rows as (length, blocks); an entry that holds for every row stays as it is."""
         return entry if getattr(entry, "ndim", 0) == 0 else entry.reshape(-1, blocks)
 
-    law = jax.tree.map(columns, without_constant(space))
+    model = jax.tree.map(columns, without_constant(space))
     values = y.reshape(-1, blocks)
     present = jnp.isfinite(values)
     values = jnp.where(present, values, 0.0)
-    start = Start.of(space)
-    if varies(law):
-        return log_density(law, values, present.astype(float), start)
-    return integrated(joined(_same_law(law, values, present, start.level), start)[0], start.level_var)
+    start = InitialState.of(space)
+    if varies(model):
+        return log_likelihood_of_blocks(model, values, present.astype(float), start)
+    return integrate_constant(
+        filter_blocks(_shared_elements(model, values, present, start.level), start)[0], start.level_var
+    )
 
 
-def _same_law(law: Law, values: Array, present: Array, level: Array) -> Elements:
-    """What the blocks say where the law is the same for all rows; only the mean differs from block to block."""
-    d = len(law.observation)
+def _shared_elements(model: Coefficients, values: Array, present: Array, level: Array) -> Elements:
+    """What the blocks say where coefficients are the same for all rows; only the mean differs from block to block."""
+    d = len(model.observation)
     zero, one = jnp.zeros(()), jnp.ones(())
     cov = tuple((zero,) * d for _ in range(d))
-    # Columns of the state's way: from the constant, and from each component before the block.
-    ways = ((zero,) * d, *(tuple(one if i == k else zero for i in range(d)) for k in range(d)))
+    # A_c and the columns of A: how the state moves with the constant, and with each component before the block.
+    columns = ((zero,) * d, *(tuple(one if i == k else zero for i in range(d)) for k in range(d)))
 
     def shared(carry: Any, _: None) -> tuple[Any, Any]:
-        cov, ways = carry
-        cov, (_seen, weight, gain, _moved) = advance_cov(law, cov)
-        misses = [plus(dot(law.observation, ways[0]), law.constant_seen)]
-        misses = [-jnp.asarray(x) for x in (*misses, *(dot(law.observation, way) for way in ways[1:]))]
+        cov, columns = carry
+        cov, (_seen, weight, gain, _moved) = advance_cov(model, cov)
+        misses = [plus(dot(model.observation, columns[0]), model.constant_seen)]
+        misses = [-jnp.asarray(x) for x in (*misses, *(dot(model.observation, column) for column in columns[1:]))]
         moved = [
-            tuple(plus(m, times(k, miss)) for m, k in zip(matvec(law.transition, way), gain, strict=True))
-            for way, miss in zip(ways, misses, strict=True)
+            tuple(plus(m, times(k, miss)) for m, k in zip(matvec(model.transition, column), gain, strict=True))
+            for column, miss in zip(columns, misses, strict=True)
         ]
-        moved[0] = tuple(plus(m, f) for m, f in zip(moved[0], law.from_constant, strict=True))
+        moved[0] = tuple(plus(m, f) for m, f in zip(moved[0], model.from_constant, strict=True))
         return full((cov, tuple(moved)), zero), full((weight, gain, tuple(misses)), zero)
 
-    (cov, ways), (weight, gain, misses) = lax.scan(shared, (cov, ways), None, length=len(values))
+    (cov, columns), (weight, gain, misses) = lax.scan(shared, (cov, columns), None, length=len(values))
     reference = reference_of(values, present, level, d)
 
     def own(mean: Vector, row: Any) -> tuple[Any, Array]:
         value, gain = row
-        seen = plus(plus(dot(law.observation, mean), times(law.constant_seen, level)), law.offset)
+        seen = plus(plus(dot(model.observation, mean), times(model.constant_seen, level)), model.offset)
         error = value - seen
-        moved = matvec(law.transition, mean)
-        moved = tuple(plus(m, times(f, level)) for m, f in zip(moved, law.from_constant, strict=True))
+        moved = matvec(model.transition, mean)
+        moved = tuple(plus(m, times(f, level)) for m, f in zip(moved, model.from_constant, strict=True))
         return full(tuple(plus(m, times(k, error)) for m, k in zip(moved, gain, strict=True)), value), error
 
     mean, error = lax.scan(own, reference, (values, gain))
     weight = present * weight[:, None]
     slopes = [jnp.sum(weight * error * miss[:, None], axis=0) for miss in misses]
-    bends = {
+    information = {
         (i, k): jnp.sum(weight * (misses[i] * misses[k])[:, None], axis=0)
         for i in range(d + 1)
         for k in range(i, d + 1)
     }
     constant = -0.5 * jnp.sum(weight * error**2 - jnp.log(jnp.where(present, weight, 1.0)) + present * LOG_2PI, axis=0)
     return Elements(
-        way=full(tuple(tuple(ways[1 + k][i] for k in range(d)) for i in range(d)), slopes[0]),
-        from_constant=full(ways[0], slopes[0]),
-        mean=mean,
-        cov=full(cov, slopes[0]),
-        value=constant,
-        slope=tuple(-s for s in slopes[1:]),
-        bend=symmetric({(i, k): bends[1 + i, 1 + k] for i, k in upper(d)}, d),
-        constant_slope=-slopes[0],
-        mixed_bend=tuple(bends[0, 1 + k] for k in range(d)),
-        constant_bend=bends[0, 0],
+        A=full(tuple(tuple(columns[1 + k][i] for k in range(d)) for i in range(d)), slopes[0]),
+        A_c=full(columns[0], slopes[0]),
+        b=mean,
+        C=full(cov, slopes[0]),
+        log_density=constant,
+        eta=tuple(-s for s in slopes[1:]),
+        J=symmetric({(i, k): information[1 + i, 1 + k] for i, k in upper(d)}, d),
+        eta_c=-slopes[0],
+        J_xc=tuple(information[0, 1 + k] for k in range(d)),
+        J_cc=information[0, 0],
         reference=reference,
     )

@@ -155,10 +155,10 @@ def _summed(at: Any) -> Any:
 
 
 _STRETCH = 32
-"""Rows of a stretch of `log_density`, where the number of rows is a multiple of it."""
+"""Rows of a stretch of `log_likelihood_of_logged`, where the number of rows is a multiple of it."""
 
 
-def log_density(space: StateSpace, y: Array) -> Array:
+def log_likelihood_of_logged(space: StateSpace, y: Array) -> Array:
     """`log_likelihood` for many draws at once and without a gradient.
 
     It goes through the rows in stretches and stops behind the last logged one, so that rows may be padded to one of

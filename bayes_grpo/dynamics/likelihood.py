@@ -47,12 +47,12 @@ def log_likelihood_of_rows(space: Callable[[Any], StateSpace], rows: Any, y: Arr
     if accelerated() or len(y) < blocks.LEAST_ROWS:
         return log_likelihood(space(rows), y)
 
-    count, _ = blocks.blocks_of(len(y), varying=True)
+    count, _ = blocks.block_sizes(len(y), varying=True)
 
     def moved(column: Any) -> Any:
         return blocks.side_by_side(jnp.asarray(column), count) if jnp.shape(column) == y.shape else column
 
     law = space(jax.tree.map(moved, rows))
     if not blocks.varies(law):  # then no column of the rows had a say, and the values alone are put in blocks
-        count, _ = blocks.blocks_of(len(y), varying=False)
+        count, _ = blocks.block_sizes(len(y), varying=False)
     return blocks.log_likelihood_side_by_side(law, blocks.side_by_side(jnp.asarray(y), count, jnp.nan), count)

@@ -106,7 +106,7 @@ def level_draws(
 def _likelihood_program(regime: Regime) -> Any:
     def one(z: Array, prior: PriorNumbers, rows: Rows) -> Array:
         space = state_space(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
-        return kalman.log_density(space, jnp.asarray(rows.y))
+        return kalman.log_likelihood_of_logged(space, jnp.asarray(rows.y))
 
     return jax.vmap(one, in_axes=(0, None, None))
 
