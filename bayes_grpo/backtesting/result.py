@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayes_grpo.backtesting.pieces import Piece
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +83,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Backtest:
+class Backtest(Result):
     """Scores of a backtest.
 
     Attributes:
@@ -95,6 +95,15 @@ class Backtest:
     scores: tuple[Score, ...]
     refused: tuple[str, ...] = ()
     pieces: tuple[Piece, ...] = ()
+
+    in_json = (
+        "sentence",
+        ("ratio_to_best_rival", "ratio"),
+        ("interval_level", LEVEL),
+        ("table", "lines"),
+        "scores",
+        "refused",
+    )
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -138,20 +147,6 @@ class Backtest:
     def pit(self, name: str = AVERAGED) -> np.ndarray:
         """Probability integral transforms of all rows that a forecaster predicted."""
         return np.array([v for s in self.scores if s.name == name for v in s.pit])
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary; numbers that are not finite become None."""
-        lines = [asdict(x) | {"by_origin": {f"{k:g}": list(v) for k, v in x.by_origin.items()}} for x in self.lines]
-        return json_safe(
-            {
-                "sentence": self.sentence,
-                "ratio_to_best_rival": self.ratio,
-                "interval_level": LEVEL,
-                "table": lines,
-                "scores": [asdict(s) | {"pit": list(s.pit)} for s in self.scores],
-                "refused": list(self.refused),
-            }
-        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row a log, origin and forecaster: the fields of `Score`, without the rows' PIT."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayes_grpo.checking.residuals import Residuals
 from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import fields_of, frame_of
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ class Finding:
 
 
 @dataclass(frozen=True, eq=False)
-class Check:
+class Check(Result):
     """What a law misses in its data.
 
     Attributes:
@@ -64,26 +64,22 @@ class Check:
     regime: str
     converged: bool
 
+    in_json = (
+        "sentence",
+        "misses",
+        "findings",
+        "about.run",
+        "about.source",
+        "regime",
+        "about.signal",
+        "about.rows",
+        "converged",
+    )
+
     @property
     def misses(self) -> tuple[str, ...]:
         """Names of the checks that fail, with all of them held to `ALERT` together."""
         return _rejected(self.findings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary, without the residuals."""
-        return json_safe(
-            {
-                "sentence": self.sentence,
-                "misses": list(self.misses),
-                "findings": [asdict(f) for f in self.findings],
-                "run": self.about.run,
-                "source": self.about.source,
-                "regime": self.regime,
-                "signal": self.about.signal,
-                "rows": self.about.rows,
-                "converged": self.converged,
-            }
-        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row a check: the fields of `Finding`, and whether the law misses something there."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bayes_grpo.common.about import About
-from bayes_grpo.common.frames import fields_of, frame_of
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.frames import frame_of
+from bayes_grpo.common.results import Result
 from bayes_grpo.comparison.law import Law
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
@@ -79,7 +79,7 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Result):
     """Laws compared on one log.
 
     Attributes:
@@ -120,6 +120,23 @@ class Comparison:
     horizon_rows: int | None
     seed: int
 
+    in_json = (
+        "sentence",
+        ("table", "lines"),
+        "cautions",
+        "left_out",
+        "damping",
+        "weights_loo",
+        "weights_lfo",
+        "about.run",
+        "about.source",
+        "about.signal",
+        "about.rows",
+        "forecast_origins",
+        "horizon_rows",
+        "seed",
+    )
+
     @property
     def best(self) -> str:
         """Law with the highest leave-one-out score."""
@@ -129,30 +146,9 @@ class Comparison:
         """The line of a regime."""
         return next(x for x in self.lines if x.regime == regime)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary; numbers that are not finite become None."""
-        return json_safe(
-            {
-                "sentence": self.sentence,
-                "table": [asdict(x) for x in self.lines],
-                "cautions": list(self.cautions),
-                "left_out": dict(self.left_out),
-                "damping": {k: dict(v) for k, v in self.damping.items()},
-                "weights_loo": dict(self.weights_loo),
-                "weights_lfo": dict(self.weights_lfo),
-                "run": self.about.run,
-                "source": self.about.source,
-                "signal": self.about.signal,
-                "rows": self.about.rows,
-                "forecast_origins": list(self.forecast_origins),
-                "horizon_rows": self.horizon_rows,
-                "seed": self.seed,
-            }
-        )
-
     def to_frame(self) -> pd.DataFrame:
         """The table, one row a law: the fields of `Line`."""
-        return frame_of((fields_of(x) for x in self.lines), "regime")
+        return frame_of(self.lines, "regime")
 
 
 def verdict_sentence(lines: tuple[Line, ...], what: str) -> str:

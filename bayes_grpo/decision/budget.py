@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 
 if TYPE_CHECKING:
     from bayes_grpo.forecasting.result import Forecast
@@ -23,7 +23,7 @@ PROBABILITY = 0.8
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Result):
     """How many more steps a gain takes.
 
     Attributes:
@@ -50,6 +50,8 @@ class Budget:
     highest_step: float
     ever: float
 
+    in_json = (..., "sentence")
+
     @property
     def sentence(self) -> str:
         """The answer in words."""
@@ -66,10 +68,6 @@ class Budget:
                 f"; the reward ends up that far above where it is now with probability {probability_text(self.ever)}"
             )
         return text + "."
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary."""
-        return json_safe(asdict(self) | {"sentence": self.sentence})
 
 
 def steps_for_gain(

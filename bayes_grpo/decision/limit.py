@@ -13,12 +13,11 @@ row before lay below it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 from bayes_grpo.decision.budget import Unit, amount
 
 LEVELS = 16
@@ -31,7 +30,7 @@ ERRORS = 3.0
 
 
 @dataclass(frozen=True)
-class Limit:
+class Limit(Result):
     """Stop at the first logged row of at least `reward`, at the latest at step `latest`.
 
     Attributes:
@@ -54,6 +53,8 @@ class Limit:
     reached: float
     unit: Unit
 
+    in_json = (..., "sentence")
+
     @property
     def sentence(self) -> str:
         """The rule in words."""
@@ -64,10 +65,6 @@ class Limit:
             f"expected net value {amount(self.net, self.unit)}, {amount(self.more, self.unit)} more than the best step "
             "that is fixed now"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary."""
-        return json_safe(asdict(self) | {"sentence": self.sentence})
 
 
 def best_limit(

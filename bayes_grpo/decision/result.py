@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import Interval, probability_text
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 from bayes_grpo.decision.budget import Budget, Unit, amount
 from bayes_grpo.decision.limit import Limit
 
@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+COLUMNS = ("step", "gain", "net", "net_low", "net_high", "best")
+"""What is known of every stopping step."""
+
+
 @dataclass(frozen=True, eq=False)
-class Stopping:
+class Stopping(Result):
     """What stopping at every step is worth, in the unit of the costs given.
 
     Attributes:
@@ -66,6 +70,15 @@ class Stopping:
     probability_pays: float
     level: float
     limit: Limit | None
+
+    in_json = ("sentence", ..., "limit", "table")
+    not_in_json = COLUMNS
+
+    @property
+    def table(self) -> list[dict[str, float]]:
+        """One entry a stopping step."""
+        columns = [getattr(self, name).tolist() for name in COLUMNS]
+        return [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
 
     @property
     def now(self) -> float:
@@ -116,22 +129,9 @@ class Stopping:
             text += f", continuing to step {self.until:g} is worth {amount(self.expected(self.until), self.unit)}"
         return text + "."
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary; `table` has one entry a stopping step."""
-        names = ("step", "gain", "net", "net_low", "net_high", "best")
-        limit = None if self.limit is None else self.limit.to_dict()
-        columns = [getattr(self, name).tolist() for name in names]
-        out = {
-            f.name: value._asdict() if isinstance(value := getattr(self, f.name), Interval) else value
-            for f in fields(self)
-            if f.name not in (*names, "limit")
-        }
-        table = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-        return json_safe({"sentence": self.sentence} | out | {"limit": limit, "table": table})
-
 
 @dataclass(frozen=True, eq=False)
-class Decision:
+class Decision(Result):
     """What was asked about stopping.
 
     Attributes:
@@ -148,28 +148,17 @@ class Decision:
     warnings: tuple[str, ...] = ()
     cost_told: str = ""
 
+    in_json = ("sentence", ...)
+
     @property
     def sentence(self) -> str:
         """The answers in words."""
         return " ".join(part.sentence for part in (self.stopping, self.budget) if part is not None)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary."""
-        return {
-            "sentence": self.sentence,
-            "stopping": None if self.stopping is None else self.stopping.to_dict(),
-            "budget": None if self.budget is None else self.budget.to_dict(),
-            "assumed": list(self.assumed),
-            "warnings": list(self.warnings),
-            "cost_told": self.cost_told,
-        }
-
     def to_frame(self) -> pd.DataFrame:
         """One row a stopping step: gain, net value and its interval, probability to be best. Empty without costs."""
-        names = ("step", "gain", "net", "net_low", "net_high", "best")
         if self.stopping is None:
-            return frame_of((), "step", names)
-        columns = [getattr(self.stopping, name) for name in names]
-        table = frame_of((dict(zip(names, x, strict=True)) for x in zip(*columns, strict=True)), "step")
+            return frame_of((), "step", COLUMNS)
+        table = frame_of(self.stopping.table, "step")
         table.attrs["interval_level"] = self.stopping.level
         return table

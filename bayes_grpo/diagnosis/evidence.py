@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 
 
 @dataclass(frozen=True)
-class Quantity:
+class Quantity(Result):
     """A physical quantity with its posterior.
 
     Attributes:
@@ -28,9 +27,11 @@ class Quantity:
     meaning: str
     posterior: Interval
 
+    in_json = ("name", "unit", "meaning", "posterior.*")
+
 
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(Result):
     """Evidence of one mode.
 
     Attributes:
@@ -55,23 +56,6 @@ class Evidence:
     def posterior(self, name: str) -> Interval | None:
         """Posterior of one of its quantities; None where the log did not give it."""
         return next((q.posterior for q in self.quantities if q.name == name), None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content."""
-        return json_safe(
-            {
-                "mode": self.mode,
-                "probability": self.probability,
-                "quantities": [
-                    {"name": q.name, "unit": q.unit, "meaning": q.meaning, **q.posterior._asdict()}
-                    for q in self.quantities
-                ],
-                "used": self.used,
-                "missing": self.missing,
-                "sentence": self.sentence,
-                "features": dict(self.features),
-            }
-        )
 
 
 def quantity(name: str, draws: np.ndarray, unit: str, meaning: str) -> Quantity:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis.classes import ANSWERS, MODES
 from bayes_grpo.diagnosis.classify import Posterior, most_likely, posterior
 from bayes_grpo.diagnosis.features import MIN_ROWS, gather_all
@@ -19,7 +18,7 @@ from bayes_grpo.logs.run import Run
 
 
 @dataclass(frozen=True, eq=False)
-class History:
+class History(Result):
     """Probabilities at cuts of a log.
 
     Attributes:
@@ -34,6 +33,8 @@ class History:
     probability: Mapping[str, np.ndarray]
     own: Mapping[str, np.ndarray]
 
+    in_json = ("step", "rows", ("answer", "answers"), "probability", "own", "sentence")
+
     @property
     def answers(self) -> tuple[str, ...]:
         """The most probable answer at each cut."""
@@ -46,19 +47,6 @@ class History:
         last = spans[-1]
         said = [f"{label_of(part[0][0])} until step {part[-1][1]:g}" for part in spans[:-1]]
         return ", then ".join([*said, f"{label_of(last[0][0])} from step {last[0][1]:g} on"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content."""
-        return json_safe(
-            {
-                "step": self.step.tolist(),
-                "rows": self.rows.tolist(),
-                "answer": self.answers,
-                "probability": {k: p.tolist() for k, p in self.probability.items()},
-                "own": {k: p.tolist() for k, p in self.own.items()},
-                "sentence": self.sentence,
-            }
-        )
 
 
 def history_of(run: Run, now: Posterior, cuts: int, prior: Mapping[str, float], layer: Layer | None) -> History | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis.beside import Standing
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.evidence import Evidence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Onset:
+class Onset(Result):
     """When a failure began.
 
     Attributes:
@@ -32,9 +32,11 @@ class Onset:
     step: Interval
     mark: str
 
+    in_json = ("step.*", "mark")
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Diagnosis(Standing):
+class Diagnosis(Standing, Result):
     """What is wrong with a run, if anything.
 
     Attributes:
@@ -68,25 +70,21 @@ class Diagnosis(Standing):
     courses: Courses | None
     history: History | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content; the courses are left out."""
-        return json_safe(
-            {
-                "sentence": self.sentence,
-                "answer": self.answer,
-                "probability": dict(self.probability),
-                "own": dict(self.own),
-                "failing": self.failing,
-                "evidence": {k: e.to_dict() for k, e in self.evidence.items()},
-                "onset": {k: {**o.step._asdict(), "mark": o.mark} for k, o in self.onsets.items()},
-                "remedies": dict(self.remedies),
-                "missing": self.missing,
-                "prior": dict(self.prior),
-                "meta": asdict(self.about),
-                "notes": self.notes,
-                "history": None if self.history is None else self.history.to_dict(),
-            }
-        )
+    in_json = (
+        "sentence",
+        "answer",
+        "probability",
+        "own",
+        "failing",
+        "evidence",
+        ("onset", "onsets"),
+        "remedies",
+        "missing",
+        "prior",
+        ("meta", "about"),
+        "notes",
+        "history",
+    )
 
     def to_frame(self) -> pd.DataFrame:
         """One row an answer: its probability, that the mode is under way at all, when it began, and what to do."""

@@ -13,7 +13,7 @@ from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.families.compared import Answer, Compared, Curve
+from bayes_grpo.families.compared import Answer, Compared, Counts, Curve
 from bayes_grpo.families.members import LONGEST, Index, Logs, Member, check_alike, read_runs
 from bayes_grpo.families.readings import Reading, reading_of
 from bayes_grpo.families.recipes import SURE, SeedPrior, difference_of, further_seeds, seed_prior, sides
@@ -96,7 +96,7 @@ def compare_runs(
         cautions.append("one seed of each: how far seeds lie apart is the learned prior alone")
     return Compared(
         signal=members[0].table.signal,
-        counts=(len(readings[0]), len(readings[1])),
+        counts=Counts(*map(len, readings)),
         answers=tuple(answers),
         curves=tuple(_curve(name, r) for name, side in zip("AB", readings, strict=True) for r in side),
         spread_from=where,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.frames import fields_of, frame_of
+from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 from bayes_grpo.families.recipes import FURTHER, SURE
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Result):
     """Which recipe is better at one place.
 
     Attributes:
@@ -43,6 +43,8 @@ class Answer:
     spread: Interval
     further: int | None
 
+    in_json = (..., "verdict")
+
     @property
     def verdict(self) -> str:
         """One of "B is better", "A is better" and "cannot tell"."""
@@ -64,8 +66,15 @@ class Curve:
     high: np.ndarray
 
 
+class Counts(NamedTuple):
+    """Runs of each recipe."""
+
+    a: int
+    b: int
+
+
 @dataclass(frozen=True, eq=False)
-class Compared:
+class Compared(Result):
     """Two recipes, a few seeds each.
 
     Attributes:
@@ -78,11 +87,14 @@ class Compared:
     """
 
     signal: str
-    counts: tuple[int, int]
+    counts: Counts
     answers: tuple[Answer, ...]
     curves: tuple[Curve, ...]
     spread_from: str
     cautions: tuple[str, ...]
+
+    in_json = ("sentence", ("interval_level", LEVEL), ...)
+    not_in_json = ("curves",)
 
     def answer(self, at: str) -> Answer:
         """One answer by its place.
@@ -110,24 +122,6 @@ class Compared:
             more = f"{x.further} further seed{'s' * (x.further > 1)} of each would tell with probability 0.8"
         return f"Cannot tell which is better {x.words}: {numbers} ({LEVEL:.0%} interval, mean over seeds); {more}."
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary; numbers that are not finite become None."""
-        answers = []
-        for x in self.answers:
-            own = {k: v._asdict() if isinstance(v, Interval) else v for k, v in fields_of(x).items()}
-            answers.append(own | {"verdict": x.verdict})
-        return json_safe(
-            {
-                "sentence": self.sentence,
-                "interval_level": LEVEL,
-                "signal": self.signal,
-                "counts": {"a": self.counts[0], "b": self.counts[1]},
-                "answers": answers,
-                "spread_from": self.spread_from,
-                "cautions": list(self.cautions),
-            }
-        )
-
     def to_frame(self) -> pd.DataFrame:
         """One row an answer."""
-        return frame_of(({**fields_of(x), "verdict": x.verdict} for x in self.answers), "at")
+        return frame_of(self.answers, "at")

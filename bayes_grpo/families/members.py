@@ -16,9 +16,9 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.learning.folder import NAMES, REPOSITORIES, logs_in
+from bayes_grpo.logs.finding import is_output_directory
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Provenance, Run
-from bayes_grpo.logs.source import is_output_directory
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.fitting.sampling.convergence import Convergence
 
@@ -25,7 +25,7 @@ KNOWN = 0.3
 
 
 @dataclass(frozen=True)
-class Exponent:
+class Exponent(Result):
     """How a quantity depends on a setting: quantity ∝ setting^exponent.
 
     Attributes:
@@ -60,6 +60,8 @@ class Exponent:
     rope: float
     contraction: float
     relative: bool
+
+    in_json = (..., "verdict", "sentence")
 
     @property
     def verdict(self) -> str:
@@ -139,7 +141,7 @@ class Spread:
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class Family(Result):
     """Several runs together.
 
     Attributes:
@@ -173,6 +175,19 @@ class Family:
     cautions: tuple[str, ...]
     data: DataTree
     transfer: dict[str, Family]
+
+    in_json = (
+        "sentence",
+        "converged",
+        ("interval_level", LEVEL),
+        "vary",
+        "regime",
+        "signal",
+        "studies",
+        "replicates",
+        ...,
+    )
+    not_in_json = ("thin", "data")
 
     @property
     def converged(self) -> bool:
@@ -210,28 +225,6 @@ class Family:
         own = {e.quantity: e for e in self.exponents if e.setting == setting}
         return [own[name] for name in asked if name in own]
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary; numbers that are not finite become None."""
-        return json_safe(
-            {
-                "sentence": self.sentence,
-                "converged": self.converged,
-                "interval_level": LEVEL,
-                "vary": list(self.vary),
-                "regime": self.regime,
-                "signal": self.signal,
-                "studies": self.studies,
-                "replicates": self.replicates,
-                "exponents": [_plain(e) | {"verdict": e.verdict, "sentence": e.sentence} for e in self.exponents],
-                "spreads": [_plain(s) for s in self.spreads],
-                "runs": [_plain(r) for r in self.runs],
-                "convergence": self.convergence.to_dict(),
-                "nodes": self.nodes,
-                "cautions": list(self.cautions),
-                "transfer": {name: f.to_dict() for name, f in self.transfer.items()},
-            }
-        )
-
     def to_frame(self) -> pd.DataFrame:
         """One row an exponent, quantity and setting; those of further evaluation columns under their name."""
         parts = [(self.signal, self), *self.transfer.items()]
@@ -241,13 +234,3 @@ class Family:
             for e in f.exponents
         ]
         return frame_of(rows, ["column", "quantity", "setting"])
-
-
-def _plain(record: Any) -> dict[str, Any]:
-    """A record with its intervals as mappings and its arrays as lists."""
-    out = {}
-    for name, value in fields_of(record).items():
-        if isinstance(value, Interval):
-            value = value._asdict()
-        out[name] = value.tolist() if isinstance(value, np.ndarray) else value
-    return out

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayes_grpo.common.about import About
-from bayes_grpo.common.frames import fields_of, frame_of
+from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.convergence import Convergence
@@ -64,7 +64,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Result):
     """Everything that is printed of a fit.
 
     Attributes:
@@ -105,21 +105,30 @@ class Summary:
     mass_note: str
     seed: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary; numbers that are not finite become None."""
-        out = asdict(self)
-        out["rows"] = [asdict(r) | {"posterior": r.posterior._asdict(), "prior": r.prior._asdict()} for r in self.rows]
-        out["bayes_r2"] = self.bayes_r2._asdict()
-        out["convergence"] = self.convergence.to_dict()
-        known = out.pop("about")
-        known |= {k: out.pop(k) for k in ("regime", "log_format", "interval_level", "mass", "mass_note", "seed")}
-        order = ("run", "source", "log_format", "regime", "signal", "rows", "first_step", "last_step", "interval_level")
-        out["meta"] = {k: known[k] for k in (*order, "mass", "mass_note", "seed")}
-        return json_safe(out)
+    in_json = (
+        ...,
+        (
+            "meta",
+            (
+                "about.run",
+                "about.source",
+                "log_format",
+                "regime",
+                "about.signal",
+                "about.rows",
+                "about.first_step",
+                "about.last_step",
+                "interval_level",
+                "mass",
+                "mass_note",
+                "seed",
+            ),
+        ),
+    )
 
     def to_frame(self) -> pd.DataFrame:
         """The table, one row a parameter or derived quantity: the fields of `Row`."""
-        return frame_of((fields_of(r) for r in self.rows), "name")
+        return frame_of(self.rows, "name")
 
 
 def summarize(fit: Fit, level: float = LEVEL) -> Summary:

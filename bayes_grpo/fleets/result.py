@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.results import Result
 from bayes_grpo.fleets.table import records_of
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Fleet:
+class Fleet(Result):
     """Many logs in one table.
 
     Attributes:
@@ -39,6 +40,16 @@ class Fleet:
     frame: pd.DataFrame
     resumed: int
     seconds: float
+
+    in_json = (
+        "sentence",
+        ("interval_level", LEVEL),
+        "logs",
+        "errors",
+        "resumed",
+        "seconds",
+        ("table", "records"),
+    )
 
     @property
     def logs(self) -> int:
@@ -75,18 +86,6 @@ class Fleet:
             answers = Counter(row["answer"] for row in found).most_common()
             parts.append(", ".join(f"{n} {answer.replace('_', ' ')}" for answer, n in answers))
         return "; ".join(parts) + "."
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary; numbers that are unknown or not finite become None."""
-        return {
-            "sentence": self.sentence,
-            "interval_level": LEVEL,
-            "logs": self.logs,
-            "errors": self.errors,
-            "resumed": self.resumed,
-            "seconds": self.seconds,
-            "table": self.records,
-        }
 
     def to_frame(self) -> pd.DataFrame:
         """A copy of the table."""

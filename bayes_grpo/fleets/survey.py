@@ -15,9 +15,9 @@ import numpy as np
 from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError
 from bayes_grpo.common.text import plain
 from bayes_grpo.learning.folder import logs_in
+from bayes_grpo.logs.finding import is_output_directory
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.source import is_output_directory
 from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.reach import Reach, crossings, reach_of
 from bayes_grpo.forecasting.result import Forecast
@@ -44,7 +44,7 @@ class Reached:
 
 
 @dataclass(frozen=True)
-class ForecastSummary:
+class ForecastSummary(Result):
     """Everything that is printed of a forecast.
 
     Attributes:
@@ -101,13 +101,23 @@ class ForecastSummary:
     schedule: str
     schedule_ends: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary; intervals by name, numbers that are not finite become None."""
-        out = _named(self)
-        about = out.pop("about")
-        meta = {k: about[k] for k in ("run", "signal", "rows", "last_step")}
-        meta |= {k: out.pop(k) for k in ("until", "draws", "interval_level", "schedule", "schedule_ends")}
-        return json_safe(out | {"meta": meta})
+    in_json = (
+        ...,
+        (
+            "meta",
+            (
+                "about.run",
+                "about.signal",
+                "about.rows",
+                "about.last_step",
+                "until",
+                "draws",
+                "interval_level",
+                "schedule",
+                "schedule_ends",
+            ),
+        ),
+    )
 
     def to_frame(self) -> pd.DataFrame:
         """One row a quantity with its unit: rewards, gains, steps at which shares of the final gain are reached.
@@ -240,16 +250,3 @@ def _sentence(f: Forecast, s: ForecastSummary) -> str:
 
 def _text(i: Interval) -> str:
     return f"{i.median:.3g} [{i.low:.3g}, {i.high:.3g}]"
-
-
-def _named(value: Any) -> Any:
-    """Dataclasses and intervals as dictionaries, so that nothing is told by its place alone."""
-    if isinstance(value, Interval):
-        return value._asdict()
-    if isinstance(value, tuple | list):
-        return [_named(v) for v in value]
-    if isinstance(value, dict):
-        return {k: _named(v) for k, v in value.items()}
-    if hasattr(value, "__dataclass_fields__"):
-        return {k: _named(getattr(value, k)) for k in value.__dataclass_fields__}
-    return value

@@ -7,12 +7,13 @@ from the step on from which its condition holds to the end of the run, so what a
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
+from bayes_grpo.common.results import Result
 from bayes_grpo.laboratory.settings import REWARDS, LabNumbers
 from bayes_grpo.laboratory.training import DeepTrajectory
 
@@ -99,7 +100,7 @@ _WAITS = {"collapse": 1, "policy_concentration": 2}
 
 
 @dataclass(frozen=True)
-class DeepTruth:
+class DeepTruth(Result):
     """Truth record of a run of the laboratory.
 
     Attributes:
@@ -123,10 +124,6 @@ class DeepTruth:
     first_gold: float
     best_gold: float
     final_gold: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content."""
-        return asdict(self) | {"causes": list(self.causes)}
 
 
 class _Course(NamedTuple):

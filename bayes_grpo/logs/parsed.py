@@ -53,14 +53,18 @@ class Parsed:
 
 
 class ReadOptions(NamedTuple):
-    """What a caller may tell a reader.
+    """What a caller may say about the reading of a log.
 
     Attributes:
+        format: Name of the reader; None where the content tells.
+        whole_lines: Leave out a last line that has not ended, in formats in which half a line can pass for a whole one.
         choices: Columns that the user named.
         run_name: The run to take from a chart export that holds several.
         run: The run to take from a store that holds several: its name, its id, or the beginning of either.
     """
 
+    format: str | None = None
+    whole_lines: bool = False
     choices: Choices = Choices()
     run_name: str | None = None
     run: str | None = None

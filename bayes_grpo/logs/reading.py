@@ -8,22 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, counted, listed
 from bayes_grpo.logs.detect import pick_reader
+from bayes_grpo.logs.finding import STATE_FILE, find, run_name_of
 from bayes_grpo.logs.hygiene import row_windows, tidy
 from bayes_grpo.logs.mapping import Choices, map_columns
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, read_sidecar
 from bayes_grpo.logs.parsed import Parsed, ReadOptions
-from bayes_grpo.logs.pick import chosen, listed_runs
 from bayes_grpo.logs.resolve import resolve_settings
 from bayes_grpo.logs.run import Run, Setting
-from bayes_grpo.logs.source import STATE_FILE, Source, find_logs, is_output_directory, load, run_name_of
-from bayes_grpo.logs.stores import StoreRun, runs_at, runs_below
+from bayes_grpo.logs.source import Source, load
 from bayes_grpo.logs.training_args import read_beside
 
 _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console", "wandb_csv")
@@ -31,6 +30,22 @@ _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console",
 _PART = "rewards/"
 """Before the name of a reward function among the columns."""
 PathLike = str | os.PathLike[str]
+
+
+class Read(NamedTuple):
+    """What lies behind a path, read.
+
+    Attributes:
+        where: The file, or the folder of several.
+        sources: Its files.
+        format: What they were read as.
+        parsed: Their rows, joined.
+    """
+
+    where: Path
+    sources: tuple[Source, ...]
+    format: str
+    parsed: Parsed
 
 
 def read_log(
@@ -71,19 +86,19 @@ def read_log(
     paths = _paths(path_or_paths)
     stated = _sidecar(paths[0], sidecar)
     choices = Choices(step_column, reward_column, eval_column)
-    read = [_read_one(p, format, ReadOptions(choices, run_name, run), whole_lines) for p in paths]
-    where = "; ".join(clean(s.path, 200) for s, _, _ in read)
+    options = ReadOptions(format, whole_lines, choices, run_name, run)
+    read = [_read_one(p, options) for p in paths]
+    where = "; ".join(clean(x.where, 200) for x in read)
     try:
-        rows = assemble([parsed for _, _, parsed in read], choices, user, stated)
+        rows = assemble([x.parsed for x in read], choices, user, stated)
     except LogReadError as error:
         raise LogReadError(f"{where}: {error}") from None
-    formats = list(dict.fromkeys(name for _, name, _ in read))
+    formats = list(dict.fromkeys(x.format for x in read))
     digest = hashlib.sha256()
-    for source, _, _ in read:
-        for part in source.parts():
-            digest.update(part)
+    for part in (part for x in read for source in x.sources for part in source.parts()):
+        digest.update(part)
     return Run(
-        name=clean(run_name or read[0][2].run_name) or run_name_of(paths[0]),
+        name=clean(run_name or read[0].parsed.run_name) or run_name_of(paths[0]),
         source=where,
         format="+".join(formats),
         log_hash=digest.hexdigest(),
@@ -108,91 +123,59 @@ def _sidecar(path: Path, sidecar: PathLike | None) -> dict[str, Setting]:
         return {}
 
 
-def _read_one(path: Path, format: str | None, options: ReadOptions, whole_lines: bool) -> tuple[Source, str, Parsed]:
-    """The first of the files behind a path that can be read: a newest checkpoint may be cut off."""
-    store = _store_run(path, options.run)
+def _read_one(path: Path, options: ReadOptions) -> Read:
+    """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
+    found = find(path, options.run)
+    store = found.store
     if store is not None:
-        return _read_store(path, store, format, options)
-    failed: list[str] = []
-    first_error: LogReadError | None = None
-    for candidate in find_logs(path):
-        try:
-            source = load(candidate)
-            reader = pick_reader(source, format)
-            if whole_lines and reader.NAME in _LINES:
-                source = replace(source, data=source.data[: source.data.rfind(b"\n") + 1])
-            parsed = reader.read(source, options)
-        except LogReadError as error:
-            first_error = first_error or LogReadError(f"{clean(candidate, 200)}: {error}")
-            failed.append(candidate.parent.name)
-            continue
-        notes = parsed.notes
-        is_state = candidate.name == STATE_FILE
-        if is_state and candidate != path:
-            notes += (f"read from {clean(candidate.relative_to(path))}",)
-        if is_state or candidate != path:
-            arguments = read_beside(candidate)
-            parsed = replace(parsed, settings=arguments.settings)
-            notes += arguments.notes
-        if failed:
-            notes += (f"newer but unreadable: {', '.join(clean(n) for n in failed)}",)
-        return source, reader.NAME, replace(parsed, notes=notes)
-    raise first_error or LogReadError(f"{clean(path, 200)}: expected a log, found none; check the path")
-
-
-def _store_run(path: Path, wanted: str | None) -> StoreRun | None:
-    """The run of a store that a folder stands for, None where the folder or file stands for another log."""
-    try:
-        if not path.is_dir():
-            return None
-        if wanted is not None:
-            runs = runs_below(path, everywhere=True)
-            return runs[chosen(runs, wanted)] if runs else None
-        if is_output_directory(path):
-            return None
-        runs = runs_at(path)
-        if not runs:
-            try:
-                find_logs(path)
-                return None
-            except LogReadError:
-                runs = runs_below(path)
-                if not runs and (deeper := runs_below(path, everywhere=True)):
-                    raise LogReadError(
-                        f"expected a log in the folder, found runs of stores further down: {listed_runs(deeper)}; "
-                        f"choose with --run NAME"
-                    ) from None
-        return runs[chosen(runs, wanted)] if runs else None
-    except (OSError, ValueError):
-        return None  # a path that no system call takes; reading the log reports it
-    except LogReadError as error:
-        raise LogReadError(f"{clean(path, 200)}: {error}") from None
-
-
-def _read_store(path: Path, store: StoreRun, format: str | None, options: ReadOptions) -> tuple[Source, str, Parsed]:
-    """A run out of a store's files, joined in the order of their time; one that cannot be read is left out."""
+        options = options._replace(run=store.within)
     read: list[tuple[Source, str, Parsed]] = []
-    failed: list[str] = []
-    first_error: LogReadError | None = None
-    for file in store.files:
+    failed: list[tuple[Path, LogReadError]] = []
+    for file in found.files:
         try:
             source = load(file)
-            reader = pick_reader(source, format)
-            read.append((source, reader.NAME, reader.read(source, options._replace(run=store.within))))
+            reader = pick_reader(source, options.format)
+            if options.whole_lines and reader.NAME in _LINES:
+                source = replace(source, data=source.data[: source.data.rfind(b"\n") + 1])
+            read.append((source, reader.NAME, reader.read(source, options)))
         except LogReadError as error:
-            first_error = first_error or LogReadError(f"{clean(file, 200)}: {error}")
-            failed.append(file.name)
+            failed.append((file, error))
+            continue
+        if store is None:
+            break
     if not read:
-        raise first_error or LogReadError(f"{clean(path, 200)}: expected a store's files, found none; check the path")
-    sources = [source for source, _, _ in read]
-    first = sources[0].path if len(sources) == 1 else sources[0].path.parent
-    parsed = reduce(_join, [parsed for _, _, parsed in read])
-    notes = (*parsed.notes, f"read from {clean(first.relative_to(path) if first != path else path.name, 200)}")
-    if failed:
-        notes += (f"left out because unreadable: {listed(failed)}",)
-    whole = Source(first, b"".join(part for source in sources for part in source.parts()))
-    named = parsed.run_name or store.name
-    return whole, read[0][1], replace(parsed, notes=notes, run_name=named)
+        file, error = failed[0]
+        raise LogReadError(f"{clean(file, 200)}: {error}")
+    sources, names, parsed = zip(*read, strict=True)
+    where = sources[0].path if len(sources) == 1 else sources[0].path.parent
+    unreadable = [file for file, _ in failed]
+    if store is None:
+        return Read(where, sources, names[0], _of_log(parsed[0], where, path, unreadable))
+    whole = replace(reduce(_join, parsed), run_name=next((x.run_name for x in parsed if x.run_name), store.name))
+    return Read(where, sources, names[0], _of_store(whole, where, path, unreadable))
+
+
+def _of_log(parsed: Parsed, file: Path, path: Path, unreadable: list[Path]) -> Parsed:
+    """A log with what lies beside it in its trainer's folder, and with notes of where it was found."""
+    notes = parsed.notes
+    is_state = file.name == STATE_FILE
+    if is_state and file != path:
+        notes += (f"read from {clean(file.relative_to(path))}",)
+    if is_state or file != path:
+        arguments = read_beside(file)
+        parsed = replace(parsed, settings=arguments.settings)
+        notes += arguments.notes
+    if unreadable:
+        notes += (f"newer but unreadable: {', '.join(clean(x.parent.name) for x in unreadable)}",)
+    return replace(parsed, notes=notes)
+
+
+def _of_store(parsed: Parsed, where: Path, path: Path, unreadable: list[Path]) -> Parsed:
+    """A run out of a store's files, with notes of where they lie and which are left out."""
+    notes = (*parsed.notes, f"read from {clean(where.relative_to(path) if where != path else path.name, 200)}")
+    if unreadable:
+        notes += (f"left out because unreadable: {listed(x.name for x in unreadable)}",)
+    return replace(parsed, notes=notes)
 
 
 def assemble(

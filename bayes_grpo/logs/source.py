@@ -1,26 +1,21 @@
-"""Files on disk → bytes and text, and directories → the log inside them."""
+"""Files on disk → bytes and text."""
 
 from __future__ import annotations
 
 import errno
-import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.common.wording import clean
 from bayes_grpo.stores import tfrecord
 from bayes_grpo.stores.companions import files_beside
 from bayes_grpo.stores.sqlite_copy import MAGIC, columns_in
 
 HEAD = 65_536
 """Characters that a reader looks at to recognise its format."""
-
-METRIC_FILES = ("metrics.jsonl", "history.jsonl", "logging.jsonl", "experiment_log.jsonl")
-"""Names that trainers give the metrics file of an output directory (Tinker, prime-rl; ART; ms-swift; EasyR1)."""
 
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -29,11 +24,6 @@ _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\x03\x04": "zip",
 }
-STATE_FILE = "trainer_state.json"
-"""What transformers saves the rows of a training in."""
-
-_GLOBAL_STEP = re.compile(rb'"global_step"\s*:\s*(\d{1,15})')
-_CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 _STORES = (MAGIC, b":W&B", b":SWL")
 """How the files of stores begin; event files of TensorBoard begin with a length and its checksum."""
 _OTHERS = (
@@ -140,73 +130,3 @@ def _why_not_text(source: Source) -> str | None:
     if b"\x00" in data[:HEAD] and not source.is_utf16:
         return "binary data; export the run as CSV or JSONL first"
     return None
-
-
-def find_logs(path: Path) -> list[Path]:
-    """The log files that a path stands for, the most advanced first; a file stands for itself.
-
-    A directory may be the output directory of a trainer, one of its checkpoints, or hold a single log.
-
-    Raises:
-        LogReadError: The directory holds no log, or several that are not told apart.
-    """
-    try:
-        if not path.is_dir():
-            return [path]
-        entries = sorted(path.iterdir())
-        states = {e / STATE_FILE: step for e in entries if (step := checkpoint_step(e.name)) is not None}
-        states = {state: step for state, step in states.items() if state.is_file()}
-        if (path / STATE_FILE).is_file():
-            states = {path / STATE_FILE: _global_step(path / STATE_FILE), **states}
-    except (OSError, ValueError) as error:
-        raise LogReadError(
-            f"{clean(path, 200)}: expected a readable directory, found {clean(error)}; check path and permissions"
-        ) from None
-    if states:
-        return sorted(states, key=lambda state: states[state], reverse=True)
-    named = [path / name for name in METRIC_FILES if (path / name).is_file()]
-    logs = named or [e for e in entries if e.is_file() and e.suffix.lower() in (".jsonl", ".csv", ".parquet", ".log")]
-    if len(logs) == 1:
-        return logs
-    names = [e.name for e in entries]
-    if logs:
-        raise LogReadError(
-            f"{clean(path, 200)}: expected one log in the directory, found {listed(p.name for p in logs)}; "
-            f"pass one of them"
-        )
-    raise LogReadError(
-        f"{clean(path, 200)}: expected {STATE_FILE}, checkpoint-*/{STATE_FILE}, {' or '.join(METRIC_FILES)} "
-        f"in the directory, found {listed(names)}; pass the log file itself"
-    )
-
-
-def checkpoint_step(name: str) -> int | None:
-    """The step in the name of a checkpoint's folder, None where the folder is none."""
-    found = _CHECKPOINT.fullmatch(name)
-    return int(found[1]) if found else None
-
-
-def is_output_directory(path: Path) -> bool:
-    """Whether a directory is where a trainer wrote one run, by the names of its files."""
-    if not path.is_dir():
-        return False
-    names = (STATE_FILE, *METRIC_FILES)
-    return any((path / n).is_file() for n in names) or any(checkpoint_step(e.name) is not None for e in path.iterdir())
-
-
-def _global_step(state: Path) -> float:
-    """How far the training was when a state was saved; infinite where the file does not say so."""
-    found = _GLOBAL_STEP.search(state.read_bytes())
-    return int(found[1]) if found else math.inf
-
-
-def run_name_of(path: Path) -> str:
-    """A short name for a run: the file's, or its directory's where the file's says nothing."""
-    path = path.absolute()
-    name = path.stem if not path.is_dir() else path.name
-    if path.name in (STATE_FILE, *METRIC_FILES):
-        path = path.parent
-        name = path.name
-    if checkpoint_step(name) is not None:
-        name = path.parent.name or name
-    return clean(name) or "run"

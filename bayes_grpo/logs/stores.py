@@ -9,6 +9,7 @@ from typing import NamedTuple
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.detect import pick_reader
 from bayes_grpo.logs.parsed import RunName, StoreReader
+from bayes_grpo.logs.pick import chosen, listed_runs
 from bayes_grpo.logs.source import Source, load
 from bayes_grpo.stores.companions import METRICS, MLFLOW_RUN
 from bayes_grpo.stores.sqlite_copy import MAGIC
@@ -42,26 +43,37 @@ class StoreRun(NamedTuple):
     within: str | None = None
 
 
-def runs_at(path: Path) -> list[StoreRun]:
-    """The runs of a folder that is a store's: by its name, or because files of a store lie in it.
+def run_in(path: Path, wanted: str | None, is_log: bool) -> StoreRun | None:
+    """The run of a store that a folder stands for; None where no store keeps any there.
 
     Args:
         path: The folder.
+        wanted: What the run is called, wherever in the folder it lies; None for the only one.
+        is_log: Whether the folder stands for a log without it: then only a store's own folder counts.
+
+    Raises:
+        LogReadError: None or several are meant, or the folder's runs lie further down than a store keeps them.
     """
+    if wanted is not None:
+        runs = _named(path, _folders(path, _DEPTH))
+    else:
+        runs = _runs_at(path)
+        if not runs and not is_log:
+            roots = [path / name for name in ROOTS if (path / name).is_dir()]
+            runs = _named(path, (folder for root in roots for folder in _folders(root, _DEPTH)))
+            if not runs and (deeper := _named(path, _folders(path, _DEPTH))):
+                raise LogReadError(
+                    f"expected a log in the folder, found runs of stores further down: {listed_runs(deeper)}; "
+                    f"choose with --run NAME"
+                )
+    return runs[chosen(runs, wanted)] if runs else None
+
+
+def _runs_at(path: Path) -> list[StoreRun]:
+    """The runs of a folder that is a store's: by its name, or because files of a store lie in it."""
     if path.resolve().name in ROOTS or (path / MLFLOW_RUN).is_file():  # an experiment of MLflow is described too
         return _named(path, _folders(path, _DEPTH))
     return _named(path, [path])
-
-
-def runs_below(path: Path, everywhere: bool = False) -> list[StoreRun]:
-    """The runs of stores further down in a folder.
-
-    Args:
-        path: The folder.
-        everywhere: Whether to look into folders of any name, not those of stores alone.
-    """
-    roots = [path] if everywhere else [path / name for name in ROOTS if (path / name).is_dir()]
-    return _named(path, (folder for root in roots for folder in _folders(root, _DEPTH)))
 
 
 def _folders(root: Path, depth: int) -> Iterator[Path]:

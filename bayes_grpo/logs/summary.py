@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.common.frames import fields_of, frame_of
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.run import Run
 
@@ -50,7 +50,7 @@ class SettingSummary:
 
 
 @dataclass(frozen=True)
-class RunSummary:
+class RunSummary(Result):
     """What a log holds. All text is on one line and free of control characters.
 
     Attributes:
@@ -84,10 +84,6 @@ class RunSummary:
     eval_rows: int
     settings: Mapping[str, SettingSummary]
     notes: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The summary in JSON's types, None in place of every number that is not finite."""
-        return json_safe(asdict(self))
 
     def to_frame(self) -> pd.DataFrame:
         """One row a logged column: the trainer's key, number of finite values, range, first and last value."""

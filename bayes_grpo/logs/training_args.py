@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.wording import clean
+from bayes_grpo.logs.finding import checkpoint_step
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.plain_pickle import MAX_BYTES, Unbuilt, plain
 from bayes_grpo.logs.run import Provenance, Setting
-from bayes_grpo.logs.source import checkpoint_step
 from bayes_grpo.logs.table import to_float
 
 FILE_NAME = "training_args.bin"

@@ -13,6 +13,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.common.text import plain
 from bayes_grpo.decision.budget import check_amount, check_probability
 from bayes_grpo.families.members import LONGEST
 from bayes_grpo.families.result import Family
@@ -174,7 +175,7 @@ def _planned(
     difficulty = "" if prospect.difficulty is None else prospect.difficulty.sentence
     shown = [c.settings for c in candidates[:SHOWN] if c.settings != present]
     return Plan(
-        run=run.name,
+        run=plain(run.name),
         signal=prospect.table.signal,
         present=present,
         candidates=tuple(candidates),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
-from bayes_grpo.common.strict_json import json_safe
-from bayes_grpo.common.text import plain
+from bayes_grpo.common.results import Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +106,7 @@ class Assumed:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Result):
     """The next run.
 
     Attributes:
@@ -145,6 +144,22 @@ class Plan:
     difficulty: str
     circular: bool
     cautions: tuple[str, ...]
+
+    in_json = (
+        "sentence",
+        "verdict",
+        ("interval_level", LEVEL),
+        "run",
+        "signal",
+        ...,
+        "present",
+        "prior_gain",
+        "recommended",
+        "candidates",
+        "exponents",
+        "courses",
+        "cautions",
+    )
 
     @property
     def recommended(self) -> Candidate:
@@ -199,39 +214,7 @@ class Plan:
         ]
         return " and ".join([", ".join(moved[:-1]), moved[-1]] if len(moved) > 1 else moved) or "the present settings"
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary; numbers that are not finite become None."""
-        own = ("candidates", "courses", "exponents", "prior_gain", "cautions", "present", "run")
-        return json_safe(
-            {
-                "sentence": self.sentence,
-                "verdict": self.verdict,
-                "interval_level": LEVEL,
-                "run": plain(self.run),
-                **fields_of(self, *own),
-                "present": dict(self.present),
-                "prior_gain": self.prior_gain._asdict(),
-                "recommended": _plain(self.recommended),
-                "candidates": [_plain(c) for c in self.candidates],
-                "exponents": [_plain(e) for e in self.exponents],
-                "courses": [_plain(c) for c in self.courses],
-                "cautions": list(self.cautions),
-            }
-        )
-
     def to_frame(self) -> pd.DataFrame:
         """One row a candidate, the best first; its settings are the index."""
         rows = ({**c.settings, **fields_of(c, "settings")} for c in self.candidates)
         return frame_of(rows, list(self.present))
-
-
-def _plain(record: Any) -> dict[str, Any]:
-    """A record with its intervals as mappings and its arrays as lists."""
-    out = {}
-    for name, value in fields_of(record).items():
-        if isinstance(value, Interval):
-            value = value._asdict()
-        elif isinstance(value, Mapping):
-            value = dict(value)
-        out[name] = value.tolist() if isinstance(value, np.ndarray) else value
-    return out

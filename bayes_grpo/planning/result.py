@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from bayes_grpo.common.frames import fields_of, frame_of
+from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.results import Result
 from bayes_grpo.dynamics.reduction import MomentumConvention
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class StabilityReport:
+class StabilityReport(Result):
     """Stability of planned settings.
 
     Attributes:
@@ -76,6 +77,8 @@ class StabilityReport:
     level: float
     n_draws: int
 
+    in_json = (..., "sentence")
+
     @property
     def sentence(self) -> str:
         """The verdict in words, with its lag models, momentum convention and source of curvature."""
@@ -99,23 +102,13 @@ class StabilityReport:
             )
         return text
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content, the sentence included; None where the rule sets no limit (no lag exposure)."""
-        content = asdict(self)
-        content["gain"] = self.gain._asdict()
-        for name in ("rule", "delay", "hold"):
-            verdict: Verdict = getattr(self, name)
-            content[name]["threshold"] = _finite(verdict.threshold)
-            content[name]["margin"] = {key: _finite(x) for key, x in verdict.margin._asdict().items()}
-        return content | {"sentence": self.sentence}
-
     def to_frame(self) -> pd.DataFrame:
         """One row a lag model: largest stable gain, margin, probability of being stable."""
-        return frame_of((fields_of(x) for x in (self.rule, self.delay, self.hold)), "lag_model")
+        return frame_of((self.rule, self.delay, self.hold), "lag_model")
 
 
 @dataclass(frozen=True)
-class GroupSizePlan:
+class GroupSizePlan(Result):
     """What one group size buys at a fixed number of prompts a step.
 
     Attributes:
@@ -133,14 +126,10 @@ class GroupSizePlan:
     usable_share: float
     drift_factor: float
 
-    def to_dict(self) -> dict[str, float]:
-        """JSON-ready content."""
-        return asdict(self)
-
 
 def group_sizes_frame(plans: Iterable[GroupSizePlan]) -> pd.DataFrame:
     """Plans as a table, one row a group size: the fields of `GroupSizePlan`."""
-    return frame_of((fields_of(x) for x in plans), "group_size", GroupSizePlan.__dataclass_fields__)
+    return frame_of(plans, "group_size", GroupSizePlan.__dataclass_fields__)
 
 
 def _finite(value: float) -> float | None:

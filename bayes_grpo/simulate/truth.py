@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
+from bayes_grpo.common.results import Result
 from bayes_grpo.dynamics.reduction import effective_learning_rate
 from bayes_grpo.dynamics.thresholds import spectral_radius
 from bayes_grpo.simulate.fixed_points import find_fixed_point
@@ -18,7 +19,7 @@ FailureMode = Literal["reward_hacking", "advantage_degeneracy", "policy_concentr
 
 
 @dataclass(frozen=True)
-class Truth:
+class Truth(Result):
     """Truth record of a run; None where there is none.
 
     Attributes:
@@ -44,10 +45,6 @@ class Truth:
     final_reward: float
     final_gold_reward: float
     best_gold_reward: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content."""
-        return asdict(self)
 
 
 def adam_preconditioner(trajectory: Trajectory, structure: Structure, numbers: Numbers) -> np.ndarray | None:

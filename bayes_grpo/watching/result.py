@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import Result
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.beside import Standing
 
@@ -73,7 +73,7 @@ class Watching:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alarm:
+class Alarm(Result):
     """A failure that was found; told once.
 
     Attributes:
@@ -96,13 +96,9 @@ class Alarm:
     remedies: tuple[str, ...]
     name: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary."""
-        return json_safe(asdict(self) | {"since": None if self.since is None else self.since._asdict()})
-
 
 @dataclass(frozen=True, kw_only=True)
-class Outlook:
+class Outlook(Result):
     """What a look says of the steps to come.
 
     Attributes:
@@ -137,14 +133,9 @@ class Outlook:
     stop: float | None
     advice: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary."""
-        intervals = {k: getattr(self, k)._asdict() for k in ("now", "at_horizon", "gain")}
-        return json_safe(asdict(self) | intervals)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Update(Standing):
+class Update(Standing, Result):
     """One look at a run.
 
     Attributes:
@@ -177,6 +168,8 @@ class Update(Standing):
     notes: tuple[str, ...]
     seconds: float
 
+    in_json = (..., "sentence")
+
     @property
     def sentence(self) -> str:
         """The look in words: alarms, diagnosis, forecast, advice."""
@@ -186,15 +179,6 @@ class Update(Standing):
             said += [f"{forecast[:1].upper()}{forecast[1:]}", self.outlook.advice]
         text = " ".join(x for x in said if x)
         return f"Step {self.step:g}, {self.rows} rows. {text or 'Nothing can be said yet.'}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary."""
-        parts = {
-            "sentence": self.sentence,
-            "outlook": None if self.outlook is None else self.outlook.to_dict(),
-            "alarms": [alarm.to_dict() for alarm in self.alarms],
-        }
-        return json_safe(asdict(self) | parts)
 
 
 class Memory(NamedTuple):

@@ -1,7 +1,6 @@
 """Every result as a table: one row a quantity, law, check, case or answer, the numbers untouched."""
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from bayes_grpo.checking.result import Check, Finding
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.comparison.result import Comparison, Line
-from bayes_grpo.decision.result import Decision
+from bayes_grpo.decision.result import Decision, Stopping
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.forecasting.summary import ForecastSummary, Reached
 from bayes_grpo.learning.table import SHIPPED
@@ -80,7 +79,7 @@ def test_decision():
     columns = {
         n: np.array([1.0, 2.0]) + i for i, n in enumerate(("step", "gain", "net", "net_low", "net_high", "best"))
     }
-    stopping: Any = SimpleNamespace(**columns, level=0.9)
+    stopping = made(Stopping, **columns, level=0.9)
     table = Decision(stopping, None).to_frame()
     assert tuple(table.loc[2.0]) == (3.0, 4.0, 5.0, 6.0, 7.0)
     assert table.attrs["interval_level"] == 0.9

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from bayes_grpo.common.results import Result
 from bayes_grpo.fitting.sampling.mixing import energy_fraction, ess_bulk, ess_tail, rhat
 
 RHAT_LIMIT = 1.01
@@ -29,7 +30,7 @@ class ParameterCheck:
 
 
 @dataclass(frozen=True)
-class Convergence:
+class Convergence(Result):
     """Whether the draws can be trusted, and why not.
 
     Attributes:
@@ -78,10 +79,6 @@ class Convergence:
         if self.passed:
             return f"Converged{again}: {numbers}."
         return f"NOT CONVERGED{again}: {'; '.join(self.reasons)} ({numbers})."
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dictionary."""
-        return {**asdict(self), "parameters": {k: asdict(v) for k, v in self.parameters.items()}}
 
 
 def check_convergence(
