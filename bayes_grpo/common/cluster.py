@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from bayes_grpo.common.errors import MissingExtraError, SettingError, WorkerError
-from bayes_grpo.common.workers import Outcome, Task, attempt_away
+from bayes_grpo.common.tasks import Outcome, Task, attempt_away
 
 PATIENCE = 5.0
 """Seconds in which a scheduler has to answer."""

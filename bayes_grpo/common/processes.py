@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoWarning, WorkerError
 from bayes_grpo.common.machine import cores, resident, threads
-from bayes_grpo.common.workers import Outcome, Task, attempt_away, lighten, portable
+from bayes_grpo.common.memory import lighten
+from bayes_grpo.common.tasks import Outcome, Task, attempt_away, portable
 
 TRIES = 2
 """Times a task is begun before the death of its process is taken for its own doing."""

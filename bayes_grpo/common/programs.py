@@ -16,7 +16,6 @@ from jax.errors import JaxRuntimeError
 from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.common.machine import cores, give_back, resident
 from bayes_grpo.common.once import once
-from bayes_grpo.common.traced import lowered
 
 _WIDE = {"xla_cpu_prefer_vector_width": 512}
 """Vectors as wide as the processor has them; XLA would stop at 256 bits. A tenth to a quarter faster with AVX-512."""
@@ -43,7 +42,7 @@ def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[A
     """
     arguments = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
     with compilation_cache():
-        compiled = _compile(lowered(make, options, arguments))
+        compiled = _compile(jax.jit(make(*options)).lower(*arguments))
     if resident() > TRIMMED:
         give_back()
     return compiled
@@ -98,15 +97,9 @@ def calls_go_to(caller: Caller) -> Iterator[None]:
         _CALLER.reset(token)
 
 
-def forget_programs(traced: bool = False) -> None:
-    """Lets go of all compiled programs; those that are needed again come from the cache on disk, in seconds.
-
-    Args:
-        traced: Also of what JAX itself has traced, here and elsewhere: three times as much memory.
-    """
+def forget_programs() -> None:
+    """Lets go of all programs compiled here; those that are needed again come from the cache on disk, in seconds."""
     _compiled.cache_clear()
-    if traced:
-        jax.clear_caches()
 
 
 def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *shared: Any) -> Any:

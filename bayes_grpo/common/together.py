@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from bayes_grpo.common.programs import call_here, calls_go_to
-from bayes_grpo.common.workers import Outcome, Task, attempt
+from bayes_grpo.common.tasks import Outcome, Task, attempt
 
 WIDTH = 64
 """Tasks under way at once."""

@@ -24,7 +24,6 @@ from jax import Array
 from bayes_grpo.common.imports import preload
 from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import program
-from bayes_grpo.common.traced import stored
 from bayes_grpo.families.evidence import Evidence
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 
@@ -36,7 +35,6 @@ BUCKET = 4
 """Runs are padded to a multiple of this, so that one run more or less compiles nothing."""
 
 
-@stored
 class FamilyPriors(NamedTuple):
     """Weak priors of a family.
 
@@ -55,7 +53,6 @@ class FamilyPriors(NamedTuple):
     between: Any
 
 
-@stored
 class Runs(NamedTuple):
     """The runs of a family, a leading axis of n runs on every field.
 

@@ -13,11 +13,9 @@ import jax
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.traced import stored
 from bayes_grpo.rows.table import RowTable
 
 
-@stored
 class Rows(NamedTuple):
     """Rows on their way into the compiled sampler, padded to a bucket length T.
 

@@ -4,18 +4,23 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo.common import workers
+from bayes_grpo.common import programs, workers
 from bayes_grpo.common.errors import SettingError, WorkerError
 from bayes_grpo.common.machine import cores, resident
+from bayes_grpo.common.memory import lighten
 from bayes_grpo.common.processes import Limits, in_processes
 from bayes_grpo.common.programs import program
-from bayes_grpo.common.workers import lighten, outcomes
+from bayes_grpo.common.workers import outcomes
 from tests.helpers import tasks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,6 +102,42 @@ def test_a_process_that_has_grown_lets_its_programs_go_and_goes_on(monkeypatch):
     assert lighten(most=0.0)
     monkeypatch.setattr(workers, "resident", lambda: 1e9)  # after every task
     assert [x.value for x in values(doubled_by_a_program, [1.0, 2.0]).values()] == [[2.0] * 3, [4.0] * 3]
+
+
+def test_a_users_process_keeps_what_it_has_compiled_itself(monkeypatch):
+    traced: list[int] = []
+
+    @jax.jit
+    def theirs(x):
+        traced.append(1)
+        return jnp.sin(x) * 2.0
+
+    compiled = jax.jit(lambda x: x + 1.0).lower(np.float32(1.0)).compile()
+    first = theirs(np.float32(1.0))
+    kept = lambda: (theirs._cache_size(), len(traced))  # noqa: E731 # pyright: ignore[reportFunctionMemberAccess]
+    assert kept() == (1, 1)
+    computed = programs._compiled.computed
+    monkeypatch.setattr(workers, "LARGE", 0.0)
+    monkeypatch.setattr(workers, "lighten", lambda: lighten(most=0.0))  # any process has grown
+    assert [x.value for x in values(doubled_by_a_program, [1.0, 2.0]).values()] == [[2.0] * 3, [4.0] * 3]
+    assert programs._compiled.computed == computed + 2  # ours were let go after the first task
+    assert kept() == (1, 1)
+    assert theirs(np.float32(1.0)) == first
+    assert compiled(np.float32(1.0)) == 2.0
+    assert kept() == (1, 1)
+
+
+def test_a_call_leaves_no_setting_thread_or_signal_handler_behind():
+    def surroundings():
+        names = ("jax_enable_x64", "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+        threads = {x for x in threading.enumerate() if x.is_alive()}
+        handlers = [signal.getsignal(x) for x in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
+        return [getattr(jax.config, x) for x in names], threads, handlers, dict(os.environ), list(warnings.filters)
+
+    before = surroundings()
+    values(doubled_by_a_program, [1.0, 2.0])
+    values(tasks.doubled, [1.0, 2.0], jobs=2)
+    assert surroundings() == before
 
 
 def test_leaving_early_ends_the_processes_at_once(tmp_path):

@@ -22,7 +22,6 @@ from jax import Array
 from bayes_grpo.common.imports import nuts_kernels
 from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import accelerated, call, over_draws, program
-from bayes_grpo.common.traced import stored
 from bayes_grpo.fitting.sampling.posterior import (
     DrawSummary,
     PriorNumbers,
@@ -58,7 +57,6 @@ class SamplerSettings:
     retry_target_accept: float = 0.99
 
 
-@stored
 class Chain(NamedTuple):
     """Draws of one chain, leading axis (draws,), or of all chains, leading axes (chains, draws)."""
 

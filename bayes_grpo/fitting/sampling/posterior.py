@@ -15,7 +15,6 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.programs import call
-from bayes_grpo.common.traced import stored
 from bayes_grpo.dynamics import likelihood
 from bayes_grpo.dynamics.paths import mean_path, square_root
 from bayes_grpo.dynamics.smoother import smooth
@@ -26,7 +25,6 @@ from bayes_grpo.regimes.quantiles import GRID, interpolated, slopes_of
 from bayes_grpo.rows.padding import Rows
 
 
-@stored
 class PriorNumbers(NamedTuple):
     """Priors as numbers, so that overriding one does not compile anew.
 
@@ -129,7 +127,6 @@ def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Arra
     return jnp.where(jnp.isfinite(value), value, jnp.inf)  # what overflowed is rejected
 
 
-@stored
 class DrawSummary(NamedTuple):
     """What one draw of the sampled parameters implies.
 
