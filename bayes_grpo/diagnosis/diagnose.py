@@ -9,20 +9,17 @@ import numpy as np
 from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, interval, probability_text
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PRIOR
-from bayes_grpo.diagnosis.classify import Posterior, checked_prior, most_likely, posterior
-from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.evidence import Evidence
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PRIOR, PROGRESS
+from bayes_grpo.diagnosis.classify import ClassPosterior, checked_prior, most_likely, posterior
+from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.features import gather
 from bayes_grpo.diagnosis.history import history_of
 from bayes_grpo.diagnosis.layer import Layer
 from bayes_grpo.diagnosis.mode import Mode, all_modes, label_of
-from bayes_grpo.diagnosis.progress import PROGRESS
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
+from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.run import Run
-
-SUSPECT = 0.2
-"""A failure whose own probability is above this gets an onset and remedies."""
 
 
 def diagnose(
@@ -59,17 +56,17 @@ def diagnose(
     shown = run if at is None else run.until(at)
     if not len(shown.step) and not len(shown.eval_step):
         raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")
+    about = _about(shown, at)
     with compilation_cache():
         found = gather(shown)
-        result = posterior({} if found is None else found.features, weights, layer)
-        past = history_of(shown, result, history, weights, layer) if history and found is not None else None
-    about = _about(shown, at)
+        said = posterior({} if found is None else found.features, weights, layer)
+        past = history_of(shown, said, history, weights, layer) if history and found is not None else None
     if found is None:
         return Diagnosis(
             sentence="Cannot tell: the log has fewer than three rewards.",
             answer=CANNOT_TELL,
-            probability={name: float(name == CANNOT_TELL) for name in ANSWERS},
-            own={mode: weights[mode] for mode in MODES},
+            probability=said.probability,
+            own=said.own,
             evidence={},
             onsets={},
             remedies={},
@@ -77,57 +74,55 @@ def diagnose(
             prior=weights,
             about=about,
             notes=shown.notes,
-            courses=None,
+            trends=None,
             history=None,
         )
-    own = {**result.own, **_own_of_unlearned(found.evidence)}
+    trends, evidence, answer = found.trends, found.evidence, most_likely(said.probability)
+    own = {**said.own, **_own_of_unlearned(evidence)}
     modes = {mode.name: mode for mode in all_modes()}
-    suspects = [name for name in modes if own.get(name, 0.0) > SUSPECT]
-    onsets = {name: o for name in suspects if (o := _onset(modes[name], found.courses)) is not None}
-    answer = most_likely(result.probability)
+    suspects = [name for name in modes if own.get(name, 0.0) > BORDERS.suspect]
+    onsets = {name: o for name in suspects if (o := _onset(modes[name], trends)) is not None}
     wanted = suspects + [name for name, m in modes.items() if name == answer and not m.is_failure]
     remedies = {
         name: modes[name].remedies(
-            found.courses,
-            found.evidence.get(name, found.evidence[PROGRESS]),
-            onsets[name].step if name in onsets else None,
+            trends, evidence.get(name, evidence[PROGRESS]), onsets[name].step if name in onsets else None
         )
         for name in wanted
     }
-    assumed = found.courses.assumed_range
+    assumed = trends.assumed_range
     return Diagnosis(
-        sentence=_sentence(answer, result, own, found.evidence, onsets),
+        sentence=_sentence(answer, said, own, evidence, onsets),
         answer=answer,
-        probability=result.probability,
+        probability=said.probability,
         own=own,
-        evidence=found.evidence,
+        evidence=evidence,
         onsets=onsets,
         remedies=remedies,
-        missing=tuple(dict.fromkeys(name for e in found.evidence.values() for name in e.missing)),
+        missing=tuple(dict.fromkeys(name for e in evidence.values() for name in e.missing)),
         prior=weights,
         about=about,
         notes=(*shown.notes, *([assumed] if assumed else [])),
-        courses=found.courses,
+        trends=trends,
         history=past,
     )
 
 
-def _own_of_unlearned(evidence: Mapping[str, Evidence]) -> dict[str, float]:
+def _own_of_unlearned(evidence: Mapping[str, ModeEvidence]) -> dict[str, float]:
     """Probabilities of the modes that the layer does not know: each that of its evidence alone."""
     others = [e for name, e in evidence.items() if name not in (PROGRESS, *MODES)]
     return {e.mode: e.probability for e in others if np.isfinite(e.probability)}
 
 
-def _onset(mode: Mode, courses: Courses) -> Onset | None:
-    found = mode.onset(courses)
+def _onset(mode: Mode, trends: RunTrends) -> Onset | None:
+    found = mode.onset(trends)
     return None if found is None else Onset(interval(found[0]), found[1])
 
 
 def _sentence(
     answer: str,
-    said: Posterior,
+    said: ClassPosterior,
     own: Mapping[str, float],
-    evidence: Mapping[str, Evidence],
+    evidence: Mapping[str, ModeEvidence],
     onsets: Mapping[str, Onset],
 ) -> str:
     probability, fails = said.probability, said.failing

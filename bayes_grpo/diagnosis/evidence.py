@@ -30,8 +30,8 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """Evidence of one mode.
+class ModeEvidence:
+    """ModeEvidence of one mode.
 
     Attributes:
         mode: "reward_hacking", … or "progress", which all share.

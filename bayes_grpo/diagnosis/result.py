@@ -11,10 +11,10 @@ from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.strict_json import json_safe
-from bayes_grpo.diagnosis.beside import Standing
-from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.evidence import Evidence
+from bayes_grpo.diagnosis.classes import AnswerProbabilities
+from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.history import History
+from bayes_grpo.diagnosis.trends import RunTrends
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,15 +26,15 @@ class Onset:
 
     Attributes:
         step: Median and interval of the step.
-        mark: What is taken for its beginning.
+        dated_by: What is taken for its beginning.
     """
 
     step: Interval
-    mark: str
+    dated_by: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Diagnosis(Standing):
+class Diagnosis(AnswerProbabilities):
     """What is wrong with a run, if anything.
 
     Attributes:
@@ -44,13 +44,13 @@ class Diagnosis(Standing):
         own: Mode → probability that it is under way, alone or beside another; of a mode without a learned likelihood
             that of its evidence, where the log has a signal for it.
         evidence: Name → evidence: "progress" and the modes; empty without enough rows.
-        onsets: Mode → when it began, for every mode above `SUSPECT`.
+        onsets: Mode → when it began, for every mode above `BORDERS.suspect`.
         remedies: Mode → what to do, likewise.
         missing: Signals the log lacks, and what they would tell.
         prior: The prior used.
         about: Which log was looked at.
         notes: What a reader should know: assumptions and the reader's notes.
-        courses: Courses of the signals, for pictures; None without enough rows.
+        trends: RunTrends of the signals, for pictures; None without enough rows.
         history: What would have been said at cuts of the log; None where it was not asked for or the log is too short.
     """
 
@@ -58,18 +58,18 @@ class Diagnosis(Standing):
     answer: str
     probability: Mapping[str, float]
     own: Mapping[str, float]
-    evidence: Mapping[str, Evidence]
+    evidence: Mapping[str, ModeEvidence]
     onsets: Mapping[str, Onset]
     remedies: Mapping[str, tuple[str, ...]]
     missing: tuple[str, ...]
     prior: Mapping[str, float]
     about: AboutLog
     notes: tuple[str, ...]
-    courses: Courses | None
+    trends: RunTrends | None
     history: History | None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content; the courses are left out."""
+        """JSON-ready content; the trends are left out."""
         return json_safe(
             {
                 "sentence": self.sentence,
@@ -78,7 +78,7 @@ class Diagnosis(Standing):
                 "own": dict(self.own),
                 "failing": self.failing,
                 "evidence": {k: e.to_dict() for k, e in self.evidence.items()},
-                "onset": {k: {**o.step._asdict(), "mark": o.mark} for k, o in self.onsets.items()},
+                "onset": {k: {**o.step._asdict(), "dated_by": o.dated_by} for k, o in self.onsets.items()},
                 "remedies": dict(self.remedies),
                 "missing": self.missing,
                 "prior": dict(self.prior),

@@ -10,13 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-import numpy as np
-
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.classify import Posterior, posterior
-from bayes_grpo.diagnosis.features import gather
-from bayes_grpo.diagnosis.layer import Layer
+from bayes_grpo.diagnosis.history import answers_after, reward_steps
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.logs.run import Run
@@ -39,14 +35,6 @@ def earlier(rows: int, lasting: float) -> tuple[int, ...]:
     return rows - back // 2, rows - back
 
 
-def posterior_at(run: Run, rows: int, layer: Layer | None = None) -> Posterior:
-    """What is said by the first so many rewards of a run."""
-    step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
-    step = step[np.isfinite(reward)]
-    found = gather(run.until(float(step[rows - 1]))) if rows > 0 else None
-    return posterior({} if found is None else found.features, None, layer)
-
-
 def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Collection[str] = ()) -> tuple[Alarm, ...]:
     """Findings of a run that were not told before.
 
@@ -56,14 +44,14 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Colle
         watching: How probable a finding has to be, and for how long.
         sounded: Failures that were told before.
     """
-    rows = int(np.isfinite(run.reward).sum() if run.has_reward else np.isfinite(run.eval_reward).sum())
+    rows = len(reward_steps(run))
     found = [m for m in diagnosis.alarming(watching.alarm) if m not in sounded]
     if rows < watching.least_rows:
         return ()
     for before in earlier(rows, watching.lasting):
         if not found:
             return ()
-        then = posterior_at(run, before).alarming(watching.alarm)
+        then = answers_after(run, [before])[0].alarming(watching.alarm)
         found = [m for m in found if m in then]
     return tuple(_alarm(mode, diagnosis, rows, watching.alarm) for mode in found)
 

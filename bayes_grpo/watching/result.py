@@ -14,7 +14,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.decision.question import Question
-from bayes_grpo.diagnosis.beside import Standing
+from bayes_grpo.diagnosis.classes import AnswerProbabilities
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,7 +144,7 @@ class Outlook:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Update(Standing):
+class Update(AnswerProbabilities):
     """One look at a run.
 
     Attributes:
