@@ -19,7 +19,7 @@ that naming it costs no calibration.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +46,11 @@ class ClassPosterior(AnswerProbabilities):
 
     probability: Mapping[str, float]
     own: Mapping[str, float]
+
+    @property
+    def answer(self) -> str:
+        """The answer of highest probability."""
+        return max(ANSWERS, key=lambda name: self.probability[name])
 
 
 def posterior(
@@ -154,8 +159,3 @@ def effective(probability: Mapping[str, float], prior: Mapping[str, float]) -> n
     p = np.array([probability[name] for name in CLASSES])
     base = np.array([prior[name] for name in CLASSES])
     return p + probability[CANNOT_TELL] * base / base.sum()
-
-
-def most_likely(probability: Mapping[str, float], names: Sequence[str] = ANSWERS) -> str:
-    """The answer of highest probability."""
-    return max(names, key=lambda name: probability[name])

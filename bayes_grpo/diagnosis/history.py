@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.diagnosis.classes import ANSWERS, MODES
-from bayes_grpo.diagnosis.classify import ClassPosterior, most_likely, posterior
+from bayes_grpo.diagnosis.classify import ClassPosterior, posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import Layer
 from bayes_grpo.diagnosis.mode import label_of
@@ -38,7 +38,7 @@ class History:
     @property
     def answers(self) -> tuple[str, ...]:
         """The most probable answer at each cut."""
-        return tuple(most_likely({k: p[i] for k, p in self.probability.items()}) for i in range(len(self.step)))
+        return tuple(max(ANSWERS, key=lambda name: self.probability[name][i]) for i in range(len(self.step)))
 
     @property
     def sentence(self) -> str:

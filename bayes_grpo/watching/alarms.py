@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
+import numpy as np
+
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.history import answers_after, reward_steps
+from bayes_grpo.diagnosis.history import answers_after
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.logs.run import Run
@@ -44,16 +46,17 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Colle
         watching: How probable a finding has to be, and for how long.
         sounded: Failures that were told before.
     """
-    rows = len(reward_steps(run))
-    found = [m for m in diagnosis.alarming(watching.alarm) if m not in sounded]
+    rows = int(np.isfinite(run.reward if run.has_reward else run.eval_reward).sum())
     if rows < watching.least_rows:
         return ()
+    new = [mode for mode in diagnosis.alarming(watching.alarm) if mode not in sounded]
+    alarms = [_alarm(mode, diagnosis, rows, watching.alarm) for mode in new]
     for before in earlier(rows, watching.lasting):
-        if not found:
+        if not alarms:
             return ()
         then = answers_after(run, [before])[0].alarming(watching.alarm)
-        found = [m for m in found if m in then]
-    return tuple(_alarm(mode, diagnosis, rows, watching.alarm) for mode in found)
+        alarms = [alarm for alarm in alarms if alarm.finding in then]
+    return tuple(alarms)
 
 
 def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
