@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo import read_log, write_runs
+from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.laboratory.families import deep_families, draw_run
 from bayes_grpo.laboratory.runs import BATCH, train_draws
-from bayes_grpo.laboratory.truth import LIMITS, smoothed
+from bayes_grpo.laboratory.truth import smoothed
 from bayes_grpo.logs.run import Run
 from benchmarks.common import keep, say
 from benchmarks.lab_failures import interleaved
@@ -98,9 +99,9 @@ def _parted_since(truth: Mapping[str, Any]) -> float | None:
     gold, held = smoothed(np.array(truth["gold_reward"])), np.array(truth["eval_gold_reward"])
     rise = gold - gold[0]
     carried = held[-3:].mean() - held[:2].mean()
-    if rise[-1] <= LIMITS.rise or carried >= LIMITS.stall * rise[-1]:
+    if rise[-1] <= BORDERS.rise or carried >= BORDERS.loose_truth * rise[-1]:
         return None
-    return float(np.argmax(rise > LIMITS.rise) + 1)
+    return float(np.argmax(rise > BORDERS.rise) + 1)
 
 
 def _rose(truth: Mapping[str, Any]) -> bool:
@@ -109,7 +110,7 @@ def _rose(truth: Mapping[str, Any]) -> bool:
     The laboratory names it for what is left to gain; authors of public logs call such a run healthy, 32 times in 37.
     """
     gold = smoothed(np.array(truth["gold_reward"]))
-    return bool(gold[-1] - gold[0] > LIMITS.gain)
+    return bool(gold[-1] - gold[0] > BORDERS.learned)
 
 
 def _wasted_since(run: Run, attainable: float) -> float | None:
@@ -120,9 +121,9 @@ def _wasted_since(run: Run, attainable: float) -> float | None:
     """
     share, rows = run.signals["frac_reward_zero_std"], max(1, len(run.step) // 10)
     mean = np.convolve(share, np.ones(rows) / rows, "valid")
-    if mean[-1] <= LIMITS.flat or run.reward[-rows:].mean() > LIMITS.ceiling * attainable:
+    if mean[-1] <= BORDERS.wasted_truth or run.reward[-rows:].mean() > BORDERS.solved_truth * attainable:
         return None
-    lively = np.flatnonzero(mean <= LIMITS.flat)
+    lively = np.flatnonzero(mean <= BORDERS.wasted_truth)
     return float(run.step[lively[-1] + 1] if len(lively) else run.step[0])
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/diagnosis_pictures.py RUNS/index.csv [MORE/index.csv]
 
-An index has the columns run_id and repo, with a folder csv beside it. The pictures show the rows, the course with its
-band, and the border that the course is held against; probabilities are kept for the page. `--tables` writes the page's
+An index has the columns run_id and repo, with a folder csv beside it. The pictures show the rows, the trend with its
+band, and the border that the trend is held against; probabilities are kept for the page. `--tables` writes the page's
 tables alone, which takes no log.
 """
 
@@ -21,17 +21,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from bayes_grpo.diagnosis.breaks import broken, constant_end
 
 from bayes_grpo import read_log, simulate_deep, write_runs
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.picture import canvas
 from bayes_grpo.diagnosis import events, swings
-from bayes_grpo.diagnosis.breaks import broken, constant_end
-from bayes_grpo.diagnosis.courses import LOGARITHMIC
 from bayes_grpo.diagnosis.features import RunEvidence, gather
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.diagnosis.trends import LOGARITHMIC
+from bayes_grpo.events.trend import Trend
 from benchmarks.common import keep, say
 
 if TYPE_CHECKING:
@@ -72,20 +72,20 @@ class Log(NamedTuple):
 
 def chance(event: str, found: RunEvidence) -> float:
     """Probability of an event."""
-    courses = found.courses
-    course, reach = courses.progress, events.span(courses, courses.progress)
+    trends = found.trends
+    trend, reach = trends.reward, events.span(trends, trends.reward)
     if event == "grew":
-        return float(events.grew(course).mean())
+        return float(events.grew(trend).mean())
     if event == "collapsed":
-        return float(events.collapsed(course, reach, courses.low).mean())
+        return float(events.collapsed(trend, reach, trends.low).mean())
     if event == "declined":
-        return float(events.declined(course, reach).mean())
+        return float(events.declined(trend, reach).mean())
     if event == "swings":
-        return events.swings(courses, reach)
+        return events.swings(trends, reach)
     if event == "going":
-        return float(events.going(course, reach).mean())
+        return float(events.going(trend, reach).mean())
     if event == "broken":  # `broken` is half of its log odds
-        return float(1.0 / (1.0 + np.exp(-2.0 * broken(courses))))
+        return float(1.0 / (1.0 + np.exp(-2.0 * broken(trends))))
     return found.evidence[next(d.mode for d in events.DEFINITIONS if d.name == event)].probability
 
 
@@ -135,12 +135,12 @@ def with_tables(page: str) -> str:
     return page
 
 
-def _course(axes: Axes, course: Trend, label: str, colour: str = BLUE, exponential: bool = False) -> None:
+def _trend(axes: Axes, trend: Trend, label: str, colour: str = BLUE, exponential: bool = False) -> None:
     shown = np.exp if exponential else np.asarray
-    low, middle, high = np.quantile(course.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
-    axes.plot(course.raw_step, shown(course.raw), ".", color=DARK if colour == BLUE else colour, ms=2.5, alpha=0.4)
-    axes.fill_between(course.step, shown(low), shown(high), color=colour, alpha=0.25, lw=0)
-    axes.plot(course.step, shown(middle), color=colour, lw=1.4, label=label)
+    low, middle, high = np.quantile(trend.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
+    axes.plot(trend.raw_step, shown(trend.raw), ".", color=DARK if colour == BLUE else colour, ms=2.5, alpha=0.4)
+    axes.fill_between(trend.step, shown(low), shown(high), color=colour, alpha=0.25, lw=0)
+    axes.plot(trend.step, shown(middle), color=colour, lw=1.4, label=label)
     if exponential:
         axes.set_yscale("log")
 
@@ -152,50 +152,50 @@ def _border(axes: Axes, value: float, label: str, since: float = 0.0) -> None:
 
 
 def draw(axes: Axes, event: str, found: RunEvidence) -> None:
-    """Rows, course and border of one log for one event."""
-    courses = found.courses
-    course, reach = courses.progress, events.span(courses, courses.progress)
-    start, best = float(course.mean[0]), float(max(course.mean.max(), course.raw[: events.FIRST].mean()))
-    reward = "held-out reward" if courses.uses_eval else "train reward"
+    """Rows, trend and border of one log for one event."""
+    trends = found.trends
+    trend, reach = trends.reward, events.span(trends, trends.reward)
+    start, best = float(trend.mean[0]), float(max(trend.mean.max(), trend.raw[: events.FIRST].mean()))
+    reward = "held-out reward" if trends.uses_eval else "train reward"
     if event == "wasted":
-        _course(axes, courses.signals["frac_reward_zero_std"], "share without spread")
+        _trend(axes, trends.signals["frac_reward_zero_std"], "share without spread")
         _border(axes, events.WASTE, "border", _LATE)
     elif event == "spent":
-        entropy = courses.signals["entropy"]
-        _course(axes, entropy, "entropy", exponential="entropy" in LOGARITHMIC)
+        entropy = trends.signals["entropy"]
+        _trend(axes, entropy, "entropy", exponential="entropy" in LOGARITHMIC)
         _border(axes, events.LEFT * float(np.exp(entropy.mean[0])), "border")
         beside = axes.twinx()
-        beside.plot(course.step, course.mean, color=ORANGE, lw=1.2)
-        beside.set_ylim(courses.low - 0.05 * reach, courses.high + 0.05 * reach)
+        beside.plot(trend.step, trend.mean, color=ORANGE, lw=1.2)
+        beside.set_ylim(trends.low - 0.05 * reach, trends.high + 0.05 * reach)
         beside.tick_params(labelsize=6, colors=ORANGE)
         axes.plot([], [], color=ORANGE, lw=1.2, label=f"{reward} (right)")
-    elif event == "uncoupled" and courses.held_out is not None:
-        _course(axes, course, reward)
-        _course(axes, courses.held_out, courses.held_out_name.replace("_", " "), ORANGE)
-        first = float(courses.held_out.mean[0])
-        _border(axes, first + events.LOOSE * float(course.change().mean()), "held-out end below it: uncoupled")
+    elif event == "uncoupled" and trends.held_out is not None:
+        _trend(axes, trend, reward)
+        _trend(axes, trends.held_out, trends.held_out_name.replace("_", " "), ORANGE)
+        first = float(trends.held_out.mean[0])
+        _border(axes, first + events.LOOSE * float(trend.change().mean()), "held-out end below it: uncoupled")
     else:
-        _course(axes, course, reward)
+        _trend(axes, trend, reward)
         if event == "grew":
-            _border(axes, start + course.noise_sd, "end above it: grew")
+            _border(axes, start + trend.noise_sd, "end above it: grew")
         elif event == "collapsed":
-            risen = best - start > events.NOISE * course.noise_sd
-            floor = start if risen or not courses.has_range else courses.low
+            risen = best - start > events.NOISE * trend.noise_sd
+            floor = start if risen or not trends.has_range else trends.low
             _border(axes, best - events.LOST * (best - floor), "end below it: collapsed")
         elif event == "going":
-            middle = 0.5 * (course.step[0] + course.step[-1])
-            late = float(np.interp(middle, course.step, course.mean)) + events.GOING * reach
+            middle = 0.5 * (trend.step[0] + trend.step[-1])
+            late = float(np.interp(middle, trend.step, trend.mean)) + events.GOING * reach
             _border(axes, late, "end above it: going on", _LATE)
         elif event == "broken":
-            end = constant_end(courses)
+            end = constant_end(trends)
             if end is not None:
                 _border(axes, end.border, "within two rows below it, and constant: broken")
         elif event == "declined":
-            _border(axes, start - max(events.DECLINE * reach, events.NOISE * course.noise_sd), "end below it: declined")
+            _border(axes, start - max(events.DECLINE * reach, events.NOISE * trend.noise_sd), "end below it: declined")
         elif event == "swings":
-            slow = course.value - swings.about_trend(course.value)
+            slow = trend.value - swings.about_trend(trend.value)
             for sign, label in ((1.0, "beyond a tenth of the range"), (-1.0, None)):
-                axes.plot(course.step, slow + sign * events.WIDE * reach, color=RED, lw=1.0, ls="--", label=label)
+                axes.plot(trend.step, slow + sign * events.WIDE * reach, color=RED, lw=1.0, ls="--", label=label)
     axes.tick_params(labelsize=6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel("optimizer step", fontsize=6.5)

@@ -16,8 +16,8 @@ import numpy as np
 from bayes_grpo import read_log
 from bayes_grpo.backtesting.backtest import MIN_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError
+from bayes_grpo.events.hazards import event_after, origin_state
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS
-from bayes_grpo.forecasting.events import event_of, standing_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
@@ -140,11 +140,11 @@ def cases_of(repo: str, log: str, run: Run) -> list[Case]:
         except BayesGrpoError:
             continue  # a reward that has not moved yet
         reward = reward_range(past, dict(run.settings.items()))
-        standing = standing_of(past.y, reward)
-        event, size = event_of(standing, whole.y[n:])
+        state = origin_state(past.y, reward)
+        event, size = event_after(state, whole.y[n:])
         signs = signs_of(past, reward, until)
         ahead = float(np.count_nonzero(whole.rate[n:] > 0.0)) / n
-        out.append(Case(repo, log, origin, ahead, signs, tuple(standing.spans), event, size))
+        out.append(Case(repo, log, origin, ahead, signs, tuple(state.spans), event, size))
     return out
 
 

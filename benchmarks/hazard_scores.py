@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.forecasting.events import COLLAPSE, EVENTS
+from bayes_grpo.events.hazards import COLLAPSE, HAZARDS
 from benchmarks.hazard_cases import Case, counted
 
 BINS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -82,7 +82,7 @@ def judged(cases: Sequence[Case], given: Mapping[str, Sequence[Mapping[str, floa
     """
     both = {kind: said(cases, stated) for kind, stated in given.items()}
     out: dict[str, Any] = {}
-    for event in EVENTS:
+    for event in HAZARDS:
         own = {kind: [s for s in x if s.event == event] for kind, x in both.items()}
         if not own["base"]:
             continue

@@ -25,11 +25,10 @@ import numpy as np
 
 from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.diagnosis.beside import Beside, log_odds
 from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES, MODES, PRIOR
-from bayes_grpo.diagnosis.classify import leading
+from bayes_grpo.diagnosis.classify import leading, log_odds
 from bayes_grpo.diagnosis.features import gather_all
-from bayes_grpo.diagnosis.layer import EVENTS, INTERCEPT_SD, WEIGHT_SD, Layer, event_values
+from bayes_grpo.diagnosis.layer import INTERCEPT_SD, PREDICTORS, WEIGHT_SD, Comorbidity, Layer, event_values
 from benchmarks.common import keep
 from benchmarks.diagnosis_lab import lab_logs, thinned
 from benchmarks.diagnosis_logs import labelled_logs
@@ -40,7 +39,7 @@ TARGET = Path(__file__).parents[1] / "bayes_grpo" / "diagnosis" / "layer.json"
 PART = 450
 MOST = 8.0
 SIMULATED, LABORATORY = "simulated", "laboratory"
-WITHOUT = Beside(0.0, 1.0)
+WITHOUT = Comorbidity(0.0, 1.0)
 """Before anything is learned: a failure beside another one has its probability against no failure."""
 
 
@@ -71,8 +70,8 @@ def learn(cases: Sequence[Case], provenance: Mapping[str, object]) -> Layer:
     truth = np.array([CLASSES.index(c.label) for c in cases])
     count = Counter(c.repository for c in cases)
     weight = np.array([min(1.0, MOST / count[c.repository]) for c in cases])
-    belongs = np.array([CLASSES.index(e.belongs) for e in EVENTS])
-    middle, k = np.array([e.weight for e in EVENTS]), len(CLASSES)
+    belongs = np.array([CLASSES.index(e.belongs) for e in PREDICTORS])
+    middle, k = np.array([e.weight for e in PREDICTORS]), len(CLASSES)
     place = np.eye(k)[belongs]
 
     def loss(numbers: np.ndarray) -> tuple[float, np.ndarray]:
@@ -91,15 +90,15 @@ def learn(cases: Sequence[Case], provenance: Mapping[str, object]) -> Layer:
     share = np.bincount(truth, weight, k) + 1.0
     layer = Layer(found[:k] - found[:k].mean(), found[k:], share / share.sum(), dict(provenance), WITHOUT)
     known = [(c, w) for c, w in zip(cases, weight, strict=True) if c.modes is not None]
-    return replace(layer, beside=learn_beside(known, layer)) if known else layer
+    return replace(layer, comorbidity=learn_comorbidity(known, layer)) if known else layer
 
 
-def learn_beside(cases: Sequence[tuple[Case, float]], layer: Layer) -> Beside:
+def learn_comorbidity(cases: Sequence[tuple[Case, float]], layer: Layer) -> Comorbidity:
     """What a failure keeps of its own evidence beside one that leads: the maximum of a weighted Bernoulli likelihood.
 
     Args:
         cases: Cases of which every failure is known, with their weights.
-        layer: The layer; its own `beside` is not used.
+        layer: The layer; its own `comorbidity` is not used.
     """
     from scipy.optimize import minimize
 
@@ -116,7 +115,7 @@ def learn_beside(cases: Sequence[tuple[Case, float]], layer: Layer) -> Beside:
         return -float(np.sum(weight * np.where(there, np.log(own), np.log1p(-own))))
 
     found = minimize(loss, np.array([-1.0, 0.5]), method="Nelder-Mead").x
-    return Beside(float(found[0]), float(found[1]))
+    return Comorbidity(float(found[0]), float(found[1]))
 
 
 def frequencies(labels: Sequence[str], cannot_tell: float = 0.12) -> dict[str, float]:

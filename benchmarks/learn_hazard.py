@@ -37,7 +37,8 @@ from bayes_grpo.backtesting.scores import covered, crps, energy, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.forecasting.events import COLLAPSE, EVENTS, Courses
+from bayes_grpo.events.hazards import COLLAPSE, HAZARDS
+from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.hazard import Hazard, Rate, chances
 from bayes_grpo.forecasting.priors import forecast_priors
@@ -90,7 +91,7 @@ def learn_rates(cases: Sequence[Case], signs: Sequence[str] = ()) -> dict[str, S
         signs: Signs that the rates depend on, of `SIGNS`.
     """
     weight, rates = counted(cases), {}
-    for event in EVENTS:
+    for event in HAZARDS:
         own = [i for i, c in enumerate(cases) if event in c.possible and c.ahead > 0.0]
         if any(cases[i].event == event for i in own):
             rates[event] = _rate(event, [cases[i] for i in own], weight[own], signs)
@@ -194,7 +195,7 @@ def pairs(
         for part in parts:
             share = float(part.stem.rpartition("-")[2])
             with np.load(part) as stored:
-                average = Courses(*(stored[k].astype(float) for k in Courses._fields))
+                average = RewardPaths(*(stored[k].astype(float) for k in RewardPaths._fields))
             origin = origin_of(run, whole, share)
             seed = seed_of(seed_of(0, "origin", share), "events")
             out.append(Pair(log, origin, average.rows, with_hazard(origin, average, learned[repo], seed)))
@@ -282,7 +283,7 @@ def main() -> None:
                 kind: np.round(np.quantile([x[kind] for x in before], [0.25, 0.5, 0.75]), 4).tolist() for kind in told
             }
             print(f"P(collapse) before collapses, quartiles, {part}: {result[part]['before_collapses']}")
-    scores = {e: result["public"][e]["log_score"] for e in EVENTS if e in result["public"]}
+    scores = {e: result["public"][e]["log_score"] for e in HAZARDS if e in result["public"]}
     result["signs_pay"] = {e: x["gain"] > WORTH * x["se"] for e, x in scores.items()}
     about = {
         "made by": "benchmarks/learn_hazard.py",

@@ -25,7 +25,7 @@ import numpy as np
 from bayes_grpo import Question, diagnose
 from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.diagnosis.classes import MODES
-from bayes_grpo.diagnosis.classify import Posterior, posterior
+from bayes_grpo.diagnosis.classify import ClassPosterior, posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import Layer
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
@@ -68,7 +68,7 @@ class Replayed(NamedTuple):
 
     log: LabelledLog
     cuts: np.ndarray
-    said: dict[int, Posterior]
+    said: dict[int, ClassPosterior]
 
     def alarms(self, rule: Rule) -> dict[str, int]:
         """Failure → number of rows at which it is told first."""
@@ -102,7 +102,7 @@ def replayed(logs: Sequence[LabelledLog], layers: Mapping[str, Layer], cuts: int
     if cache is not None and cache.exists():
         seen = pickle.loads(cache.read_bytes())
 
-    def said(i: int, n: int) -> Posterior:
+    def said(i: int, n: int) -> ClassPosterior:
         return posterior(seen[logs[i].name, n], None, layers[logs[i].repository])
 
     def add(wanted: Sequence[tuple[int, int]]) -> None:

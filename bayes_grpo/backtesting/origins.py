@@ -12,9 +12,10 @@ from bayes_grpo.backtesting.pieces import Piece, piece_of
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.events.hazards import origin_state
 from bayes_grpo.fitting.sampling.adaptive import Care
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
-from bayes_grpo.forecasting.events import Courses, standing_of
+from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import fit_regimes
 from bayes_grpo.forecasting.hazard import Hazard
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
@@ -72,7 +73,7 @@ class Predicted(NamedTuple):
     """
 
     draws: dict[str, np.ndarray]
-    average: Courses
+    average: RewardPaths
     weights: dict[str, float]
     piece: Piece | None
 
@@ -113,31 +114,31 @@ def predicted(origin: Origin, laws: Laws, seed: int, tell: Progress) -> Predicte
         progress=tell,
     )
     paths = {
-        name: Courses(*regime_paths(regime, past, origin.future, DRAWS, seed_of(seed, "paths", name), reward)[:3])
+        name: RewardPaths(*regime_paths(regime, past, origin.future, DRAWS, seed_of(seed, "paths", name), reward)[:3])
         for name, regime in fitted.draws.items()
     }
     for name in (x if isinstance(x, str) else x.name for x in laws.regimes):
         if name not in paths and "flat" in paths:
             paths[name] = paths["flat"]  # too few rows for this law: without a trend is what remains of it
 
-    def averaged(weights: Mapping[str, float]) -> Courses:
+    def averaged(weights: Mapping[str, float]) -> RewardPaths:
         parts = []
         for name, count in allot(DRAWS, weights).items():
             chosen = np.random.default_rng(seed_of(seed, "averaged", name)).choice(DRAWS, count, replace=False)
             parts.append([x[chosen] for x in paths[name]])
-        return Courses(*(np.concatenate(x) for x in zip(*parts, strict=True)))
+        return RewardPaths(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
     found = pooled(laws.pool, past, fitted, len(origin.y))
     if found is None:
         return Predicted({k: x.rows for k, x in paths.items()}, averaged(fitted.weights), fitted.weights, None)
     level = level_paths(level_of(past.y), len(origin.y), DRAWS, seed_of(seed, "paths", LEVEL_NAME), reward)
-    paths[LEVEL_NAME] = Courses(level[0], level[1], level[2])
+    paths[LEVEL_NAME] = RewardPaths(level[0], level[1], level[2])
     laws_alone, at_level = averaged(fitted.weights).rows, paths[LEVEL_NAME].rows
     piece = piece_of(origin.basis.name, origin.share, found.features, laws_alone, at_level, origin.y, origin.scale)
     return Predicted({k: x.rows for k, x in paths.items()}, averaged(found.weights), found.weights, piece)
 
 
-def with_hazard(origin: Origin, average: Courses, hazard: Hazard, seed: int) -> np.ndarray:
+def with_hazard(origin: Origin, average: RewardPaths, hazard: Hazard, seed: int) -> np.ndarray:
     """Averaged rows of which some meet an event, shape (draws, h).
 
     Args:
@@ -147,5 +148,5 @@ def with_hazard(origin: Origin, average: Courses, hazard: Hazard, seed: int) -> 
         seed: Seed.
     """
     y, reward, moving = origin.basis.table.y, origin.basis.reward, np.flatnonzero(origin.future.rate > 0.0)
-    now = np.full(len(average.latent), standing_of(y, reward).now)
-    return hazard.met(y, len(moving), average, now, moving, reward, seed).courses.rows
+    now = np.full(len(average.latent), origin_state(y, reward).now)
+    return hazard.met(y, len(moving), average, now, moving, reward, seed).paths.rows

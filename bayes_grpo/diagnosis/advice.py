@@ -1,6 +1,6 @@
 """What remedies are made of: a run's own settings in words, and what the model of its dynamics expects of a change.
 
-A swinging course tells its gain g = η K by its natural frequency, g = m ω₀², and by its damping ratio the lag that
+A swinging trend tells its gain g = η K by its natural frequency, g = m ω₀², and by its damping ratio the lag that
 takes from the momentum's damping, 2 ζ ω₀ m = c = (1 − μ) − g · lag, with m = (1 + μ)/2 to first order in the lag; see
 `bayes_grpo.dynamics.reduction`. Another learning rate changes g and leaves the lag. Swings that have grown until the
 reward's ends hold them look as if c were 0: the border then lies at or below the present rate.
@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.damping import MAX_ROWS
-from bayes_grpo.diagnosis.events import span, swings
+from bayes_grpo.diagnosis.damping import DAMPING_ROWS
+from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.dynamics.reduction import oscillator_coefficients
+from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.run import Provenance, Run, Setting
 
 _MOST_DRAWS = 2000
@@ -51,7 +51,7 @@ def span_text(found: Interval, digits: str = ".2g") -> str:
 
 
 class Swings(NamedTuple):
-    """What the swings of a course say of a learning rate.
+    """What the swings of a trend say of a learning rate.
 
     Attributes:
         damping_ratio: Draws of ζ, shape (draws,).
@@ -77,20 +77,20 @@ class Swings(NamedTuple):
         return (law.damping - law.stiffness * self.lag) / (2.0 * np.sqrt(law.mass * law.stiffness))
 
 
-def swings_of(courses: Courses) -> Swings | None:
-    """What a course that swings says of its learning rate; None where it does not swing or the momentum is unknown.
+def swings_of(trends: RunTrends) -> Swings | None:
+    """What a trend that swings says of its learning rate; None where it does not swing or the momentum is unknown.
 
-    The border of the settings alone (`critical_gain`) would take the refresh interval's word for the lag; the course's
+    The border of the settings alone (`critical_gain`) would take the refresh interval's word for the lag; the trend's
     own damping also holds what nobody states, such as several updates a batch.
     """
-    damping, course = courses.damping, courses.progress
-    momentum = courses.run.settings.momentum.value
-    if damping is None or momentum is None or swings(courses, span(courses, course)) < 0.5:
+    damping, trend = trends.damping, trends.reward
+    momentum = trends.run.settings.momentum.value
+    if damping is None or momentum is None or trends.swinging < BORDERS.probable:
         return None
     mu = float(momentum)
     drawn = np.random.default_rng(0).choice(len(damping.weight), _MOST_DRAWS, p=damping.weight)
-    zeta, rows = damping.damping_ratio[drawn], min(course.rows, MAX_ROWS)
-    length = float(course.step[-1] - course.step[0]) * (1.0 + 1.0 / max(rows - 1, 1))
+    zeta, rows = damping.damping_ratio[drawn], min(trend.rows, DAMPING_ROWS)
+    length = float(trend.step[-1] - trend.step[0]) * (1.0 + 1.0 / max(rows - 1, 1))
     # The grid's response time holds that of the rows too, as in its likelihood.
     time = length * np.hypot(damping.response_time[drawn], 1.0 / rows)
     frequency = np.sqrt(1.0 + 4.0 * zeta**2) / time

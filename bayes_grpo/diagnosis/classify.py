@@ -7,6 +7,11 @@ from honest growth, concentration without the entropy from a plateau. It takes i
 log of held-out rewards alone that fall, only the strain of other signals tells instability from hacking; without any
 such signal both look alike.
 
+The failure that leads takes the probability. Another may be under way beside it, and a collapse that takes the spread
+of every group along looks like two failures and is one:
+
+    P(m under way) = P(m leads) + P(another leads) · σ(intercept + slope · log odds of m against no failure)
+
 "Cannot tell" is the largest share of the posterior that could be the prior as it was, min over the classes of
 P / `PRIOR`: what is left when it is taken away is what the log said. Read as the prior, it gives the posterior back, so
 that naming it costs no calibration.
@@ -14,23 +19,24 @@ that naming it costs no calibration.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from bayes_grpo.common.errors import PriorError
-from bayes_grpo.diagnosis.beside import Standing, under_way
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR
-from bayes_grpo.diagnosis.layer import Layer, combined, shipped_layer
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR, AnswerProbabilities
+from bayes_grpo.diagnosis.layer import Comorbidity, Layer, combined, shipped_layer
 
 HACKING, CONCENTRATION, INSTABILITY = "reward_hacking", "policy_concentration", "dynamical_instability"
+LIMIT = 30.0
+"""Largest log odds of a failure against none."""
 HIDES = {HACKING: ("uncoupled", "healthy"), CONCENTRATION: ("spent", "plateaued")}
 """Failure → feature that would show it, and the class that it is taken for without."""
 
 
 @dataclass(frozen=True)
-class Posterior(Standing):
+class ClassPosterior(AnswerProbabilities):
     """Probabilities of a run.
 
     Attributes:
@@ -41,10 +47,15 @@ class Posterior(Standing):
     probability: Mapping[str, float]
     own: Mapping[str, float]
 
+    @property
+    def answer(self) -> str:
+        """The answer of highest probability."""
+        return max(ANSWERS, key=lambda name: self.probability[name])
+
 
 def posterior(
     features: Mapping[str, float], prior: Mapping[str, float] | None = None, layer: Layer | None = None
-) -> Posterior:
+) -> ClassPosterior:
     """Posterior probabilities of a run.
 
     Args:
@@ -57,18 +68,18 @@ def posterior(
         return _untold(weights)
     layer = layer or shipped_layer()
     found = leading(features, weights, layer)
-    own = under_way(found, layer.beside)
+    own = under_way(found, layer.comorbidity)
     # What a log tells is a matter of the log: the stated prior has no say in it.
     share = min(_doubt(leading(features, PRIOR, layer), PRIOR), _doubt(found, weights))
     total = sum(weights[name] for name in CLASSES)
     probability = {name: max(found[name] - share * weights[name] / total, 0.0) for name in CLASSES}
     probability[CANNOT_TELL] = 1.0 - sum(probability.values())
-    return Posterior(probability, {m: max(own[m], probability[m]) for m in MODES})
+    return ClassPosterior(probability, {m: max(own[m], probability[m]) for m in MODES})
 
 
-def _untold(weights: Mapping[str, float]) -> Posterior:
+def _untold(weights: Mapping[str, float]) -> ClassPosterior:
     """Where no reward says anything, nothing is told."""
-    return Posterior({name: float(name == CANNOT_TELL) for name in ANSWERS}, {m: weights[m] for m in MODES})
+    return ClassPosterior({name: float(name == CANNOT_TELL) for name in ANSWERS}, {m: weights[m] for m in MODES})
 
 
 def leading(features: Mapping[str, float], weights: Mapping[str, float], layer: Layer) -> dict[str, float]:
@@ -96,6 +107,26 @@ def leading(features: Mapping[str, float], weights: Mapping[str, float], layer: 
         host = HIDES[mode][1]
         found[mode], found[host] = weights[mode] * found[host], (1.0 - weights[mode]) * found[host]
     return found
+
+
+def under_way(leads: Mapping[str, float], comorbidity: Comorbidity) -> dict[str, float]:
+    """Mode → probability that it is under way, alone or beside another.
+
+    Args:
+        leads: Class → probability; sums to 1.
+        comorbidity: Learned numbers.
+    """
+    p = np.array([leads[mode] for mode in MODES])
+    odds = log_odds(leads)
+    given = 1.0 / (1.0 + np.exp(-(comorbidity.intercept + comorbidity.slope * odds)))
+    return dict(zip(MODES, (p + (p.sum() - p) * given).tolist(), strict=True))
+
+
+def log_odds(leads: Mapping[str, float]) -> np.ndarray:
+    """Log odds of each mode against no failure, within ±`LIMIT`, shape (modes,)."""
+    none = max(leads["healthy"] + leads["plateaued"], 1e-300)
+    p = np.array([max(leads[mode], 1e-300) for mode in MODES])
+    return np.clip(np.log(p) - np.log(none), -LIMIT, LIMIT)
 
 
 def _doubt(found: Mapping[str, float], prior: Mapping[str, float]) -> float:
@@ -128,8 +159,3 @@ def effective(probability: Mapping[str, float], prior: Mapping[str, float]) -> n
     p = np.array([probability[name] for name in CLASSES])
     base = np.array([prior[name] for name in CLASSES])
     return p + probability[CANNOT_TELL] * base / base.sum()
-
-
-def most_likely(probability: Mapping[str, float], names: Sequence[str] = ANSWERS) -> str:
-    """The answer of highest probability."""
-    return max(names, key=lambda name: probability[name])

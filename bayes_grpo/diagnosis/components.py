@@ -3,7 +3,7 @@
     R = Σ w_i r_i        share of function i in the change of R:  w_i Δr_i
 
 The weights are those with which the logged functions add up to the logged total, where they do; otherwise each function
-speaks in its own unit. Every Δr_i is that of the function's course, so it carries the noise of its rows.
+speaks in its own unit. Every Δr_i is that of the function's trend, so it carries the noise of its rows.
 """
 
 from __future__ import annotations
@@ -14,15 +14,12 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.evidence import Quantity, quantity
+from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.events.borders import BORDERS
 
 SHOWN = 8
 """Functions whose change is reported: those that changed most."""
-_MATTERS = 0.1
-"""Smallest change that counts, over the largest."""
-_ADDS_UP = 0.02
-"""Scatter of the total about the weighted functions, over its own, below which they add up to it."""
 
 
 class Component(NamedTuple):
@@ -44,7 +41,7 @@ class Component(NamedTuple):
         return interval(self.change)
 
 
-class Parts(NamedTuple):
+class RewardFunctions(NamedTuple):
     """The reward functions of a run.
 
     Attributes:
@@ -68,7 +65,7 @@ class Parts(NamedTuple):
     @property
     def _material(self) -> list[Component]:
         most = abs(self.all[0].posterior.median)
-        return [c for c in self.all if abs(c.posterior.median) >= _MATTERS * most]
+        return [c for c in self.all if abs(c.posterior.median) >= BORDERS.material_part * most]
 
     @property
     def taken_back(self) -> np.ndarray | None:
@@ -104,23 +101,23 @@ class Parts(NamedTuple):
         return f"of {len(self.all)} reward functions {one.name} {how}, by {_said(one.posterior)}"
 
 
-def parts_of(courses: Courses) -> Parts | None:
+def reward_functions(trends: RunTrends) -> RewardFunctions | None:
     """The reward functions of a run with their changes; None where fewer than two were logged."""
-    if len(courses.components) < 2:
+    if len(trends.components) < 2:
         return None
-    names = list(courses.components)
-    weights = _weights(courses, names)
+    names = list(trends.components)
+    weights = _weights(trends, names)
     found = [
-        Component(plain(name, 40), w, w * courses.components[name].change())
+        Component(plain(name, 40), w, w * trends.components[name].change())
         for name, w in zip(names, weights if weights is not None else np.ones(len(names)), strict=True)
     ]
     moved = sorted(found, key=lambda c: -abs(c.posterior.median))
-    return Parts(tuple(moved), weights is not None)
+    return RewardFunctions(tuple(moved), weights is not None)
 
 
-def _weights(courses: Courses, names: list[str]) -> np.ndarray | None:
+def _weights(trends: RunTrends, names: list[str]) -> np.ndarray | None:
     """Weights with which the functions add up to the total; None where they do not."""
-    run = courses.run
+    run = trends.run
     table = np.column_stack([run.components[name] for name in names])
     kept = np.isfinite(table).all(axis=1) & np.isfinite(run.reward)
     if kept.sum() < len(names) + 2:
@@ -132,7 +129,7 @@ def _weights(courses: Courses, names: list[str]) -> np.ndarray | None:
     weights = np.zeros(len(names))
     weights[moving] = np.linalg.lstsq(centred[:, moving], total, rcond=1e-8)[0]
     left = float(np.std(total - centred @ weights))
-    return weights if left <= _ADDS_UP * max(float(total.std()), 1e-12) else None
+    return weights if left <= BORDERS.adds_up * max(float(total.std()), 1e-12) else None
 
 
 def _said(found: Interval) -> str:

@@ -15,19 +15,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.dynamics.kalman import log_likelihood
 from bayes_grpo.dynamics.state_space import StateSpace
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.trend import Trend
 from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, unstable_damping
 from bayes_grpo.rows.blocks import blocks_of
 from bayes_grpo.rows.padding import Rows
 
-MAX_ROWS = 128
-"""Longer curves are averaged in blocks; finer than for a course, because swings may be fast."""
+DAMPING_ROWS = 128
+"""Longer curves are averaged in blocks; finer than for a trend, because swings may be fast."""
 _ZETA = (0.02, 0.06, 0.12, 0.2, 0.35, 0.6, 1.0, 1.6, 2.5, 4.0, 7.0)
 _FOLDS = (0.5, 1.5, 3.0)  # growth over the log in e-folds, the unstable side
 _TIMES = np.geomspace(0.008, 1.0, 10)  # response time over the log's length
-_OBSERVATION = (0.4, 1.0)  # measurement noise over the rows' scatter about their smooth course
+_OBSERVATION = (0.4, 1.0)  # measurement noise over the rows' scatter about their smooth trend
 _FLUCTUATION = (0.1, 0.5, 1.0)  # stationary fluctuation over the rows' spread
 
 
@@ -39,10 +40,10 @@ class Damping(NamedTuple):
         response_time: Values of the response time over the log's length, shape (n,).
         weight: Posterior weights, shape (n,), sum 1.
         unstable: P(c <= 0).
-        swings_grow: P(c <= 0 with half a period or more inside the log): a slow start that accelerates looks unstable
-            to a linear law, a growing swing has to turn.
+        swings_grow: P(c <= 0 with `BORDERS.growing_periods` or more inside the log): a slow start that accelerates
+            looks unstable to a linear law, a growing swing has to turn.
         underdamped: P(ζ < 1).
-        oscillates: P(ζ < 0.4 with a period or more inside the log).
+        oscillates: P(ζ < `BORDERS.swing_damping` with `BORDERS.swing_periods` or more inside the log).
     """
 
     damping_ratio: np.ndarray
@@ -53,19 +54,26 @@ class Damping(NamedTuple):
     underdamped: float
     oscillates: float
 
+    @property
+    def swings(self) -> float:
+        """Probability that the curve swings, or ever wider."""
+        return 1.0 - (1.0 - self.oscillates) * (1.0 - self.swings_grow)
 
-def damping_of(course: Trend) -> Damping:
-    """The damping of one course."""
-    return dampings_of([course])[0]
+
+def damping_of(trend: Trend) -> Damping:
+    """The damping of one trend."""
+    return dampings_of([trend])[0]
 
 
-def dampings_of(courses: list[Trend]) -> list[Damping]:
-    """The damping of many courses with one compiled program, in batches of equal size."""
-    values, gaps, scales = map(np.stack, zip(*(_padded(c) for c in courses), strict=True))
-    size = 1 if len(courses) == 1 else 32
+def dampings_of(trends: list[Trend]) -> list[Damping]:
+    """The damping of many trends with one compiled program, in batches of equal size."""
+    if not trends:
+        return []
+    values, gaps, scales = map(np.stack, zip(*(_padded(c) for c in trends), strict=True))
+    size = 1 if len(trends) == 1 else 32
     out = []
     with jax.enable_x64(True):
-        for first in range(0, len(courses), size):
+        for first in range(0, len(trends), size):
             part = slice(first, first + size)
             short = size - len(values[part])
             batch = [np.concatenate([a[part], np.repeat(a[:1], short, axis=0)]) for a in (values, gaps, scales)]
@@ -74,10 +82,10 @@ def dampings_of(courses: list[Trend]) -> list[Damping]:
     return out
 
 
-def _padded(course: Trend) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows in units of their spread and of the log's length, padded to `MAX_ROWS`; and the scatter of a row."""
-    blocks = blocks_of(len(course.raw), MAX_ROWS)
-    step, rows = blocks.mean(course.raw_step), blocks.mean(course.raw)
+def _padded(trend: Trend) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows in units of their spread and of the log's length, padded to `DAMPING_ROWS`; and the scatter of a row."""
+    blocks = blocks_of(len(trend.raw), DAMPING_ROWS)
+    step, rows = blocks.mean(trend.raw_step), blocks.mean(trend.raw)
     n = len(rows)
     length = step[-1] - step[0]
     spacing = length / (n - 1)
@@ -85,11 +93,11 @@ def _padded(course: Trend) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     sd = max(float(rows.std()), 1e-12)
     value = (rows - rows.mean()) / sd
     # Scatter of differences, for white noise its sd by either measure. The median forgives jumps, but is 0 where most
-    # rows are equal, as rewards of a few values are; what is left would then all be taken for a course.
+    # rows are equal, as rewards of a few values are; what is left would then all be taken for a trend.
     change = np.diff(value)
     scatter = max(float(np.median(np.abs(change))) / 0.954, 0.5 * float(np.sqrt(np.mean(change**2) / 2.0)))
     scatter = float(np.clip(scatter, 0.02, 1.0))
-    pad = MAX_ROWS - n
+    pad = DAMPING_ROWS - n
     return (
         np.concatenate([value, np.full(pad, np.nan)]),
         np.concatenate([gap, np.full(pad, 1.0 / n)]),
@@ -154,7 +162,7 @@ def _summarised(log_weight: np.ndarray) -> Damping:
         time,
         weight,
         float(weight[zeta < 0].sum()),
-        float(weight[(zeta < 0) & (periods >= 0.5)].sum()),
+        float(weight[(zeta < 0) & (periods >= BORDERS.growing_periods)].sum()),
         float(weight[zeta < 1].sum()),
-        float(weight[(zeta < 0.4) & (periods >= 1.0)].sum()),
+        float(weight[(zeta < BORDERS.swing_damping) & (periods >= BORDERS.swing_periods)].sum()),
     )

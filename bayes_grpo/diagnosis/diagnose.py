@@ -9,20 +9,16 @@ import numpy as np
 from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, interval, probability_text
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PRIOR
-from bayes_grpo.diagnosis.classify import Posterior, checked_prior, most_likely, posterior
-from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.evidence import Evidence
-from bayes_grpo.diagnosis.features import gather
+from bayes_grpo.diagnosis.classes import ANSWERS, MODES, PRIOR, PROGRESS
+from bayes_grpo.diagnosis.classify import ClassPosterior, checked_prior, posterior
+from bayes_grpo.diagnosis.evidence import ModeEvidence
+from bayes_grpo.diagnosis.features import RunEvidence, gather
 from bayes_grpo.diagnosis.history import history_of
 from bayes_grpo.diagnosis.layer import Layer
-from bayes_grpo.diagnosis.mode import Mode, all_modes, label_of
-from bayes_grpo.diagnosis.progress import PROGRESS
+from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
+from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.run import Run
-
-SUSPECT = 0.2
-"""A failure whose own probability is above this gets an onset and remedies."""
 
 
 def diagnose(
@@ -59,104 +55,87 @@ def diagnose(
     shown = run if at is None else run.until(at)
     if not len(shown.step) and not len(shown.eval_step):
         raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")
-    with compilation_cache():
-        found = gather(shown)
-        result = posterior({} if found is None else found.features, weights, layer)
-        past = history_of(shown, result, history, weights, layer) if history and found is not None else None
-    about = _about(shown, at)
-    if found is None:
-        return Diagnosis(
-            sentence="Cannot tell: the log has fewer than three rewards.",
-            answer=CANNOT_TELL,
-            probability={name: float(name == CANNOT_TELL) for name in ANSWERS},
-            own={mode: weights[mode] for mode in MODES},
-            evidence={},
-            onsets={},
-            remedies={},
-            missing=("reward",),
-            prior=weights,
-            about=about,
-            notes=shown.notes,
-            courses=None,
-            history=None,
-        )
-    own = {**result.own, **_own_of_unlearned(found.evidence)}
-    modes = {mode.name: mode for mode in all_modes()}
-    suspects = [name for name in modes if own.get(name, 0.0) > SUSPECT]
-    onsets = {name: o for name in suspects if (o := _onset(modes[name], found.courses)) is not None}
-    answer = most_likely(result.probability)
-    wanted = suspects + [name for name, m in modes.items() if name == answer and not m.is_failure]
-    remedies = {
-        name: modes[name].remedies(
-            found.courses,
-            found.evidence.get(name, found.evidence[PROGRESS]),
-            onsets[name].step if name in onsets else None,
-        )
-        for name in wanted
-    }
-    assumed = found.courses.assumed_range
-    return Diagnosis(
-        sentence=_sentence(answer, result, own, found.evidence, onsets),
-        answer=answer,
-        probability=result.probability,
-        own=own,
-        evidence=found.evidence,
-        onsets=onsets,
-        remedies=remedies,
-        missing=tuple(dict.fromkeys(name for e in found.evidence.values() for name in e.missing)),
-        prior=weights,
-        about=about,
-        notes=(*shown.notes, *([assumed] if assumed else [])),
-        courses=found.courses,
-        history=past,
-    )
-
-
-def _own_of_unlearned(evidence: Mapping[str, Evidence]) -> dict[str, float]:
-    """Probabilities of the modes that the layer does not know: each that of its evidence alone."""
-    others = [e for name, e in evidence.items() if name not in (PROGRESS, *MODES)]
-    return {e.mode: e.probability for e in others if np.isfinite(e.probability)}
-
-
-def _onset(mode: Mode, courses: Courses) -> Onset | None:
-    found = mode.onset(courses)
-    return None if found is None else Onset(interval(found[0]), found[1])
-
-
-def _sentence(
-    answer: str,
-    said: Posterior,
-    own: Mapping[str, float],
-    evidence: Mapping[str, Evidence],
-    onsets: Mapping[str, Onset],
-) -> str:
-    probability, fails = said.probability, said.failing
-    text = f"{label_of(answer).capitalize()} with probability {probability_text(probability[answer])}"
-    others = sorted((n for n in ANSWERS if n != answer), key=lambda n: -probability[n])
-    text += f" (next: {label_of(others[0])} {probability_text(probability[others[0]])}"
-    text += f"; that something fails: {probability_text(fails)})" if probability[answer] < 0.5 <= fails else ")"
-    if answer in onsets:
-        step = onsets[answer].step
-        text += f", since about step {step.median:.0f} [{step.low:.0f}, {step.high:.0f}] ({step.level:.0%})"
-    because = evidence.get(answer, evidence[PROGRESS]).sentence
-    text += f": {because}."
-    beside = [m for m in own if m != answer and own[m] > 0.5]
-    if beside:
-        text += f" Also under way: {', '.join(f'{label_of(m)} ({probability_text(own[m])})' for m in beside)}."
-    return text
-
-
-def _about(run: Run, at: float | None) -> AboutLog:
-    steps = np.concatenate([run.step, run.eval_step])
-    return AboutLog(
-        name=run.name,
-        source=run.source,
-        format=run.format,
-        log_hash=run.log_hash,
-        rows=len(run.step),
-        evaluations=len(run.eval_step),
+    steps = np.concatenate([shown.step, shown.eval_step])
+    about = AboutLog(
+        name=shown.name,
+        source=shown.source,
+        format=shown.format,
+        log_hash=shown.log_hash,
+        rows=len(shown.step),
+        evaluations=len(shown.eval_step),
         first_step=float(steps.min()),
         last_step=float(steps.max()),
         at=at,
         interval_level=LEVEL,
     )
+    with compilation_cache():
+        found = gather(shown)
+        said = posterior({} if found is None else found.features, weights, layer)
+        past = history_of(shown, said, history, weights, layer) if history and found is not None else None
+    evidence = {} if found is None else found.evidence
+    own = {**said.own, **_own_of_unlearned(evidence)}
+    onsets, remedies = ({}, {}) if found is None else _what_to_do(found, own, said.answer)
+    missing = dict.fromkeys(name for e in evidence.values() for name in e.missing) if found else ("reward",)
+    assumed = "" if found is None else found.trends.assumed_range
+    return Diagnosis(
+        sentence=_sentence(said, own, evidence, onsets),
+        answer=said.answer,
+        probability=said.probability,
+        own=own,
+        evidence=evidence,
+        onsets=onsets,
+        remedies=remedies,
+        missing=tuple(missing),
+        prior=weights,
+        about=about,
+        notes=(*shown.notes, *([assumed] if assumed else [])),
+        trends=None if found is None else found.trends,
+        history=past,
+    )
+
+
+def _own_of_unlearned(evidence: Mapping[str, ModeEvidence]) -> dict[str, float]:
+    """Probabilities of the modes that the layer does not know: each that of its evidence alone."""
+    others = [e for name, e in evidence.items() if name not in (PROGRESS, *MODES)]
+    return {e.mode: e.probability for e in others if np.isfinite(e.probability)}
+
+
+def _what_to_do(
+    found: RunEvidence, own: Mapping[str, float], answer: str
+) -> tuple[dict[str, Onset], dict[str, tuple[str, ...]]]:
+    """Onsets and remedies of the failures that are suspected; remedies of an answer that is none."""
+    trends, evidence, onsets, remedies = found.trends, found.evidence, {}, {}
+    for mode in all_modes():
+        suspected = own.get(mode.name, 0.0) > BORDERS.suspect
+        dated = mode.onset(trends) if suspected else None
+        if dated is not None:
+            onsets[mode.name] = Onset(interval(dated[0]), dated[1])
+        if suspected or (mode.name == answer and not mode.is_failure):
+            step = onsets[mode.name].step if mode.name in onsets else None
+            remedies[mode.name] = mode.remedies(trends, evidence.get(mode.name, evidence[PROGRESS]), step)
+    return onsets, remedies
+
+
+def _sentence(
+    said: ClassPosterior,
+    own: Mapping[str, float],
+    evidence: Mapping[str, ModeEvidence],
+    onsets: Mapping[str, Onset],
+) -> str:
+    if not evidence:
+        return "Cannot tell: the log has fewer than three rewards."
+    answer, probability, fails = said.answer, said.probability, said.failing
+    text = f"{label_of(answer).capitalize()} with probability {probability_text(probability[answer])}"
+    others = sorted((n for n in ANSWERS if n != answer), key=lambda n: -probability[n])
+    text += f" (next: {label_of(others[0])} {probability_text(probability[others[0]])}"
+    doubtful = probability[answer] < BORDERS.probable <= fails
+    text += f"; that something fails: {probability_text(fails)})" if doubtful else ")"
+    if answer in onsets:
+        step = onsets[answer].step
+        text += f", since about step {step.median:.0f} [{step.low:.0f}, {step.high:.0f}] ({step.level:.0%})"
+    because = evidence.get(answer, evidence[PROGRESS]).sentence
+    text += f": {because}."
+    others = [m for m in own if m != answer and own[m] > BORDERS.probable]
+    if others:
+        text += f" Also under way: {', '.join(f'{label_of(m)} ({probability_text(own[m])})' for m in others)}."
+    return text

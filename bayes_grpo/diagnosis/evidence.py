@@ -31,7 +31,7 @@ class Quantity(Result):
 
 
 @dataclass(frozen=True)
-class Evidence(Result):
+class ModeEvidence(Result):
     """Evidence of one mode.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""From a run to the evidence of every mode, and to the events that the layer sees."""
+"""From runs to the evidence of every mode, and to the features that the layer sees."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.diagnosis.classes import MODES
-from bayes_grpo.diagnosis.courses import Courses, courses_of
+from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.diagnosis.classes import MODES, PROGRESS
 from bayes_grpo.diagnosis.damping import dampings_of
-from bayes_grpo.diagnosis.evidence import Evidence
+from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode, all_modes
-from bayes_grpo.diagnosis.progress import PROGRESS, progress_evidence
+from bayes_grpo.diagnosis.trends import RunTrends, trends_of
+from bayes_grpo.events.growth import going, grew
+from bayes_grpo.events.log_odds import half_log_odds
 from bayes_grpo.logs.run import Run
 
-MIN_ROWS = 3
-"""Fewer rewards than this show no course."""
+_STILL = 4e-3  # noise sd that rows have to cover before they have a damping
 
 
 class RunEvidence(NamedTuple):
     """Everything gathered from a run.
 
     Attributes:
-        courses: Courses of its signals.
+        trends: Trends of its signals.
         evidence: Name → evidence: progress and the modes, those that the layer knows first.
     """
 
-    courses: Courses
-    evidence: dict[str, Evidence]
+    trends: RunTrends
+    evidence: dict[str, ModeEvidence]
 
     @property
     def features(self) -> dict[str, float]:
@@ -39,7 +40,7 @@ class RunEvidence(NamedTuple):
 
 
 def gather(run: Run) -> RunEvidence | None:
-    """Evidence of one run; None where it has too few rewards."""
+    """Evidence of one run; None where it has too few rewards for a trend."""
     return gather_all([run])[0]
 
 
@@ -47,17 +48,41 @@ def gather_all(runs: Sequence[Run]) -> list[RunEvidence | None]:
     """Evidence of many runs; the damping of all with one compiled program."""
     modes = all_modes()
     signals = {name for mode in modes for name in mode.signals}
-    courses = [courses_of(run, signals) for run in runs]
-    kept = [c for c in courses if c is not None and c.progress.rows >= MIN_ROWS]
-    moving = [c for c in kept if np.ptp(c.progress.value) > 4.0 * c.progress.noise_sd * 1e-3]
-    dampings = dict(zip(map(id, moving), dampings_of([c.progress for c in moving]), strict=True)) if moving else {}
-    usable = set(map(id, kept))
-    return [
-        _evidence(replace(c, damping=dampings.get(id(c))), modes) if c is not None and id(c) in usable else None
-        for c in courses
-    ]
+    trends = [trends_of(run, signals) for run in runs]
+    rewards = {i: t.reward for i, t in enumerate(trends) if t is not None and _moves(t)}
+    dampings = dict(zip(rewards, dampings_of(list(rewards.values())), strict=True))
+    return [None if t is None else _evidence(replace(t, damping=dampings.get(i)), modes) for i, t in enumerate(trends)]
 
 
-def _evidence(courses: Courses, modes: Sequence[Mode]) -> RunEvidence:
-    found = [progress_evidence(courses), *(mode.evidence(courses) for mode in modes)]
-    return RunEvidence(courses, {e.mode: e for e in found if e is not None})
+def _moves(trends: RunTrends) -> bool:
+    return np.ptp(trends.reward.value) > _STILL * trends.reward.noise_sd
+
+
+def _evidence(trends: RunTrends, modes: Sequence[Mode]) -> RunEvidence:
+    found = [_progress(trends), *(mode.evidence(trends) for mode in modes)]
+    return RunEvidence(trends, {e.mode: e for e in found if e is not None})
+
+
+def _progress(trends: RunTrends) -> ModeEvidence:
+    """What all modes share: net change, late change and level of the reward."""
+    trend = trends.reward
+    late_start = trend.step[-1] - (trend.step[-1] - trend.step[0]) / 3.0
+    name = "held-out reward" if trends.uses_eval else "train reward"
+    quantities = (
+        quantity("gain", trend.change(), "reward", f"change of the {name} over the log"),
+        quantity("late_gain", trend.change(first=late_start), "reward", "change over the last third of the log"),
+        quantity("level", trend.draws[:, -1], "reward", "where it stands"),
+    )
+    g, level, rose = quantities[0].posterior, quantities[2].posterior, grew(trend)
+    p = float(np.mean(rose))
+    sentence = (
+        f"the {name} changed by {g.median:.3g} [{g.low:.3g}, {g.high:.3g}] ({g.level:.0%}) to {level.median:.3g}; "
+        f"growth beyond the noise of a row has a probability of {probability_text(p)}"
+    )
+    features = {
+        "grew": half_log_odds(rose),
+        "train_reward": float(not trends.uses_eval),
+        "going": half_log_odds(going(trend, trends.span)),
+    }
+    used, missing = (("eval_reward",), ("reward",)) if trends.uses_eval else (("reward",), ())
+    return ModeEvidence(PROGRESS, p, quantities, used, missing, sentence, features)

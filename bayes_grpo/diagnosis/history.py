@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -10,10 +10,11 @@ import numpy as np
 
 from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis.classes import ANSWERS, MODES
-from bayes_grpo.diagnosis.classify import Posterior, most_likely, posterior
-from bayes_grpo.diagnosis.features import MIN_ROWS, gather_all
+from bayes_grpo.diagnosis.classify import ClassPosterior, posterior
+from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import Layer
 from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.smoothing import LEAST_ROWS
 from bayes_grpo.logs.run import Run
 
 
@@ -38,7 +39,7 @@ class History(Result):
     @property
     def answers(self) -> tuple[str, ...]:
         """The most probable answer at each cut."""
-        return tuple(most_likely({k: p[i] for k, p in self.probability.items()}) for i in range(len(self.step)))
+        return tuple(max(ANSWERS, key=lambda name: self.probability[name][i]) for i in range(len(self.step)))
 
     @property
     def sentence(self) -> str:
@@ -49,11 +50,10 @@ class History(Result):
         return ", then ".join([*said, f"{label_of(last[0][0])} from step {last[0][1]:g} on"])
 
 
-def history_of(run: Run, now: Posterior, cuts: int, prior: Mapping[str, float], layer: Layer | None) -> History | None:
+def history_of(
+    run: Run, now: ClassPosterior, cuts: int, prior: Mapping[str, float] | None = None, layer: Layer | None = None
+) -> History | None:
     """Diagnoses a run at cuts spread evenly over its rewards.
-
-    All cuts are gathered together: their courses are as many small linear solves, their dampings one batch of the one
-    compiled program.
 
     Args:
         run: The run, up to now.
@@ -65,13 +65,12 @@ def history_of(run: Run, now: Posterior, cuts: int, prior: Mapping[str, float], 
     Returns:
         The history; None where the log is too short for an earlier cut.
     """
-    step = run.step[np.isfinite(run.reward)] if run.has_reward else run.eval_step[np.isfinite(run.eval_reward)]
+    step = reward_steps(run)
     rows = np.unique(np.round(len(step) * np.arange(1, cuts) / cuts).astype(int))
-    rows = rows[(rows >= MIN_ROWS) & (rows < len(step))]
+    rows = rows[(rows >= LEAST_ROWS) & (rows < len(step))]
     if not len(rows):
         return None
-    gathered = gather_all([run.until(float(step[n - 1])) for n in rows])
-    found = [posterior({} if g is None else g.features, prior, layer) for g in gathered] + [now]
+    found = [*answers_after(run, rows, prior, layer), now]
     steps = [*step[rows - 1], max(float(s[-1]) for s in (run.step, run.eval_step) if len(s))]
     return History(
         np.array(steps),
@@ -79,3 +78,28 @@ def history_of(run: Run, now: Posterior, cuts: int, prior: Mapping[str, float], 
         {name: np.array([p.probability[name] for p in found]) for name in ANSWERS},
         {mode: np.array([p.own[mode] for p in found]) for mode in MODES},
     )
+
+
+def answers_after(
+    run: Run, rows: Iterable[int], prior: Mapping[str, float] | None = None, layer: Layer | None = None
+) -> list[ClassPosterior]:
+    """What would have been said after the first so many rewards of a run, for several such numbers.
+
+    All are gathered together: their trends are as many small linear solves, their dampings one batch of the one
+    compiled program.
+
+    Args:
+        run: The run.
+        rows: Numbers of rewards.
+        prior: Probabilities of all answers; the default ones if None.
+        layer: Learned numbers; the shipped ones if None.
+    """
+    step = reward_steps(run)
+    gathered = gather_all([run.until(float(step[n - 1]) if n else -np.inf) for n in rows])
+    return [posterior({} if g is None else g.features, prior, layer) for g in gathered]
+
+
+def reward_steps(run: Run) -> np.ndarray:
+    """Steps of the rewards that count: train rewards, or held-out ones where there are none."""
+    step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
+    return step[np.isfinite(reward)]

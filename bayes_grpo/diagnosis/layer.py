@@ -3,7 +3,9 @@
     score of a class = intercept + Σ weight · how sure the log is of its event,   P ∝ exp(score) · prior / frequency
 
 Every class has few events, each with a bounded value, so that no log can be more certain than the labelled ones were
-together. `benchmarks/learn_diagnosis.py` learns the numbers, with normal priors about `Event.weight`.
+together. The classes exclude one another, but a failure may be under way beside the one that leads, and `Comorbidity`
+says how much of its evidence it keeps there. `benchmarks/learn_diagnosis.py` learns the numbers, with normal priors
+about `Predictor.weight`.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.diagnosis.beside import Beside
 from bayes_grpo.diagnosis.classes import CLASSES
+from bayes_grpo.events.borders import BORDERS
 
 
-class Event(NamedTuple):
+class Predictor(NamedTuple):
     """An event as the layer sees it.
 
     Attributes:
@@ -37,22 +39,27 @@ class Event(NamedTuple):
     weight: float
 
 
-EVENTS = (
-    Event("healthy", "honest", 0.0, 0.7),
-    Event("healthy", "going", 0.0, 0.5),
-    Event("plateaued", "still", 0.0, 0.7),
-    Event("reward_hacking", "uncoupled", -1.2, 2.0),
-    Event("advantage_degeneracy", "wasted", -1.2, 1.5),
-    Event("policy_concentration", "spent", -1.0, 1.5),
-    Event("dynamical_instability", "collapse", -2.0, 2.0),
-    Event("dynamical_instability", "held_out_collapse", -1.0, 1.0),
-    Event("dynamical_instability", "swinging", 0.0, 2.5),
-    Event("dynamical_instability", "strain", 0.0, 1.0),
+PREDICTORS = (
+    Predictor("healthy", "honest", 0.0, 0.7),
+    Predictor("healthy", "going", 0.0, 0.5),
+    Predictor("plateaued", "still", 0.0, 0.7),
+    Predictor("reward_hacking", "uncoupled", -1.2, 2.0),
+    Predictor("advantage_degeneracy", "wasted", -1.2, 1.5),
+    Predictor("policy_concentration", "spent", -1.0, 1.5),
+    Predictor("dynamical_instability", "collapse", -2.0, 2.0),
+    Predictor("dynamical_instability", "held_out_collapse", -1.0, 1.0),
+    Predictor("dynamical_instability", "swinging", 0.0, 2.5),
+    Predictor("dynamical_instability", "strain", 0.0, 1.0),
 )
-MOST = 3.0
-"""Largest size of an event's value."""
 WEIGHT_SD, INTERCEPT_SD = 0.7, 5.0
 """Prior standard deviations, before `benchmarks/learn_diagnosis.py` scales the logs' weight."""
+
+
+class Comorbidity(NamedTuple):
+    """How much of its own log odds a failure keeps beside one that leads."""
+
+    intercept: float
+    slope: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,22 +68,22 @@ class Layer:
 
     Attributes:
         intercept: Of every class, in the order of `CLASSES`.
-        weight: Of every event, in the order of `EVENTS`.
+        weight: Of every event, in the order of `PREDICTORS`.
         frequency: How often each class was learned from, in the order of `CLASSES`; sums to 1.
         provenance: From what they were learned.
-        beside: How much of its evidence a failure keeps beside another one.
+        comorbidity: How much of its evidence a failure keeps beside another one.
     """
 
     intercept: np.ndarray
     weight: np.ndarray
     frequency: np.ndarray
     provenance: Mapping[str, Any]
-    beside: Beside
+    comorbidity: Comorbidity
 
     def log_likelihoods(self, features: Mapping[str, float]) -> dict[str, float]:
         """Log likelihood of every class, up to a constant of all: the score less the log of its frequency."""
         values = self.weight * event_values(features)
-        belongs = np.array([CLASSES.index(e.belongs) for e in EVENTS])
+        belongs = np.array([CLASSES.index(e.belongs) for e in PREDICTORS])
         score = self.intercept + np.bincount(belongs, values, len(CLASSES)) - np.log(self.frequency)
         return dict(zip(CLASSES, score.tolist(), strict=True))
 
@@ -86,8 +93,8 @@ class Layer:
             "provenance": dict(self.provenance),
             "intercept": dict(zip(CLASSES, self.intercept.tolist(), strict=True)),
             "frequency": dict(zip(CLASSES, self.frequency.tolist(), strict=True)),
-            "weight": {f"{e.belongs}: {e.name}": float(w) for e, w in zip(EVENTS, self.weight, strict=True)},
-            "beside": self.beside._asdict(),
+            "weight": {f"{e.belongs}: {e.name}": float(w) for e, w in zip(PREDICTORS, self.weight, strict=True)},
+            "comorbidity": self.comorbidity._asdict(),
         }
 
     @classmethod
@@ -95,10 +102,10 @@ class Layer:
         """The inverse of `to_dict`."""
         return cls(
             np.array([content["intercept"][name] for name in CLASSES]),
-            np.array([content["weight"][f"{e.belongs}: {e.name}"] for e in EVENTS]),
+            np.array([content["weight"][f"{e.belongs}: {e.name}"] for e in PREDICTORS]),
             np.array([content["frequency"][name] for name in CLASSES]),
             content["provenance"],
-            Beside(**content["beside"]),
+            Comorbidity(**content["comorbidity"]),
         )
 
 
@@ -110,10 +117,14 @@ def shipped_layer() -> Layer:
 
 
 def event_values(features: Mapping[str, float]) -> np.ndarray:
-    """Values of `EVENTS`, those that no signal tells of at their unseen value, shape (events,)."""
+    """Values of `PREDICTORS`, those that no signal tells of at their unseen value, shape (events,)."""
     known = combined(features)
-    values = [known.get(e.name, np.nan) for e in EVENTS]
-    return np.clip([v if np.isfinite(v) else e.unseen for v, e in zip(values, EVENTS, strict=True)], -MOST, MOST)
+    values = [known.get(e.name, np.nan) for e in PREDICTORS]
+    return np.clip(
+        [v if np.isfinite(v) else e.unseen for v, e in zip(values, PREDICTORS, strict=True)],
+        -BORDERS.layer_bound,
+        BORDERS.layer_bound,
+    )
 
 
 def combined(features: Mapping[str, float]) -> dict[str, float]:
@@ -124,9 +135,11 @@ def combined(features: Mapping[str, float]) -> dict[str, float]:
     entropy explain that groups have no spread. A held-out reward that falls, without a train reward beside it, may have
     parted from it or fallen with it: both events hold, and strain decides.
     """
-    found = {k: float(np.clip(v, -MOST, MOST)) for k, v in features.items()}
+    found = {k: float(np.clip(v, -BORDERS.layer_bound, BORDERS.layer_bound)) for k, v in features.items()}
     if not found.get("train_reward", 1.0) and np.isfinite(found.get("strain", np.nan)):
-        found["uncoupled"] = MOST / 2.0 * found.get("collapse", np.nan)  # as far as it goes where the fall is sure
+        found["uncoupled"] = BORDERS.held_out_alone * found.get(
+            "collapse", np.nan
+        )  # as far as it goes where the fall is sure
     growth, broken, collapse = (found.get(k, np.nan) for k in ("grew", "broken", "collapse"))
     against = [found.get(k, np.nan) for k in ("uncoupled", "collapse", "spent", "swings")]
     if np.isfinite(growth):
@@ -136,14 +149,15 @@ def combined(features: Mapping[str, float]) -> dict[str, float]:
         # A reward that does not swing may have collapsed all the same; one that swings has no need to.
         found["swinging"] = float(np.maximum(found.get("swings", np.nan), 0.0))
         for name in ("wasted", "spent"):
-            found[name] = found.get(name, np.nan) - 0.5 * max(growth, 0.0)
+            found[name] = found.get(name, np.nan) - BORDERS.excused * max(growth, 0.0)
     if np.isfinite(broken) and np.isfinite(collapse):
         spent = found.get("spent", np.nan)
-        if broken > 0:
-            found["collapse"], found["spent"] = collapse - 2.0 * broken, spent - 2.0 * broken
+        if broken > 0.0:
+            excuse = BORDERS.explained * broken
+            found["collapse"], found["spent"] = collapse - excuse, spent - excuse
         else:
-            found["wasted"] = found.get("wasted", np.nan) - 0.5 * max(collapse, 0.0)
-            found["spent"] = spent - 0.5 * max(collapse, 0.0)
+            found["wasted"] = found.get("wasted", np.nan) - BORDERS.excused * max(collapse, 0.0)
+            found["spent"] = spent - BORDERS.excused * max(collapse, 0.0)
     if np.isfinite(found.get("spent", np.nan)):
-        found["wasted"] = found.get("wasted", np.nan) - 0.5 * max(found["spent"], 0.0)
+        found["wasted"] = found.get("wasted", np.nan) - BORDERS.excused * max(found["spent"], 0.0)
     return found

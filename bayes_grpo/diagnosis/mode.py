@@ -1,4 +1,7 @@
-"""The seam of a failure mode: what a file in `bayes_grpo.diagnosis.modes` states, and how the files are found."""
+"""The seam of a failure mode: what a file in `bayes_grpo.diagnosis.modes` states, and how the files are found.
+
+When a failure began is read off the draws of a trend: each is one possible history.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,11 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.modules import modules_in
 from bayes_grpo.diagnosis import modes
 from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
-from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.evidence import Evidence
+from bayes_grpo.diagnosis.evidence import ModeEvidence
+from bayes_grpo.diagnosis.trends import RunTrends
+
+POINTS = 120
+"""Steps at which a trend is asked for an onset."""
 
 
 class Mode:
@@ -33,31 +39,46 @@ class Mode:
     signals: ClassVar[tuple[str, ...]] = ()
     is_failure: ClassVar[bool] = True
 
-    def evidence(self, courses: Courses) -> Evidence | None:
+    def evidence(self, trends: RunTrends) -> ModeEvidence | None:
         """What the log says of it; None where it rests on what all modes share.
 
         Args:
-            courses: Courses of the run.
+            trends: RunTrends of the run.
         """
         return None
 
-    def onset(self, courses: Courses) -> tuple[np.ndarray, str] | None:
-        """Draws of the step at which it began, and what marks it; None where the log has nothing to date it by.
+    def onset(self, trends: RunTrends) -> tuple[np.ndarray, str] | None:
+        """Draws of the step at which it began, and by what it is dated; None where the log has nothing to date it by.
 
         Args:
-            courses: Courses of the run.
+            trends: RunTrends of the run.
         """
         return None
 
-    def remedies(self, courses: Courses, evidence: Evidence, onset: Interval | None) -> tuple[str, ...]:
+    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """What to do about it, tied to the run's own numbers.
 
         Args:
-            courses: Courses of the run.
+            trends: RunTrends of the run.
             evidence: Its evidence, or what all modes share.
             onset: Step at which it began, where known.
         """
         return ()
+
+
+def steps_between(first: float, last: float) -> np.ndarray:
+    """Evenly spaced steps at which to ask a trend, shape (`POINTS`,)."""
+    return np.linspace(first, last, POINTS)
+
+
+def last_true(condition: np.ndarray) -> np.ndarray:
+    """Index of the last true value of each row, shape (rows,); 0 without any.
+
+    Args:
+        condition: Shape (rows, n).
+    """
+    n = condition.shape[1]
+    return np.where(condition.any(axis=1), n - 1 - condition[:, ::-1].argmax(axis=1), 0)
 
 
 def all_modes() -> tuple[Mode, ...]:

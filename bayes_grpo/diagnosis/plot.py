@@ -1,4 +1,4 @@
-"""Picture of a diagnosis: the signals with their fitted courses, the onset, and bars of probability."""
+"""Picture of a diagnosis: the signals with their fitted trends, the onset, and bars of probability."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import drawable, title_lines
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL
-from bayes_grpo.diagnosis.courses import LIVE, LOGARITHMIC
 from bayes_grpo.diagnosis.history import History
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.diagnosis.trends import LIVE, LOGARITHMIC
+from bayes_grpo.events.trend import Trend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,9 +37,9 @@ HISTORY_TITLE = "what would have been said then"
 _NUMBERS, _UNDER_WAY = 1.05, 1.4
 """Where the bars' numbers stand on their axis."""
 _NEAR = 3.0
-"""Noise sd of a row within which it lies by its course."""
+"""Noise sd of a row within which it lies by its trend."""
 _MISSED = 0.15
-"""Distance of a first row from its course, over the range of the rows, that a picture has to show."""
+"""Distance of a first row from its trend, over the range of the rows, that a picture has to show."""
 _CROWD = 1000
 """Rows from which on dots are small and faint, and pixels in a vector picture."""
 _MANY_DECADES = 2.7
@@ -59,7 +59,7 @@ _NAMES = {
 def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     """Draws a diagnosis on one page.
 
-    Panels of the reward(s), of single reward functions and of every signal with the posterior course and its band, the
+    Panels of the reward(s), of single reward functions and of every signal with the posterior trend and its band, the
     onset of the likeliest failure as a shaded span, and bars: the probability of each answer, with the prior as a tick.
     Below the bars, where the diagnosis has a history, what would have been said at each cut of the log.
 
@@ -72,10 +72,10 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    courses = result.courses
-    fitted = {} if courses is None else dict(courses.signals)
+    trends = result.trends
+    fitted = {} if trends is None else dict(trends.signals)
     signals = {k: fitted[k] for k in (*_NAMES, *fitted) if k in fitted}
-    functions = {} if courses is None or len(courses.components) < 2 else dict(courses.components)
+    functions = {} if trends is None or len(trends.components) < 2 else dict(trends.components)
     cells = 1 + bool(functions) + len(signals)
     rows = int(np.ceil(cells / 2))
     past = result.history
@@ -89,27 +89,27 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
         right = grid[:, 2].subgridspec(2, 1, height_ratios=(1, 0.8))
         _plot_bars(figure.add_subplot(right[0]), result)
         _plot_history(figure.add_subplot(right[1]), past)
-    if courses is not None:
+    if trends is not None:
         axes = figure.add_subplot(grid[0, 0] if cells > 1 else grid[0, :2])
-        name = "held-out reward" if courses.uses_eval else "train reward"
-        _plot_course(axes, courses.progress, name, COURSE)
-        _plot_passed_over(axes, courses.progress, name, COURSE)
-        if courses.held_out is not None:
-            label = "gold reward" if courses.held_out_name == "gold_reward" else "held-out reward"
-            _plot_course(axes, courses.held_out, label, HELD)
-            _plot_passed_over(axes, courses.held_out, label, HELD)
+        name = "held-out reward" if trends.uses_eval else "train reward"
+        _plot_course(axes, trends.reward, name, COURSE)
+        _plot_passed_over(axes, trends.reward, name, COURSE)
+        if trends.held_out is not None:
+            label = "gold reward" if trends.held_out_name == "gold_reward" else "held-out reward"
+            _plot_course(axes, trends.held_out, label, HELD)
+            _plot_passed_over(axes, trends.held_out, label, HELD)
         axes.set_title("reward", fontsize=9, loc="left")
         axes.legend(fontsize=7, frameon=False)
         panels = [axes]
         if functions:
             panels.append(figure.add_subplot(grid[0, 1]))
             _plot_functions(panels[-1], functions)
-        for i, (key, course) in enumerate(signals.items(), len(panels)):
+        for i, (key, trend) in enumerate(signals.items(), len(panels)):
             axes = figure.add_subplot(grid[i // 2, i % 2])
             name = _NAMES.get(key, key.replace("_", " "))
-            if key in LIVE and course.rows < np.isfinite(courses.run.signals[key]).sum():
+            if key in LIVE and trend.rows < np.isfinite(trends.run.signals[key]).sum():
                 name += " (rows of 0 left out)"
-            _plot_course(axes, course, name, COURSE, exponential=key in LOGARITHMIC)
+            _plot_course(axes, trend, name, COURSE, exponential=key in LOGARITHMIC)
             axes.set_title(name, fontsize=9, loc="left")
             panels.append(axes)
         _same_steps(panels)
@@ -118,19 +118,17 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     return figure
 
 
-def _plot_course(axes: Axes, course: Trend, label: str, colour: str, exponential: bool = False) -> None:
+def _plot_course(axes: Axes, trend: Trend, label: str, colour: str, exponential: bool = False) -> None:
     from matplotlib.ticker import MaxNLocator
 
     shown = np.exp if exponential else np.asarray
-    low, middle, high = np.quantile(course.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
-    values = shown(course.raw)
-    size, alpha = (3.0, 0.45) if course.rows < _CROWD else (1.2, 0.25)
+    low, middle, high = np.quantile(trend.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
+    values = shown(trend.raw)
+    size, alpha = (3.0, 0.45) if trend.rows < _CROWD else (1.2, 0.25)
     dots = colour if colour == HELD else DATA
-    axes.plot(course.raw_step, values, ".", color=dots, ms=size, alpha=alpha, rasterized=course.rows >= _CROWD)
-    axes.fill_between(course.step, shown(low), shown(high), color=colour, alpha=0.25, lw=0)
-    axes.plot(
-        course.step, shown(middle), color=colour, lw=1.5, label=f"{label}, course with {LEVEL:.0%} band", zorder=3
-    )
+    axes.plot(trend.raw_step, values, ".", color=dots, ms=size, alpha=alpha, rasterized=trend.rows >= _CROWD)
+    axes.fill_between(trend.step, shown(low), shown(high), color=colour, alpha=0.25, lw=0)
+    axes.plot(trend.step, shown(middle), color=colour, lw=1.5, label=f"{label}, trend with {LEVEL:.0%} band", zorder=3)
     if exponential and values.min() > 0 and values.max() / values.min() > 20:
         _logarithmic(axes, float(np.log10(values.max() / values.min())))
     elif not exponential or axes.get_yscale() == "linear":
@@ -147,11 +145,11 @@ def _plot_functions(axes: Axes, functions: Mapping[str, Trend]) -> None:
 
     moved = sorted(functions, key=lambda name: -abs(float(functions[name].change().mean())))[: len(_FUNCTIONS)]
     for name, colour in zip(moved, _FUNCTIONS, strict=False):
-        course = functions[name]
-        low, middle, high = np.quantile(course.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
-        axes.fill_between(course.step, low, high, color=colour, alpha=0.2, lw=0)
+        trend = functions[name]
+        low, middle, high = np.quantile(trend.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
+        axes.fill_between(trend.step, low, high, color=colour, alpha=0.2, lw=0)
         # A legend passes over names that begin with "_".
-        axes.plot(course.step, middle, color=colour, lw=1.4, label=drawable(name, 32).lstrip("_"))
+        axes.plot(trend.step, middle, color=colour, lw=1.4, label=drawable(name, 32).lstrip("_"))
     axes.set_title("reward functions", fontsize=9, loc="left")
     axes.set_xlabel("optimizer step", fontsize=7)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -160,25 +158,23 @@ def _plot_functions(axes: Axes, functions: Mapping[str, Trend]) -> None:
     axes.legend(fontsize=7, frameon=False)
 
 
-def _plot_passed_over(axes: Axes, course: Trend, label: str, colour: str) -> None:
-    """Joins the first rows where the course passes over them: what happened there is seen in the rows alone."""
-    rows = passed_over(course)
+def _plot_passed_over(axes: Axes, trend: Trend, label: str, colour: str) -> None:
+    """Joins the first rows where the trend passes over them: what happened there is seen in the rows alone."""
+    rows = passed_over(trend)
     if rows:
-        axes.plot(
-            course.raw_step[:rows], course.raw[:rows], ":", color=colour, lw=1.2, label=f"{label}, its first rows"
-        )
+        axes.plot(trend.raw_step[:rows], trend.raw[:rows], ":", color=colour, lw=1.2, label=f"{label}, its first rows")
 
 
-def passed_over(course: Trend) -> int:
-    """How many first rows a robust course passes over, as it does where a run is lost within a few rows; mostly 0.
+def passed_over(trend: Trend) -> int:
+    """How many first rows a robust trend passes over, as it does where a run is lost within a few rows; mostly 0.
 
-    They end with the first two rows that lie by the course, and are a quarter of the log at most.
+    They end with the first two rows that lie by the trend, and are a quarter of the log at most.
     """
-    away = course.raw - np.interp(course.raw_step, course.step, course.mean)
-    near = np.abs(away) < _NEAR * course.noise_sd
+    away = trend.raw - np.interp(trend.raw_step, trend.step, trend.mean)
+    near = np.abs(away) < _NEAR * trend.noise_sd
     found = np.flatnonzero(near[:-1] & near[1:])
     first = int(found[0]) if len(found) else 0
-    seen = np.abs(away[:first]).max(initial=0.0) > _MISSED * np.ptp(course.raw)
+    seen = np.abs(away[:first]).max(initial=0.0) > _MISSED * np.ptp(trend.raw)
     return first + 1 if seen and first <= max(len(near) // 4, 2) else 0
 
 

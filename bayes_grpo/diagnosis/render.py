@@ -9,9 +9,8 @@ from rich.text import Text
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PROGRESS
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.progress import PROGRESS
 from bayes_grpo.diagnosis.result import Diagnosis
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def render_diagnosis(result: Diagnosis, console: Console) -> None:
     for mode, onset in result.onsets.items():
         s = onset.step
         when = f"step {s.median:.0f} [{s.low:.0f}, {s.high:.0f}] ({s.level:.0%})"
-        console.print(Text(f"Onset of {label_of(mode)}: {when}; {onset.mark}"))
+        console.print(Text(f"Onset of {label_of(mode)}: {when}; {onset.dated_by}"))
     if result.history is not None:
         console.print(Text(f"What would have been said: {result.history.sentence}"))
     if result.remedies:

@@ -11,10 +11,10 @@ from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import Result
-from bayes_grpo.diagnosis.beside import Standing
-from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.evidence import Evidence
+from bayes_grpo.diagnosis.classes import AnswerProbabilities
+from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.history import History
+from bayes_grpo.diagnosis.trends import RunTrends
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,17 +26,17 @@ class Onset(Result):
 
     Attributes:
         step: Median and interval of the step.
-        mark: What is taken for its beginning.
+        dated_by: What is taken for its beginning.
     """
 
     step: Interval
-    mark: str
+    dated_by: str
 
-    in_json = ("step.*", "mark")
+    in_json = ("step.*", "dated_by")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Diagnosis(Standing, Result):
+class Diagnosis(AnswerProbabilities, Result):
     """What is wrong with a run, if anything.
 
     Attributes:
@@ -46,13 +46,13 @@ class Diagnosis(Standing, Result):
         own: Mode → probability that it is under way, alone or beside another; of a mode without a learned likelihood
             that of its evidence, where the log has a signal for it.
         evidence: Name → evidence: "progress" and the modes; empty without enough rows.
-        onsets: Mode → when it began, for every mode above `SUSPECT`.
+        onsets: Mode → when it began, for every mode above `BORDERS.suspect`.
         remedies: Mode → what to do, likewise.
         missing: Signals the log lacks, and what they would tell.
         prior: The prior used.
         about: Which log was looked at.
         notes: What a reader should know: assumptions and the reader's notes.
-        courses: Courses of the signals, for pictures; None without enough rows.
+        trends: RunTrends of the signals, for pictures; None without enough rows.
         history: What would have been said at cuts of the log; None where it was not asked for or the log is too short.
     """
 
@@ -60,14 +60,14 @@ class Diagnosis(Standing, Result):
     answer: str
     probability: Mapping[str, float]
     own: Mapping[str, float]
-    evidence: Mapping[str, Evidence]
+    evidence: Mapping[str, ModeEvidence]
     onsets: Mapping[str, Onset]
     remedies: Mapping[str, tuple[str, ...]]
     missing: tuple[str, ...]
     prior: Mapping[str, float]
     about: AboutLog
     notes: tuple[str, ...]
-    courses: Courses | None
+    trends: RunTrends | None
     history: History | None
 
     in_json = (

@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.forecasting.events import EVENTS, Courses, Met, Standing, standing_of, with_events
+from bayes_grpo.events.hazards import HAZARDS, OriginState, origin_state
+from bayes_grpo.forecasting.events import Met, RewardPaths, with_events
 from bayes_grpo.rows.reward_range import RewardRange
 
 
@@ -64,16 +65,16 @@ class Hazard:
     rates: Mapping[str, Rate]
     provenance: Mapping[str, Any]
 
-    def chance(self, standing: Standing, ahead: float) -> dict[str, float]:
+    def chance(self, origin: OriginState, ahead: float) -> dict[str, float]:
         """Event → probability that it meets a log within so many rows; only events that can."""
-        possible = [name for name in EVENTS if name in standing.spans and name in self.rates]
-        return chances({name: self.rates[name].rate for name in possible}, ahead / standing.rows)
+        possible = [name for name in HAZARDS if name in origin.spans and name in self.rates]
+        return chances({name: self.rates[name].rate for name in possible}, ahead / origin.rows)
 
     def met(
         self,
         y: np.ndarray,
         ahead: float,
-        courses: Courses,
+        paths: RewardPaths,
         now: np.ndarray,
         possible: np.ndarray,
         reward: RewardRange,
@@ -84,16 +85,16 @@ class Hazard:
         Args:
             y: Rewards of the rows so far, shape (n,).
             ahead: Rows of the log until the horizon in which the policy moves.
-            courses: Paths of the rows to come.
+            paths: Paths of the rows to come.
             now: Latent reward at the last logged row, shape (draws,).
             possible: Rows of the paths at which an event may begin, shape (k,).
             reward: Where the reward can lie.
             seed: Seed.
         """
-        standing = standing_of(y, reward)
+        origin = origin_state(y, reward)
         sizes = {name: rate.sizes for name, rate in self.rates.items()}
-        chance = self.chance(standing, ahead)
-        return with_events(courses, now, possible, chance, standing.spans, sizes, reward=reward, seed=seed)
+        chance = self.chance(origin, ahead)
+        return with_events(paths, now, possible, chance, origin.spans, sizes, reward=reward, seed=seed)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready content."""

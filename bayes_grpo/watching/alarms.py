@@ -14,9 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.classify import Posterior, posterior
-from bayes_grpo.diagnosis.features import gather
-from bayes_grpo.diagnosis.layer import Layer
+from bayes_grpo.diagnosis.history import answers_after
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.logs.run import Run
@@ -39,14 +37,6 @@ def earlier(rows: int, lasting: float) -> tuple[int, ...]:
     return rows - back // 2, rows - back
 
 
-def posterior_at(run: Run, rows: int, layer: Layer | None = None) -> Posterior:
-    """What is said by the first so many rewards of a run."""
-    step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
-    step = step[np.isfinite(reward)]
-    found = gather(run.until(float(step[rows - 1]))) if rows > 0 else None
-    return posterior({} if found is None else found.features, None, layer)
-
-
 def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Collection[str] = ()) -> tuple[Alarm, ...]:
     """Findings of a run that were not told before.
 
@@ -56,16 +46,17 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Colle
         watching: How probable a finding has to be, and for how long.
         sounded: Failures that were told before.
     """
-    rows = int(np.isfinite(run.reward).sum() if run.has_reward else np.isfinite(run.eval_reward).sum())
-    found = [m for m in diagnosis.alarming(watching.alarm) if m not in sounded]
+    rows = int(np.isfinite(run.reward if run.has_reward else run.eval_reward).sum())
     if rows < watching.least_rows:
         return ()
+    new = [mode for mode in diagnosis.alarming(watching.alarm) if mode not in sounded]
+    alarms = [_alarm(mode, diagnosis, rows, watching.alarm) for mode in new]
     for before in earlier(rows, watching.lasting):
-        if not found:
+        if not alarms:
             return ()
-        then = posterior_at(run, before).alarming(watching.alarm)
-        found = [m for m in found if m in then]
-    return tuple(_alarm(mode, diagnosis, rows, watching.alarm) for mode in found)
+        then = answers_after(run, [before])[0].alarming(watching.alarm)
+        alarms = [alarm for alarm in alarms if alarm.finding in then]
+    return tuple(alarms)
 
 
 def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:

@@ -14,7 +14,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.decision.question import Question
-from bayes_grpo.diagnosis.beside import Standing
+from bayes_grpo.diagnosis.classes import AnswerProbabilities
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,7 +135,7 @@ class Outlook(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Update(Standing, Result):
+class Update(AnswerProbabilities, Result):
     """One look at a run.
 
     Attributes:
@@ -187,7 +187,6 @@ class Memory(NamedTuple):
     Attributes:
         sounded: Failure → last step of the look that raised its alarm.
         first: Step and value of the first reward, which tell a log that was begun anew; empty before the first look.
-        seen: Hash of the rows and settings of the last look; "" before the first.
         points: Law → draws of its posterior, from which the next one starts, shape (draws, p). Not kept in a file: a
             look without them is as good, and takes a second more.
         rough: Law → number of rows at which its points could not be trusted. Not kept in a file either.
@@ -196,17 +195,16 @@ class Memory(NamedTuple):
 
     sounded: Mapping[str, float] = {}
     first: tuple[float, ...] = ()
-    seen: str = ""
     points: Mapping[str, np.ndarray] = {}
     rough: Mapping[str, int] = {}
     length: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """What a restart needs, ready for JSON."""
-        return {"sounded": dict(self.sounded), "first": list(self.first), "seen": self.seen}
+        return {"sounded": dict(self.sounded), "first": list(self.first)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Memory:
         """The inverse of `to_dict`."""
         sounded = {str(k): float(v) for k, v in content["sounded"].items()}
-        return cls(sounded, tuple(float(x) for x in content["first"]), str(content["seen"]))
+        return cls(sounded, tuple(float(x) for x in content["first"]))

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from bayes_grpo.decision.price import priced
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.fitting.sampling.adaptive import Care
-from bayes_grpo.fleets.survey import fingerprint
 from bayes_grpo.fleets.unit import horizon
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, without
@@ -59,26 +59,34 @@ def update_of(run: Run, watching: Watching | None = None, memory: Memory | None 
     notes: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)  # the notes say the same
-        diagnosis = _tried(notes, "diagnosis", lambda: diagnose(run))
+        diagnosis: Diagnosis | None = None
         alarms: tuple[Alarm, ...] = ()
+        ahead: _Ahead | None = None
+        with noted(notes, "diagnosis"):
+            diagnosis = diagnose(run)
         if diagnosis is not None:
-            found = _tried(notes, "alarms", lambda: alarms_of(run, diagnosis, watching, sounded))
-            alarms = found or ()
-        ahead = _tried(notes, "forecast", lambda: _ahead(run, watching, known)) if watching.forecasts else None
+            with noted(notes, "alarms"):
+                alarms = alarms_of(run, diagnosis, watching, sounded)
+        if watching.forecasts:
+            with noted(notes, "forecast"):
+                ahead = _ahead(run, watching, known)
     told = sounded | {a.finding: a.step for a in alarms}
     update = Update(
         name=run.name,
         step=float(step[-1]) if len(step) else math.nan,
         rows=len(reward),
         reward=float(reward[-1]) if len(reward) else math.nan,
-        **_said(diagnosis),
+        answer="" if diagnosis is None else diagnosis.answer,
+        probability={} if diagnosis is None else dict(diagnosis.probability),
+        own={} if diagnosis is None else dict(diagnosis.own),
+        diagnosis="" if diagnosis is None else plain(diagnosis.sentence, 1000),
         outlook=None if ahead is None else ahead.outlook,
         alarms=alarms,
         told=told,
         notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else ahead.notes)))),
         seconds=time.perf_counter() - begin,
     )
-    after = known._replace(sounded=told, first=first, seen=fingerprint(run))
+    after = known._replace(sounded=told, first=first)
     if ahead is not None:
         after = after._replace(points=ahead.points, rough=ahead.rough, length=ahead.length)
     return update, after
@@ -130,8 +138,10 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     found = forecast_of_laws(basis, fitted, until, draws=watching.draws, seed=watching.seed)
     summary = summarize_forecast(found)
     unanswered: list[str] = []
-    asked = watching.question
-    decision = None if asked is None else _tried(unanswered, "advice", lambda: priced(asked, run).answer(found))
+    decision = None
+    if watching.question is not None:
+        with noted(unanswered, "advice"):
+            decision = priced(watching.question, run).answer(found)
     stopping = None if decision is None else decision.stopping
     budget = None if decision is None else decision.budget
     stop = None if budget is None else budget.step
@@ -159,24 +169,12 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     return _Ahead(outlook, notes, fitted.z, rough, length)
 
 
-def _said(diagnosis: Diagnosis | None) -> dict[str, Any]:
-    """What a diagnosis says, as fields of an update."""
-    if diagnosis is None:
-        return {"answer": "", "probability": {}, "own": {}, "diagnosis": ""}
-    return {
-        "answer": diagnosis.answer,
-        "probability": dict(diagnosis.probability),
-        "own": dict(diagnosis.own),
-        "diagnosis": plain(diagnosis.sentence, 1000),
-    }
-
-
-def _tried[T](notes: list[str], what: str, work: Callable[[], T]) -> T | None:
-    """The result of one part of a look; None and a note where it fails, however it fails."""
+@contextmanager
+def noted(notes: list[str], what: str) -> Iterator[None]:
+    """One part of a look: where it fails, however it fails, it leaves a note and the other parts go on."""
     try:
-        return work()
+        yield
     except BayesGrpoError as error:
         notes.append(f"no {what}: {plain(error, 500)}")
     except Exception as error:  # a watch of days is not to end because of one row; the note says what to report
         notes.append(f"no {what}: {type(error).__name__}: {plain(error, 500)}")
-    return None

@@ -5,8 +5,8 @@ import pytest
 
 from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.result import AVERAGED
+from bayes_grpo.events.hazards import COLLAPSE
 from bayes_grpo.fitting.sampling.adaptive import Care
-from bayes_grpo.forecasting.events import COLLAPSE
 from bayes_grpo.forecasting.hazard import Hazard, Rate
 from benchmarks.hazard_cases import MOST, SIGNS, Case, cases_of
 from benchmarks.hazard_scores import compared, reliability, said

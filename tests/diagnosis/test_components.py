@@ -7,11 +7,11 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from bayes_grpo import diagnose, plot_diagnosis, read_log
-from bayes_grpo.diagnosis.components import parts_of
+from bayes_grpo.diagnosis.components import reward_functions
 from bayes_grpo.diagnosis.features import gather
 from tests.diagnosis.conftest import ROWS
-from tests.helpers.courses import courses_of, there
 from tests.helpers.runs import make_run, steps
+from tests.helpers.trends import there, trends_of
 
 GROWTH = 1.0 - np.exp(-np.arange(ROWS) / 25.0)
 
@@ -32,7 +32,7 @@ def with_parts(weights=(1.0, 1.0, 1.0), **more):
 
 
 def test_what_rises_and_what_takes_it_back_are_named():
-    found = there(parts_of(courses_of(with_parts())))
+    found = there(reward_functions(trends_of(with_parts())))
     assert found.adds_up
     assert (there(found.rises).name, there(found.falls).name) == ("format", "length")
     back = there(found.taken_back)
@@ -51,7 +51,7 @@ def test_what_rises_and_what_takes_it_back_are_named():
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (2.0, 0.5, 3.0), (0.1, 1.0, 0.0)])
 def test_weights_are_those_with_which_the_functions_add_up(weights):
-    found = there(parts_of(courses_of(with_parts(weights))))
+    found = there(reward_functions(trends_of(with_parts(weights))))
     by_name = {c.name: c for c in found.all}
     assert found.adds_up
     for name, w in zip(("format", "length", "correct"), weights, strict=True):
@@ -62,7 +62,7 @@ def test_weights_are_those_with_which_the_functions_add_up(weights):
 def test_functions_that_do_not_add_up_speak_in_their_own_units():
     run = with_parts()
     other = make_run(steps(ROWS), 0.5 + 5.0 * noise(9), components=dict(run.components))
-    found = there(parts_of(courses_of(other)))
+    found = there(reward_functions(trends_of(other)))
     assert not found.adds_up
     assert {c.weight for c in found.all} == {1.0}
     assert found.quantities[0].meaning == "change of its mean"
@@ -70,10 +70,10 @@ def test_functions_that_do_not_add_up_speak_in_their_own_units():
 
 def test_functions_at_rest_are_not_named():
     parts = {"a": 0.3 + noise(1), "b": 0.5 + noise(2)}
-    found = there(parts_of(courses_of(make_run(steps(ROWS), parts["a"] + parts["b"], components=parts))))
+    found = there(reward_functions(trends_of(make_run(steps(ROWS), parts["a"] + parts["b"], components=parts))))
     assert found.sentence == ""
     assert found.taken_back is None
-    assert parts_of(courses_of(make_run(steps(ROWS), parts["a"], components={"a": parts["a"]}))) is None
+    assert reward_functions(trends_of(make_run(steps(ROWS), parts["a"], components={"a": parts["a"]}))) is None
 
 
 def test_a_hacked_rise_is_that_of_a_function():
@@ -133,6 +133,6 @@ def test_the_picture_shows_them_and_hostile_names_too():
 
 def test_a_hostile_name_is_shown_safely():
     parts = {"\x1b[31mred\n": 0.2 + 0.5 * GROWTH, "[bold]x": -0.4 * GROWTH}
-    found = there(parts_of(courses_of(make_run(steps(ROWS), sum(parts.values()), components=parts))))
+    found = there(reward_functions(trends_of(make_run(steps(ROWS), sum(parts.values()), components=parts))))
     assert "\x1b" not in found.sentence
     assert "\n" not in found.sentence

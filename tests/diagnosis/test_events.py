@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.breaks import broken
-from bayes_grpo.diagnosis.events import GOING, SURE, going
 from bayes_grpo.diagnosis.layer import combined
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
 from bayes_grpo.diagnosis.modes.reward_hacking import MODE as HACKING
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.broken import broken
+from bayes_grpo.events.growth import going
 from tests.diagnosis.conftest import ROWS
-from tests.helpers.courses import courses_of, there, trend
 from tests.helpers.runs import evaluated, make_run, steps
+from tests.helpers.trends import fit_trend, there, trends_of
 
+SURE = BORDERS.log_odds_bound
 EVERY_FOURTH = np.arange(4.0, ROWS + 1, 4)
 
 
@@ -35,24 +37,24 @@ def failing(rising):
 )
 def test_a_verifier_that_fails_leaves_the_policy_alone(failing, entropy, value):
     signals = {} if entropy is None else {"entropy": entropy * np.exp(0.02 * noise(4))}
-    assert broken(courses_of(make_run(steps(ROWS), failing, signals=signals))) == value
+    assert broken(trends_of(make_run(steps(ROWS), failing, signals=signals))) == value
 
 
 def test_a_reward_that_falls_over_rows_or_moves_on_is_not_broken(rising, failing):
     slope = np.clip((0.6 - np.arange(ROWS) / ROWS) / 0.2, 0.0, 1.0)
     for reward in (rising, rising * slope, failing + 0.01 * noise(5), np.zeros(ROWS)):
-        assert broken(courses_of(make_run(steps(ROWS), reward))) == -SURE
+        assert broken(trends_of(make_run(steps(ROWS), reward))) == -SURE
 
 
 def test_a_verifier_that_fails_at_a_low_reward_is_broken_too():
     """Where the fall is small beside the range, but all of the level and beyond the spread of the rows."""
     works, entropy = np.arange(ROWS) < ROWS // 2, np.exp(0.02 * noise(4))
     low = np.where(works, 0.09 + 0.02 * noise(18), 0.0)
-    found = courses_of(make_run(steps(ROWS), low, signals={"entropy": entropy}, reward_low=0, reward_high=1))
+    found = trends_of(make_run(steps(ROWS), low, signals={"entropy": entropy}, reward_low=0, reward_high=1))
     assert broken(found) == SURE
     # Rows that are mostly 0 tell of no break when the last of them are.
     rare = np.where(works, np.maximum(0.02 * noise(18), 0.0), 0.0)
-    found = courses_of(make_run(steps(ROWS), rare, signals={"entropy": entropy}, reward_low=0, reward_high=1))
+    found = trends_of(make_run(steps(ROWS), rare, signals={"entropy": entropy}, reward_low=0, reward_high=1))
     assert broken(found) == -SURE
 
 
@@ -62,7 +64,7 @@ def test_a_held_out_reward_that_stands_tells_that_the_verifier_broke(failing, af
     works = np.arange(ROWS) < ROWS // 2
     signals = {"entropy": np.where(works, 1.0, 5.0) * np.exp(0.02 * noise(4))}
     held = np.where(EVERY_FOURTH <= ROWS // 2, 0.6, after) + 0.01 * noise(19, 20)
-    found = courses_of(make_run(steps(ROWS), failing, signals=signals, evals=evaluated(EVERY_FOURTH, held)))
+    found = trends_of(make_run(steps(ROWS), failing, signals=signals, evals=evaluated(EVERY_FOURTH, held)))
     assert broken(found) == value
 
 
@@ -71,7 +73,7 @@ def test_both_rewards_of_nothing_tell_neither():
     works = np.arange(ROWS) < ROWS // 2
     held = np.where(EVERY_FOURTH <= ROWS // 2, 0.6, 0.0)
     signals = {"entropy": np.exp(0.02 * noise(4))}
-    found = courses_of(
+    found = trends_of(
         make_run(steps(ROWS), np.where(works, 0.6 + 0.02 * noise(20), 0.0), signals=signals,
                  evals=evaluated(EVERY_FOURTH, held))
     )  # fmt: skip
@@ -82,14 +84,14 @@ def test_the_rest_of_a_collapse_is_no_break():
     low = np.select([np.arange(ROWS) < 20, np.arange(ROWS) < 50], [0.8, 0.06], 0.0) + 0.0
     rows = np.where(low > 0, low + 0.004 * noise(21), 0.0)
     signals = {"entropy": np.exp(0.02 * noise(4))}
-    assert broken(courses_of(make_run(steps(ROWS), rows, signals=signals, reward_low=0, reward_high=1))) == -SURE
+    assert broken(trends_of(make_run(steps(ROWS), rows, signals=signals, reward_low=0, reward_high=1))) == -SURE
 
 
 def test_a_run_goes_on_where_its_second_half_gains():
     line = np.linspace(0.0, 1.0, ROWS)
-    for late, goes in ((2.0 * GOING, True), (0.0, False)):
+    for late, goes in ((2.0 * BORDERS.going, True), (0.0, False)):
         curve = np.where(line < 0.5, 0.6 * line, 0.3 + 2.0 * late * (line - 0.5))
-        found = going(there(trend(steps(ROWS), curve + 0.002 * noise(6))), 1.0)
+        found = going(there(fit_trend(steps(ROWS), curve + 0.002 * noise(6))), 1.0)
         assert np.mean(found) > 0.95 if goes else np.mean(found) < 0.05
 
 
@@ -97,14 +99,14 @@ def test_a_run_goes_on_where_its_second_half_gains():
 def test_a_rise_that_no_held_out_reward_follows_has_to_matter(gain, matters):
     reward = 0.1 + gain * np.linspace(0.0, 1.0, ROWS) + 0.005 * noise(7)
     run = make_run(steps(ROWS), reward, evals=evaluated(EVERY_FOURTH, 0.02 + 0.001 * noise(8, 20)))
-    found = HACKING.evidence(courses_of(run))
+    found = HACKING.evidence(trends_of(run))
     assert (found.features["uncoupled"] > 1.0) == matters
 
 
 def test_a_held_out_reward_that_turns_over_tells_without_a_large_rise():
     reward = 0.4 + 0.05 * np.linspace(0.0, 1.0, ROWS) + 0.003 * noise(9)
     held = 0.4 * np.concatenate([np.linspace(0.5, 1.0, 10), np.linspace(1.0, 0.1, 10)]) + 0.01 * noise(10, 20)
-    found = HACKING.evidence(courses_of(make_run(steps(ROWS), reward, evals=evaluated(EVERY_FOURTH, held))))
+    found = HACKING.evidence(trends_of(make_run(steps(ROWS), reward, evals=evaluated(EVERY_FOURTH, held))))
     assert found.features["uncoupled"] > 1.0
 
 
@@ -115,10 +117,10 @@ def test_a_high_reward_beside_a_held_out_one_of_nothing_is_hollow():
         run = make_run(
             steps(ROWS), reward, evals=evaluated(at, held + 0.002 * noise(17, 20)), reward_low=0, reward_high=1
         )
-        found = HACKING.evidence(courses_of(run))
+        found = HACKING.evidence(trends_of(run))
         assert (found.features["uncoupled"] > 1.0) == hacked
     low = make_run(steps(ROWS), 0.3 * reward, evals=evaluated(at, 0.0 * at), reward_low=0, reward_high=1)
-    assert HACKING.evidence(courses_of(low)).features["uncoupled"] < 0.0
+    assert HACKING.evidence(trends_of(low)).features["uncoupled"] < 0.0
 
 
 def test_a_loss_of_zero_tells_only_beside_losses_far_above_the_last_digit():
@@ -126,11 +128,11 @@ def test_a_loss_of_zero_tells_only_beside_losses_far_above_the_last_digit():
     zeros = np.arange(ROWS) % 2 == 0
     rounded = np.where(zeros, 0.0, np.round(3e-4 * np.abs(noise(12)) + 1e-4, 4))
     large = np.where(zeros, 0.0, np.round(0.2 + 0.05 * noise(13), 4))
-    assert not np.any(there(dead_rows(courses_of(make_run(steps(ROWS), reward, signals={"loss": rounded})))))
-    told = there(dead_rows(courses_of(make_run(steps(ROWS), reward, signals={"loss": large}))))
+    assert not np.any(there(dead_rows(trends_of(make_run(steps(ROWS), reward, signals={"loss": rounded})))))
+    told = there(dead_rows(trends_of(make_run(steps(ROWS), reward, signals={"loss": large}))))
     assert np.mean(told) == pytest.approx(0.5, abs=0.02)
     spread = {"loss": large, "reward_std": np.full(ROWS, 0.3)}
-    assert not np.any(dead_rows(courses_of(make_run(steps(ROWS), reward, signals=spread))))
+    assert not np.any(dead_rows(trends_of(make_run(steps(ROWS), reward, signals=spread))))
 
 
 def test_what_explains_what():

@@ -4,17 +4,6 @@ import numpy as np
 import pytest
 
 from bayes_grpo.diagnosis.damping import damping_of
-from bayes_grpo.diagnosis.events import (
-    SOLVED,
-    WASTE,
-    collapsed,
-    declined,
-    grew,
-    span,
-    spent,
-    swings,
-    uncoupled,
-)
 from bayes_grpo.diagnosis.features import gather
 from bayes_grpo.diagnosis.groups import implied_share
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import MODE as DEGENERACY
@@ -22,10 +11,15 @@ from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
 from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
 from bayes_grpo.diagnosis.modes.policy_concentration import MODE as CONCENTRATION
 from bayes_grpo.diagnosis.modes.reward_hacking import MODE as HACKING
-from bayes_grpo.diagnosis.waste import Waste, wasted, wasted_by
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.collapse import collapsed, declined
+from bayes_grpo.events.coupling import uncoupled
+from bayes_grpo.events.entropy import spent
+from bayes_grpo.events.growth import grew
+from bayes_grpo.events.waste import Waste, waste_log_odds, wasted
 from tests.diagnosis.conftest import ROWS
-from tests.helpers.courses import courses_of, there, trend
 from tests.helpers.runs import make_run, steps
+from tests.helpers.trends import fit_trend, there, trends_of
 
 
 def named(evidence, name):
@@ -37,7 +31,7 @@ def noise(seed, size=ROWS):
 
 
 def test_coupling_tells_a_hacked_run_from_an_honest_one(hacked, honest):
-    bad, good = (HACKING.evidence(courses_of(run)) for run in (hacked, honest))
+    bad, good = (HACKING.evidence(trends_of(run)) for run in (hacked, honest))
     assert named(bad, "coupling").high < 0.25
     assert bad.probability > 0.9
     assert named(good, "coupling").low > 0.6
@@ -48,13 +42,13 @@ def test_coupling_tells_a_hacked_run_from_an_honest_one(hacked, honest):
 
 def test_gold_reward_counts_as_held_out(rising):
     run = make_run(steps(ROWS), rising, signals={"gold_reward": 0.1 + 0.01 * noise(3)})
-    found = HACKING.evidence(courses_of(run))
+    found = HACKING.evidence(trends_of(run))
     assert "gold_reward" in found.used
     assert found.probability > 0.9
 
 
 def test_without_a_held_out_signal_hacking_is_not_judged(rising):
-    found = HACKING.evidence(courses_of(make_run(steps(ROWS), rising, signals={"kl": np.linspace(0, 1, ROWS)})))
+    found = HACKING.evidence(trends_of(make_run(steps(ROWS), rising, signals={"kl": np.linspace(0, 1, ROWS)})))
     assert np.isnan(found.probability)
     assert "look alike" in found.sentence
     assert np.isnan(found.features["uncoupled"])
@@ -62,7 +56,7 @@ def test_without_a_held_out_signal_hacking_is_not_judged(rising):
 
 
 def test_onset_of_hacking_is_where_the_curves_part(hacked):
-    draws, _ = there(HACKING.onset(courses_of(hacked)))
+    draws, _ = there(HACKING.onset(trends_of(hacked)))
     assert 5 < np.median(draws) < 35
 
 
@@ -78,7 +72,7 @@ def test_share_without_spread_and_its_excess():
     run = make_run(
         steps(ROWS), reward, signals={"frac_reward_zero_std": 0.8 + 0.03 * noise(1)}, group_size=8, prompts_per_step=16
     )
-    found = DEGENERACY.evidence(courses_of(run))
+    found = DEGENERACY.evidence(trends_of(run))
     share, excess = named(found, "zero_share"), named(found, "zero_excess")
     assert share.low < 0.8 < share.high
     assert excess.median == pytest.approx(0.8 - float(implied_share(np.array(0.5), 8)), abs=0.03)
@@ -92,21 +86,21 @@ def test_a_solved_task_has_many_such_groups_but_no_excess():
         np.full(ROWS, 0.99) - 0.005 * np.abs(noise(0)),
         signals={"frac_reward_zero_std": 0.93 + 0.01 * noise(1)},
     )
-    found = DEGENERACY.evidence(courses_of(run))
+    found = DEGENERACY.evidence(trends_of(run))
     assert named(found, "zero_excess").median < 0.1
     assert "too easy" in found.sentence
 
 
 def test_rows_without_spread_where_the_share_is_not_logged():
     reward = np.where(np.arange(ROWS) % 4 == 0, 0.5, 0.0)
-    courses = courses_of(make_run(steps(ROWS), reward))
-    assert there(dead_rows(courses)).mean() == pytest.approx(0.75)
-    found = DEGENERACY.evidence(courses)
+    trends = trends_of(make_run(steps(ROWS), reward))
+    assert there(dead_rows(trends)).mean() == pytest.approx(0.75)
+    found = DEGENERACY.evidence(trends)
     assert found.probability > 0.9
     assert "frac_reward_zero_std" in found.missing
     # A loss that is always 0 is that of a surrogate without penalty, not a sign of anything.
     assert not there(
-        dead_rows(courses_of(make_run(steps(ROWS), 0.3 + 0.1 * noise(0) ** 2, signals={"loss": 0.0})))
+        dead_rows(trends_of(make_run(steps(ROWS), 0.3 + 0.1 * noise(0) ** 2, signals={"loss": 0.0})))
     ).any()
 
 
@@ -120,8 +114,8 @@ def test_low_entropy_at_high_reward_is_health():
     stuck = make_run(
         steps(ROWS), 0.2 + 0.1 * (1 - np.exp(-np.arange(ROWS) / 15.0)) + 0.005 * noise(1), signals={"entropy": entropy}
     )
-    assert CONCENTRATION.evidence(courses_of(solved)).probability < 0.05
-    found = CONCENTRATION.evidence(courses_of(stuck))
+    assert CONCENTRATION.evidence(trends_of(solved)).probability < 0.05
+    found = CONCENTRATION.evidence(trends_of(stuck))
     assert found.probability > 0.95
     assert named(found, "entropy_ratio").median < 0.05
 
@@ -129,16 +123,16 @@ def test_low_entropy_at_high_reward_is_health():
 def test_headroom_of_the_entropy_law():
     entropy = np.linspace(1.5, 0.5, ROWS)
     run = make_run(steps(ROWS), 1.2 - 0.2 * np.exp(entropy) + 0.003 * noise(0), signals={"entropy": entropy})
-    found = named(CONCENTRATION.evidence(courses_of(run)), "entropy_headroom")
+    found = named(CONCENTRATION.evidence(trends_of(run)), "entropy_headroom")
     # At zero entropy the law gives 1.2 - 0.2 = 1; the run stands at 1.2 - 0.2 e^0.5.
     assert found.median == pytest.approx(1.0 - (1.2 - 0.2 * np.exp(0.5)), abs=0.03)
 
 
 def test_damping_of_a_swing_and_of_a_creep():
     x = np.arange(ROWS, dtype=float)
-    swing = damping_of(trend(x, 0.5 + 0.3 * np.cos(x / 4.0) + 0.02 * noise(0)))
-    creep = damping_of(trend(x, 0.5 - 0.4 * np.exp(-x / 15.0) + 0.02 * noise(0)))
-    growing = damping_of(trend(x, 0.5 + 0.01 * np.exp(x / 20.0) * np.cos(x / 4.0) + 0.005 * noise(0)))
+    swing = damping_of(fit_trend(x, 0.5 + 0.3 * np.cos(x / 4.0) + 0.02 * noise(0)))
+    creep = damping_of(fit_trend(x, 0.5 - 0.4 * np.exp(-x / 15.0) + 0.02 * noise(0)))
+    growing = damping_of(fit_trend(x, 0.5 + 0.01 * np.exp(x / 20.0) * np.cos(x / 4.0) + 0.005 * noise(0)))
     assert swing.oscillates > 0.9
     assert creep.oscillates < 0.05
     assert growing.unstable > 0.5 > creep.unstable
@@ -147,13 +141,13 @@ def test_damping_of_a_swing_and_of_a_creep():
 
 def test_fall_after_a_rise(rising):
     fallen = np.concatenate([rising[:50], np.linspace(rising[50], 0.2, ROWS - 50)])
-    courses = courses_of(make_run(steps(ROWS), fallen))
-    found = INSTABILITY.evidence(courses)
+    trends = trends_of(make_run(steps(ROWS), fallen))
+    found = INSTABILITY.evidence(trends)
     assert found.probability > 0.9
     assert named(found, "fall").low > 0.3
-    draws, _ = there(INSTABILITY.onset(courses))
+    draws, _ = there(INSTABILITY.onset(trends))
     assert 30 < np.median(draws) < 62
-    assert INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising))).probability < 0.1
+    assert INSTABILITY.evidence(trends_of(make_run(steps(ROWS), rising))).probability < 0.1
 
 
 def test_a_collapse_begins_where_the_reward_was_last_near_its_best_and_swings_with_their_first_row():
@@ -161,12 +155,12 @@ def test_a_collapse_begins_where_the_reward_was_last_near_its_best_and_swings_wi
     x = np.arange(ROWS)
     held = np.minimum(0.2 + 0.05 * x, 0.7)
     lost = np.where(x < 60, held, np.maximum(0.7 - 0.2 * (x - 60), 0.0))
-    draws, told = there(INSTABILITY.onset(courses_of(make_run(steps(ROWS), lost + 0.02 * noise(14)))))
+    draws, told = there(INSTABILITY.onset(trends_of(make_run(steps(ROWS), lost + 0.02 * noise(14)))))
     assert 52 < np.median(draws) < 64
     assert "last" in told
     swinging = 0.5 + 0.3 * np.sin(2.0 * np.pi * x / 20.0)
     gathered = there(gather(make_run(steps(ROWS), swinging + 0.02 * noise(15))))
-    draws, told = there(INSTABILITY.onset(gathered.courses))
+    draws, told = there(INSTABILITY.onset(gathered.trends))
     assert np.median(draws) < 20
     assert "begins to swing" in told
 
@@ -177,18 +171,18 @@ def test_bursts_are_strain(rising):
     wild[60] = 40.0
 
     def strain(norm):
-        return INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising, signals={"grad_norm": norm}))).features[
+        return INSTABILITY.evidence(trends_of(make_run(steps(ROWS), rising, signals={"grad_norm": norm}))).features[
             "strain"
         ]
 
     assert strain(calm) == 0.0
     assert strain(wild) == pytest.approx(np.log(40.0 / np.median(calm) / 8.0), abs=0.05)
-    assert np.isnan(INSTABILITY.evidence(courses_of(make_run(steps(ROWS), rising))).features["strain"])
+    assert np.isnan(INSTABILITY.evidence(trends_of(make_run(steps(ROWS), rising))).features["strain"])
     # Rows without a gradient are no calm ones beside which the others would be bursts.
     assert strain(np.where(np.arange(ROWS) % 4 == 0, calm, 0.0)) == 0.0
     assert np.isnan(strain(np.zeros(ROWS)))
     unmoved = make_run(steps(ROWS), rising, signals={"grad_norm": np.zeros(ROWS)})
-    assert "grad_norm" not in INSTABILITY.evidence(courses_of(unmoved)).missing  # it is logged, if 0
+    assert "grad_norm" not in INSTABILITY.evidence(trends_of(unmoved)).missing  # it is logged, if 0
 
 
 def test_events_on_either_side_of_their_borders():
@@ -204,16 +198,16 @@ def test_events_on_either_side_of_their_borders():
     }
     found = {}
     for name, values in rows.items():
-        courses = courses_of(make_run(steps(ROWS), values + 0.02 * noise(5)))
-        found[name] = float(collapsed(courses.progress, span(courses, courses.progress), courses.low).mean())
+        trends = trends_of(make_run(steps(ROWS), values + 0.02 * noise(5)))
+        found[name] = float(collapsed(trends.reward, trends.span, trends.low).mean())
     assert found["collapse"] > 0.95
     assert found["high"] > 0.95
     assert found["at once"] > 0.95
     assert found["third"] < 0.05
     assert found["back"] < 0.05
-    falling = courses_of(make_run(steps(ROWS), -1.0 - 0.05 * x + 0.1 * noise(6)))
-    assert declined(falling.progress, span(falling, falling.progress)).mean() > 0.95
-    assert grew(falling.progress).mean() < 0.05
+    falling = trends_of(make_run(steps(ROWS), -1.0 - 0.05 * x + 0.1 * noise(6)))
+    assert declined(falling.reward, falling.span).mean() > 0.95
+    assert grew(falling.reward).mean() < 0.05
 
 
 @pytest.mark.parametrize("kind", ["rising", "fallen", "spent", "dead", "hacked", "swinging"])
@@ -229,19 +223,19 @@ def test_the_probability_of_evidence_is_that_of_its_event(kind, rising, hacked):
         "swinging": make_run(steps(ROWS), 0.5 + 0.25 * np.sin(x / 5.0) + 0.05 * noise(3)),
     }[kind]
     found = there(gather(run))
-    courses, evidence = found.courses, found.evidence
-    reach, course = span(courses, courses.progress), courses.progress
-    fell = collapsed(course, reach, courses.low) | declined(course, reach)
-    unstable = 1.0 - (1.0 - fell.mean()) * (1.0 - swings(courses, reach))
+    trends, evidence = found.trends, found.evidence
+    reach, trend = trends.span, trends.reward
+    fell = collapsed(trend, reach, trends.low) | declined(trend, reach)
+    unstable = 1.0 - (1.0 - fell.mean()) * (1.0 - trends.swinging)
     assert evidence["dynamical_instability"].probability == pytest.approx(unstable)
-    assert evidence["progress"].probability == pytest.approx(grew(course).mean())
-    if "entropy" in courses.signals:
-        assert evidence["policy_concentration"].probability == pytest.approx(spent(courses).mean())
+    assert evidence["progress"].probability == pytest.approx(grew(trend).mean())
+    if "entropy" in trends.signals:
+        assert evidence["policy_concentration"].probability == pytest.approx(spent(trends).mean())
     if kind == "dead":
         assert evidence["advantage_degeneracy"].probability == pytest.approx(0.5, abs=0.45)
-    held = courses.held_out
+    held = trends.held_out
     if held is not None:
-        apart = uncoupled(courses, held, held.step[0], held.step[-1])
+        apart = uncoupled(trends, held, held.step[0], held.step[-1])
         assert evidence["reward_hacking"].probability == pytest.approx(apart.mean())
     expected = {"fallen": "dynamical_instability", "swinging": "dynamical_instability", "hacked": "reward_hacking"}
     if kind in expected:
@@ -257,29 +251,31 @@ def test_waste_on_either_side_of_its_borders():
         given = {"share": None, "excess": None, "dead": None, "level": None} | kind
         return float(there(wasted(Waste(**given))).mean())
 
-    assert chance(share=draws) == pytest.approx(1.0 - WASTE, abs=0.01)
-    assert chance(share=draws, excess=half, level=np.full(200, SOLVED + 0.01)) == pytest.approx(1.0 - WASTE, abs=0.01)
-    assert chance(share=draws, excess=0.0 * half, level=np.full(200, SOLVED + 0.01)) == 0.0
+    assert chance(share=draws) == pytest.approx(1.0 - BORDERS.wasted, abs=0.01)
+    assert chance(share=draws, excess=half, level=np.full(200, BORDERS.solved + 0.01)) == pytest.approx(
+        1.0 - BORDERS.wasted, abs=0.01
+    )
+    assert chance(share=draws, excess=0.0 * half, level=np.full(200, BORDERS.solved + 0.01)) == 0.0
     assert chance(share=0.0 * draws, dead=alive, level=half) < 0.01
     assert chance(share=0.0 * draws, dead=~alive, level=half) > 0.99
     assert wasted(Waste(None, None, None, half)) is None
     # The layer's number changes its sign where the event does.
-    for share in (WASTE - 0.01, WASTE + 0.01):
+    for share in (BORDERS.wasted - 0.01, BORDERS.wasted + 0.01):
         waste = Waste(np.full(200, share), half, None, half)
-        assert (wasted_by(waste) > 0.0) == there(wasted(waste)).all()
+        assert (waste_log_odds(waste) > 0.0) == there(wasted(waste)).all()
 
 
 def test_an_unsolved_task_without_the_spread_that_its_level_implies_is_wasted():
     level, implied = np.full(200, 0.88), 0.74
-    every, half = (wasted_by(Waste(np.full(200, s), np.full(200, s - implied), None, level)) for s in (1.0, 0.87))
+    every, half = (waste_log_odds(Waste(np.full(200, s), np.full(200, s - implied), None, level)) for s in (1.0, 0.87))
     assert every > 2.0
     assert half < 0.5
     solved = Waste(np.full(200, 1.0), np.full(200, 0.01), None, np.full(200, 0.99))
-    assert wasted_by(solved) < 0.0  # all of what little spread there is may be missing
+    assert waste_log_odds(solved) < 0.0  # all of what little spread there is may be missing
 
 
 def test_a_solved_task_wastes_nothing():
     solved = make_run(steps(ROWS), np.full(ROWS, 1.0), signals={"frac_reward_zero_std": 1.0, "reward_std": 0.0})
     stuck = make_run(steps(ROWS), np.full(ROWS, 0.4), signals={"frac_reward_zero_std": 1.0, "reward_std": 0.0})
-    low, high = (DEGENERACY.evidence(courses_of(run)).features["wasted"] for run in (solved, stuck))
+    low, high = (DEGENERACY.evidence(trends_of(run)).features["wasted"] for run in (solved, stuck))
     assert low < 0.0 < high

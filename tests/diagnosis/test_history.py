@@ -14,8 +14,8 @@ from bayes_grpo.diagnosis.classes import ANSWERS, MODES
 from bayes_grpo.diagnosis.plot import HISTORY_TITLE
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
-from tests.helpers.courses import there
 from tests.helpers.runs import evaluated, make_run, steps
+from tests.helpers.trends import there
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from rich.console import Console
 from bayes_grpo import diagnose, plot_diagnosis, render_diagnosis
 from bayes_grpo.diagnosis import modes
 from bayes_grpo.diagnosis.classes import MODES
-from bayes_grpo.diagnosis.layer import EVENTS
+from bayes_grpo.diagnosis.layer import PREDICTORS
 from bayes_grpo.diagnosis.mode import all_modes, label_of
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import make_run, steps
@@ -20,9 +20,9 @@ CLIPPED = '''
 
 import numpy as np
 
-from bayes_grpo.diagnosis.evidence import Evidence, quantity
+from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.onset import last_true, steps_between
+from bayes_grpo.diagnosis.mode import last_true, steps_between
 
 
 class Clipped(Mode):
@@ -30,22 +30,22 @@ class Clipped(Mode):
     label = "everything clipped"
     signals = ("clip_ratio",)
 
-    def evidence(self, courses):
-        course = courses.signals.get("clip_ratio")
-        if course is None:
-            return Evidence(self.name, np.nan, (), (), ("clip_ratio",), "no clip ratio", {"grew": 99.0})
-        share = course.draws[:, -1]
+    def evidence(self, trends):
+        trend = trends.signals.get("clip_ratio")
+        if trend is None:
+            return ModeEvidence(self.name, np.nan, (), (), ("clip_ratio",), "no clip ratio", {"grew": 99.0})
+        share = trend.draws[:, -1]
         found = quantity("clipped", share, "", "share of tokens clipped at the end")
         sentence = f"{found.posterior.median:.0%} of the tokens are clipped"
         probability = float(np.mean(share > 0.5))
-        return Evidence(self.name, probability, (found,), ("clip_ratio",), (), sentence, {"grew": 99.0})
+        return ModeEvidence(self.name, probability, (found,), ("clip_ratio",), (), sentence, {"grew": 99.0})
 
-    def onset(self, courses):
-        course = courses.signals["clip_ratio"]
-        at = steps_between(course.step[0], course.step[-1])
-        return at[last_true(course.at(at) < 0.5)], "half of the tokens are clipped"
+    def onset(self, trends):
+        trend = trends.signals["clip_ratio"]
+        at = steps_between(trend.step[0], trend.step[-1])
+        return at[last_true(trend.at(at) < 0.5)], "half of the tokens are clipped"
 
-    def remedies(self, courses, evidence, onset):
+    def remedies(self, trends, evidence, onset):
         return (f"refresh the policy more often from step {onset.median:.0f} on",)
 
 
@@ -70,7 +70,7 @@ def clipping(rising):
 def test_the_shipped_modes_are_the_classified_ones_and_the_plateau():
     found = all_modes()
     assert tuple(m.name for m in found) == (*MODES, "plateaued")
-    assert {e.belongs for e in EVENTS} == {"healthy", "plateaued", *MODES}
+    assert {e.belongs for e in PREDICTORS} == {"healthy", "plateaued", *MODES}
     assert [m.name for m in found if m.is_failure] == list(MODES)
     assert label_of("reward_hacking") == "reward hacking"
     assert label_of("cannot_tell") == "cannot tell"

@@ -11,8 +11,8 @@ from matplotlib.text import Text
 from bayes_grpo import diagnose, plot_diagnosis
 from bayes_grpo.diagnosis.plot import passed_over
 from tests.diagnosis.conftest import ROWS
-from tests.helpers.courses import there
 from tests.helpers.runs import make_run, steps
+from tests.helpers.trends import there
 
 
 def labels(axis, renderer):
@@ -79,11 +79,11 @@ def test_a_reward_alone_takes_the_room_of_two_panels(rising):
 
 
 def test_rows_that_a_robust_course_passes_over_are_joined():
-    """Lost within three rows: the course starts where the rest lies, the picture shows the way there."""
+    """Lost within three rows: the trend starts where the rest lies, the picture shows the way there."""
     rng = np.random.default_rng(0)
     lost = np.concatenate([[0.9, 0.7, 0.4], np.full(ROWS - 3, 0.05)]) + 0.005 * rng.standard_normal(ROWS)
     result = diagnose(make_run(steps(ROWS), lost))
-    rows = passed_over(there(result.courses).progress)
+    rows = passed_over(there(result.trends).reward)
     assert 3 < rows < 10
     line = next(x for x in plot_diagnosis(result).axes[1].get_lines() if x.get_linestyle() == ":")
     assert np.asarray(line.get_ydata()).tolist() == lost[:rows].tolist()
@@ -91,7 +91,7 @@ def test_rows_that_a_robust_course_passes_over_are_joined():
 
 def test_nothing_is_passed_over_in_an_ordinary_course(rising, honest):
     for run in (make_run(steps(ROWS), rising), honest):
-        assert passed_over(there(diagnose(run).courses).progress) == 0
+        assert passed_over(there(diagnose(run).trends).reward) == 0
 
 
 def test_all_panels_show_the_same_steps_though_a_signal_ends_early(rising):

@@ -20,8 +20,8 @@ from bayes_grpo.dynamics.reduction import oscillator_coefficients
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.logs.run import Provenance, Run, Setting
 from tests.diagnosis.conftest import ROWS
-from tests.helpers.courses import courses_of, there
 from tests.helpers.runs import make_run, steps
+from tests.helpers.trends import there, trends_of
 
 
 def noise(seed, size=0.02):
@@ -31,7 +31,7 @@ def noise(seed, size=0.02):
 def advice(run: Run, mode: Mode = DEGENERACY) -> tuple[str, ...]:
     """What a mode advises, whether it is under way or not."""
     found = there(gather(run))
-    return mode.remedies(found.courses, found.evidence.get(mode.name, found.evidence["progress"]), None)
+    return mode.remedies(found.trends, found.evidence.get(mode.name, found.evidence["progress"]), None)
 
 
 @pytest.mark.parametrize("spread", [0.3, 1.0, 4.0])
@@ -111,9 +111,9 @@ def test_a_reward_that_never_differs_is_the_verifiers(value, word, at_once):
 
 def test_a_reward_that_came_to_rest_later_is_not_called_constant():
     reward = np.concatenate([np.linspace(0.5, 0.1, 10), np.zeros(ROWS - 10)])
-    assert constant_since(courses_of(make_run(steps(ROWS), reward))) is None
-    assert constant_since(courses_of(make_run(steps(ROWS), 0.3 + noise(1)))) is None
-    assert constant_since(courses_of(make_run(steps(3), np.zeros(3)))) is None
+    assert constant_since(trends_of(make_run(steps(ROWS), reward))) is None
+    assert constant_since(trends_of(make_run(steps(ROWS), 0.3 + noise(1)))) is None
+    assert constant_since(trends_of(make_run(steps(3), np.zeros(3)))) is None
 
 
 def test_groups_of_copies():
@@ -140,7 +140,7 @@ def swinging(gain, momentum, rows=160, seed=0):
 @pytest.mark.parametrize("gain", [0.02, 0.05, 0.1])
 def test_gain_and_damping_of_a_swinging_run_are_read_off_its_course(gain):
     momentum = 0.97
-    told = there(swings_of(there(gather(swinging(gain, momentum))).courses))
+    told = there(swings_of(there(gather(swinging(gain, momentum))).trends))
     posterior = interval(told.gain)
     assert posterior.low / 1.5 < gain < 1.5 * posterior.high
     # Without a lag only the momentum undamps: ζ = (1 − μ) / (2 √(m g)), and √2 of it at half of the gain.
@@ -173,7 +173,7 @@ def test_swings_that_grow_put_the_border_below_the_present_rate():
         x.append(x[-1] + 0.8 * (x[-1] - x[-2]) - 0.075 * late + 0.002 * rng.standard_normal())
     signals = {"learning_rate": 1e-5}
     run = make_run(steps(160), np.array(x), signals=signals, momentum=0.8, refresh_interval=4)
-    told = there(swings_of(there(gather(run)).courses))
+    told = there(swings_of(there(gather(run)).trends))
     assert np.median(told.border) < 1.05
     assert np.median(told.damping_at(0.5)) > np.median(told.damping_ratio)
     lines = " | ".join(advice(run, INSTABILITY))
@@ -185,7 +185,7 @@ def test_swings_that_grow_put_the_border_below_the_present_rate():
 
 def test_a_run_that_does_not_swing_tells_no_gain(rising):
     run = make_run(steps(ROWS), rising, momentum=0.9, refresh_interval=8)
-    assert swings_of(there(gather(run)).courses) is None
+    assert swings_of(there(gather(run)).trends) is None
     lines = " | ".join(advice(run, INSTABILITY))
     factor = critical_gain(0.9, 1, "hold") / critical_gain(0.9, 8, "hold")
     assert f"K_ref = 8): the border of stability moves up by a factor of {factor:.2g}" in lines
@@ -207,7 +207,7 @@ def test_gradients_are_clipped_where_they_burst(rising):
     for name, norm in {"calm": calm, "wild": wild, "dead": dead, "none": np.zeros(ROWS)}.items():
         run = make_run(steps(ROWS), rising, signals={"grad_norm": norm})
         advised[name] = next(line for line in advice(run, INSTABILITY) if "gradient norm" in line)
-        told[name] = INSTABILITY.evidence(courses_of(run)).sentence
+        told[name] = INSTABILITY.evidence(trends_of(run)).sentence
     usual = np.median(calm)
     assert advised["wild"].startswith(f"clip the gradient norm at about {2.0 * usual:.2g}: its median is {usual:.2g}")
     assert advised["calm"].startswith("the gradient norm had no bursts")

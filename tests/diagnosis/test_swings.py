@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.onset import last_true
-from bayes_grpo.diagnosis.swings import DRAWS, about_trend, wider_from
+from bayes_grpo.diagnosis.mode import last_true
+from bayes_grpo.events.swings import about_trend, wider_from
+from bayes_grpo.events.trend import DRAWS
 
 
 def swinging(begin: int, n: int = 200, period: float = 12.0, noise: float = 0.02) -> np.ndarray:

@@ -1,10 +1,10 @@
-"""The course of a signal: coverage, robustness, degenerate input."""
+"""The trend of a signal: coverage, robustness, degenerate input."""
 
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.trend import MAX_ROWS
-from tests.helpers.courses import trend, trend_or_none
+from bayes_grpo.diagnosis.smoothing import TREND_ROWS
+from tests.helpers.trends import fit_trend, trend_or_none
 
 CURVES = {
     "flat": lambda x: np.full_like(x, 0.4),
@@ -20,9 +20,9 @@ def test_bands_cover_the_truth(name, rows):
     inside = []
     for seed in range(30):
         y = CURVES[name](x) + 0.1 * np.random.default_rng(seed).standard_normal(rows)
-        course = trend(100.0 * x, y)
-        low, high = np.quantile(course.draws, [0.05, 0.95], axis=0)
-        truth = CURVES[name](course.step / 100.0)
+        trend = fit_trend(100.0 * x, y)
+        low, high = np.quantile(trend.draws, [0.05, 0.95], axis=0)
+        truth = CURVES[name](trend.step / 100.0)
         inside.append((low <= truth) & (truth <= high))
     assert 0.75 <= np.mean(inside) <= 0.99
 
@@ -31,14 +31,14 @@ def test_one_row_far_off_does_not_bend_the_course():
     x = np.arange(60.0)
     y = 0.01 * x + 0.02 * np.random.default_rng(0).standard_normal(60)
     y[30] = 5.0
-    course = trend(x, y)
-    assert abs(np.interp(30.0, course.step, course.mean) - 0.3) < 0.05
+    trend = fit_trend(x, y)
+    assert abs(np.interp(30.0, trend.step, trend.mean) - 0.3) < 0.05
 
 
 def test_change_is_known_as_well_as_a_straight_line_lets_it():
     x = np.arange(100.0)
     y = 0.02 * x + 0.5 * np.random.default_rng(3).standard_normal(100)
-    change = trend(x, y).change()
+    change = fit_trend(x, y).change()
     # Least squares knows the change over the log to 2 sqrt(3) σ / sqrt(n) = 0.17.
     assert 0.12 < change.std() < 0.5
     assert abs(change.mean() - 1.98) < 3 * change.std()
@@ -46,28 +46,28 @@ def test_change_is_known_as_well_as_a_straight_line_lets_it():
 
 def test_scale_and_shift_do_not_matter():
     x, y = np.arange(50.0), np.random.default_rng(0).standard_normal(50).cumsum()
-    plain, moved = trend(x, y), trend(x, 1000.0 + 0.01 * y)
+    plain, moved = fit_trend(x, y), fit_trend(x, 1000.0 + 0.01 * y)
     np.testing.assert_allclose(moved.draws, 1000.0 + 0.01 * plain.draws, rtol=0, atol=1e-6)
 
 
 def test_long_logs_are_averaged_and_gaps_left_out():
     x = np.arange(1000.0)
     y = np.where(x % 3 == 0, np.nan, x / 1000.0)
-    course = trend(x, y)
-    assert len(course.step) == MAX_ROWS
-    assert course.rows == np.isfinite(y).sum()
-    np.testing.assert_allclose(course.mean, course.step / 1000.0, atol=0.005)
+    trend = fit_trend(x, y)
+    assert len(trend.step) == TREND_ROWS
+    assert trend.rows == np.isfinite(y).sum()
+    np.testing.assert_allclose(trend.mean, trend.step / 1000.0, atol=0.005)
 
 
 def test_no_spread_and_too_few_values():
-    course = trend(np.arange(10.0), np.full(10, 0.3))
-    np.testing.assert_allclose(course.mean, 0.3, atol=1e-5)
-    assert course.noise_sd > 0
+    trend = fit_trend(np.arange(10.0), np.full(10, 0.3))
+    np.testing.assert_allclose(trend.mean, 0.3, atol=1e-5)
+    assert trend.noise_sd > 0
     assert trend_or_none(np.arange(5.0), np.array([np.nan, 1.0, np.nan, 2.0, np.nan])) is None
 
 
 def test_draws_between_rows_and_beyond_them():
-    course = trend(np.array([0.0, 10.0, 20.0]), np.array([0.0, 1.0, 2.0]))
-    middle, after = course.at(np.array([5.0, 99.0])).T
-    np.testing.assert_allclose(middle, course.draws[:, :2].mean(axis=1))
-    np.testing.assert_allclose(after, course.draws[:, -1])
+    trend = fit_trend(np.array([0.0, 10.0, 20.0]), np.array([0.0, 1.0, 2.0]))
+    middle, after = trend.at(np.array([5.0, 99.0])).T
+    np.testing.assert_allclose(middle, trend.draws[:, :2].mean(axis=1))
+    np.testing.assert_allclose(after, trend.draws[:, -1])

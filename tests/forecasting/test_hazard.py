@@ -9,21 +9,9 @@ import pytest
 from rich.console import Console
 
 from bayes_grpo import forecast, render_forecast, summarize_forecast
-from bayes_grpo.forecasting.events import (
-    COLLAPSE,
-    EVENTS,
-    FAR,
-    LOST,
-    SETTLED,
-    TAKEOFF,
-    TIMES,
-    Courses,
-    Span,
-    Standing,
-    event_of,
-    standing_of,
-    with_events,
-)
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.hazards import COLLAPSE, HAZARDS, TAKEOFF, OriginState, Span, event_after, origin_state
+from bayes_grpo.forecasting.events import RewardPaths, with_events
 from bayes_grpo.forecasting.hazard import Hazard, Rate, chances, hazard_named, shipped_hazard
 from bayes_grpo.rows.reward_range import RewardRange
 from tests.helpers.runs import make_run, rising_run, steps
@@ -45,71 +33,71 @@ def hazard(collapse=0.0, takeoff=0.0):
     )
 
 
-def courses(draws=1000, horizon=40, level=0.6):
+def paths(draws=1000, horizon=40, level=0.6):
     rng = np.random.default_rng(1)
     trend = np.full((draws, horizon), level)
     latent = trend + 0.01 * rng.standard_normal(trend.shape)
-    return Courses(latent, trend, latent + 0.02 * rng.standard_normal(trend.shape))
+    return RewardPaths(latent, trend, latent + 0.02 * rng.standard_normal(trend.shape))
 
 
 def test_a_gain_that_is_half_lost_is_a_collapse_where_no_lowest_reward_is_known():
-    risen = standing_of(np.linspace(0.0, 1.0, 50) + noise(50), RewardRange())
+    risen = origin_state(np.linspace(0.0, 1.0, 50) + noise(50), RewardRange())
     least, gain = risen.spans[COLLAPSE]
     assert gain == pytest.approx(0.8, abs=0.03)  # between the middles of the first and the last fifth
-    assert least == LOST * gain
+    assert least == BORDERS.lost * gain
     assert TAKEOFF not in risen.spans
     for lost, expected in ((0.9, ""), (1.1, COLLAPSE)):
-        came = np.full(50, risen.now - lost * LOST * gain)
-        event, size = event_of(risen, came)
+        came = np.full(50, risen.now - lost * BORDERS.lost * gain)
+        event, size = event_after(risen, came)
         assert event == expected
         assert not expected or size == pytest.approx(0.1)  # a tenth of the way from half of it to all of it
 
 
 def test_where_the_reward_started_high_its_level_counts_and_not_its_gain():
     y = np.linspace(0.6, 0.8, 50) + noise(50)
-    with_range, without = standing_of(y, SHARE), standing_of(y, RewardRange())
-    assert with_range.spans[COLLAPSE] == pytest.approx((LOST * with_range.now, with_range.now))
+    with_range, without = origin_state(y, SHARE), origin_state(y, RewardRange())
+    assert with_range.spans[COLLAPSE] == pytest.approx((BORDERS.lost * with_range.now, with_range.now))
     assert without.spans[COLLAPSE].most == pytest.approx(0.16, abs=0.02)
     back = np.full(50, 0.6)  # all of the gain is lost, a quarter of the level
-    assert event_of(without, back)[0] == COLLAPSE
-    assert event_of(with_range, back)[0] == ""
-    assert event_of(with_range, np.full(50, 0.3))[0] == COLLAPSE
+    assert event_after(without, back)[0] == COLLAPSE
+    assert event_after(with_range, back)[0] == ""
+    assert event_after(with_range, np.full(50, 0.3))[0] == COLLAPSE
     # A log that began low is judged by its gain, but can lose more than that.
-    low = standing_of(np.linspace(0.2, 0.8, 50) + noise(50), SHARE).spans[COLLAPSE]
-    assert low == pytest.approx((LOST * 0.48, 0.74), abs=0.03)
+    low = origin_state(np.linspace(0.2, 0.8, 50) + noise(50), SHARE).spans[COLLAPSE]
+    assert low == pytest.approx((BORDERS.lost * 0.48, 0.74), abs=0.03)
 
 
 def test_a_log_that_has_nothing_to_lose_does_not_collapse():
-    low = standing_of(noise(50), SHARE)
+    low = origin_state(noise(50), SHARE)
     assert COLLAPSE not in low.spans
-    assert event_of(low, np.zeros(50))[0] == ""
+    assert event_after(low, np.zeros(50))[0] == ""
 
 
 def test_a_loss_within_noise_is_no_collapse():
-    loud = Standing(now=0.5, noise=1.0, rows=20, last=4, spans={COLLAPSE: Span(0.25, 0.5)})
-    assert event_of(loud, np.zeros(20))[0] == ""
-    assert event_of(loud._replace(noise=0.01), np.zeros(20))[0] == COLLAPSE
+    loud = OriginState(now=0.5, noise=1.0, rows=20, last=4, spans={COLLAPSE: Span(0.25, 0.5)})
+    assert event_after(loud, np.zeros(20))[0] == ""
+    assert event_after(loud._replace(noise=0.01), np.zeros(20))[0] == COLLAPSE
 
 
 def test_a_take_off_starts_flat_and_gains_several_times_the_noise():
-    flat = standing_of(0.1 + noise(50), SHARE)
+    flat = origin_state(0.1 + noise(50), SHARE)
     least, room = flat.spans[TAKEOFF]
-    assert least == pytest.approx(TIMES * 0.01, rel=0.3)
+    assert least == pytest.approx(BORDERS.takeoff * 0.01, rel=0.3)
     assert room == pytest.approx(1.0 - flat.now)
-    assert event_of(flat, np.full(50, flat.now + 0.9 * least))[0] == ""
-    event, size = event_of(flat, np.full(50, flat.now + 0.5 * (least + room)))
+    assert event_after(flat, np.full(50, flat.now + 0.9 * least))[0] == ""
+    event, size = event_after(flat, np.full(50, flat.now + 0.5 * (least + room)))
     assert (event, size) == (TAKEOFF, pytest.approx(0.5))
-    free = standing_of(0.1 + noise(50), RewardRange()).spans[TAKEOFF]
-    assert free.most == FAR * free.least
-    assert TAKEOFF not in standing_of(np.linspace(0.1, 0.5, 50) + noise(50), SHARE).spans
-    assert TAKEOFF not in standing_of(0.99 + noise(50, sd=0.005), SHARE).spans  # no room
+    free = origin_state(0.1 + noise(50), RewardRange()).spans[TAKEOFF]
+    assert free.most == BORDERS.takeoff_most * free.least
+    assert TAKEOFF not in origin_state(np.linspace(0.1, 0.5, 50) + noise(50), SHARE).spans
+    assert TAKEOFF not in origin_state(0.99 + noise(50, sd=0.005), SHARE).spans  # no room
 
 
 def test_an_event_is_told_by_the_last_tenth_of_the_log():
-    risen = standing_of(np.linspace(0.0, 1.0, 50) + noise(50), RewardRange())
+    risen = origin_state(np.linspace(0.0, 1.0, 50) + noise(50), RewardRange())
     dip = np.concatenate([np.zeros(30), np.full(20, risen.now)])
-    assert event_of(risen, dip)[0] == ""
-    assert event_of(risen, dip[::-1])[0] == COLLAPSE
+    assert event_after(risen, dip)[0] == ""
+    assert event_after(risen, dip[::-1])[0] == COLLAPSE
 
 
 def test_the_probability_grows_with_the_horizon_as_a_rate_does():
@@ -126,21 +114,21 @@ def test_the_probability_grows_with_the_horizon_as_a_rate_does():
 
 def test_as_many_paths_meet_an_event_as_it_is_probable():
     met = with_events(
-        courses(), np.full(1000, 0.6), np.arange(40), {COLLAPSE: 0.1, TAKEOFF: 0.2}, SPANS, SIZES, reward=SHARE, seed=3,
+        paths(), np.full(1000, 0.6), np.arange(40), {COLLAPSE: 0.1, TAKEOFF: 0.2}, SPANS, SIZES, reward=SHARE, seed=3,
     )  # fmt: skip
-    assert {name: int(np.sum(met.event == name)) for name in ("", *EVENTS)} == {"": 700, COLLAPSE: 100, TAKEOFF: 200}
+    assert {name: int(np.sum(met.event == name)) for name in ("", *HAZARDS)} == {"": 700, COLLAPSE: 100, TAKEOFF: 200}
 
 
 def test_a_path_with_an_event_ends_where_the_event_leads_and_stays_inside_the_range():
-    before = courses()
+    before = paths()
     met = with_events(
         before, np.full(1000, 0.6), np.arange(30), {COLLAPSE: 0.3, TAKEOFF: 0.3}, SPANS, SIZES, reward=SHARE, seed=3,
     )  # fmt: skip
     down, up, none = (met.event == name for name in (COLLAPSE, TAKEOFF, ""))
-    for ours, theirs in zip(met.courses, before, strict=True):
+    for ours, theirs in zip(met.paths, before, strict=True):
         np.testing.assert_array_equal(ours[none], theirs[none])
     assert np.isnan(met.settles[none]).all()
-    latent, trend, rows = met.courses
+    latent, trend, rows = met.paths
     np.testing.assert_allclose(trend[down, -1], met.settles[down])
     assert met.settles[down].max() < 0.31
     assert met.settles[down].min() < 0.01
@@ -158,28 +146,28 @@ def test_a_path_with_an_event_ends_where_the_event_leads_and_stays_inside_the_ra
 def test_an_event_begins_evenly_over_the_rows_where_it_may():
     possible = np.arange(10, 30)
     met = with_events(
-        courses(4000), np.full(4000, 0.6), possible, {COLLAPSE: 1.0}, SPANS, {COLLAPSE: np.zeros(2)},
+        paths(4000), np.full(4000, 0.6), possible, {COLLAPSE: 1.0}, SPANS, {COLLAPSE: np.zeros(2)},
         reward=SHARE, seed=3,
     )  # fmt: skip
-    moved = met.courses.trend < 0.6 - 1e-9
-    begins, there = moved.argmax(axis=1), np.isclose(met.courses.trend, 0.3).argmax(axis=1)
+    moved = met.paths.trend < 0.6 - 1e-9
+    begins, there = moved.argmax(axis=1), np.isclose(met.paths.trend, 0.3).argmax(axis=1)
     assert set(begins) == set(possible)
     assert begins.mean() == pytest.approx(possible.mean(), abs=0.4)
-    assert set(there - begins) == {SETTLED - 1}
+    assert set(there - begins) == {BORDERS.settled - 1}
 
 
 def test_no_row_at_which_it_may_begin_means_no_event():
-    before, now = courses(200), np.full(200, 0.6)
+    before, now = paths(200), np.full(200, 0.6)
     met = with_events(before, now, np.arange(0), {COLLAPSE: 0.5}, SPANS, SIZES, reward=SHARE, seed=0)
     assert set(met.event) == {""}
-    np.testing.assert_array_equal(met.courses.latent, before.latent)
+    np.testing.assert_array_equal(met.paths.latent, before.latent)
 
 
 def test_numbers_can_be_read_and_written():
     shipped = shipped_hazard()
     again = Hazard.from_dict(json.loads(json.dumps(shipped.to_dict())))
     assert again.to_dict() == shipped.to_dict()
-    assert set(shipped.rates) == set(EVENTS)
+    assert set(shipped.rates) == set(HAZARDS)
     for rate in shipped.rates.values():
         assert 0.0 < rate.rate < 0.2
         assert (np.diff(rate.sizes) >= 0.0).all()
@@ -245,7 +233,7 @@ def test_without_a_gradient_nothing_moves_and_no_event_begins():
     assert np.ptp(f.latent[none][:, stopped], axis=1).max() < 1e-9  # every law stands still
     # Ten of forty rows have a gradient; an event that has begun is over a few rows later.
     assert np.mean(~none) == pytest.approx(1.0 - np.exp(-2.0 * 10 / 40), abs=3e-3)
-    late = f.step > 50.0 + SETTLED
+    late = f.step > 50.0 + BORDERS.settled
     assert np.ptp(f.trend[~none][:, late], axis=1).max() < 1e-9
 
 

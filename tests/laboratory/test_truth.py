@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.laboratory.settings import REWARDS, LabNumbers
 from bayes_grpo.laboratory.training import DeepTrajectory
-from bayes_grpo.laboratory.truth import EVENTS, LIMITS, attainable_reward, deep_truth, smoothed
+from bayes_grpo.laboratory.truth import TRUE_EVENTS, attainable_reward, deep_truth, smoothed
 
 STEPS = 200
 VOCABULARY = 14
@@ -135,11 +136,11 @@ def test_a_broken_reward_no_longer_follows_the_completions():
     right = np.full(STEPS, 0.5)
     truth = judge(right=right, reward=np.where(np.arange(STEPS) < 90, right, 0.0), flat=ramp(0.2, 1.0, 90, 1))
     assert truth.event == "broken_reward"
-    assert truth.onset == pytest.approx(91, abs=LIMITS.smooth // 2 + 1)
+    assert truth.onset == pytest.approx(91, abs=BORDERS.smooth // 2 + 1)
 
 
 def test_an_event_lasts():
-    least = round(LIMITS.lasting * STEPS)
+    least = round(BORDERS.lasting * STEPS)
     assert judge(right=ramp(0.8, 0.0, STEPS - least // 2, 1)).events == {}
 
 
@@ -156,4 +157,4 @@ def test_smoothing_keeps_level_and_length():
 
 
 def test_every_event_can_be_told():
-    assert len(set(EVENTS)) == 8
+    assert len(set(TRUE_EVENTS)) == 8

@@ -13,13 +13,14 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.diagnosis.history import answers_after
 from bayes_grpo.forecasting.fits import fit_regimes, without
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.watching import update
-from bayes_grpo.watching.alarms import alarms_of, earlier, posterior_at
+from bayes_grpo.watching.alarms import alarms_of, earlier
 from bayes_grpo.watching.result import Memory, Outlook, Watching
 from bayes_grpo.watching.update import update_of
 from tests.helpers.runs import make_run, rising_run, steps
@@ -215,17 +216,17 @@ def test_a_rule_is_one_of_the_log_alone():
     """Whether a finding lasts is seen in the log, so that a watch that starts late finds the same."""
     run = collapsing()
     first = next(n for n in range(40, 81) if alarms_of(run.until(n), diagnose(run.until(n)), SWIFT))
-    seen = [posterior_at(run, n).own["dynamical_instability"] for n in (first, *earlier(first, SWIFT.lasting))]
+    seen = [answers_after(run, [n])[0].own["dynamical_instability"] for n in (first, *earlier(first, SWIFT.lasting))]
     assert min(seen) >= SWIFT.alarm
     before = [
-        posterior_at(run, n).own["dynamical_instability"] for n in (first - 1, *earlier(first - 1, SWIFT.lasting))
+        answers_after(run, [n])[0].own["dynamical_instability"] for n in (first - 1, *earlier(first - 1, SWIFT.lasting))
     ]
     assert min(before) < SWIFT.alarm
 
 
 def test_a_finding_that_does_not_last_long_enough_is_not_told():
     run = collapsing()
-    n = next(n for n in range(40, 81) if posterior_at(run, n).own["dynamical_instability"] >= 0.8)
+    n = next(n for n in range(40, 81) if answers_after(run, [n])[0].own["dynamical_instability"] >= 0.8)
     at_once, lasting = (replace(SWIFT, lasting=share) for share in (0.0, 0.3))
     assert update_of(run.until(n), at_once)[0].alarms
     assert not update_of(run.until(n), lasting)[0].alarms
@@ -249,7 +250,7 @@ def test_held_out_rewards_are_rows_where_there_are_no_others():
     )
     found, _ = update_of(run, SWIFT)
     assert (found.step, found.rows, found.reward) == (50.0, 5, 0.5)
-    assert set(posterior_at(run, 4).own) == set(MODES)
+    assert set(answers_after(run, [4])[0].own) == set(MODES)
 
 
 @pytest.mark.parametrize(

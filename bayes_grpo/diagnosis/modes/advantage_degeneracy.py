@@ -13,25 +13,16 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.advice import said, span_text
-from bayes_grpo.diagnosis.breaks import broken, constant_from
-from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import EXCESS, FIRST, SAME, SOLVED, WASTE
-from bayes_grpo.diagnosis.evidence import Evidence, quantity
+from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, TYPICAL_GROUP, implied_share, share_at
-from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.onset import last_true, steps_between
-from bayes_grpo.diagnosis.trend import Trend
-from bayes_grpo.diagnosis.waste import Waste, dead_share, wasted, wasted_by
+from bayes_grpo.diagnosis.mode import Mode, last_true, steps_between
+from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.broken import broken, constant_from
+from bayes_grpo.events.trend import Trend
+from bayes_grpo.events.waste import Waste, dead_share, waste_log_odds, wasted
 
-_NEARLY_ALL = 0.999
-DIGITS = 30.0
-"""A typical loss over its last digit, from which on a loss of 0 is no rounded one."""
-_EASY, _HARD = 0.8, 0.2
-"""Levels of the reward in its range above which groups fail to differ because they are solved, or hopeless below."""
-_ALL = 0.95
-"""Share of groups without spread from which hardly any group has some."""
-_FEW = 4
-"""Rows that have to be the same before a reward is called constant."""
+_INSIDE = (0.002, 0.998)  # success rates that a Beta law can have
 
 
 class AdvantageDegeneracy(Mode):
@@ -41,90 +32,92 @@ class AdvantageDegeneracy(Mode):
     label = "advantage degeneracy"
     signals = ("frac_reward_zero_std", "reward_std")
 
-    def evidence(self, courses: Courses) -> Evidence:
+    def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Share of zero-spread groups, its excess, and rows without any signal."""
         share = excess = None
         quantities, used, missing, parts = [], [], [], []
-        level = courses.share(_late(courses.progress))
-        known_level = courses.has_range and not courses.uses_eval
-        course = courses.signals.get("frac_reward_zero_std")
-        if course is not None:
-            share = np.clip(_late(course), 0.0, 1.0)
+        level = trends.share(_late(trends.reward))
+        known_level = trends.has_range and not trends.uses_eval
+        trend = trends.signals.get("frac_reward_zero_std")
+        if trend is not None:
+            share = np.clip(_late(trend), 0.0, 1.0)
             used.append("frac_reward_zero_std")
             quantities.append(
                 quantity("zero_share", share, "", "share of groups without spread, second half of the log")
             )
-            prompts = courses.run.settings.prompts_per_step.value
+            prompts = trends.run.settings.prompts_per_step.value
             if prompts:
                 quantities.append(
                     quantity("usable_groups", (1.0 - share) * float(prompts), "1/step", "groups with spread")
                 )
             if known_level:
-                size = float(courses.run.settings.group_size.value or TYPICAL_GROUP)
-                implied = implied_share(np.clip(level, 0.002, 0.998), size)
+                size = float(trends.run.settings.group_size.value or TYPICAL_GROUP)
+                implied = implied_share(np.clip(level, *_INSIDE), size)
                 excess = share - implied
                 quantities.append(quantity("zero_excess", excess, "", "share minus what reward and group size imply"))
             s = quantities[0].posterior
             parts.append(f"{s.median:.0%} [{s.low:.0%}, {s.high:.0%}] ({s.level:.0%}) of the groups have no spread")
         else:
             missing.append("frac_reward_zero_std")
-        dead = dead_rows(courses)
+        dead = dead_rows(trends)
         if dead is not None:
             draws, meaning = dead_share(dead), "share of rows without any spread, second half of the log"
             quantities.append(quantity("dead_rows", draws, "", meaning))
             parts.append(f"{int(dead.sum())} of the last {len(dead)} rows show no spread at all")
-            used += [name for name in ("reward_std", "loss") if name in courses.run.signals]
+            used += [name for name in ("reward_std", "loss") if name in trends.run.signals]
         waste = Waste(share, excess, dead, level if known_level else None)
         event = wasted(waste)
         probability = np.nan if event is None else float(event.mean())
-        features = {"wasted": wasted_by(waste), "broken": np.nan if courses.uses_eval else broken(courses)}
-        if known_level and course is not None and quantities[0].posterior.median > 0.3:
+        features = {"wasted": waste_log_odds(waste), "broken": np.nan if trends.uses_eval else broken(trends)}
+        if known_level and trend is not None and quantities[0].posterior.median > BORDERS.share_said:
             middle = float(np.median(level))
-            if middle < _HARD or middle > _EASY:
-                parts.append(f"at a reward of {middle:.2f} most of them are too {'hard' if middle < _HARD else 'easy'}")
+            if middle < BORDERS.hard or middle > BORDERS.easy:
+                parts.append(
+                    f"at a reward of {middle:.2f} most of them are too {'hard' if middle < BORDERS.hard else 'easy'}"
+                )
         sentence = "; ".join(parts) or "no signal tells how many groups have no spread"
-        return Evidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), sentence, features)
+        return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), sentence, features)
 
-    def onset(self, courses: Courses) -> tuple[np.ndarray, str] | None:
+    def onset(self, trends: RunTrends) -> tuple[np.ndarray, str] | None:
         """Where the share without spread last rose above its failing range, or rows without spread became frequent."""
-        share = courses.signals.get("frac_reward_zero_std")
+        share = trends.signals.get("frac_reward_zero_std")
         if share is not None:
             steps = steps_between(share.step[0], share.step[-1])
-            last = last_true(share.at(steps) <= WASTE)
-            return steps[last], f"share without spread rises above {WASTE}"
-        dead = dead_rows(courses, all_rows=True)
+            last = last_true(share.at(steps) <= BORDERS.wasted)
+            return steps[last], f"share without spread rises above {BORDERS.wasted}"
+        dead = dead_rows(trends, all_rows=True)
         if dead is None or not dead.any():
             return None
         # Rows alive or dead with one rate before and another after: the marginal likelihood of every cut.
-        steps = courses.progress.raw_step
+        steps = trends.reward.raw_step
         steps = steps[-len(dead) :]
         log_weight = np.array([_two_rates(dead[:k]) + _two_rates(dead[k:]) for k in range(len(dead))])
         weight = np.exp(log_weight - log_weight.max())
         draws = np.random.default_rng(0).choice(steps, 400, p=weight / weight.sum())
         return draws, "rows without spread become more frequent"
 
-    def remedies(self, courses: Courses, evidence: Evidence, onset: Interval | None) -> tuple[str, ...]:
+    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """By what leaves the groups without spread: a reward that never differs, solved prompts, hopeless ones."""
-        since = constant_since(courses)
+        since = constant_since(trends)
         if since is not None:
-            return _broken(courses, since)
-        level = float(np.clip(courses.share(courses.progress.mean[-1]), 0.0, 1.0))
-        if level > SOLVED:
+            return _broken(trends, since)
+        level = float(np.clip(trends.share(trends.reward.mean[-1]), 0.0, 1.0))
+        if level > BORDERS.solved:
             # Groups without spread are what solved prompts give: nothing to mend.
             return (f"the task is solved (reward {level:.0%} of its range): stop, or take harder prompts",)
-        out = [_copies(courses, evidence) or _larger_groups(courses)]
+        out = [_copies(trends, evidence) or _larger_groups(trends)]
         where = f"at {level:.0%} of the range most groups"
-        if level > _EASY:
+        if level > BORDERS.easy:
             out.append(
                 f"harder prompts, or prompts sampled by their success rate (0.2 to 0.8): {where} are solved whole"
             )
-        elif level < _HARD:
+        elif level < BORDERS.hard:
             out.append(f"easier prompts first, partial credit, or a supervised start: {where} fail whole")
-        elif courses.has_range:
+        elif trends.has_range:
             out.append("drop prompts that are always or never solved, and resample until groups have spread")
         else:
             out.append("resample prompts until the batch is full of groups with spread")
-        share, prompts = evidence.posterior("zero_share"), courses.run.settings.prompts_per_step
+        share, prompts = evidence.posterior("zero_share"), trends.run.settings.prompts_per_step
         if share is not None:
             line = f"at a share of {share.median:.0%} a step does the work of {1.0 - share.median:.0%} of its batch"
             if prompts.value:
@@ -133,10 +126,10 @@ class AdvantageDegeneracy(Mode):
         return tuple(out)
 
 
-def _copies(courses: Courses, evidence: Evidence) -> str:
+def _copies(trends: RunTrends, evidence: ModeEvidence) -> str:
     """What to look at where nearly no group has spread though the level implies that many should; "" elsewhere."""
     share, excess = evidence.posterior("zero_share"), evidence.posterior("zero_excess")
-    if share is None or excess is None or share.median < _ALL or excess.low < EXCESS:
+    if share is None or excess is None or share.median < BORDERS.copies or excess.low < BORDERS.excess:
         return ""
     return (
         f"{share.median:.0%} of the groups have no spread where reward and group size imply "
@@ -145,19 +138,19 @@ def _copies(courses: Courses, evidence: Evidence) -> str:
     )
 
 
-def _larger_groups(courses: Courses) -> str:
+def _larger_groups(trends: RunTrends) -> str:
     """What twice and four times the group size would leave without spread, by a Beta law of this log's prompts."""
-    setting = courses.run.settings.group_size
+    setting = trends.run.settings.group_size
     group = int(setting.value or TYPICAL_GROUP)
     now = said("G", setting) or f"G = {group} (assumed)"
-    if not courses.has_range or courses.uses_eval:
+    if not trends.has_range or trends.uses_eval:
         return f"larger groups than {now}, and prompts whose rewards differ within a group"
-    level = np.clip(courses.share(_late(courses.progress)), 0.01, 0.99)
-    course, sizes = courses.signals.get("frac_reward_zero_std"), (2 * group, 4 * group)
+    level = np.clip(trends.share(_late(trends.reward)), 0.01, 0.99)
+    trend, sizes = trends.signals.get("frac_reward_zero_std"), (2 * group, 4 * group)
     stand = f"at {float(np.median(level)):.0%} of the reward's range the share without spread"
     head = f"a larger group than {now}: {stand}"
-    if course is not None:
-        share = np.clip(_late(course), 0.0, 0.999)
+    if trend is not None:
+        share = np.clip(_late(trend), 0.0, 0.999)
         then = [f"{span_text(interval(share_at(share, level, group, g)), '.0%')} at {g}" for g in sizes]
         return f"{head}, now {share.mean():.0%}, is expected to be {then[0]} and {then[1]}"
     uneven, alike = (
@@ -171,10 +164,10 @@ def _larger_groups(courses: Courses) -> str:
     )
 
 
-def _broken(courses: Courses, since: float) -> tuple[str, ...]:
+def _broken(trends: RunTrends, since: float) -> tuple[str, ...]:
     """What to do where the reward never differs: look at what gives it."""
-    value = float(courses.progress.raw[-1])
-    level = float(courses.share(value))
+    value = float(trends.reward.raw[-1])
+    level = float(trends.share(value))
     first = f"the reward is {value:.4g} in every row from step {since:g} on: look at the verifier before all else; "
     if level >= 1.0:
         return (
@@ -190,25 +183,25 @@ def _broken(courses: Courses, since: float) -> tuple[str, ...]:
     )
 
 
-def constant_since(courses: Courses) -> float | None:
-    """Step from which the train reward never changed, where that is within the first `FIRST` rows; else None."""
-    run = courses.run
+def constant_since(trends: RunTrends) -> float | None:
+    """Step from which the train reward never changed, where that is within its first rows; else None."""
+    run = trends.run
     kept = np.flatnonzero(np.isfinite(run.reward))
-    if len(kept) < FIRST + _FEW:
+    if len(kept) < BORDERS.first_rows + BORDERS.constant_rows:
         return None
     values = run.reward[kept]
-    start = constant_from(values, SAME * max(abs(float(values[-1])), 1e-3))
-    return float(run.step[kept[start]]) if start <= FIRST else None
+    start = constant_from(values, BORDERS.broken_same * max(abs(float(values[-1])), 1e-3))
+    return float(run.step[kept[start]]) if start <= BORDERS.first_rows else None
 
 
-def dead_rows(courses: Courses, all_rows: bool = False) -> np.ndarray | None:
+def dead_rows(trends: RunTrends, all_rows: bool = False) -> np.ndarray | None:
     """Which logged rows of the second half show no spread at all, or None where no signal tells.
 
     Args:
-        courses: Courses of the run.
+        trends: RunTrends of the run.
         all_rows: The whole log instead of its second half.
     """
-    run = courses.run
+    run = trends.run
     if not run.has_reward:
         return None
     kept = np.isfinite(run.reward)
@@ -216,17 +209,17 @@ def dead_rows(courses: Courses, all_rows: bool = False) -> np.ndarray | None:
     share, spread, loss = (run.signals.get(k) for k in ("frac_reward_zero_std", "reward_std", "loss"))
     if share is not None:
         told |= np.isfinite(share)
-        dead |= np.nan_to_num(share) >= _NEARLY_ALL
+        dead |= np.nan_to_num(share) >= BORDERS.dead_groups
     if spread is not None:
         told |= np.isfinite(spread)
-        dead |= np.isfinite(spread) & (spread <= 1e-3 * max(float(np.nanmax(np.abs(run.reward))), 1e-9))
+        dead |= np.isfinite(spread) & (spread <= BORDERS.dead_spread * max(float(np.nanmax(np.abs(run.reward))), 1e-9))
     if loss is not None and _zeros_tell(loss):
         alone = np.isfinite(loss) if spread is None else np.isfinite(loss) & ~np.isfinite(spread)
         told |= alone
         dead |= alone & (loss == 0.0)
-    if courses.has_range:
+    if trends.has_range:
         told |= kept
-        dead |= (run.reward == courses.low) | (run.reward == courses.high)
+        dead |= (run.reward == trends.low) | (run.reward == trends.high)
     chosen = np.flatnonzero(kept & told)
     if not len(chosen):
         return None
@@ -239,9 +232,9 @@ def _two_rates(dead: np.ndarray) -> float:
     return lgamma(k + 1) + lgamma(n - k + 1) - lgamma(n + 2)
 
 
-def _late(course: Trend) -> np.ndarray:
+def _late(trend: Trend) -> np.ndarray:
     """Draws of the mean over the second half."""
-    draws = course.draws
+    draws = trend.draws
     return draws[:, draws.shape[1] // 2 :].mean(axis=1)
 
 
@@ -252,7 +245,7 @@ def _zeros_tell(loss: np.ndarray) -> bool:
     only among losses that are far larger than the last digit that is written.
     """
     size = np.abs(loss[np.isfinite(loss) & (loss != 0.0)])
-    return len(size) > 0 and bool(np.median(size) > max(1e-4, DIGITS * _last_digit(size)))
+    return len(size) > 0 and bool(np.median(size) > max(BORDERS.loss_least, BORDERS.loss_digits * _last_digit(size)))
 
 
 def _last_digit(values: np.ndarray) -> float:

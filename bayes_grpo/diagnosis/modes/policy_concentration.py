@@ -11,13 +11,14 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.advice import rate_times, span_text
-from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.events import entropy_left, spent, sure
-from bayes_grpo.diagnosis.evidence import Evidence, quantity
-from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.onset import last_true, steps_between
+from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
+from bayes_grpo.diagnosis.mode import Mode, last_true, steps_between
+from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.entropy import MOST_E_FOLDS, factor, spent
+from bayes_grpo.events.log_odds import half_log_odds
 
-_HALF = float(np.log(0.5))
+_MOST_ENTROPY = 2.0  # logarithm of an entropy in nats, above which e^H would be beyond any number
 
 
 class PolicyConcentration(Mode):
@@ -27,62 +28,64 @@ class PolicyConcentration(Mode):
     label = "policy concentration"
     signals = ("entropy",)
 
-    def evidence(self, courses: Courses) -> Evidence:
+    def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Entropy left, entropy spent for the reward gained, headroom."""
         features = {"spent": np.nan}
-        entropy = courses.signals.get("entropy")
+        entropy = trends.signals.get("entropy")
         if entropy is None:
-            return Evidence(
+            return ModeEvidence(
                 self.name, np.nan, (), (), ("entropy",), "no entropy in the log, so concentration cannot be "
                 "seen", features,
             )  # fmt: skip
-        ratio = entropy_left(entropy)
+        ratio = factor(entropy)
         quantities = [quantity("entropy_ratio", ratio, "", "entropy at the end over that at the start")]
         r = quantities[0].posterior
         parts = [f"{r.median:.0%} [{r.low:.0%}, {r.high:.0%}] ({r.level:.0%}) of the starting entropy is left"]
-        reward = courses.progress
-        left = _headroom(courses)
+        reward = trends.reward
+        left = _headroom(trends)
         if left is not None:
             quantities.append(quantity("entropy_headroom", left, "reward", "b - a - R of the entropy law"))
             h = quantities[-1].posterior
             parts.append(f"the entropy law leaves {h.median:.3g} [{h.low:.3g}, {h.high:.3g}] of reward to gain")
-        if courses.has_range:
-            short = 1.0 - courses.share(reward.draws[:, -1])
+        if trends.has_range:
+            short = 1.0 - trends.share(reward.draws[:, -1])
             quantities.append(quantity("reward_short", short, "", "share of the reward's range not reached"))
-        early = spent(courses)
-        features["spent"] = sure(early)
-        used = ("entropy", "eval_reward" if courses.uses_eval else "reward")
-        return Evidence(self.name, float(np.mean(early)), tuple(quantities), used, (), "; ".join(parts), features)
+        early = spent(trends)
+        features["spent"] = half_log_odds(early)
+        used = ("entropy", "eval_reward" if trends.uses_eval else "reward")
+        return ModeEvidence(self.name, float(np.mean(early)), tuple(quantities), used, (), "; ".join(parts), features)
 
-    def onset(self, courses: Courses) -> tuple[np.ndarray, str] | None:
+    def onset(self, trends: RunTrends) -> tuple[np.ndarray, str] | None:
         """Where half of the starting entropy is spent."""
-        entropy = courses.signals.get("entropy")
+        entropy = trends.signals.get("entropy")
         if entropy is None:
             return None
         steps = steps_between(entropy.step[0], entropy.step[-1])
         path = entropy.at(steps)
-        return steps[last_true(path - path[:, :1] > _HALF)], "half of the starting entropy is spent"
+        return steps[
+            last_true(path - path[:, :1] > np.log(BORDERS.half_spent))
+        ], "half of the starting entropy is spent"
 
-    def remedies(self, courses: Courses, evidence: Evidence, onset: Interval | None) -> tuple[str, ...]:
+    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """The checkpoint before, room for rare tokens, and what the entropy law still promises."""
         out = []
         if onset is not None:
             out.append(f"go back to about step {onset.median:.0f}, where half of the entropy was left")
-        entropy = courses.signals.get("entropy")
+        entropy = trends.signals.get("entropy")
         if entropy is None:
             out.append("log the entropy; raise the upper clip range (0.2 to 0.28) or add an entropy bonus")
         else:
             start, end = (float(np.exp(entropy.mean[i])) for i in (0, -1))
             out.append(
                 "raise the upper clip range (0.2 to 0.28), or add an entropy bonus that holds the entropy near half of "
-                f"its start, {0.5 * start:.2g} in place of {end:.2g}"
+                f"its start, {BORDERS.half_spent * start:.2g} in place of {end:.2g}"
             )
             decay = -entropy.change() / (entropy.step[-1] - entropy.step[0])
             if np.quantile(decay, 0.05) > 0.0:
                 steps = interval(np.log(2.0) / np.maximum(decay, 1e-12))
                 out.append(
-                    f"lower {rate_times(courses.run, 0.5)}: the entropy halves every {span_text(steps, '.3g')} steps, "
-                    "and at half the rate is expected to take twice as many"
+                    f"lower {rate_times(trends.run, BORDERS.slower)}: the entropy halves every "
+                    f"{span_text(steps, '.3g')} steps, and at half the rate is expected to take twice as many"
                 )
         room = evidence.posterior("entropy_headroom")
         if room is not None:
@@ -90,11 +93,11 @@ class PolicyConcentration(Mode):
         return tuple(out)
 
 
-def _headroom(courses: Courses) -> np.ndarray | None:
-    """Draws of b - a - R: each draw of both courses is regressed on the entropy law; None without a slope."""
-    reward, entropy = courses.progress, courses.signals["entropy"]
+def _headroom(trends: RunTrends) -> np.ndarray | None:
+    """Draws of b - a - R: each draw of both trends is regressed on the entropy law; None without a slope."""
+    reward, entropy = trends.reward, trends.signals["entropy"]
     steps = np.linspace(max(reward.step[0], entropy.step[0]), min(reward.step[-1], entropy.step[-1]), 30)
-    entropies = np.exp(np.clip(entropy.at(steps), -12.0, 2.0))  # its course is that of the logarithm
+    entropies = np.exp(np.clip(entropy.at(steps), -MOST_E_FOLDS, _MOST_ENTROPY))  # its trend is that of the logarithm
     x, y = np.exp(entropies), reward.at(steps)
     x0, y0 = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
     size = (x0**2).sum(axis=1)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
-from bayes_grpo.diagnosis.evidence import Evidence
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PROGRESS
+from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.plot import plot_diagnosis
-from bayes_grpo.diagnosis.progress import PROGRESS
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.report.answer import Answer
 from bayes_grpo.report.page import Cell, Part, Picture, Section, Table, Tone, head, number, said, words
@@ -130,7 +129,7 @@ def _probabilities(d: Diagnosis) -> Table:
 
 
 def _evidence(d: Diagnosis) -> Table:
-    def lines(name: str, e: Evidence) -> list[tuple[Cell, ...]]:
+    def lines(name: str, e: ModeEvidence) -> list[tuple[Cell, ...]]:
         return [
             (
                 words(label_of(name) if i == 0 else ""),
@@ -170,7 +169,7 @@ def _parts(d: Diagnosis) -> tuple[Part, ...]:
         parts.append(Part("Evidence", tuple(_evidence_line(name, e) for name, e in d.evidence.items())))
     onsets = tuple(
         f"{said(label_of(m))}: step {o.step.median:.0f} [{o.step.low:.0f}, {o.step.high:.0f}] ({o.step.level:.0%}); "
-        f"{o.mark}"
+        f"{o.dated_by}"
         for m, o in d.onsets.items()
     )
     if onsets:
@@ -188,7 +187,7 @@ def _parts(d: Diagnosis) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _evidence_line(name: str, e: Evidence) -> str:
+def _evidence_line(name: str, e: ModeEvidence) -> str:
     known = "" if math.isnan(e.probability) or name == PROGRESS else (
         f" (in its failing range with probability {probability_text(e.probability)})"
     )  # fmt: skip

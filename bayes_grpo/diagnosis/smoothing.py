@@ -1,83 +1,38 @@
-"""The smooth course of a logged signal with its uncertainty: a small state space, integrated over its settings.
+"""`fit_trend`: the smooth trend of a logged signal with its uncertainty, a small state space over a grid of settings.
 
     signal of a row = level + noise,   level = straight line + integrated random walk + random walk
 
 The random walks are the state (level, slope) of a local linear trend; their covariance over the rows of a log is
-known in closed form, and with at most `MAX_ROWS` rows (longer logs are averaged in blocks) the posterior of the
-whole course is one linear solve. The noise variance is integrated out exactly, both strengths of the walks on a
-grid. Rows far off lose weight, as in Huber's estimator, so that one wild row does not bend the course.
+known in closed form, and with at most `TREND_ROWS` rows (longer logs are averaged in blocks) the posterior of the
+whole trend is one linear solve. The noise variance is integrated out exactly, both strengths of the walks on a
+grid. Rows far off lose weight, as in Huber's estimator, so that one wild row does not pull the trend along.
 See Durbin and Koopman, Time Series Analysis by State Space Methods (2012), chapter 3, and Wahba (1978),
 https://doi.org/10.1111/j.2517-6161.1978.tb01050.x for the equivalence with smoothing splines.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.events.trend import DRAWS, Trend
 from bayes_grpo.rows.blocks import blocks_of
 
-MAX_ROWS = 48
+TREND_ROWS = 48
 """Longer signals are averaged in blocks of rows down to this number."""
-DRAWS = 200
-"""Draws of the course."""
-_BEND = np.array([0.3, 3.0, 12.0, 50.0, 200.0, 1000.0])  # sd of the bend over the log, in noise sd
-_WANDER = np.array([0.0, 4.0])  # sd of the random walk over the log, in noise sd
-_WANDER_WEIGHT = np.array([0.75, 0.25])
+_INTEGRATED = np.array([0.3, 3.0, 12.0, 50.0, 200.0, 1000.0])  # sd of the integrated walk over the log, in noise sd
+_WALK = np.array([0.0, 4.0])  # sd of the random walk over the log, in noise sd
+_WALK_WEIGHT = np.array([0.75, 0.25])
 _LINE_SD = 1e3  # of level and slope in noise sd: vague, yet proper
+LEAST_ROWS = 3
+"""Fewer values than this show no trend."""
 _FAR = 3.5  # robust noise sd beyond which a row loses weight
 _PASSES = 3
 
 
-@dataclass(frozen=True, eq=False)
-class Trend:
-    """Posterior of a signal's course.
-
-    Attributes:
-        step: Steps of the (averaged) rows, shape (n,).
-        value: The rows themselves, shape (n,).
-        draws: Draws of the course, shape (draws, n).
-        noise_sd: Posterior mean of a single logged row's noise sd.
-        rows: Number of logged rows.
-        raw_step: Steps of the logged rows, shape (rows,).
-        raw: Logged rows, shape (rows,).
-    """
-
-    step: np.ndarray
-    value: np.ndarray
-    draws: np.ndarray
-    noise_sd: float
-    rows: int
-    raw_step: np.ndarray
-    raw: np.ndarray
-
-    @property
-    def mean(self) -> np.ndarray:
-        """Posterior mean of the course, shape (n,)."""
-        return self.draws.mean(axis=0)
-
-    def at(self, steps: np.ndarray) -> np.ndarray:
-        """Draws of the course at other steps, linear between rows and constant beyond them."""
-        steps = np.atleast_1d(np.asarray(steps, dtype=float))
-        if len(self.step) == 1:
-            return np.repeat(self.draws, len(steps), axis=1)
-        right = np.clip(np.searchsorted(self.step, steps), 1, len(self.step) - 1)
-        left = right - 1
-        share = np.clip((steps - self.step[left]) / (self.step[right] - self.step[left]), 0.0, 1.0)
-        return self.draws[:, left] * (1.0 - share) + self.draws[:, right] * share
-
-    def change(self, first: float | None = None, last: float | None = None) -> np.ndarray:
-        """Draws of the change between two steps, by default from the first row to the last, shape (draws,)."""
-        first = self.step[0] if first is None else first
-        last = self.step[-1] if last is None else last
-        ends = self.at(np.array([first, last]))
-        return ends[:, 1] - ends[:, 0]
-
-
-def trend(step: np.ndarray, value: np.ndarray, seed: int = 0) -> Trend | None:
-    """The course of a signal.
+def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0) -> Trend | None:
+    """The trend of a signal.
 
     Args:
         step: Steps of the rows, shape (n,), increasing.
@@ -85,13 +40,13 @@ def trend(step: np.ndarray, value: np.ndarray, seed: int = 0) -> Trend | None:
         seed: Seed of the draws.
 
     Returns:
-        The posterior, or None with fewer than three logged values.
+        The posterior, or None with fewer than `LEAST_ROWS` logged values.
     """
     kept = np.isfinite(value)
     raw_step, raw = np.asarray(step, float)[kept], np.asarray(value, float)[kept]
-    if len(raw) < 3:
+    if len(raw) < LEAST_ROWS:
         return None
-    blocks = blocks_of(len(raw), MAX_ROWS)
+    blocks = blocks_of(len(raw), TREND_ROWS)
     x, y, count = blocks.mean(raw_step), blocks.mean(raw), blocks.size
     rng = np.random.default_rng(seed)
     centre, scale = float(np.median(y)), float(np.std(y))
@@ -119,7 +74,7 @@ class _OnGrid(NamedTuple):
 
     Attributes:
         share: Posterior weights of the grid, shape (grid,).
-        mean: Course, shape (grid, n).
+        mean: Trend, shape (grid, n).
         squares: Weighted sum of squares, from which the noise variance is drawn, shape (grid,).
         precision: Inverse covariance of the rows in units of the noise variance, shape (grid, n, n).
     """
@@ -130,8 +85,8 @@ class _OnGrid(NamedTuple):
     precision: np.ndarray
 
 
-def _on_grid(course: np.ndarray, y: np.ndarray, weight: np.ndarray, log_prior: np.ndarray) -> _OnGrid:
-    total = course + np.diag(1.0 / weight)
+def _on_grid(trend: np.ndarray, y: np.ndarray, weight: np.ndarray, log_prior: np.ndarray) -> _OnGrid:
+    total = trend + np.diag(1.0 / weight)
     precision = np.linalg.inv(total)
     inverse = precision @ y
     squares = 1e-6 + np.maximum(inverse @ y, 0.0)
@@ -142,30 +97,30 @@ def _on_grid(course: np.ndarray, y: np.ndarray, weight: np.ndarray, log_prior: n
 
 
 def _posterior(x: np.ndarray, y: np.ndarray, count: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Draws of the course and the noise sd of a single row, for values of unit spread."""
+    """Draws of the trend and the noise sd of a single row, for values of unit spread."""
     n = len(y)
-    line, bend, wander = _covariances(x)
-    grid = [(b, w) for b in _BEND for w in _WANDER]
-    log_prior = np.log(np.array([weight for _ in _BEND for weight in _WANDER_WEIGHT]))
-    course = np.stack([line + b**2 * bend + w**2 * wander for b, w in grid])
+    line, integrated, walk = _covariances(x)
+    grid = [(b, w) for b in _INTEGRATED for w in _WALK]
+    log_prior = np.log(np.array([weight for _ in _INTEGRATED for weight in _WALK_WEIGHT]))
+    trend = np.stack([line + b**2 * integrated + w**2 * walk for b, w in grid])
     freedom = n - 1.0  # the straight line takes two
     weight = count
-    found = _on_grid(course, y, weight, log_prior)
+    found = _on_grid(trend, y, weight, log_prior)
     for _ in range(_PASSES - 1):
         residual = np.abs(y - found.share @ found.mean) * np.sqrt(count)
         far = residual / max(1.4826 * float(np.median(residual)), 1e-9)
         weight = count * np.minimum(1.0, (_FAR / np.maximum(far, 1e-9)) ** 2)
-        found = _on_grid(course, y, weight, log_prior)
+        found = _on_grid(trend, y, weight, log_prior)
     # Draws by conditioning: a draw of the prior moves by what the rows say of its difference to them.
     counts = rng.multinomial(DRAWS, found.share)
-    walk, root = np.linalg.cholesky(wander + 1e-10 * np.eye(n)), np.linalg.cholesky(bend + 1e-10 * np.eye(n))
+    root_walk, root = (np.linalg.cholesky(x + 1e-10 * np.eye(n)) for x in (walk, integrated))
     middle = (x - x[0]) / (x[-1] - x[0]) - 0.5
     out = []
     for g in np.flatnonzero(counts):
         k, (b, w) = counts[g], grid[g]
         sd = np.sqrt(found.squares[g] / rng.chisquare(freedom, k))
         start = _LINE_SD * (rng.standard_normal((k, 1)) + rng.standard_normal((k, 1)) * middle)
-        start = start + b * rng.standard_normal((k, n)) @ root.T + w * rng.standard_normal((k, n)) @ walk.T
+        start = start + b * rng.standard_normal((k, n)) @ root.T + w * rng.standard_normal((k, n)) @ root_walk.T
         off = start + rng.standard_normal((k, n)) / np.sqrt(weight)
         moved = start - off + (off @ found.precision[g]) / weight
         out.append(found.mean[g] + sd[:, None] * moved)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayes_grpo.diagnosis.courses import Courses
-from bayes_grpo.diagnosis.courses import courses_of as courses_or_none
-from bayes_grpo.diagnosis.trend import Trend
-from bayes_grpo.diagnosis.trend import trend as trend_or_none
+from bayes_grpo.diagnosis.smoothing import fit_trend as trend_or_none
+from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trends import trends_of as trends_or_none
+from bayes_grpo.events.trend import Trend
 from bayes_grpo.logs.run import Run
 
 
@@ -17,11 +17,11 @@ def there[T](found: T | None) -> T:
     return found
 
 
-def courses_of(run: Run) -> Courses:
+def trends_of(run: Run) -> RunTrends:
     """Courses of a run that has a reward."""
-    return there(courses_or_none(run))
+    return there(trends_or_none(run))
 
 
-def trend(*args: Any, **kwargs: Any) -> Trend:
-    """Course of a signal that has enough values."""
+def fit_trend(*args: Any, **kwargs: Any) -> Trend:
+    """Trend of a signal that has enough values."""
     return there(trend_or_none(*args, **kwargs))

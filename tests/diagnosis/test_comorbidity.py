@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
-from bayes_grpo.diagnosis.beside import Beside, log_odds, under_way
 from bayes_grpo.diagnosis.classes import CLASSES, MODES
-from bayes_grpo.diagnosis.classify import Posterior
-from bayes_grpo.diagnosis.layer import shipped_layer
-from benchmarks.learn_diagnosis import Case, learn_beside
+from bayes_grpo.diagnosis.classify import ClassPosterior, log_odds, under_way
+from bayes_grpo.diagnosis.layer import Comorbidity, shipped_layer
+from benchmarks.learn_diagnosis import Case, learn_comorbidity
 from tests.helpers.runs import evaluated, make_run, steps
 
 HACKING, WASTE, SPENT, LOST = MODES
@@ -24,32 +23,32 @@ def leads(**given):
 
 def test_what_keeps_its_odds_beside_another_is_the_probability_against_no_failure():
     p = leads(**{LOST: 0.6, WASTE: 0.2, "healthy": 0.1})
-    own = under_way(p, Beside(0.0, 1.0))
+    own = under_way(p, Comorbidity(0.0, 1.0))
     none = p["healthy"] + p["plateaued"]
     against = p[WASTE] / (p[WASTE] + none)
     assert own[WASTE] == pytest.approx(p[WASTE] + (sum(p[m] for m in MODES) - p[WASTE]) * against)
 
 
 def test_a_failure_is_under_way_at_least_as_surely_as_it_leads_and_no_surer_than_something_fails():
-    rng, beside = np.random.default_rng(0), shipped_layer().beside
+    rng, comorbidity = np.random.default_rng(0), shipped_layer().comorbidity
     for p in rng.dirichlet(np.full(len(CLASSES), 0.4), 200):
         found: dict[str, float] = dict(zip(CLASSES, p.tolist(), strict=True))
-        own = under_way(found, beside)
+        own = under_way(found, comorbidity)
         fails = sum(found[m] for m in MODES)
         assert all(found[m] - 1e-12 <= own[m] <= fails + 1e-12 for m in MODES)
-        assert Posterior(found, own).failing == pytest.approx(fails)
+        assert ClassPosterior(found, own).failing == pytest.approx(fails)
 
 
 def test_log_odds_of_certainty_are_finite():
     p = dict.fromkeys(CLASSES, 0.0) | {LOST: 1.0}
     assert np.isfinite(log_odds(p)).all()
-    assert under_way(p, Beside(-2.0, 0.3))[LOST] == pytest.approx(1.0)
+    assert under_way(p, Comorbidity(-2.0, 0.3))[LOST] == pytest.approx(1.0)
 
 
 def test_alarms_name_what_is_probable_or_the_best_guess_where_only_their_sum_is():
     own = {HACKING: 0.45, WASTE: 0.1, SPENT: 0.0, LOST: 0.4}
     p = leads(**{HACKING: 0.42, LOST: 0.38, WASTE: 0.05, SPENT: 0.0})
-    found = Posterior(p, own)
+    found = ClassPosterior(p, own)
     assert found.alarming(0.5) == (HACKING,)
     assert found.alarming(0.4) == (HACKING, LOST)
     assert found.alarming(0.95) == ()
@@ -57,7 +56,7 @@ def test_alarms_name_what_is_probable_or_the_best_guess_where_only_their_sum_is(
 
 def test_two_numbers_are_learned_back():
     """Runs whose second failure is there as often as the formula says."""
-    rng, layer, true = np.random.default_rng(1), shipped_layer(), Beside(-1.0, 0.6)
+    rng, layer, true = np.random.default_rng(1), shipped_layer(), Comorbidity(-1.0, 0.6)
     cases = []
     for _ in range(1500):
         lost, waste = (float(x) for x in rng.uniform(-2.0, 2.0, 2))
@@ -66,7 +65,7 @@ def test_two_numbers_are_learned_back():
         own = under_way(p, true)
         there = tuple(m for m in MODES if rng.uniform() < own[m])
         cases.append((Case("healthy", "made", features, there), 1.0))
-    found = learn_beside(cases, layer)
+    found = learn_comorbidity(cases, layer)
     assert found.intercept == pytest.approx(true.intercept, abs=0.25)
     assert found.slope == pytest.approx(true.slope, abs=0.15)
 

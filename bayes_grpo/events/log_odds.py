@@ -1,0 +1,27 @@
+"""How sure an event is: half of its log odds, within a bound, because no border is worth more than that."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_grpo.events.borders import BORDERS
+
+
+def half_log_odds(event: np.ndarray) -> float:
+    """Half the log odds of an event, counted over draws, within ±`BORDERS.log_odds_bound`.
+
+    Args:
+        event: Whether it holds, shape (draws,).
+    """
+    return half_log_odds_of((float(np.sum(event)) + 0.5) / (len(event) + 1.0))
+
+
+def half_log_odds_of(p: float) -> float:
+    """Half the log odds of a probability, within the same bound."""
+    p = min(max(p, 1e-6), 1.0 - 1e-6)
+    return bounded(0.5 * np.log(p / (1.0 - p)))
+
+
+def bounded(value: float) -> float:
+    """A value within the bound."""
+    return float(np.clip(value, -BORDERS.log_odds_bound, BORDERS.log_odds_bound))
