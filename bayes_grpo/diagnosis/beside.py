@@ -5,7 +5,7 @@ it, and a collapse that takes the spread of every group along looks like two fai
 
     P(m under way) = P(m leads) + P(another leads) · σ(intercept + slope · log odds of m against no failure)
 
-Both numbers are learned from runs of which every failure is known (`benchmarks/learn_diagnosis.py`).
+Both numbers are learned from runs of which every failure is known (`laboratory/learners/diagnosis.py`).
 """
 
 from __future__ import annotations

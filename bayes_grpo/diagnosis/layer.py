@@ -3,7 +3,7 @@
     score of a class = intercept + Σ weight · how sure the log is of its event,   P ∝ exp(score) · prior / frequency
 
 Every class has few events, each with a bounded value, so that no log can be more certain than the labelled ones were
-together. `benchmarks/learn_diagnosis.py` learns the numbers, with normal priors about `Event.weight`.
+together. `laboratory/learners/diagnosis.py` learns the numbers, with normal priors about `Event.weight`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ EVENTS = (
 MOST = 3.0
 """Largest size of an event's value."""
 WEIGHT_SD, INTERCEPT_SD = 0.7, 5.0
-"""Prior standard deviations, before `benchmarks/learn_diagnosis.py` scales the logs' weight."""
+"""Prior standard deviations, before `laboratory/learners/diagnosis.py` scales the logs' weight."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from bayes_grpo.diagnosis.beside import Beside, log_odds, under_way
 from bayes_grpo.diagnosis.classes import CLASSES, MODES
 from bayes_grpo.diagnosis.classify import Posterior
 from bayes_grpo.diagnosis.layer import shipped_layer
-from benchmarks.learn_diagnosis import Case, learn_beside
+from bayes_grpo.laboratory.learners.diagnosis import Case, learn_beside
 from tests.helpers.runs import evaluated, make_run, steps
 
 HACKING, WASTE, SPENT, LOST = MODES
