@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import expm
 
-from bayes_grpo.common.files import written_whole
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.laboratory.learners.record import RESULTS as RESULTS
+from bayes_grpo.laboratory.learners.record import keep as keep
+from bayes_grpo.laboratory.learners.record import processor
+from bayes_grpo.laboratory.learners.record import say as say
 
 PACKAGES = ("bayes-grpo", "jax", "numpyro", "tinygp", "arviz", "numpy")
-KEPT_PACKAGES = ("bayes-grpo", "jax", "numpyro", "arviz")
-RESULTS = Path(__file__).resolve().parent / "results"
-"""Where the last result of every benchmark is kept; README's numbers come from here."""
 
 
 @dataclass(frozen=True)
@@ -53,47 +52,6 @@ class Line:
     aim: str = ""
     met: bool | None = None
     note: str = ""
-
-
-def processor() -> str:
-    """Model of the processor, as far as the system tells."""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        models = [x.split(":", 1)[1].strip() for x in info.read_text().splitlines() if x.startswith("model name")]
-        if models:
-            return models[0]
-    return platform.processor() or platform.machine()
-
-
-def keep(name: str, result: Mapping[str, Any], folder: Path = RESULTS) -> Path:
-    """Keeps the result of a whole benchmark with what it rests on: machine, versions, date and command line.
-
-    A part of a benchmark (some logs, fewer repeats) is not to be kept: it would stand in the place of the whole.
-
-    Args:
-        name: Name of the result, as README's claims call it.
-        result: Numbers, by words; README's claims name them by these words joined by dots.
-        folder: Where to.
-
-    Returns:
-        The file.
-    """
-    program = Path(sys.argv[0])
-    # Folders differ from machine to machine and say nothing to others.
-    words = [Path(x).name if os.sep in x else x for x in sys.argv[1:]]
-    content = {
-        "name": name,
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "command": " ".join(["python", f"benchmarks/{program.name}", *words]),
-        "machine": {"cpu": processor(), "cores": os.cpu_count()},
-        "versions": {"python": platform.python_version(), **{x: version(x) for x in KEPT_PACKAGES}},
-        "result": json_safe(dict(result)),
-    }
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{name}.json"
-    with written_whole(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return path
 
 
 def device() -> str:
@@ -250,11 +208,6 @@ def run_process(
             tail = err.read_text(errors="replace")[-2000:]
             raise RuntimeError(f"{' '.join(command)} ended with exit code {code}:\n{tail}")
         return Finished(wall, cpu, peak, code, out.read_text(errors="replace"))
-
-
-def say(text: str) -> None:
-    """Progress, on standard error."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def print_table(lines: Sequence[Line]) -> None:

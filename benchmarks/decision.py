@@ -4,12 +4,12 @@
                                   [--prior weak|corpus] [--lab FOLDER ...] [--json OUT]
 
 Runs are real GRPO updates of all scenarios of `bayes_grpo.simulate`, in turn, read from the logs that they write; their
-true reward is known at every step. With folders of `benchmarks.diagnosis_lab` as many runs of each family of the deep
-laboratory take their turns too; what they are worth is told by the reward that they log, smoothed over a few steps.
-Of each, the log is seen up to a random 20 to 60% of its planned length; what one unit of reward is worth and what a
-step costs are random. Regret is what the best stopping step from there on would have been worth, chosen with the true
-curve at hand, minus what the policy's was worth; in units of V, the value of one unit of reward, so that no run counts
-more because its money was larger.
+true reward is known at every step. With folders of `laboratory.learners.lab_logs` as many runs of each family of the
+deep laboratory take their turns too; what they are worth is told by the reward that they log, smoothed over a few
+steps. Of each, the log is seen up to a random 20 to 60% of its planned length; what one unit of reward is worth and
+what a step costs are random. Regret is what the best stopping step from there on would have been worth, chosen with the
+true curve at hand, minus what the policy's was worth; in units of V, the value of one unit of reward, so that no run
+counts more because its money was larger.
 
 Policies: the recommendation, decided once (a fixed step, or a limit on the rows to come where that is worth more);
 the best fixed step alone; the recommendation decided again every 10% of the run with the rows so far; stop at 80% of
@@ -326,7 +326,7 @@ def main() -> None:
     parser.add_argument("--once", action="store_true", help="Leave out the policy that decides again.")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--scenarios", nargs="*", default=list(scenario_names()))
-    parser.add_argument("--lab", type=Path, nargs="*", default=[], help="Folders of benchmarks.diagnosis_lab.")
+    parser.add_argument("--lab", type=Path, nargs="*", default=[], help="Folders of laboratory.learners.lab_logs.")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore", BayesGrpoWarning)

@@ -10,7 +10,7 @@ which is more than a user of them has. With an index that has the columns run_id
 label_evidence, and a folder csv beside it, labelled real logs are judged too, those of each repository by a layer that
 was learned without them; with --rivals also by rldoctor, rlprobe and rlwatch, which that interpreter has
 (`uv venv ENV && uv pip install -p ENV/bin/python rldoctor rlprobe rlwatch`). Laboratory logs come from
-`benchmarks.diagnosis_lab`: those that the shipped layer was learned from, and others of another seed to judge it by.
+`laboratory.learners.lab_logs`: those that the shipped layer was learned from, others of another seed to judge it by.
 """
 
 from __future__ import annotations
@@ -31,14 +31,23 @@ from bayes_grpo.common.files import written_whole
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR
 from bayes_grpo.diagnosis.classify import effective, posterior
 from bayes_grpo.diagnosis.features import gather_all
+from bayes_grpo.laboratory.learners.diagnosis import (
+    LABORATORY,
+    SIMULATED,
+    Case,
+    Row,
+    frequencies,
+    lab_rows,
+    learn,
+    rows_of,
+)
+from bayes_grpo.laboratory.learners.lab_logs import lab_logs
+from bayes_grpo.laboratory.learners.public_logs import labelled_logs
+from bayes_grpo.laboratory.learners.simulated_runs import LabelledRun, labelled_runs
 from bayes_grpo.logs.run import Run
 from benchmarks.common import keep
 from benchmarks.diagnosis_early import certain, certain_after, half_lost, hazard, warned, watched
-from benchmarks.diagnosis_lab import lab_logs
-from benchmarks.diagnosis_logs import labelled_logs
 from benchmarks.diagnosis_rivals import RIVALS, AlarmOdds, external
-from benchmarks.diagnosis_runs import LabelledRun, labelled_runs
-from benchmarks.learn_diagnosis import LABORATORY, SIMULATED, Case, Row, frequencies, lab_rows, learn, rows_of
 
 ALARM = 0.5
 REMOVED = {
@@ -414,9 +423,9 @@ def main() -> None:
     options = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
     out: dict[str, Any] = {}
-    practice = rows_of(max(options.runs // 3, 50), options.seed + 1, False, options.jobs)
+    practice = rows_of(max(options.runs // 3, 50), options.seed + 1, False, options.jobs, RIVALS)
     prior = frequencies([r.label for r in practice])
-    test = rows_of(options.runs, options.seed, False, options.jobs)
+    test = rows_of(options.runs, options.seed, False, options.jobs, RIVALS)
     out["simulated"] = simulated(test, practice, options.plot)
     if options.index:
         lab = [r for complete in (True, False) for r in lab_rows(options.lab_learned, complete)]

@@ -18,8 +18,8 @@ from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.classify import posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import Layer
+from bayes_grpo.laboratory.learners.lab_logs import LabLog
 from bayes_grpo.logs.run import Run
-from benchmarks.diagnosis_lab import LabLog
 
 CUTS, LEAST = 12, 8
 """Cuts of a log, and rows before the first."""

@@ -16,9 +16,8 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bayes_grpo.laboratory.families import Draw, deep_families, draw_run
+from bayes_grpo.laboratory.families import deep_families, draw_run
+from bayes_grpo.laboratory.learners.lab_logs import interleaved
 from bayes_grpo.laboratory.runs import BATCH, DeepRun, train_draws
 from bayes_grpo.laboratory.settings import Lab, LabNumbers
-from bayes_grpo.laboratory.setups import Setup
 from bayes_grpo.laboratory.tasks import make_task
 from bayes_grpo.laboratory.training import train
 from bayes_grpo.laboratory.warm_start import warm_start
@@ -133,15 +132,6 @@ def line_of(run: DeepRun) -> dict[str, Any]:
         "final_gold": truth.final_gold,
         **features(columns_of(run)),
     }
-
-
-def interleaved(draws: Sequence[Draw], batch: int) -> list[list[Draw]]:
-    """Full batches of one setup each, setups taking turns, so that an early end leaves all of them."""
-    by_setup: dict[Setup, list[Draw]] = defaultdict(list)
-    for draw in draws:
-        by_setup[draw.setup].append(draw)
-    cut = [[x[i : i + batch] for i in range(0, len(x), batch)] for x in by_setup.values()]
-    return [group for turn in zip_longest(*cut) for group in turn if group]
 
 
 def public_features(folder: Path) -> pd.DataFrame:

@@ -6,7 +6,7 @@
 `replay` looks at labelled real logs as they stood after 8 rows and up to 60 later numbers of rows, by a diagnosis whose
 layer was learned without the log's repository, and counts which ever raise an alarm under the rule of
 `bayes_grpo.watching.alarms`. The rule's numbers were chosen on the same logs; how they do where they are chosen without
-the log's repository too is said beside. Indices and laboratory folders are those of `benchmarks.learn_diagnosis`.
+the log's repository too is said beside. Indices and laboratory folders are those of `laboratory.learners.diagnosis`.
 `speed` measures looks at a log that grows by one row a time.
 """
 
@@ -28,14 +28,14 @@ from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior, posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import Layer
+from bayes_grpo.laboratory.learners.diagnosis import LABORATORY, SIMULATED, Case, lab_rows, learn, rows_of
+from bayes_grpo.laboratory.learners.public_logs import LabelledLog, labelled_logs
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.watching.alarms import earlier
 from bayes_grpo.watching.result import ALARM, LASTING, LEAST_ROWS, Watching
 from bayes_grpo.watching.update import rewards_of, update_of
 from benchmarks.common import keep, say
 from benchmarks.diagnosis_early import half_lost
-from benchmarks.diagnosis_logs import LabelledLog, labelled_logs
-from benchmarks.learn_diagnosis import LABORATORY, SIMULATED, Case, lab_rows, learn, rows_of
 
 FIRST, CUTS, BATCH = 8, 60, 64
 SUSPECT = 0.4
@@ -318,7 +318,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("replay", "speed"))
     parser.add_argument("index", type=Path, nargs="*")
-    parser.add_argument("--lab", type=Path, nargs="*", default=[], help="folders of `benchmarks.diagnosis_lab`")
+    parser.add_argument("--lab", type=Path, nargs="*", default=[], help="folders of `laboratory.learners.lab_logs`")
     parser.add_argument("--cuts", type=int, default=CUTS)
     parser.add_argument("--features", type=Path, help="file that keeps what the layer sees, for another call")
     parser.add_argument("--leave-out", nargs="*", default=["rec_"], help="logs whose names begin so: out of domain")

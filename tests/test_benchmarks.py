@@ -1,4 +1,4 @@
-"""The benchmarks as programs: their options exist, and what they keep says what it rests on."""
+"""Benchmarks and learners as programs: their options exist, and what they keep says what it rests on."""
 
 import ast
 import importlib
@@ -10,9 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from bayes_grpo.laboratory import learners
+from bayes_grpo.laboratory.learners import record
 from benchmarks.common import RESULTS, keep
 
-PROGRAMS = sorted(p for p in RESULTS.parent.glob("*.py") if "__main__" in p.read_text(encoding="utf-8"))
+ROOT = RESULTS.parents[1]
+LEARNERS = Path(learners.__path__[0])
+PROGRAMS = sorted(
+    p for folder in (RESULTS.parent, LEARNERS) for p in folder.glob("*.py") if "__main__" in p.read_text("utf-8")
+)
 
 
 def calls(tree: ast.AST, name: str) -> list[ast.Call]:
@@ -32,10 +38,10 @@ def test_every_option_that_a_program_reads_is_one_that_it_takes(path: Path):
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
 def test_every_program_can_be_imported_or_lacks_a_package_of_a_group_of_its_own(path: Path):
-    groups = tomllib.loads((RESULTS.parents[1] / "pyproject.toml").read_text())["dependency-groups"]
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
     extra, lacking = {re.split(r"[^\w-]", line)[0] for name in ("bench", "trl") for line in groups[name]}, None
     try:
-        importlib.import_module(f"benchmarks.{path.stem}")
+        importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     except ModuleNotFoundError as error:
         lacking = error.name
     assert lacking is None or lacking in extra
@@ -46,7 +52,24 @@ def test_every_program_keeps_its_result(path: Path):
     kept = calls(ast.parse(path.read_text(encoding="utf-8")), "keep")
     names = [ast.unparse(c.args[0]).removeprefix("f").strip("'") for c in kept]
     assert names
-    assert all(name.startswith(path.stem) for name in names)
+    begins = f"learn_{path.stem}" if path.parent == LEARNERS else path.stem
+    assert all(name.startswith(begins) for name in names)
+
+
+def test_a_learner_says_how_it_was_called(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(LEARNERS / "pool.py"), "/private/cache", "--index", "/private/index.csv"])
+    content = json.loads(keep("learn_pool", {"logs": 3}, tmp_path).read_text())
+    assert content["command"] == "python -m bayes_grpo.laboratory.learners.pool cache --index index.csv"
+    assert record.RESULTS == ROOT / "benchmarks" / "results"
+
+
+@pytest.mark.parametrize("path", [p for p in PROGRAMS if p.parent == LEARNERS], ids=lambda p: p.stem)
+def test_every_learner_tells_its_options(path: Path, monkeypatch, capsys):
+    program = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    monkeypatch.setattr(sys, "argv", [path.name, "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        program.main()
+    assert f"usage: {path.name}" in capsys.readouterr().out
 
 
 def test_a_kept_result_says_what_it_rests_on(tmp_path: Path, monkeypatch):

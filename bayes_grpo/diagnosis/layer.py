@@ -4,7 +4,7 @@
 
 Every class has few events, each with a bounded value, so that no log can be more certain than the labelled ones were
 together. The classes exclude one another, but a failure may be under way beside the one that leads, and `Comorbidity`
-says how much of its evidence it keeps there. `benchmarks/learn_diagnosis.py` learns the numbers, with normal priors
+says how much of its evidence it keeps there. `laboratory/learners/diagnosis.py` learns the numbers, with normal priors
 about `Predictor.weight`.
 """
 
@@ -52,7 +52,7 @@ PREDICTORS = (
     Predictor("dynamical_instability", "strain", 0.0, 1.0),
 )
 WEIGHT_SD, INTERCEPT_SD = 0.7, 5.0
-"""Prior standard deviations, before `benchmarks/learn_diagnosis.py` scales the logs' weight."""
+"""Prior standard deviations, before `laboratory/learners/diagnosis.py` scales the logs' weight."""
 
 
 class Comorbidity(NamedTuple):

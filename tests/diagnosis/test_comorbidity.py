@@ -9,7 +9,7 @@ from bayes_grpo import diagnose
 from bayes_grpo.diagnosis.classes import CLASSES, MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior, log_odds, under_way
 from bayes_grpo.diagnosis.layer import Comorbidity, shipped_layer
-from benchmarks.learn_diagnosis import Case, learn_comorbidity
+from bayes_grpo.laboratory.learners.diagnosis import Case, learn_comorbidity
 from tests.helpers.runs import evaluated, make_run, steps
 
 HACKING, WASTE, SPENT, LOST = MODES

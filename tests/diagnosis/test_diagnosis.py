@@ -18,11 +18,11 @@ from bayes_grpo.diagnosis.classify import checked_prior, effective, posterior
 from bayes_grpo.diagnosis.layer import shipped_layer
 from bayes_grpo.diagnosis.plot import plot_diagnosis
 from bayes_grpo.diagnosis.render import render_diagnosis
+from bayes_grpo.laboratory.learners.diagnosis import frequencies
+from bayes_grpo.laboratory.learners.simulated_runs import labelled_runs
 from benchmarks import diagnosis_runs
 from benchmarks.diagnosis import calibration_error, judged, scores
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
-from benchmarks.diagnosis_runs import labelled_runs
-from benchmarks.learn_diagnosis import frequencies
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import evaluated, make_run, steps
 

@@ -1,9 +1,9 @@
 """Labelled logs of the deep laboratory: small transformers that fail, with the date of their failure.
 
-    python -m benchmarks.diagnosis_lab FOLDER [--runs 480] [--seed 30]
+    python -m bayes_grpo.laboratory.learners.lab_logs FOLDER [--runs 480] [--seed 30]
 
 Trains runs of every family in turn (`bayes_grpo.laboratory`) and writes each as its trainer would have, with what
-only the laboratory knows beside it. Runs that lie in the folder are not trained again. `benchmarks.learn_diagnosis`
+only the laboratory knows beside it. Runs that lie in the folder are not trained again. `diagnosis`
 and `benchmarks.diagnosis` take such folders; give them different seeds.
 """
 
@@ -12,22 +12,24 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo import read_log, write_runs
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.laboratory.families import deep_families, draw_run
+from bayes_grpo.laboratory.families import Draw, deep_families, draw_run
+from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.laboratory.runs import BATCH, train_draws
+from bayes_grpo.laboratory.setups import Setup
 from bayes_grpo.laboratory.truth import smoothed
+from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
-from benchmarks.common import keep, say
-from benchmarks.lab_failures import interleaved
+from bayes_grpo.simulate.dataset import write_runs
 
 DEGENERATE = "advantage_degeneracy"
 LABELS = {
@@ -152,7 +154,17 @@ def trained(folder: Path, runs: int, seed: int) -> Iterator[int]:
         yield done
 
 
+def interleaved(draws: Sequence[Draw], batch: int) -> list[list[Draw]]:
+    """Full batches of one setup each, setups taking turns, so that an early end leaves all of them."""
+    by_setup: dict[Setup, list[Draw]] = defaultdict(list)
+    for draw in draws:
+        by_setup[draw.setup].append(draw)
+    cut = [[x[i : i + batch] for i in range(0, len(x), batch)] for x in by_setup.values()]
+    return [group for turn in zip_longest(*cut) for group in turn if group]
+
+
 def main() -> None:
+    """The program; its options are told by ``--help``."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--runs", type=int, default=480)
@@ -164,7 +176,7 @@ def main() -> None:
         say(f"{done} of {asked.runs} runs, {time.perf_counter() - begun:.0f} s")
     labels = dict(Counter(x.label for x in lab_logs([asked.folder])))
     print(labels)
-    keep("diagnosis_lab", {"runs": asked.runs, "labels": labels})
+    keep("learn_lab_logs", {"runs": asked.runs, "labels": labels})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Learns how far seeds of one recipe lie apart, and recipes of one family, from public logs: `families/seeds.json`.
 
-    python benchmarks/learn_seeds.py --index runs/index.csv runs/more/index.csv
+    python -m bayes_grpo.laboratory.learners.seeds --index runs/index.csv runs/more/index.csv
 
 Runs whose names differ in the seed alone (``_s042``, ``_s137``), or that the index calls repeats, are one recipe;
 those at the floor of their reward are left out.
@@ -29,9 +29,9 @@ from bayes_grpo.common.files import written_whole
 from bayes_grpo.families.members import LONGEST, Member, check_alike
 from bayes_grpo.families.readings import Reading, reading_of
 from bayes_grpo.families.recipes import PATH, Side, sides
+from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.logs import read_log
 from bayes_grpo.rows.rows_of import rows_of
-from benchmarks.common import keep, say
 
 SEED_NAME = re.compile(r"_s\d{2,5}$")
 SPREADS = np.geomspace(0.01, 5.0, 120)
@@ -150,6 +150,7 @@ def between(families: Sequence[Group], centre: float, width: float) -> float:
 
 
 def main() -> None:
+    """The program; its options are told by ``--help``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path, nargs="+", required=True)
     parser.add_argument("--out", type=Path, default=PATH)
@@ -159,7 +160,7 @@ def main() -> None:
     families = [g for name, some in families_in(rows).items() if (g := group_of(name, some, read))]
     centre, width = population(recipes)
     about: dict[str, Any] = {
-        "made by": "benchmarks/learn_seeds.py",
+        "made by": "bayes_grpo/laboratory/learners/seeds.py",
         "recipes": len(recipes),
         "runs": sum(len(g.side.mean) for g in recipes),
         "families": len(families),

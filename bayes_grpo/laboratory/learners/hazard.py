@@ -1,14 +1,13 @@
 """Learns how often events come that no law of the reward knows, and writes the package's numbers.
 
-    python -m benchmarks.learn_hazard RUNS ... --lab FOLDER ... [--test FOLDER ...] [--every 4] [--jobs 1]
-                                      [--cache DIR] [--out hazard.json]
+    python -m bayes_grpo.laboratory.learners.hazard RUNS ... --lab FOLDER ... [--test FOLDER ...] [--every 4]
+                                                    [--jobs 1] [--cache DIR] [--out hazard.json]
 
 RUNS are folders with the logs in csv/ and an index.csv with the columns run_id and repo; --lab and --test are folders
-of laboratory runs as `benchmarks.diagnosis_lab` writes them. A log is looked at after 30, 50 and 70% of its rows. The
-forecasts of one repository count as `MOST` at most, and the laboratory's as those of one repository; the runs of
---test teach nothing. What is printed of a repository was learned without it. What is
-written are base rates; whether rates that depend on signs of the rows before (`benchmarks.hazard_signs`) would say
-more is printed beside them.
+of laboratory runs as `lab_logs` writes them. A log is looked at after 30, 50 and 70% of its rows. The forecasts of one
+repository count as `MOST` at most, and the laboratory's as those of one repository; the runs of --test teach nothing.
+What is printed of a repository was learned without it. What is written are base rates; whether rates that depend on
+signs of the rows before would say more is printed beside them.
 
 With --every N the forecast of every Nth public log is scored with and without events, and those of logs that collapsed
 are asked how probable a reward as low as what came was.
@@ -30,7 +29,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from bayes_grpo import read_log
 from bayes_grpo.backtesting.backtest import BACKTEST_CARE, ORIGINS
 from bayes_grpo.backtesting.origins import Laws, Origin, origin_of, predicted, with_hazard
 from bayes_grpo.backtesting.scores import covered, crps, energy, log_score
@@ -42,17 +40,18 @@ from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.hazard import Hazard, Rate, chances
 from bayes_grpo.forecasting.priors import forecast_priors
+from bayes_grpo.laboratory.learners.hazard_cases import SIGNS, Case, counted, lab_cases, public_cases
+from bayes_grpo.laboratory.learners.hazard_scores import judged
+from bayes_grpo.laboratory.learners.record import keep, say
+from bayes_grpo.logs.reading import read_log
 from bayes_grpo.rows.rows_of import rows_of
-from benchmarks.common import keep, say
-from benchmarks.hazard_cases import SIGNS, Case, counted, lab_cases, public_cases
-from benchmarks.hazard_scores import judged
 
 BEYOND = 3.0
 """Standard deviations of what was learned from, beyond which a sign is held."""
 WORTH = 2.0
 """Standard errors by which signs have to be better than base rates to be told to pay."""
 
-TARGET = Path(__file__).parents[1] / "bayes_grpo" / "forecasting" / "hazard.json"
+TARGET = Path(__file__).parents[2] / "forecasting" / "hazard.json"
 BASE_MEDIAN, BASE_SD = 0.05, 1.5
 """Prior of a rate: lognormal with this median, in 1 / rows seen, and this standard deviation of its log."""
 WEIGHT_SD = 0.5
@@ -243,6 +242,7 @@ def lowest(found: Sequence[Pair], collapsed: Collection[tuple[str, float]]) -> l
 
 
 def main() -> None:
+    """The program; its options are told by ``--help``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--lab", type=Path, nargs="*", default=[])
@@ -286,7 +286,7 @@ def main() -> None:
     scores = {e: result["public"][e]["log_score"] for e in HAZARDS if e in result["public"]}
     result["signs_pay"] = {e: x["gain"] > WORTH * x["se"] for e, x in scores.items()}
     about = {
-        "made by": "benchmarks/learn_hazard.py",
+        "made by": "bayes_grpo/laboratory/learners/hazard.py",
         "repositories": len({c.repo for c in public}),
         "logs": len({c.log for c in public}),
         "laboratory runs": len({c.log for c in cases}) - len({c.log for c in public}),

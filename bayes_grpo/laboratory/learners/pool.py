@@ -1,6 +1,6 @@
 """Learns how much of a forecast the level of the last rows gets beside the laws, and writes the package's numbers.
 
-    python -m benchmarks.learn_pool CACHE --index RUNS/index.csv ... [--out pool.json]
+    python -m bayes_grpo.laboratory.learners.pool CACHE --index RUNS/index.csv ... [--out pool.json]
 
 CACHE is a folder of finished logs as `benchmarks.backtest --cache` keeps them. The CRPS of the pool, in standard
 deviations of each curve, is least on average over origins; the forecasts of one repository count as `MOST` at most,
@@ -23,9 +23,9 @@ from scipy.optimize import minimize
 from bayes_grpo.backtesting.pieces import Piece
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool
-from benchmarks.common import keep
+from bayes_grpo.laboratory.learners.record import keep
 
-TARGET = Path(__file__).parents[1] / "bayes_grpo" / "forecasting" / "pool.json"
+TARGET = Path(__file__).parents[2] / "forecasting" / "pool.json"
 MOST = 15.0
 """Forecasts of a repository count as this many at most: five logs at three origins."""
 WEIGHT_PENALTY, INTERCEPT_PENALTY = 1e-3, 1e-4
@@ -70,6 +70,7 @@ def pieces_of(cache: Path, indices: Sequence[Path]) -> list[tuple[str, Piece]]:
 
 
 def main() -> None:
+    """The program; its options are told by ``--help``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cache", type=Path)
     parser.add_argument("--index", type=Path, nargs="+", required=True)
@@ -78,7 +79,7 @@ def main() -> None:
     pieces = pieces_of(options.cache, options.index)
     logs = len({p.log for _, p in pieces})
     about = {
-        "made by": "benchmarks/learn_pool.py",
+        "made by": "bayes_grpo/laboratory/learners/pool.py",
         "repositories": len({r for r, _ in pieces}),
         "logs": logs,
         "forecasts": len(pieces),

@@ -1,6 +1,6 @@
 """Origins of many logs: which events could meet them, which did, and what the rows before showed of it.
 
-`benchmarks.learn_hazard` learns rates of events from them, and asks whether they should depend on signs.
+`hazard` learns rates of events from them, and asks whether they should depend on signs.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo import read_log
 from bayes_grpo.backtesting.backtest import MIN_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.events.hazards import event_after, origin_state
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS
+from bayes_grpo.laboratory.learners.lab_logs import lab_logs
+from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
-from benchmarks.diagnosis_lab import lab_logs
 
 MOST = 15.0
 """Forecasts of a repository count as this many at most: five logs at three origins."""

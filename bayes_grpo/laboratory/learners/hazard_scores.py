@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.events.hazards import COLLAPSE, HAZARDS
-from benchmarks.hazard_cases import Case, counted
+from bayes_grpo.laboratory.learners.hazard_cases import Case, counted
 
 BINS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Borders of stated probabilities in the table of reliability."""

@@ -1,11 +1,10 @@
 """Learns the layer of the diagnosis from labelled logs and simulated runs and writes it as the package's table.
 
-    python -m benchmarks.learn_diagnosis INDEX.csv ... --lab FOLDER ... [--simulated 900] [--seed 100] [--jobs 2]
-                                         [--out layer.json]
+    python -m bayes_grpo.laboratory.learners.diagnosis INDEX.csv ... --lab FOLDER ... [--simulated 900] [--seed 100]
+                                                       [--jobs 2] [--out layer.json]
 
 The logs of one repository count as `MOST` logs at most, and so do all small softmax policies together and all runs of
-the deep laboratory (`benchmarks.diagnosis_lab` makes them): authors differ more than their runs do, and a simulator is
-one author.
+the deep laboratory (`lab_logs` makes them): authors differ more than their runs do, and a simulator is one author.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -29,15 +28,17 @@ from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES, MODES, PRIOR
 from bayes_grpo.diagnosis.classify import leading, log_odds
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import INTERCEPT_SD, PREDICTORS, WEIGHT_SD, Comorbidity, Layer, event_values
-from benchmarks.common import keep
-from benchmarks.diagnosis_lab import lab_logs, thinned
-from benchmarks.diagnosis_logs import labelled_logs
-from benchmarks.diagnosis_rivals import RIVALS
-from benchmarks.diagnosis_runs import SETTINGS, labelled_runs
+from bayes_grpo.laboratory.learners.lab_logs import lab_logs, thinned
+from bayes_grpo.laboratory.learners.public_logs import labelled_logs
+from bayes_grpo.laboratory.learners.record import keep
+from bayes_grpo.laboratory.learners.simulated_runs import SETTINGS, labelled_runs
+from bayes_grpo.logs.run import Run
 
-TARGET = Path(__file__).parents[1] / "bayes_grpo" / "diagnosis" / "layer.json"
+TARGET = Path(__file__).parents[2] / "diagnosis" / "layer.json"
 PART = 450
 MOST = 8.0
+Rivals = Mapping[str, Callable[[Run], Mapping[str, float]]]
+"""Rival → function of a run that gives the step of its first alarm for each failure."""
 SIMULATED, LABORATORY = "simulated", "laboratory"
 WITHOUT = Comorbidity(0.0, 1.0)
 """Before anything is learned: a failure beside another one has its probability against no failure."""
@@ -141,7 +142,7 @@ class Row(NamedTuple):
     alarms: Mapping[str, Mapping[str, float]]
 
 
-def rows_of(n: int, seed: int, complete: bool, jobs: int = 1) -> list[Row]:
+def rows_of(n: int, seed: int, complete: bool, jobs: int = 1, rivals: Rivals | None = None) -> list[Row]:
     """Simulates runs and gathers their evidence.
 
     The runs come in parts with a seed each, so that their number of processes does not matter.
@@ -151,15 +152,17 @@ def rows_of(n: int, seed: int, complete: bool, jobs: int = 1) -> list[Row]:
         seed: Seed of the set.
         complete: Keep every signal in every log.
         jobs: Processes.
+        rivals: Name → what tells the alarms of a run; asked of every run.
     """
-    parts = [(min(PART, n - first), 1000 * seed + i, complete) for i, first in enumerate(range(0, n, PART))]
+    asked = rivals or {}
+    parts = [(min(PART, n - first), 1000 * seed + i, complete, asked) for i, first in enumerate(range(0, n, PART))]
     if jobs == 1:
         return [row for part in parts for row in _part(*part)]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         return [row for rows in pool.map(_part, *zip(*parts, strict=True)) for row in rows]
 
 
-def _part(n: int, seed: int, complete: bool) -> list[Row]:
+def _part(n: int, seed: int, complete: bool, rivals: Rivals) -> list[Row]:
     runs = labelled_runs(n, seed, complete=complete)
     with compilation_cache():
         gathered = gather_all([r.run for r in runs])
@@ -168,7 +171,7 @@ def _part(n: int, seed: int, complete: bool) -> list[Row]:
             r.label,
             r.modes,
             {} if g is None else g.features,
-            {} if complete else {name: rival(r.run) for name, rival in RIVALS.items()},
+            {name: rival(r.run) for name, rival in rivals.items()},
         )
         for r, g in zip(runs, gathered, strict=True)
     ]
@@ -185,9 +188,10 @@ def lab_rows(folders: Sequence[Path], complete: bool, seed: int = 5) -> list[Row
 
 
 def main() -> None:
+    """The program; its options are told by ``--help``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("index", type=Path, nargs="+")
-    parser.add_argument("--lab", type=Path, nargs="+", required=True, help="folders of `benchmarks.diagnosis_lab`")
+    parser.add_argument("--lab", type=Path, nargs="+", required=True, help="folders of `lab_logs`")
     parser.add_argument("--simulated", type=int, default=900)
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--leave-out", nargs="*", default=["rec_"], help="Logs whose names begin so: out of domain.")
@@ -204,7 +208,7 @@ def main() -> None:
     layer = learn(
         cases,
         {
-            "made by": "benchmarks/learn_diagnosis.py",
+            "made by": "bayes_grpo/laboratory/learners/diagnosis.py",
             "logs": dict(Counter(x.label for x in logs)),
             "repositories": len({x.repository for x in logs}),
             "simulated": dict(Counter(r.label for r in simulated)),

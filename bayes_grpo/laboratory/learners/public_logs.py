@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.diagnosis.classes import CLASSES
 from bayes_grpo.diagnosis.features import gather_all
+from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 
 

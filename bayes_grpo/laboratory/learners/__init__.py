@@ -1,0 +1,1 @@
+"""What learns the numbers that the package ships: one program a table, and the cases that they learn from."""
