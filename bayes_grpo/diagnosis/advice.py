@@ -96,5 +96,5 @@ def swings_of(trends: RunTrends) -> Swings | None:
     frequency = np.sqrt(1.0 + 4.0 * zeta**2) / time
     mass = oscillator_coefficients(0.0, 0.0, mu).mass
     gain = mass * frequency**2
-    lag = np.maximum((1.0 - mu - 2.0 * zeta * frequency * mass) / gain, 0.0)
-    return Swings(zeta, gain, lag, mu)
+    lag = (1.0 - mu - 2.0 * zeta * frequency * mass) / gain
+    return Swings(zeta, gain, np.maximum(lag, 0.0), mu)

@@ -27,10 +27,9 @@ import numpy as np
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR, AnswerProbabilities
 from bayes_grpo.diagnosis.layer import Comorbidity, Layer, combined, shipped_layer
+from bayes_grpo.events.borders import BORDERS
 
 HACKING, CONCENTRATION, INSTABILITY = "reward_hacking", "policy_concentration", "dynamical_instability"
-LIMIT = 30.0
-"""Largest log odds of a failure against none."""
 HIDES = {HACKING: ("uncoupled", "healthy"), CONCENTRATION: ("spent", "plateaued")}
 """Failure → feature that would show it, and the class that it is taken for without."""
 
@@ -123,10 +122,10 @@ def under_way(leads: Mapping[str, float], comorbidity: Comorbidity) -> dict[str,
 
 
 def log_odds(leads: Mapping[str, float]) -> np.ndarray:
-    """Log odds of each mode against no failure, within ±`LIMIT`, shape (modes,)."""
+    """Log odds of each mode against no failure, within ±`BORDERS.mode_log_odds`, shape (modes,)."""
     none = max(leads["healthy"] + leads["plateaued"], 1e-300)
     p = np.array([max(leads[mode], 1e-300) for mode in MODES])
-    return np.clip(np.log(p) - np.log(none), -LIMIT, LIMIT)
+    return np.clip(np.log(p) - np.log(none), -BORDERS.mode_log_odds, BORDERS.mode_log_odds)
 
 
 def _doubt(found: Mapping[str, float], prior: Mapping[str, float]) -> float:

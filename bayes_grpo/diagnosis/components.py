@@ -72,7 +72,7 @@ class RewardFunctions(NamedTuple):
         """Draws of the share of the largest rise that the largest fall takes back, up to 3; None without both."""
         if self.rises is None or self.falls is None:
             return None
-        return np.clip(-self.falls.change / np.maximum(self.rises.change, 1e-12), 0.0, 3.0)
+        return np.clip(-self.falls.change / np.maximum(self.rises.change, 1e-12), 0.0, BORDERS.taken_back_most)
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:

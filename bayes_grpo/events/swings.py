@@ -104,7 +104,7 @@ def wider_from(y: np.ndarray, seed: int = 0) -> np.ndarray:
     total, off = float(squares.mean()), squares - squares.mean()
     if total <= (1e-9 * float(np.abs(y).max())) ** 2:
         return np.zeros(DRAWS, int)
-    r = float(np.clip(off[1:] @ off[:-1] / max(off @ off, 1e-300), 0.0, 0.95))
+    r = float(np.clip(off[1:] @ off[:-1] / max(off @ off, 1e-300), 0.0, BORDERS.most_correlation))
     told = (1.0 - r) / (1.0 + r)
     first = np.concatenate([[0], np.arange(rows, n - rows + 1)])
     before = np.concatenate([[0.0], np.cumsum(squares)])[first]

@@ -84,7 +84,7 @@ def waste_log_odds(waste: Waste) -> float:
             excess = float(waste.excess.mean())
             unexplained = BORDERS.slope_excess * (excess - BORDERS.excess)
             if unsolved > 0.0:  # near the top hardly any spread is implied, and a share of it is noise
-                lacking = excess / max(1.0 - share + excess, 1e-3)
+                lacking = excess / max(1.0 - share + excess, BORDERS.least_spread)
                 unexplained = max(unexplained, BORDERS.slope_lacking * (lacking - BORDERS.lacking))
         found.append(min(BORDERS.slope_share * (share - BORDERS.wasted), max(unexplained, unsolved)))
     if waste.dead is not None:

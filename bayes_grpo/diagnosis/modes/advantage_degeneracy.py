@@ -22,8 +22,6 @@ from bayes_grpo.events.broken import broken, constant_from
 from bayes_grpo.events.trend import Trend
 from bayes_grpo.events.waste import Waste, dead_share, waste_log_odds, wasted
 
-_INSIDE = (0.002, 0.998)  # success rates that a Beta law can have
-
 
 class AdvantageDegeneracy(Mode):
     """Advantage degeneracy."""
@@ -52,7 +50,7 @@ class AdvantageDegeneracy(Mode):
                 )
             if known_level:
                 size = float(trends.run.settings.group_size.value or TYPICAL_GROUP)
-                implied = implied_share(np.clip(level, *_INSIDE), size)
+                implied = implied_share(np.clip(level, BORDERS.least_rate, 1.0 - BORDERS.least_rate), size)
                 excess = share - implied
                 quantities.append(quantity("zero_excess", excess, "", "share minus what reward and group size imply"))
             s = quantities[0].posterior
@@ -145,12 +143,12 @@ def _larger_groups(trends: RunTrends) -> str:
     now = said("G", setting) or f"G = {group} (assumed)"
     if not trends.has_range or trends.uses_eval:
         return f"larger groups than {now}, and prompts whose rewards differ within a group"
-    level = np.clip(trends.share(_late(trends.reward)), 0.01, 0.99)
+    level = np.clip(trends.share(_late(trends.reward)), BORDERS.least_rate_ahead, 1.0 - BORDERS.least_rate_ahead)
     trend, sizes = trends.signals.get("frac_reward_zero_std"), (2 * group, 4 * group)
     stand = f"at {float(np.median(level)):.0%} of the reward's range the share without spread"
     head = f"a larger group than {now}: {stand}"
     if trend is not None:
-        share = np.clip(_late(trend), 0.0, 0.999)
+        share = np.clip(_late(trend), 0.0, BORDERS.dead_groups)
         then = [f"{span_text(interval(share_at(share, level, group, g)), '.0%')} at {g}" for g in sizes]
         return f"{head}, now {share.mean():.0%}, is expected to be {then[0]} and {then[1]}"
     uneven, alike = (
@@ -190,7 +188,7 @@ def constant_since(trends: RunTrends) -> float | None:
     if len(kept) < BORDERS.first_rows + BORDERS.constant_rows:
         return None
     values = run.reward[kept]
-    start = constant_from(values, BORDERS.broken_same * max(abs(float(values[-1])), 1e-3))
+    start = constant_from(values, BORDERS.broken_same * max(abs(float(values[-1])), BORDERS.least_reward))
     return float(run.step[kept[start]]) if start <= BORDERS.first_rows else None
 
 

@@ -33,7 +33,7 @@ _MARGIN = (
 
 
 _ENGINES = "mismatch of trainer and inference engine, end over start"
-_FACTORS = tuple(np.geomspace(1.0, 0.05, 40).tolist())
+_FACTORS = tuple(np.geomspace(1.0, BORDERS.slowest, 40).tolist())
 """Factors on the learning rate that a linear law is trusted to advise, the largest first."""
 FALLING, SWINGING = "the reward is near its best for the last time", "the reward begins to swing"
 
