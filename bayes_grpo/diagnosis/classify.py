@@ -26,7 +26,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR, AnswerProbabilities
-from bayes_grpo.diagnosis.layer import Comorbidity, Layer, combined, shipped_layer
+from bayes_grpo.diagnosis.layer import Comorbidity, Layer, combined_features, shipped_layer
 from bayes_grpo.events.borders import BORDERS
 
 HACKING, CONCENTRATION, INSTABILITY = "reward_hacking", "policy_concentration", "dynamical_instability"
@@ -91,7 +91,7 @@ def leading(features: Mapping[str, float], weights: Mapping[str, float], layer: 
     """
     scores = layer.log_likelihoods(features)
     log = {name: scores[name] + float(np.log(max(weights[name], 1e-12))) for name in CLASSES}
-    shown = combined(features)
+    shown = combined_features(features)
     hidden = [m for m, (name, _) in HIDES.items() if not np.isfinite(shown.get(name, np.nan))]
     for mode in hidden:
         log[mode] = -np.inf

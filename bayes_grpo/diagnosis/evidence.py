@@ -13,7 +13,7 @@ from bayes_grpo.common.strict_json import json_safe
 
 
 @dataclass(frozen=True)
-class Quantity:
+class EvidenceQuantity:
     """A physical quantity with its posterior.
 
     Attributes:
@@ -46,7 +46,7 @@ class ModeEvidence:
 
     mode: str
     probability: float
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[EvidenceQuantity, ...]
     used: tuple[str, ...]
     missing: tuple[str, ...]
     sentence: str
@@ -74,6 +74,6 @@ class ModeEvidence:
         )
 
 
-def quantity(name: str, draws: np.ndarray, unit: str, meaning: str) -> Quantity:
+def quantity(name: str, draws: np.ndarray, unit: str, meaning: str) -> EvidenceQuantity:
     """A quantity from its draws."""
-    return Quantity(name, unit, meaning, interval(draws))
+    return EvidenceQuantity(name, unit, meaning, interval(draws))

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayes_grpo.events.borders import BORDERS, DIAGNOSIS, TRUTH
 from bayes_grpo.events.definition import Definition
-from bayes_grpo.events.trend import DRAWS
+from bayes_grpo.events.trend import TREND_DRAWS
 
 _B = BORDERS
 WASTED = Definition(
@@ -69,7 +69,7 @@ def wasted(waste: Waste) -> np.ndarray | None:
 def dead_share(dead: np.ndarray) -> np.ndarray:
     """Draws of the share of rows without spread, given which of them had none, shape (draws,); Jeffreys' prior."""
     count = int(dead.sum())
-    return np.random.default_rng(0).beta(0.5 + count, 0.5 + len(dead) - count, DRAWS)
+    return np.random.default_rng(0).beta(0.5 + count, 0.5 + len(dead) - count, TREND_DRAWS)
 
 
 def waste_log_odds(waste: Waste) -> float:

@@ -12,7 +12,7 @@ from math import lgamma
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import said, span_text
+from bayes_grpo.diagnosis.advice import setting_text, span_text
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, TYPICAL_GROUP, implied_share, share_at
 from bayes_grpo.diagnosis.mode import Mode, last_true, steps_between
@@ -119,7 +119,8 @@ class AdvantageDegeneracy(Mode):
         if share is not None:
             line = f"at a share of {share.median:.0%} a step does the work of {1.0 - share.median:.0%} of its batch"
             if prompts.value:
-                line += f": of {float(prompts.value) * (1.0 - share.median):.2g} of its {said('B', prompts)} prompts"
+                usable = float(prompts.value) * (1.0 - share.median)
+                line += f": of {usable:.2g} of its {setting_text('B', prompts)} prompts"
             out.append(line)
         return tuple(out)
 
@@ -140,7 +141,7 @@ def _larger_groups(trends: RunTrends) -> str:
     """What twice and four times the group size would leave without spread, by a Beta law of this log's prompts."""
     setting = trends.run.settings.group_size
     group = int(setting.value or TYPICAL_GROUP)
-    now = said("G", setting) or f"G = {group} (assumed)"
+    now = setting_text("G", setting) or f"G = {group} (assumed)"
     if not trends.has_range or trends.uses_eval:
         return f"larger groups than {now}, and prompts whose rewards differ within a group"
     level = np.clip(trends.share(_late(trends.reward)), BORDERS.least_rate_ahead, 1.0 - BORDERS.least_rate_ahead)
