@@ -10,27 +10,29 @@ tables alone, which takes no log.
 from __future__ import annotations
 
 import argparse
-import ast
 import csv
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from bayes_grpo.diagnosis.breaks import broken, constant_end
 
 from bayes_grpo import read_log, simulate_deep, write_runs
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.picture import canvas
-from bayes_grpo.diagnosis import events, swings
 from bayes_grpo.diagnosis.features import RunEvidence, gather
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.trends import LOGARITHMIC
+from bayes_grpo.events.borders import BORDERS, DIAGNOSIS, FORECAST, TRUTH, table
+from bayes_grpo.events.broken import broken, constant_end
+from bayes_grpo.events.catalogue import DEFINITIONS
+from bayes_grpo.events.collapse import collapsed, declined
+from bayes_grpo.events.growth import going, grew
+from bayes_grpo.events.swings import about_trend
 from bayes_grpo.events.trend import Trend
 from benchmarks.common import keep, say
 
@@ -73,65 +75,58 @@ class Log(NamedTuple):
 def chance(event: str, found: RunEvidence) -> float:
     """Probability of an event."""
     trends = found.trends
-    trend, reach = trends.reward, events.span(trends, trends.reward)
+    trend, span = trends.reward, trends.span
     if event == "grew":
-        return float(events.grew(trend).mean())
+        return float(grew(trend).mean())
     if event == "collapsed":
-        return float(events.collapsed(trend, reach, trends.low).mean())
+        return float(collapsed(trend, span, trends.low).mean())
     if event == "declined":
-        return float(events.declined(trend, reach).mean())
+        return float(declined(trend, span).mean())
     if event == "swings":
-        return events.swings(trends, reach)
+        return trends.swinging
     if event == "going":
-        return float(events.going(trend, reach).mean())
+        return float(going(trend, span).mean())
     if event == "broken":  # `broken` is half of its log odds
         return float(1.0 / (1.0 + np.exp(-2.0 * broken(trends))))
-    return found.evidence[next(d.mode for d in events.DEFINITIONS if d.name == event)].probability
+    return found.evidence[next(d.mode for d in DEFINITIONS if d.name == event)].probability
 
 
 def event_table() -> str:
-    """The definitions as a Markdown table."""
+    """The events of a diagnosis as a Markdown table."""
     lines = ["| event | evidence of | holds where |", "|---|---|---|"]
-    lines += [f"| {d.name} | {label_of(d.mode) if d.mode else 'all modes'} | {d.holds} |" for d in events.DEFINITIONS]
+    known = [d for d in DEFINITIONS if d.reader == DIAGNOSIS]
+    lines += [f"| {d.name} | {label_of(d.mode) if d.mode else 'all modes'} | {d.holds} |" for d in known]
     return "\n".join(lines)
 
 
+def other_table(reader: str) -> str:
+    """The events of another reader as a Markdown table."""
+    lines = ["| event | holds where |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {d.name} | {d.holds} |" for d in DEFINITIONS if d.reader == reader)])
+
+
 def border_table() -> str:
-    """Every number that events and swings set, with its own words, as a Markdown table."""
-    lines = ["| constant | value | meaning |", "|---|---|---|"]
-    return "\n".join(lines + [line for module in (events, swings) for line in _borders(module)])
+    """Every border with its own words, as a Markdown table."""
+    lines = ["| border | value | unit | read by | meaning |", "|---|---|---|---|---|"]
+    lines += [f"| `{b.name}` | {b.value:g} | {b.unit} | {', '.join(b.readers)} | {b.meaning} |" for b in table()]
+    return "\n".join(lines)
 
 
-def _borders(module: ModuleType) -> Iterator[str]:
-    body = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")).body
-    for statement, after in pairwise(body):
-        if not isinstance(statement, ast.Assign) or not isinstance(after, ast.Expr):
-            continue
-        targets = statement.targets[0]
-        names = [ast.unparse(t) for t in (targets.elts if isinstance(targets, ast.Tuple) else [targets])]
-        if not isinstance(after.value, ast.Constant) or names == ["DEFINITIONS"]:
-            continue
-        values = ", ".join(_shown(getattr(module, name)) for name in names)
-        meaning = " ".join(str(after.value.value).split())
-        yield f"| {', '.join(f'`{n}`' for n in names)} | {values} | {meaning} |"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{k} {v:g}" for k, v in value.items())
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
-
-
-TABLES: dict[str, Callable[[], str]] = {"events": event_table, "borders": border_table}
+TABLES: dict[str, Callable[[], str]] = {
+    "events": event_table,
+    "truths": partial(other_table, TRUTH),
+    "hazards": partial(other_table, FORECAST),
+    "borders": border_table,
+}
 """Marker in the page → its table."""
 
 
 def with_tables(page: str) -> str:
     """A page with every table between its markers written anew."""
-    for name, table in TABLES.items():
+    for name, written in TABLES.items():
         start, end = f"<!-- table: {name} -->\n", f"<!-- end: {name} -->"
         before, _, rest = page.partition(start)
-        page = before + start + table() + "\n" + end + rest.partition(end)[2]
+        page = before + start + written() + "\n" + end + rest.partition(end)[2]
     return page
 
 
@@ -154,48 +149,48 @@ def _border(axes: Axes, value: float, label: str, since: float = 0.0) -> None:
 def draw(axes: Axes, event: str, found: RunEvidence) -> None:
     """Rows, trend and border of one log for one event."""
     trends = found.trends
-    trend, reach = trends.reward, events.span(trends, trends.reward)
-    start, best = float(trend.mean[0]), float(max(trend.mean.max(), trend.raw[: events.FIRST].mean()))
+    trend, span = trends.reward, trends.span
+    start, best = float(trend.mean[0]), float(max(trend.mean.max(), trend.raw[: BORDERS.first_rows].mean()))
     reward = "held-out reward" if trends.uses_eval else "train reward"
     if event == "wasted":
         _trend(axes, trends.signals["frac_reward_zero_std"], "share without spread")
-        _border(axes, events.WASTE, "border", _LATE)
+        _border(axes, BORDERS.wasted, "border", _LATE)
     elif event == "spent":
         entropy = trends.signals["entropy"]
         _trend(axes, entropy, "entropy", exponential="entropy" in LOGARITHMIC)
-        _border(axes, events.LEFT * float(np.exp(entropy.mean[0])), "border")
+        _border(axes, BORDERS.spent * float(np.exp(entropy.mean[0])), "border")
         beside = axes.twinx()
         beside.plot(trend.step, trend.mean, color=ORANGE, lw=1.2)
-        beside.set_ylim(trends.low - 0.05 * reach, trends.high + 0.05 * reach)
+        beside.set_ylim(trends.low - 0.05 * span, trends.high + 0.05 * span)
         beside.tick_params(labelsize=6, colors=ORANGE)
         axes.plot([], [], color=ORANGE, lw=1.2, label=f"{reward} (right)")
     elif event == "uncoupled" and trends.held_out is not None:
         _trend(axes, trend, reward)
         _trend(axes, trends.held_out, trends.held_out_name.replace("_", " "), ORANGE)
         first = float(trends.held_out.mean[0])
-        _border(axes, first + events.LOOSE * float(trend.change().mean()), "held-out end below it: uncoupled")
+        _border(axes, first + BORDERS.loose * float(trend.change().mean()), "held-out end below it: uncoupled")
     else:
         _trend(axes, trend, reward)
         if event == "grew":
             _border(axes, start + trend.noise_sd, "end above it: grew")
         elif event == "collapsed":
-            risen = best - start > events.NOISE * trend.noise_sd
+            risen = best - start > BORDERS.noise * trend.noise_sd
             floor = start if risen or not trends.has_range else trends.low
-            _border(axes, best - events.LOST * (best - floor), "end below it: collapsed")
+            _border(axes, best - BORDERS.lost * (best - floor), "end below it: collapsed")
         elif event == "going":
             middle = 0.5 * (trend.step[0] + trend.step[-1])
-            late = float(np.interp(middle, trend.step, trend.mean)) + events.GOING * reach
+            late = float(np.interp(middle, trend.step, trend.mean)) + BORDERS.going * span
             _border(axes, late, "end above it: going on", _LATE)
         elif event == "broken":
             end = constant_end(trends)
             if end is not None:
                 _border(axes, end.border, "within two rows below it, and constant: broken")
         elif event == "declined":
-            _border(axes, start - max(events.DECLINE * reach, events.NOISE * trend.noise_sd), "end below it: declined")
+            _border(axes, start - max(BORDERS.decline * span, BORDERS.noise * trend.noise_sd), "end below it: declined")
         elif event == "swings":
-            slow = trend.value - swings.about_trend(trend.value)
+            slow = trend.value - about_trend(trend.value)
             for sign, label in ((1.0, "beyond a tenth of the range"), (-1.0, None)):
-                axes.plot(trend.step, slow + sign * events.WIDE * reach, color=RED, lw=1.0, ls="--", label=label)
+                axes.plot(trend.step, slow + sign * BORDERS.wide * span, color=RED, lw=1.0, ls="--", label=label)
     axes.tick_params(labelsize=6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel("optimizer step", fontsize=6.5)

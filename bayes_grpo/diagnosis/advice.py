@@ -22,7 +22,7 @@ from bayes_grpo.logs.run import Provenance, Run, Setting
 _MOST_DRAWS = 2000
 
 
-def said(name: str, setting: Setting) -> str:
+def setting_text(name: str, setting: Setting) -> str:
     """A setting with its value, e.g. "G = 8 (assumed)"; "" where nobody knows it."""
     if setting.value is None:
         return ""
@@ -30,7 +30,7 @@ def said(name: str, setting: Setting) -> str:
     return f"{name} = {value}" + (" (assumed)" if setting.provenance is Provenance.ASSUMED else "")
 
 
-def learning_rate(run: Run) -> float | None:
+def highest_rate(run: Run) -> float | None:
     """Highest logged learning rate; None where none is logged."""
     rates = run.signals.get("learning_rate", np.empty(0))
     rates = rates[np.isfinite(rates) & (rates > 0.0)]
@@ -39,7 +39,7 @@ def learning_rate(run: Run) -> float | None:
 
 def rate_times(run: Run, factor: float) -> str:
     """A change of the learning rate in words, with its numbers where it is logged."""
-    rate = learning_rate(run)
+    rate = highest_rate(run)
     if rate is None:
         return f"the learning rate to {factor:.2g} times its value"
     return f"the learning rate from {rate:.3g} to {factor * rate:.3g}"
@@ -96,5 +96,5 @@ def swings_of(trends: RunTrends) -> Swings | None:
     frequency = np.sqrt(1.0 + 4.0 * zeta**2) / time
     mass = oscillator_coefficients(0.0, 0.0, mu).mass
     gain = mass * frequency**2
-    lag = np.maximum((1.0 - mu - 2.0 * zeta * frequency * mass) / gain, 0.0)
-    return Swings(zeta, gain, lag, mu)
+    lag = (1.0 - mu - 2.0 * zeta * frequency * mass) / gain
+    return Swings(zeta, gain, np.maximum(lag, 0.0), mu)

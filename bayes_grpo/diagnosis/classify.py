@@ -26,11 +26,10 @@ import numpy as np
 
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR, AnswerProbabilities
-from bayes_grpo.diagnosis.layer import Comorbidity, Layer, combined, shipped_layer
+from bayes_grpo.diagnosis.layer import Comorbidity, Layer, combined_features, shipped_layer
+from bayes_grpo.events.borders import BORDERS
 
 HACKING, CONCENTRATION, INSTABILITY = "reward_hacking", "policy_concentration", "dynamical_instability"
-LIMIT = 30.0
-"""Largest log odds of a failure against none."""
 HIDES = {HACKING: ("uncoupled", "healthy"), CONCENTRATION: ("spent", "plateaued")}
 """Failure → feature that would show it, and the class that it is taken for without."""
 
@@ -92,7 +91,7 @@ def leading(features: Mapping[str, float], weights: Mapping[str, float], layer: 
     """
     scores = layer.log_likelihoods(features)
     log = {name: scores[name] + float(np.log(max(weights[name], 1e-12))) for name in CLASSES}
-    shown = combined(features)
+    shown = combined_features(features)
     hidden = [m for m, (name, _) in HIDES.items() if not np.isfinite(shown.get(name, np.nan))]
     for mode in hidden:
         log[mode] = -np.inf
@@ -123,10 +122,10 @@ def under_way(leads: Mapping[str, float], comorbidity: Comorbidity) -> dict[str,
 
 
 def log_odds(leads: Mapping[str, float]) -> np.ndarray:
-    """Log odds of each mode against no failure, within ±`LIMIT`, shape (modes,)."""
+    """Log odds of each mode against no failure, within ±`BORDERS.mode_log_odds`, shape (modes,)."""
     none = max(leads["healthy"] + leads["plateaued"], 1e-300)
     p = np.array([max(leads[mode], 1e-300) for mode in MODES])
-    return np.clip(np.log(p) - np.log(none), -LIMIT, LIMIT)
+    return np.clip(np.log(p) - np.log(none), -BORDERS.mode_log_odds, BORDERS.mode_log_odds)
 
 
 def _doubt(found: Mapping[str, float], prior: Mapping[str, float]) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.evidence import Quantity, quantity
+from bayes_grpo.diagnosis.evidence import EvidenceQuantity, quantity
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 
@@ -72,10 +72,10 @@ class RewardFunctions(NamedTuple):
         """Draws of the share of the largest rise that the largest fall takes back, up to 3; None without both."""
         if self.rises is None or self.falls is None:
             return None
-        return np.clip(-self.falls.change / np.maximum(self.rises.change, 1e-12), 0.0, 3.0)
+        return np.clip(-self.falls.change / np.maximum(self.rises.change, 1e-12), 0.0, BORDERS.taken_back_most)
 
     @property
-    def quantities(self) -> tuple[Quantity, ...]:
+    def quantities(self) -> tuple[EvidenceQuantity, ...]:
         """Change of each function, and what one takes back of another."""
         meaning = "what its change adds to the total" if self.adds_up else "change of its mean"
         found = [quantity(f"component {c.name}", c.change, "reward", meaning) for c in self.all[:SHOWN]]

@@ -12,7 +12,7 @@ from bayes_grpo.common.results import Result
 
 
 @dataclass(frozen=True)
-class Quantity(Result):
+class EvidenceQuantity(Result):
     """A physical quantity with its posterior.
 
     Attributes:
@@ -47,7 +47,7 @@ class ModeEvidence(Result):
 
     mode: str
     probability: float
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[EvidenceQuantity, ...]
     used: tuple[str, ...]
     missing: tuple[str, ...]
     sentence: str
@@ -58,6 +58,6 @@ class ModeEvidence(Result):
         return next((q.posterior for q in self.quantities if q.name == name), None)
 
 
-def quantity(name: str, draws: np.ndarray, unit: str, meaning: str) -> Quantity:
+def quantity(name: str, draws: np.ndarray, unit: str, meaning: str) -> EvidenceQuantity:
     """A quantity from its draws."""
-    return Quantity(name, unit, meaning, interval(draws))
+    return EvidenceQuantity(name, unit, meaning, interval(draws))

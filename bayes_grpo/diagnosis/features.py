@@ -14,11 +14,10 @@ from bayes_grpo.diagnosis.damping import dampings_of
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode, all_modes
 from bayes_grpo.diagnosis.trends import RunTrends, trends_of
+from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.growth import going, grew
 from bayes_grpo.events.log_odds import half_log_odds
 from bayes_grpo.logs.run import Run
-
-_STILL = 4e-3  # noise sd that rows have to cover before they have a damping
 
 
 class RunEvidence(NamedTuple):
@@ -55,7 +54,7 @@ def gather_all(runs: Sequence[Run]) -> list[RunEvidence | None]:
 
 
 def _moves(trends: RunTrends) -> bool:
-    return np.ptp(trends.reward.value) > _STILL * trends.reward.noise_sd
+    return np.ptp(trends.reward.value) > BORDERS.still * trends.reward.noise_sd
 
 
 def _evidence(trends: RunTrends, modes: Sequence[Mode]) -> RunEvidence:

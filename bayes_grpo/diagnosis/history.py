@@ -14,7 +14,7 @@ from bayes_grpo.diagnosis.classify import ClassPosterior, posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import Layer
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.smoothing import LEAST_ROWS
+from bayes_grpo.diagnosis.smoothing import LEAST_VALUES
 from bayes_grpo.logs.run import Run
 
 
@@ -67,7 +67,7 @@ def history_of(
     """
     step = reward_steps(run)
     rows = np.unique(np.round(len(step) * np.arange(1, cuts) / cuts).astype(int))
-    rows = rows[(rows >= LEAST_ROWS) & (rows < len(step))]
+    rows = rows[(rows >= LEAST_VALUES) & (rows < len(step))]
     if not len(rows):
         return None
     found = [*answers_after(run, rows, prior, layer), now]

@@ -28,7 +28,7 @@ class Predictor(NamedTuple):
 
     Attributes:
         belongs: Class whose score it raises.
-        name: Feature, or one of `combined`.
+        name: Feature, or one of `combined_features`.
         unseen: Its value where no signal tells.
         weight: Prior mean of its weight; the prior sd is `WEIGHT_SD`.
     """
@@ -118,7 +118,7 @@ def shipped_layer() -> Layer:
 
 def event_values(features: Mapping[str, float]) -> np.ndarray:
     """Values of `PREDICTORS`, those that no signal tells of at their unseen value, shape (events,)."""
-    known = combined(features)
+    known = combined_features(features)
     values = [known.get(e.name, np.nan) for e in PREDICTORS]
     return np.clip(
         [v if np.isfinite(v) else e.unseen for v, e in zip(values, PREDICTORS, strict=True)],
@@ -127,7 +127,7 @@ def event_values(features: Mapping[str, float]) -> np.ndarray:
     )
 
 
-def combined(features: Mapping[str, float]) -> dict[str, float]:
+def combined_features(features: Mapping[str, float]) -> dict[str, float]:
     """Features with what follows from several.
 
     Honest growth and standing still; growth excuses waste and spent entropy; a broken reward explains a collapse and

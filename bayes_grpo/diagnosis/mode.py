@@ -17,7 +17,7 @@ from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
 from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.trends import RunTrends
 
-POINTS = 120
+ONSET_STEPS = 120
 """Steps at which a trend is asked for an onset."""
 
 
@@ -67,8 +67,8 @@ class Mode:
 
 
 def steps_between(first: float, last: float) -> np.ndarray:
-    """Evenly spaced steps at which to ask a trend, shape (`POINTS`,)."""
-    return np.linspace(first, last, POINTS)
+    """Evenly spaced steps at which to ask a trend, shape (`ONSET_STEPS`,)."""
+    return np.linspace(first, last, ONSET_STEPS)
 
 
 def last_true(condition: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.events.trend import DRAWS, Trend
+from bayes_grpo.events.trend import TREND_DRAWS, Trend
 from bayes_grpo.rows.blocks import blocks_of
 
 TREND_ROWS = 48
@@ -25,7 +25,7 @@ _INTEGRATED = np.array([0.3, 3.0, 12.0, 50.0, 200.0, 1000.0])  # sd of the integ
 _WALK = np.array([0.0, 4.0])  # sd of the random walk over the log, in noise sd
 _WALK_WEIGHT = np.array([0.75, 0.25])
 _LINE_SD = 1e3  # of level and slope in noise sd: vague, yet proper
-LEAST_ROWS = 3
+LEAST_VALUES = 3
 """Fewer values than this show no trend."""
 _FAR = 3.5  # robust noise sd beyond which a row loses weight
 _PASSES = 3
@@ -40,11 +40,11 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0) -> Trend | Non
         seed: Seed of the draws.
 
     Returns:
-        The posterior, or None with fewer than `LEAST_ROWS` logged values.
+        The posterior, or None with fewer than `LEAST_VALUES` logged values.
     """
     kept = np.isfinite(value)
     raw_step, raw = np.asarray(step, float)[kept], np.asarray(value, float)[kept]
-    if len(raw) < LEAST_ROWS:
+    if len(raw) < LEAST_VALUES:
         return None
     blocks = blocks_of(len(raw), TREND_ROWS)
     x, y, count = blocks.mean(raw_step), blocks.mean(raw), blocks.size
@@ -52,7 +52,7 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0) -> Trend | Non
     centre, scale = float(np.median(y)), float(np.std(y))
     floor = 1e-6 * max(abs(centre), 1e-3)
     if scale <= floor:
-        draws = y[None, :] + floor * rng.standard_normal((DRAWS, 1))
+        draws = y[None, :] + floor * rng.standard_normal((TREND_DRAWS, 1))
         return Trend(x, y, draws, floor, len(raw), raw_step, raw)
     draws, noise = _posterior(x, (y - centre) / scale, count, rng)
     return Trend(x, y, centre + scale * draws, max(scale * noise, floor), len(raw), raw_step, raw)
@@ -112,7 +112,7 @@ def _posterior(x: np.ndarray, y: np.ndarray, count: np.ndarray, rng: np.random.G
         weight = count * np.minimum(1.0, (_FAR / np.maximum(far, 1e-9)) ** 2)
         found = _on_grid(trend, y, weight, log_prior)
     # Draws by conditioning: a draw of the prior moves by what the rows say of its difference to them.
-    counts = rng.multinomial(DRAWS, found.share)
+    counts = rng.multinomial(TREND_DRAWS, found.share)
     root_walk, root = (np.linalg.cholesky(x + 1e-10 * np.eye(n)) for x in (walk, integrated))
     middle = (x - x[0]) / (x[-1] - x[0]) - 0.5
     out = []

@@ -29,6 +29,10 @@ class Borders:
     log_odds_bound: float = _border(2.0, "½ log odds", _D, "bound of an event's value: no border is worth more")
     layer_bound: float = _border(3.0, "½ log odds", _D, "bound of a value that combines several events")
 
+    mode_log_odds: float = _border(
+        30.0, "log odds", _D, "bound of a failure's against none, when several are under way"
+    )
+
     # Noise and windows
     noise: float = _border(2.0, "noise sd", _D, "of a row, that a fall, a gain before it or a break has to exceed")
     noise_of_level: float = _border(3.0, "noise sd", _D, "of a row, that a fall without a rise before it has to exceed")
@@ -94,6 +98,8 @@ class Borders:
     stands: float = _border(0.4, "of the range", _D, "above which a train reward beside it stands high")
     coupling_most: float = _border(3.0, "coupling", _D, "bound of a coupling, whose denominator may be noise")
 
+    late_share_most: float = _border(2.0, "of the change", _D, "bound of what the second half has of it, below -1")
+
     # Entropy
     spent: float = _border(0.2, "of the start", _D, "of the entropy, below which little is left to explore with")
     spent_truth: float = _border(0.1, "of the start", _T, "the same where a label has to be beyond doubt")
@@ -103,6 +109,11 @@ class Borders:
     exploded_least: float = _border(0.1, "of uniform", _T, "entropy that it went at least")
     exploded_level: float = _border(0.6, "of uniform", _T, "entropy above which it is")
     exploded_lost: float = _border(0.5, "of the best", _T, "gold reward below which it has done harm")
+
+    most_e_folds: float = _border(12.0, "e-folds", _D, "of a signal's change at most, before it becomes a factor")
+    most_log_entropy: float = _border(
+        2.0, "log nats", _D, "of an entropy at most, whose exponential the entropy law takes"
+    )
 
     # Groups without spread
     solved: float = _border(0.93, "of the range", _D + _A, "from which a task counts as solved")
@@ -125,6 +136,11 @@ class Borders:
         30.0, "last digits", _D, "of a typical loss, from which on a loss of 0 is no rounded one"
     )
     loss_least: float = _border(1e-4, "loss", _D, "typical, from which on a loss of 0 tells")
+    least_rate: float = _border(0.002, "success rate", _D, "at least, and at most 1 less it, that implies a share")
+    least_rate_ahead: float = _border(
+        0.01, "success rate", _A, "the same for other group sizes: their ratio is rougher"
+    )
+    least_spread: float = _border(1e-3, "of the groups", _D, "with spread that a level implies at least")
     slope_share: float = _border(6.0, "½ log odds", _D, "by which waste grows with the share of groups without spread")
     slope_excess: float = _border(8.0, "½ log odds", _D, "with their excess")
     slope_unsolved: float = _border(6.0, "½ log odds", _D, "with what is missing to a solved task")
@@ -133,6 +149,9 @@ class Borders:
 
     # A verifier that breaks
     broken_same: float = _border(1e-6, "of the range", _D, "by which rows of a broken reward differ at most")
+    least_reward: float = _border(
+        1e-3, "reward", _D + _A, "that a constant reward counts for at least, for want of a range"
+    )
     broken_fall: float = _border(0.1, "of the range", _D, "that it falls")
     broken_at_once: float = _border(0.5, "of the fall", _D, "that its first row has to show")
     broken_unmoved: float = _border(0.7, "e-folds", _D, "by which entropy and length may differ across the fall")
@@ -159,6 +178,8 @@ class Borders:
     jump: float = _border(0.5, "of the variance", _D, "about a cubic that a jump takes, at least, and is no swing")
     calmer: float = _border(0.5, "spread", _D, "of the rows before a change over those after it, at most")
     calm_expected: float = _border(0.1, "spread", _D, "of calm rows that their prior expects, over that of all rows")
+    most_correlation: float = _border(0.95, "lag one", _D, "of neighbouring squares at most, which count for less")
+    still: float = _border(4e-3, "noise sd", _D, "that rows cover at least before they have a damping")
     swing_rows: int = _border(4, "rows", _D, "that a change of spread needs on either side")
     swing: float = _border(
         0.2, "of the range", _T, "by which a true reward falls twice, with a rise as large between: it needs no law"
@@ -171,6 +192,7 @@ class Borders:
     calm_kl: float = _border(1.5, "nats", _D, "KL to the reference at the end")
     calm_length: float = _border(3.3, "ratio", _D, "completion length, end over start, up or down")
     calm_entropy: float = _border(2.0, "ratio", _D, "entropy, end over start")
+    least_kl: float = _border(1e-3, "nats", _D, "that a KL counts for at least")
     strain_each: float = _border(2.0, "e-folds", _D, "of strain by one signal at most")
     strain_most: float = _border(3.0, "e-folds", _D, "of strain by all at most")
 
@@ -198,11 +220,13 @@ class Borders:
     clip: float = _border(2.0, "median", _A, "norm at which to clip a gradient")
     engines: float = _border(1.5, "ratio", _A, "growth of the engines' mismatch worth a look, surely exceeded")
     slower: float = _border(0.5, "ratio", _A, "change of the learning rate that is advised first")
+    slowest: float = _border(0.05, "ratio", _A, "on the learning rate, down to which a linear law is trusted to advise")
     calm_damping: float = _border(1.0, "damping ratio", _A, "from which swings have ended")
     border_far: float = _border(
         3.0, "ratio", _A, "on the learning rate, beyond which the border of stability is no concern"
     )
     cancels: float = _border(0.5, "of the rise", _A, "of one reward function that another takes back")
+    taken_back_most: float = _border(3.0, "of the rise", _A, "bound of what is taken back")
     material_part: float = _border(0.1, "of the largest", _A, "change of a reward function that counts")
     adds_up: float = _border(
         0.02, "scatter", _A, "of the total about its weighted parts, over its own, where they add up"

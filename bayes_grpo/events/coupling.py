@@ -35,7 +35,7 @@ HACKED = Definition(
     f"{_B.turned:.0%} of its best, and {_B.turned_least:.0%}, while the trained reward rose by {_B.rise_least:.0%}",
 )
 
-POINTS = 40
+TURNOVER_STEPS = 40
 """Steps at which both rewards are asked for a turnover."""
 
 
@@ -68,7 +68,7 @@ def turnover(train: Trend, held: Trend, first: float, last: float) -> tuple[np.n
 
     The fall is 0 where the train reward did not go on rising meanwhile.
     """
-    steps = np.linspace(first, last, POINTS)
+    steps = np.linspace(first, last, TURNOVER_STEPS)
     path, gold = train.at(steps), held.at(steps)
     best, rows = gold.argmax(axis=1), np.arange(len(gold))
     went_on = path[:, -1] > path[rows, best]

@@ -32,8 +32,6 @@ EXPLODED = Definition(
     f"above {_B.exploded_level:.0%} of it, and the gold reward below {_B.exploded_lost:.0%} of its best or below "
     f"{_B.hopeless:g}",
 )
-MOST_E_FOLDS = 12.0
-"""Changes of a logarithm are held within this before they become factors."""
 
 
 def spent(signals: LatentSignals) -> np.ndarray:
@@ -60,7 +58,7 @@ def spent_early(entropy: np.ndarray, start: float, missing: np.ndarray, least: f
 
 def factor(log_trend: Trend) -> np.ndarray:
     """Draws of a signal's end over its start, from the trend of its logarithm, shape (draws,)."""
-    return np.exp(np.clip(log_trend.change(), -MOST_E_FOLDS, MOST_E_FOLDS))
+    return np.exp(np.clip(log_trend.change(), -BORDERS.most_e_folds, BORDERS.most_e_folds))
 
 
 def exploded(entropy: np.ndarray, uniform: float, gold: np.ndarray, start: float) -> np.ndarray:

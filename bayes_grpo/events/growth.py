@@ -34,14 +34,14 @@ def going(trend: Trend, span: float) -> np.ndarray:
     return goes_on(trend.change(first=middle), span)
 
 
-def goes_on(late_gain: np.ndarray, span: float = 1.0) -> np.ndarray:
+def goes_on(late_gain: np.ndarray | float, span: float = 1.0) -> np.ndarray:
     """Whether a gain of the second half is one of a run that is going on.
 
     Args:
         late_gain: Any shape.
         span: Range of the signal.
     """
-    return late_gain > BORDERS.going * span
+    return np.asarray(late_gain) > BORDERS.going * span
 
 
 def learned(reward: np.ndarray, start: float) -> bool:

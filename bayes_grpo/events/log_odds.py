@@ -19,9 +19,9 @@ def half_log_odds(event: np.ndarray) -> float:
 def half_log_odds_of(p: float) -> float:
     """Half the log odds of a probability, within the same bound."""
     p = min(max(p, 1e-6), 1.0 - 1e-6)
-    return bounded(0.5 * np.log(p / (1.0 - p)))
+    return bounded_log_odds(0.5 * np.log(p / (1.0 - p)))
 
 
-def bounded(value: float) -> float:
+def bounded_log_odds(value: float) -> float:
     """A value within the bound."""
     return float(np.clip(value, -BORDERS.log_odds_bound, BORDERS.log_odds_bound))

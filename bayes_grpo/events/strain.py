@@ -20,7 +20,7 @@ def strain(signals: LatentSignals) -> float:
         found.append(float((norm.raw - np.median(norm.raw)).max()) - np.log(BORDERS.calm_burst))
         found.append(float(norm.change().mean()) - np.log(BORDERS.calm_grad_norm))
     if kl is not None:
-        found.append(float(np.log(max(abs(kl.mean[-1]), 1e-3) / BORDERS.calm_kl)))
+        found.append(float(np.log(max(abs(kl.mean[-1]), BORDERS.least_kl) / BORDERS.calm_kl)))
     if length is not None:
         found.append(abs(float(length.change().mean())) - np.log(BORDERS.calm_length))
     if entropy is not None:

@@ -9,8 +9,8 @@ from scipy.special import gammaln
 
 from bayes_grpo.events.borders import BORDERS, DIAGNOSIS, TRUTH
 from bayes_grpo.events.definition import Definition
-from bayes_grpo.events.log_odds import bounded
-from bayes_grpo.events.trend import DRAWS, Trend
+from bayes_grpo.events.log_odds import bounded_log_odds
+from bayes_grpo.events.trend import TREND_DRAWS, Trend
 
 _B = BORDERS
 SWINGS = Definition(
@@ -47,7 +47,7 @@ def width_log_odds(trend: Trend, span: float) -> float:
 
     A linear law finds a swing in many a noisy log; one that matters moves the reward itself.
     """
-    return bounded(BORDERS.slope_wide * (swing_sd(trend) / span - BORDERS.wide))
+    return bounded_log_odds(BORDERS.slope_wide * (swing_sd(trend) / span - BORDERS.wide))
 
 
 def swing_sd(trend: Trend) -> float:
@@ -87,7 +87,7 @@ def _sum_from(x: np.ndarray) -> np.ndarray:
 
 
 def wider_from(y: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Draws of the first of the rows that spread wider than those before it, shape (`DRAWS`,).
+    """Draws of the first of the rows that spread wider than those before it, shape (`TREND_DRAWS`,).
 
     Rows about their slow trend are normal with one variance before that row and a larger one, by `BORDERS.calmer`,
     from it on; both are integrated out (inverse gamma priors worth one row). That all rows are alike, and it is the
@@ -103,8 +103,8 @@ def wider_from(y: np.ndarray, seed: int = 0) -> np.ndarray:
     squares = away**2
     total, off = float(squares.mean()), squares - squares.mean()
     if total <= (1e-9 * float(np.abs(y).max())) ** 2:
-        return np.zeros(DRAWS, int)
-    r = float(np.clip(off[1:] @ off[:-1] / max(off @ off, 1e-300), 0.0, 0.95))
+        return np.zeros(TREND_DRAWS, int)
+    r = float(np.clip(off[1:] @ off[:-1] / max(off @ off, 1e-300), 0.0, BORDERS.most_correlation))
     told = (1.0 - r) / (1.0 + r)
     first = np.concatenate([[0], np.arange(rows, n - rows + 1)])
     before = np.concatenate([[0.0], np.cumsum(squares)])[first]
@@ -120,7 +120,7 @@ def wider_from(y: np.ndarray, seed: int = 0) -> np.ndarray:
     prior = np.where(first == 0, 0.0, -np.log(max(len(first) - 1, 1)))
     log_weight = np.where(calmer | (first == 0), log_weight + prior, -np.inf)
     weight = np.exp(log_weight - log_weight.max())
-    return np.random.default_rng(seed).choice(first, DRAWS, p=weight / weight.sum())
+    return np.random.default_rng(seed).choice(first, TREND_DRAWS, p=weight / weight.sum())
 
 
 def swings_from(x: np.ndarray) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayes_grpo.events.borders import BORDERS
 
-DRAWS = 200
+TREND_DRAWS = 200
 """Draws of a trend."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayes_grpo.events.borders import BORDERS, DIAGNOSIS, TRUTH
 from bayes_grpo.events.definition import Definition
-from bayes_grpo.events.trend import DRAWS
+from bayes_grpo.events.trend import TREND_DRAWS
 
 _B = BORDERS
 WASTED = Definition(
@@ -69,7 +69,7 @@ def wasted(waste: Waste) -> np.ndarray | None:
 def dead_share(dead: np.ndarray) -> np.ndarray:
     """Draws of the share of rows without spread, given which of them had none, shape (draws,); Jeffreys' prior."""
     count = int(dead.sum())
-    return np.random.default_rng(0).beta(0.5 + count, 0.5 + len(dead) - count, DRAWS)
+    return np.random.default_rng(0).beta(0.5 + count, 0.5 + len(dead) - count, TREND_DRAWS)
 
 
 def waste_log_odds(waste: Waste) -> float:
@@ -84,7 +84,7 @@ def waste_log_odds(waste: Waste) -> float:
             excess = float(waste.excess.mean())
             unexplained = BORDERS.slope_excess * (excess - BORDERS.excess)
             if unsolved > 0.0:  # near the top hardly any spread is implied, and a share of it is noise
-                lacking = excess / max(1.0 - share + excess, 1e-3)
+                lacking = excess / max(1.0 - share + excess, BORDERS.least_spread)
                 unexplained = max(unexplained, BORDERS.slope_lacking * (lacking - BORDERS.lacking))
         found.append(min(BORDERS.slope_share * (share - BORDERS.wasted), max(unexplained, unsolved)))
     if waste.dead is not None:

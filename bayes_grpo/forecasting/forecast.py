@@ -187,15 +187,15 @@ def _averaged(
     latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
     h = 1 + len(step)
     final = trend[:, -1] if math.isfinite(ahead.total_steps) or ahead.rate_now == 0 else fixed
-    paths, event = RewardPaths(latent, trend, rows), np.full(len(latent), "")
+    averaged, event = RewardPaths(latent, trend, rows), np.full(len(latent), "")
     if upset is not None:
         moving = np.flatnonzero(future.rate[1:h] > 0.0)
         share = upset.rows * len(moving) / len(step)
         part = seed_of(seed, "events")
-        met = upset.hazard.met(table.y, share, paths, latent[:, 0], 1 + moving, reward, part)
-        paths, event = met.paths, met.event
+        met = upset.hazard.met(table.y, share, averaged, latent[:, 0], 1 + moving, reward, part)
+        averaged, event = met.paths, met.event
         fixed, final = (np.where(event == "", x, met.settles) for x in (fixed, final))
-    latent, trend, rows = paths
+    latent, trend, rows = averaged
     return Forecast(
         now=float(table.step[-1]),
         step=step,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.layer import combined
+from bayes_grpo.diagnosis.layer import combined_features
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
 from bayes_grpo.diagnosis.modes.reward_hacking import MODE as HACKING
 from bayes_grpo.events.borders import BORDERS
@@ -137,12 +137,12 @@ def test_a_loss_of_zero_tells_only_beside_losses_far_above_the_last_digit():
 
 def test_what_explains_what():
     fallen = {"grew": -2.0, "collapse": 2.0, "wasted": 2.0}
-    broke, collapsed = combined(fallen | {"broken": 2.0}), combined(fallen | {"broken": -2.0})
+    broke, collapsed = combined_features(fallen | {"broken": 2.0}), combined_features(fallen | {"broken": -2.0})
     assert broke["collapse"] < 0 < broke["wasted"]
     assert collapsed["collapse"] == 2.0
     assert collapsed["wasted"] < broke["wasted"]
     # Entropy that is spent counts where neither a broken reward nor a collapse tells why nothing was earned with it.
     spent = {"grew": -2.0, "spent": 2.0, "wasted": 2.0}
-    assert combined(spent | {"collapse": -2.0, "broken": -2.0})["spent"] == 2.0
-    assert combined(spent | {"collapse": 2.0, "broken": -2.0})["spent"] == 1.0
-    assert combined(spent | {"collapse": 2.0, "broken": 2.0})["spent"] < 0.0
+    assert combined_features(spent | {"collapse": -2.0, "broken": -2.0})["spent"] == 2.0
+    assert combined_features(spent | {"collapse": 2.0, "broken": -2.0})["spent"] == 1.0
+    assert combined_features(spent | {"collapse": 2.0, "broken": 2.0})["spent"] < 0.0

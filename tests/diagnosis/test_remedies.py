@@ -7,7 +7,7 @@ import pytest
 
 from bayes_grpo import diagnose
 from bayes_grpo.common.intervals import interval
-from bayes_grpo.diagnosis.advice import Swings, said, swings_of
+from bayes_grpo.diagnosis.advice import Swings, setting_text, swings_of
 from bayes_grpo.diagnosis.features import gather
 from bayes_grpo.diagnosis.groups import ALIKE, concentration_of, implied_share, share_at
 from bayes_grpo.diagnosis.mode import Mode
@@ -48,9 +48,9 @@ def test_prompts_that_are_all_alike():
 
 
 def test_a_setting_says_whether_it_was_assumed():
-    assert said("G", Setting(8, Provenance.CONFIG)) == "G = 8"
-    assert said("G", Setting(8, Provenance.ASSUMED)) == "G = 8 (assumed)"
-    assert said("G", Setting()) == ""
+    assert setting_text("G", Setting(8, Provenance.CONFIG)) == "G = 8"
+    assert setting_text("G", Setting(8, Provenance.ASSUMED)) == "G = 8 (assumed)"
+    assert setting_text("G", Setting()) == ""
 
 
 def test_larger_groups_with_the_share_that_the_log_shows():

@@ -5,7 +5,7 @@ import pytest
 
 from bayes_grpo.diagnosis.mode import last_true
 from bayes_grpo.events.swings import about_trend, wider_from
-from bayes_grpo.events.trend import DRAWS
+from bayes_grpo.events.trend import TREND_DRAWS
 
 
 def swinging(begin: int, n: int = 200, period: float = 12.0, noise: float = 0.02) -> np.ndarray:
@@ -18,7 +18,7 @@ def swinging(begin: int, n: int = 200, period: float = 12.0, noise: float = 0.02
 @pytest.mark.parametrize("begin", [20, 90, 150])
 def test_swings_begin_where_they_were_begun(begin):
     found = wider_from(swinging(begin))
-    assert found.shape == (DRAWS,)
+    assert found.shape == (TREND_DRAWS,)
     low, high = np.quantile(found, [0.05, 0.95])
     # The slow trend leans into the swings: within a period of them.
     assert begin - 12 <= low <= high <= begin + 12

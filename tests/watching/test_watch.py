@@ -259,7 +259,7 @@ def test_addresses_that_nobody_should_be_sent_to(url):
 def test_a_broken_state_is_an_empty_one(tmp_path):
     place = tmp_path / "state.json"
     assert load_memory(place) == Memory()
-    kept = Memory({"reward_hacking": 12.0}, (1.0, 0.25), "abc")
+    kept = Memory({"reward_hacking": 12.0}, (1.0, 0.25))
     save_memory(kept, place)
     assert load_memory(place) == kept
     for text in (

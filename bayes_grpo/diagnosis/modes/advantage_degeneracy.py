@@ -12,7 +12,7 @@ from math import lgamma
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import said, span_text
+from bayes_grpo.diagnosis.advice import setting_text, span_text
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, TYPICAL_GROUP, implied_share, share_at
 from bayes_grpo.diagnosis.mode import Mode, last_true, steps_between
@@ -21,8 +21,6 @@ from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.broken import broken, constant_from
 from bayes_grpo.events.trend import Trend
 from bayes_grpo.events.waste import Waste, dead_share, waste_log_odds, wasted
-
-_INSIDE = (0.002, 0.998)  # success rates that a Beta law can have
 
 
 class AdvantageDegeneracy(Mode):
@@ -52,7 +50,7 @@ class AdvantageDegeneracy(Mode):
                 )
             if known_level:
                 size = float(trends.run.settings.group_size.value or TYPICAL_GROUP)
-                implied = implied_share(np.clip(level, *_INSIDE), size)
+                implied = implied_share(np.clip(level, BORDERS.least_rate, 1.0 - BORDERS.least_rate), size)
                 excess = share - implied
                 quantities.append(quantity("zero_excess", excess, "", "share minus what reward and group size imply"))
             s = quantities[0].posterior
@@ -121,7 +119,8 @@ class AdvantageDegeneracy(Mode):
         if share is not None:
             line = f"at a share of {share.median:.0%} a step does the work of {1.0 - share.median:.0%} of its batch"
             if prompts.value:
-                line += f": of {float(prompts.value) * (1.0 - share.median):.2g} of its {said('B', prompts)} prompts"
+                usable = float(prompts.value) * (1.0 - share.median)
+                line += f": of {usable:.2g} of its {setting_text('B', prompts)} prompts"
             out.append(line)
         return tuple(out)
 
@@ -142,15 +141,15 @@ def _larger_groups(trends: RunTrends) -> str:
     """What twice and four times the group size would leave without spread, by a Beta law of this log's prompts."""
     setting = trends.run.settings.group_size
     group = int(setting.value or TYPICAL_GROUP)
-    now = said("G", setting) or f"G = {group} (assumed)"
+    now = setting_text("G", setting) or f"G = {group} (assumed)"
     if not trends.has_range or trends.uses_eval:
         return f"larger groups than {now}, and prompts whose rewards differ within a group"
-    level = np.clip(trends.share(_late(trends.reward)), 0.01, 0.99)
+    level = np.clip(trends.share(_late(trends.reward)), BORDERS.least_rate_ahead, 1.0 - BORDERS.least_rate_ahead)
     trend, sizes = trends.signals.get("frac_reward_zero_std"), (2 * group, 4 * group)
     stand = f"at {float(np.median(level)):.0%} of the reward's range the share without spread"
     head = f"a larger group than {now}: {stand}"
     if trend is not None:
-        share = np.clip(_late(trend), 0.0, 0.999)
+        share = np.clip(_late(trend), 0.0, BORDERS.dead_groups)
         then = [f"{span_text(interval(share_at(share, level, group, g)), '.0%')} at {g}" for g in sizes]
         return f"{head}, now {share.mean():.0%}, is expected to be {then[0]} and {then[1]}"
     uneven, alike = (
@@ -190,7 +189,7 @@ def constant_since(trends: RunTrends) -> float | None:
     if len(kept) < BORDERS.first_rows + BORDERS.constant_rows:
         return None
     values = run.reward[kept]
-    start = constant_from(values, BORDERS.broken_same * max(abs(float(values[-1])), 1e-3))
+    start = constant_from(values, BORDERS.broken_same * max(abs(float(values[-1])), BORDERS.least_reward))
     return float(run.step[kept[start]]) if start <= BORDERS.first_rows else None
 
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval, probability_text
-from bayes_grpo.diagnosis.advice import rate_times, said, span_text, swings_of
+from bayes_grpo.diagnosis.advice import rate_times, setting_text, span_text, swings_of
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode, last_true, steps_between
 from bayes_grpo.diagnosis.trends import RunTrends
@@ -33,7 +33,7 @@ _MARGIN = (
 
 
 _ENGINES = "mismatch of trainer and inference engine, end over start"
-_FACTORS = tuple(np.geomspace(1.0, 0.05, 40).tolist())
+_FACTORS = tuple(np.geomspace(1.0, BORDERS.slowest, 40).tolist())
 """Factors on the learning rate that a linear law is trusted to advise, the largest first."""
 FALLING, SWINGING = "the reward is near its best for the last time", "the reward begins to swing"
 
@@ -150,7 +150,7 @@ class DynamicalInstability(Mode):
             else:
                 out.append(f"the gradient norm had no bursts ({found}): clipping it would change little")
         prompts = run.settings.prompts_per_step
-        more = f" ({said('B', prompts)}; {4 * float(prompts.value):g} would halve it)" if prompts.value else ""
+        more = f" ({setting_text('B', prompts)}; {4 * float(prompts.value):g} would halve it)" if prompts.value else ""
         out.append(f"more prompts a step if the fluctuation is the batch's{more}")
         return tuple(out)
 
@@ -180,7 +180,7 @@ def _slower(trends: RunTrends) -> list[str]:
     found, half = swings_of(trends), f"lower {rate_times(run, BORDERS.slower)} first"
     if found is None:
         return [f"{half}: the trend shows no swing that would tell how far it is above the border of stability"]
-    known = [said("momentum", run.settings.momentum), said("K_ref", run.settings.refresh_interval)]
+    known = [setting_text("momentum", run.settings.momentum), setting_text("K_ref", run.settings.refresh_interval)]
     now, then = interval(found.damping_ratio), interval(found.damping_at(BORDERS.slower))
     line = (
         f"{half}: with {' and '.join(x for x in known if x)} and a damping ratio of {span_text(now)} one expects "
@@ -203,8 +203,8 @@ def _fresher(trends: RunTrends) -> list[str]:
         return []
     now, then = (critical_gain(float(momentum), math.ceil(float(k)), "hold") for k in (held, 1))
     return [
-        f"refresh the sampling policy every step ({said('K_ref', settings.refresh_interval)}): the border of stability "
-        f"moves up by a factor of {then / now:.2g}, from a gain of {now:.2g} to {then:.2g}"
+        f"refresh the sampling policy every step ({setting_text('K_ref', settings.refresh_interval)}): the border of "
+        f"stability moves up by a factor of {then / now:.2g}, from a gain of {now:.2g} to {then:.2g}"
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import rate_times, said, span_text
+from bayes_grpo.diagnosis.advice import rate_times, setting_text, span_text
 from bayes_grpo.diagnosis.components import reward_functions
 from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.mode import Mode
@@ -50,7 +50,7 @@ def _drift(trends: RunTrends) -> str:
 def _quieter(trends: RunTrends) -> str:
     """How small a trend the noise of a row hides, and what more prompts would do."""
     trend, prompts = trends.reward, trends.run.settings.prompts_per_step
-    more = said("B", prompts)
+    more = setting_text("B", prompts)
     batch = f" ({more}; {4 * float(prompts.value):g} would halve it)" if prompts.value else ""
     return f"more prompts a step, if noise hides the trend: a row's noise is {trend.noise_sd:.2g}{batch}"
 

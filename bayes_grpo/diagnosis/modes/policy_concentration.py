@@ -15,10 +15,8 @@ from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode, last_true, steps_between
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.entropy import MOST_E_FOLDS, factor, spent
+from bayes_grpo.events.entropy import factor, spent
 from bayes_grpo.events.log_odds import half_log_odds
-
-_MOST_ENTROPY = 2.0  # logarithm of an entropy in nats, above which e^H would be beyond any number
 
 
 class PolicyConcentration(Mode):
@@ -81,7 +79,7 @@ class PolicyConcentration(Mode):
                 f"its start, {BORDERS.half_spent * start:.2g} in place of {end:.2g}"
             )
             decay = -entropy.change() / (entropy.step[-1] - entropy.step[0])
-            if np.quantile(decay, 0.05) > 0.0:
+            if interval(decay).low > 0.0:
                 steps = interval(np.log(2.0) / np.maximum(decay, 1e-12))
                 out.append(
                     f"lower {rate_times(trends.run, BORDERS.slower)}: the entropy halves every "
@@ -97,7 +95,8 @@ def _headroom(trends: RunTrends) -> np.ndarray | None:
     """Draws of b - a - R: each draw of both trends is regressed on the entropy law; None without a slope."""
     reward, entropy = trends.reward, trends.signals["entropy"]
     steps = np.linspace(max(reward.step[0], entropy.step[0]), min(reward.step[-1], entropy.step[-1]), 30)
-    entropies = np.exp(np.clip(entropy.at(steps), -MOST_E_FOLDS, _MOST_ENTROPY))  # its trend is that of the logarithm
+    # Its trend is that of the logarithm.
+    entropies = np.exp(np.clip(entropy.at(steps), -BORDERS.most_e_folds, BORDERS.most_log_entropy))
     x, y = np.exp(entropies), reward.at(steps)
     x0, y0 = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
     size = (x0**2).sum(axis=1)

@@ -149,7 +149,7 @@ def _ahead(trends: RunTrends) -> np.ndarray:
     def late_share(trend: Trend) -> np.ndarray:
         whole, late = trend.change(first, last), trend.change(middle, last)
         size = np.abs(whole) + trend.noise_sd
-        return np.clip(late / size, -1.0, 2.0)
+        return np.clip(late / size, -1.0, BORDERS.late_share_most)
 
     return late_share(kl) - late_share(train)
 

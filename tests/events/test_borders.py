@@ -1,0 +1,124 @@
+"""One table of borders: complete, in words, and the only place where a border has a value."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+
+import pytest
+
+from bayes_grpo.events.borders import ADVICE, BORDERS, DIAGNOSIS, FORECAST, TRUTH, Borders, table
+
+PACKAGE = Path(__file__).resolve().parents[2] / "bayes_grpo"
+NUMERICAL = {
+    "smoothing.py": "grids and priors of a trend's smoother",
+    "damping.py": "grids and priors of the oscillator's likelihood",
+    "groups.py": "the Beta law of success rates",
+    "plot.py": "layout",
+    "render.py": "layout",
+}
+"""Modules whose numbers are no borders, and what they are."""
+PRIORS = {
+    "trends.py": "smallest values whose logarithm is taken",
+    "layer.py": "priors of learned weights",
+    "classes.py": "prior probabilities",
+}
+"""Modules whose constants, written at the top, are no borders; what they compare with is."""
+JUDGES = [
+    *(p for p in sorted((PACKAGE / "events").glob("*.py")) if p.name != "borders.py"),
+    *(p for p in sorted((PACKAGE / "diagnosis").rglob("*.py")) if p.name not in NUMERICAL),
+    PACKAGE / "forecasting" / "events.py",
+    PACKAGE / "forecasting" / "hazard.py",
+    PACKAGE / "laboratory" / "truth.py",
+]
+"""Modules that hold something against a border."""
+BOUNDS = {"clip", "max", "maximum", "min", "minimum"}
+PLAIN = {0.0, 0.5, 1.0}
+TINY = 1e-5
+"""Below this a number guards a division or a logarithm."""
+
+
+def numbers(node: ast.AST) -> Iterator[ast.Constant]:
+    """Numbers in an expression; places in an array are none."""
+    if isinstance(node, ast.Constant):
+        value = node.value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return
+        if isinstance(value, int) and 0 <= value <= 2:
+            return
+        if abs(value) not in PLAIN and abs(value) >= TINY:
+            yield node
+        return
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(node, ast.Subscript) and child is node.slice):
+            yield from numbers(child)
+
+
+def bare_borders(source: str, constants: bool = True) -> list[str]:
+    """Numbers that stand for borders: compared with, bounds, slopes on a difference, and constants of the module."""
+    tree = ast.parse(source)
+    found: list[ast.Constant] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            found += numbers(node)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in BOUNDS:
+            found += [x for argument in node.args for x in numbers(argument)]
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            sides = (node.left, node.right)
+            if any(isinstance(x, ast.BinOp) and isinstance(x.op, ast.Sub) for x in sides):
+                found += [x for side in sides if isinstance(side, ast.Constant) for x in numbers(side)]
+    for statement in tree.body if constants else ():
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            found += [x for x in numbers(statement.value) if isinstance(x.value, float)]
+    return sorted({f"line {x.lineno}: {x.value!r}" for x in found})
+
+
+@pytest.mark.parametrize("path", JUDGES, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_no_border_stands_outside_the_table(path):
+    assert bare_borders(path.read_text(encoding="utf-8"), constants=path.name not in PRIORS) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = share > 0.55",
+        "x = fall > max(0.03 * span, noise)",
+        "x = (left < 0.2) & (short > 0.5)",
+        "x = first < 4",
+        "x = 6.0 * (share - border)",
+        "x = np.clip(value, -2.5, 3.0)",
+        "x = min(loss, 30.0 * digit)",
+        "LOST = 0.45",
+    ],
+)
+def test_the_rule_sees_a_border(line):
+    assert bare_borders(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["x = share > BORDERS.wasted", "x = rows[-3] > 0.0", "x = 0.5 * (a + b)", "x = max(size, 1e-12)", "x = n > 1"],
+)
+def test_the_rule_passes_what_is_none(line):
+    assert bare_borders(line) == []
+
+
+def test_every_border_is_in_words_and_read_by_somebody():
+    known = {DIAGNOSIS, TRUTH, FORECAST, ADVICE}
+    assert [b.name for b in table()] == [f.name for f in fields(Borders)]
+    for border in table():
+        assert border.unit
+        assert border.meaning
+        assert border.readers
+        assert set(border.readers) <= known
+
+
+def test_every_border_is_used():
+    text = "".join(p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*.py"))
+    unused = [b.name for b in table() if f"BORDERS.{b.name}" not in text and f"_B.{b.name}" not in text]
+    assert unused == []
+
+
+def test_the_table_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        BORDERS.lost = 0.4  # type: ignore[misc]
