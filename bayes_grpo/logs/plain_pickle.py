@@ -134,6 +134,7 @@ def _check(data: bytes) -> None:
     """
     last, tuples, shared = "", 0, 0
     in_memo: dict[int, bool] = {}  # place → whether a tuple lies there
+    argument: Any
     for count, (opcode, argument, _) in enumerate(pickletools.genops(data)):
         name = opcode.name
         if count >= MAX_OPCODES:
