@@ -87,7 +87,7 @@ def run(steps: int, work: Callable[[], None], ours: Timed | None) -> Steps:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
         training = trainer(Path(folder), steps, work=work)
         if ours is not None:
-            training.add_callback(ours)
+            ours.attach(training)
         training.add_callback(clock)  # after ours, so that its time is within the step's
         training.train()
     return Steps(np.array(clock.ends) - np.array(clock.begins), np.array(clock.worked))

@@ -1,36 +1,60 @@
-"""Plain values out of a pickle from an untrusted file: its opcodes are walked, nothing is imported and nothing called.
+"""Plain values out of a pickle from an untrusted file: nothing is imported and nothing of the file's choice is called.
 
-A pickle is a program for a small stack machine. This one knows the instructions that build numbers, text and
-containers. Where the program names a class or asks for a call, an `Unbuilt` is put in the place of the result; it
-keeps the arguments and the attributes that were to go into it, so that a saved object can be read without its class.
+Python's own `pickle.Unpickler` builds the values. Whatever class or function the pickle names is `Unbuilt`, which keeps
+the arguments of a call and the attributes that were to go in, so that a saved object can be read without its class.
+
+That alone is not safe. A dozen bytes can ask for a memo of gigabytes; a code of ``copyreg`` leads to a class that the
+process has loaded, past every name; and the hash of tuples that hold each other twice, sixty times over, never ends. So
+the instructions are looked through first, without being carried out.
 """
 
 from __future__ import annotations
 
+import io
+import pickle
 import pickletools
-from collections.abc import Callable
 from typing import Any
 
 MAX_BYTES = 1_000_000
 """Length of a pickle of settings; real ones have about ten thousand bytes."""
 
-MAX_OPCODES = 100_000
+MAX_OPCODES = 20_000
+"""Keys of a dictionary are compared with each other where a file wants it so: a second for as many as these build."""
 
-_MARK = object()
-_IGNORED = frozenset({"PROTO", "FRAME"})
-_LITERAL = frozenset(
+MAX_TUPLES = 1_000
+"""The hash of nested tuples takes a stack as deep as they are."""
+
+MAX_SHARED = 12
+"""Tuples taken from the memo; each may double the time of a hash."""
+
+_LITERALS = frozenset(
     (
         *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
         *("STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
-        *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"),
+        *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8", "NONE", "NEWTRUE", "NEWFALSE"),
     )
 )
-_CONSTANT: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-_EMPTY: dict[str, Callable[[], Any]] = {"EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_DICT": dict, "EMPTY_SET": list}
+_TUPLES = frozenset(("TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"))
+_EMPTY = frozenset(("EMPTY_LIST", "EMPTY_TUPLE", "EMPTY_DICT", "EMPTY_SET"))
+_CALLS = frozenset(("GLOBAL", "STACK_GLOBAL", "REDUCE", "NEWOBJ", "NEWOBJ_EX", "INST", "OBJ", "PERSID", "BINPERSID"))
+_MAKING = _LITERALS | _TUPLES | _EMPTY | _CALLS | {"LIST", "DICT", "FROZENSET"}
+"""Instructions that put a new value on the stack."""
+_PUT = frozenset(("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"))
+_GET = frozenset(("GET", "BINGET", "LONG_BINGET"))
+_FILLING = frozenset(("APPEND", "APPENDS", "ADDITEMS", "SETITEM", "SETITEMS", "BUILD"))
+_FRAMING = frozenset(("PROTO", "FRAME"))
+_KNOWN = _MAKING | _PUT | _GET | _FILLING | _FRAMING | {"MARK", "POP", "POP_MARK", "STOP"}
 
 
-class Unbuilt:
-    """What a pickle would have imported or built by a call.
+class _Sealed(type):
+    """A class that a pickle cannot change."""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        raise ValueError("a pickle that changes a class")
+
+
+class Unbuilt(metaclass=_Sealed):
+    """What a pickle would have imported, or built by a call.
 
     Attributes:
         args: Arguments of the call; empty for a class or a function itself.
@@ -39,13 +63,48 @@ class Unbuilt:
 
     __slots__ = ("args", "state")
 
-    def __init__(self, args: tuple[Any, ...] = ()) -> None:
-        self.args = args
-        self.state: dict[str, Any] = {}
+    args: tuple[Any, ...]
+    state: dict[str, Any]
+
+    def __new__(cls, *args: Any, **_: Any) -> Unbuilt:
+        """A call of whatever it stands for."""
+        made = object.__new__(cls)
+        made.args, made.state = args, {}
+        return made
+
+    def __call__(self, *args: Any, **_: Any) -> Unbuilt:
+        """A call of what a call has returned."""
+        return Unbuilt(*args)
+
+    def __setstate__(self, state: Any) -> None:
+        """Takes attributes: a dictionary, or a pair of those and the slots."""
+        for part in state if isinstance(state, tuple) else (state,):
+            if isinstance(part, dict):
+                self.state.update(part)
+
+    def append(self, _: Any) -> None:
+        """An item of a class that is a list, left out."""
+
+    def extend(self, _: Any) -> None:
+        """Items of a class that is a list, left out."""
+
+    def add(self, _: Any) -> None:
+        """An item of a class that is a set, left out."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """An item of a class that is a dictionary, left out."""
+
+
+class _Inert(pickle.Unpickler):
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        return Unbuilt
+
+    def persistent_load(self, pid: Any, /) -> Any:
+        return Unbuilt()
 
 
 def plain(data: bytes) -> Any:
-    """The value that a pickle holds, built of plain values and `Unbuilt`; sets are lists.
+    """The value that a pickle holds, built of plain values and `Unbuilt`.
 
     Args:
         data: The pickle.
@@ -55,153 +114,42 @@ def plain(data: bytes) -> Any:
     """
     if len(data) > MAX_BYTES:
         raise ValueError(f"more than {MAX_BYTES} bytes")
-    machine = _Machine()
     try:
-        for count, (opcode, argument, _) in enumerate(pickletools.genops(data)):
-            if count >= MAX_OPCODES:
-                raise ValueError(f"more than {MAX_OPCODES} instructions")
-            if opcode.name == "STOP":
-                return machine.pop()
-            machine.step(opcode.name, argument)
-    except (IndexError, KeyError, TypeError, OverflowError, MemoryError, RecursionError, AttributeError) as error:
+        _check(data)
+        return _Inert(io.BytesIO(data), encoding="latin-1").load()
+    except ValueError:
+        raise
+    except Exception as error:  # unpickling may raise whatever the values' own operations do
         raise ValueError(f"a broken pickle ({type(error).__name__})") from None
-    raise ValueError("a pickle without an end")
 
 
-class _Machine:
-    """Stack and memo of the machine that a pickle is a program for."""
+def _check(data: bytes) -> None:
+    """Looks through the instructions.
 
-    def __init__(self) -> None:
-        self._stack: list[Any] = []
-        self._memo: dict[int, Any] = {}
+    `pickletools` compares lengths with the bytes that are there. A value enters the memo right after it was made, as
+    every pickler does it, so that it is known which entries are tuples.
 
-    def pop(self) -> Any:
-        """The value on top, taken off.
-
-        Raises:
-            ValueError: A mark lies there, or nothing.
-        """
-        if not self._stack or self._stack[-1] is _MARK:
-            raise ValueError("a broken pickle (nothing to take)")
-        return self._stack.pop()
-
-    def step(self, name: str, argument: Any) -> None:
-        """Carries out one instruction.
-
-        Raises:
-            ValueError: The instruction is unknown here.
-        """
-        if name in _LITERAL:
-            self._stack.append(argument)
-        elif name in _CONSTANT:
-            self._stack.append(_CONSTANT[name])
-        elif name in _EMPTY:
-            self._stack.append(_EMPTY[name]())
-        elif name in _STEPS:
-            _STEPS[name](self, argument)
-        elif name not in _IGNORED:
+    Raises:
+        ValueError: There are too many, or one is unknown here.
+    """
+    last, tuples, shared = "", 0, 0
+    in_memo: dict[int, bool] = {}  # place → whether a tuple lies there
+    argument: Any
+    for count, (opcode, argument, _) in enumerate(pickletools.genops(data)):
+        name = opcode.name
+        if count >= MAX_OPCODES:
+            raise ValueError(f"more than {MAX_OPCODES} instructions")
+        if name not in _KNOWN:
             raise ValueError(f"the instruction {name}")
-
-    def _mark(self, _: Any) -> None:
-        self._stack.append(_MARK)
-
-    def _drop(self, _: Any) -> None:
-        self._stack.pop()
-
-    def _double(self, _: Any) -> None:
-        self._stack.append(self._stack[-1])
-
-    def _put(self, index: Any) -> None:
-        self._memo[int(index)] = self._stack[-1]
-
-    def _memoize(self, _: Any) -> None:
-        self._memo[len(self._memo)] = self._stack[-1]
-
-    def _get(self, index: Any) -> None:
-        self._stack.append(self._memo[int(index)])
-
-    def _since_mark(self) -> list[Any]:
-        position = len(self._stack) - 1
-        while self._stack[position] is not _MARK:
-            position -= 1
-            if position < 0:
-                raise ValueError("a broken pickle (no mark)")
-        items = self._stack[position + 1 :]
-        del self._stack[position:]
-        return items
-
-    def _tuple(self, count: int) -> None:
-        items = [self.pop() for _ in range(count)]
-        self._stack.append(tuple(reversed(items)))
-
-    def _append(self, items: list[Any]) -> None:
-        target = self._stack[-1]
-        if isinstance(target, list):
-            target.extend(items)
-        elif not isinstance(target, Unbuilt):
-            raise ValueError("a broken pickle (nothing to put into)")
-
-    def _set(self, items: list[Any]) -> None:
-        target = self._stack[-1]
-        if isinstance(target, dict):
-            target.update((k, v) for k, v in zip(items[::2], items[1::2], strict=True) if isinstance(k, str))
-        elif not isinstance(target, Unbuilt):
-            raise ValueError("a broken pickle (nothing to put into)")
-
-    def _dict(self, _: Any) -> None:
-        items = self._since_mark()
-        self._stack.append({})
-        self._set(items)
-
-    def _unbuilt(self, count: int) -> None:
-        """Takes what a class or a call would have taken; its last value is the arguments where it is a tuple."""
-        taken = [self.pop() for _ in range(count)]
-        args = next((value for value in taken if isinstance(value, tuple)), ())
-        self._stack.append(Unbuilt(args))
-
-    def _build(self, _: Any) -> None:
-        state = self.pop()
-        target = self._stack[-1]
-        parts = state if isinstance(state, tuple) else (state,)  # (attributes, slots)
-        if isinstance(target, Unbuilt):
-            for part in parts:
-                if isinstance(part, dict):
-                    target.state.update(part)
-
-
-_STEPS: dict[str, Callable[[_Machine, Any], object]] = {
-    "MARK": _Machine._mark,
-    "POP": _Machine._drop,
-    "POP_MARK": lambda m, _: m._since_mark(),
-    "DUP": _Machine._double,
-    "PUT": _Machine._put,
-    "BINPUT": _Machine._put,
-    "LONG_BINPUT": _Machine._put,
-    "MEMOIZE": _Machine._memoize,
-    "GET": _Machine._get,
-    "BINGET": _Machine._get,
-    "LONG_BINGET": _Machine._get,
-    "TUPLE": lambda m, _: m._stack.append(tuple(m._since_mark())),
-    "TUPLE1": lambda m, _: m._tuple(1),
-    "TUPLE2": lambda m, _: m._tuple(2),
-    "TUPLE3": lambda m, _: m._tuple(3),
-    "LIST": lambda m, _: m._stack.append(m._since_mark()),
-    "FROZENSET": lambda m, _: m._stack.append(m._since_mark()),
-    "DICT": _Machine._dict,
-    "APPEND": lambda m, _: m._append([m.pop()]),
-    "APPENDS": lambda m, _: m._append(m._since_mark()),
-    "ADDITEMS": lambda m, _: m._append(m._since_mark()),
-    "SETITEM": lambda m, _: m._set([m.pop(), m.pop()][::-1]),
-    "SETITEMS": lambda m, _: m._set(m._since_mark()),
-    "GLOBAL": lambda m, _: m._unbuilt(0),
-    "STACK_GLOBAL": lambda m, _: m._unbuilt(2),
-    "REDUCE": lambda m, _: m._unbuilt(2),
-    "NEWOBJ": lambda m, _: m._unbuilt(2),
-    "NEWOBJ_EX": lambda m, _: m._unbuilt(3),
-    "INST": lambda m, _: m._stack.append(Unbuilt(tuple(m._since_mark()))),
-    "OBJ": lambda m, _: m._stack.append(Unbuilt(tuple(m._since_mark()[1:]))),
-    "PERSID": lambda m, _: m._unbuilt(0),
-    "BINPERSID": lambda m, _: m._unbuilt(1),
-    "BUILD": _Machine._build,
-}
-"""Instruction → what it does to the machine."""
+        tuples += name in _TUPLES
+        if name in _PUT:
+            place = len(in_memo) if argument is None else int(argument)
+            if place > MAX_OPCODES or last not in _MAKING:
+                raise ValueError("a memo that no pickler writes")
+            in_memo[place] = last in _TUPLES
+        elif name in _GET:
+            shared += in_memo.get(int(argument), False)
+        if tuples > MAX_TUPLES or shared > MAX_SHARED:
+            raise ValueError("too many tuples, or tuples in too many places")
+        if name not in _FRAMING:
+            last = name

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.decision.question import Question
@@ -33,8 +33,6 @@ FEWEST = 20
 """Advice of fewer rewards than this does not stop a training."""
 _CLOSING = {"total_flos", "train_loss"}
 """Keys of the summary that closes a training, after which no step comes."""
-_FRAMES = 8
-"""Callers between an event and the list of callbacks, at most."""
 
 
 class Watcher:
@@ -71,17 +69,38 @@ class Watcher:
         self._stop = stop
         self._every, self._threads, self._finish = every, threads, finish
         self._background: Background | None = None
-        self._broken = False
+        self._broken = self._first = False
         self._forget()
         self._check_rule()
+
+    def attach(self, trainer: Any) -> Self:
+        """Joins a trainer's callbacks, before those that report, so that they see what is written into a row.
+
+        ``Trainer.add_callback`` would put it behind them: then ``log_history`` alone has our entries.
+
+        Args:
+            trainer: A trainer of transformers, TRL, unsloth or ms-swift.
+
+        Returns:
+            This callback.
+
+        Raises:
+            SettingError: It is no such trainer.
+        """
+        line = getattr(getattr(trainer, "callback_handler", None), "callbacks", None)
+        if not isinstance(line, list):
+            raise SettingError(f"attach: expected a trainer of transformers, found {type(trainer).__name__}")
+        line[:] = [self, *(other for other in line if other is not self)]
+        self._first = True
+        return self
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Starts the process beside; rows of an earlier training that is resumed go there first."""
         self.close()
         self._forget()
         with self._no_harm():
-            first_in_line(self)
             if state.is_world_process_zero:
+                self._say_who_sees(getattr(args, "report_to", ()))
                 history = [row for row in state.log_history if row.get("step", 0) <= state.global_step]
                 setup = Setup(
                     known=known_by(args, state, self._settings),
@@ -168,6 +187,17 @@ class Watcher:
                 "'value_per_reward': …}, or 'gpus' in place of the cost"
             )
 
+    def _say_who_sees(self, report_to: Any) -> None:
+        names = [name for name in ([report_to] if isinstance(report_to, str) else report_to or ()) if name != "none"]
+        if names and not self._first:
+            with contextlib.suppress(Warning):
+                warnings.warn(
+                    f"{', '.join(map(str, names))} will not see what is written into a row, because they come first; "
+                    "use callback.attach(trainer) in place of trainer.add_callback(callback)",
+                    BayesGrpoWarning,
+                    stacklevel=4,
+                )
+
     @contextlib.contextmanager
     def _no_harm(self) -> Iterator[None]:
         try:
@@ -209,30 +239,6 @@ def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of a row, without our own."""
     found = {name: number_of(value) for name, value in row.items() if not name.startswith(OWN)}
     return {name: value for name, value in found.items() if value == value}
-
-
-def first_in_line(callback: Any) -> bool:
-    """Puts a callback before the others of its trainer, so that those that report see what it writes into a row.
-
-    transformers puts a user's callbacks after its own and gives them no way to the list: it is found where the event
-    comes from. Where it is not, what we write stands in ``log_history`` alone.
-
-    Args:
-        callback: The callback that an event was sent to.
-
-    Returns:
-        Whether it is the first now.
-    """
-    frame: Any = sys._getframe(1)
-    for _ in range(_FRAMES):
-        sender = None if frame is None else frame.f_locals.get("self")
-        line = getattr(sender, "callbacks", None)
-        if sender is not None and isinstance(line, list) and any(other is callback for other in line):
-            # Another list: the old one is being gone through.
-            sender.callbacks = [callback, *(other for other in line if other is not callback)]
-            return True
-        frame = None if frame is None else frame.f_back
-    return False
 
 
 def agreed(wish: bool, args: Any) -> bool:

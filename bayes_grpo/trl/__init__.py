@@ -1,7 +1,7 @@
 """`BayesGRPOCallback`: forecasts, probabilities and advice in the log of a training by TRL, unsloth or ms-swift.
 
     from bayes_grpo.trl import BayesGRPOCallback
-    trainer.add_callback(BayesGRPOCallback(until=1000))
+    BayesGRPOCallback(until=1000).attach(trainer)
 
 It is for every trainer that is built on transformers' own. Importing it needs transformers and brings no JAX.
 """

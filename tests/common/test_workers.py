@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -92,8 +93,12 @@ def test_workers_are_replaced_after_some_tasks_and_when_they_have_grown():
     assert resident() > 10.0
 
 
+def doubling():
+    return lambda y: 2.0 * y
+
+
 def doubled_by_a_program(x: float) -> list[float]:
-    return program(lambda: lambda y: 2.0 * y, (), np.ones(3, np.float32))(np.full(3, x, np.float32)).tolist()
+    return program(doubling, (), np.ones(3, np.float32))(np.full(3, x, np.float32)).tolist()
 
 
 def test_a_process_that_has_grown_lets_its_programs_go_and_goes_on(monkeypatch):
@@ -114,9 +119,16 @@ def test_a_users_process_keeps_what_it_has_compiled_itself(monkeypatch):
 
     compiled = jax.jit(lambda x: x + 1.0).lower(np.float32(1.0)).compile()
     first = theirs(np.float32(1.0))
-    kept = lambda: (theirs._cache_size(), len(traced))  # noqa: E731 # pyright: ignore[reportFunctionMemberAccess]
+    held: Any = theirs
+
+    def kept() -> tuple[int, int]:
+        return held._cache_size(), len(traced)
+
     assert kept() == (1, 1)
+    lighten(most=0.0)
     computed = programs._compiled.computed
+    assert [x.value for x in values(doubled_by_a_program, [1.0, 2.0]).values()] == [[2.0] * 3, [4.0] * 3]
+    assert programs._compiled.computed == computed + 1  # one program serves both tasks
     monkeypatch.setattr(workers, "LARGE", 0.0)
     monkeypatch.setattr(workers, "lighten", lambda: lighten(most=0.0))  # any process has grown
     assert [x.value for x in values(doubled_by_a_program, [1.0, 2.0]).values()] == [[2.0] * 3, [4.0] * 3]

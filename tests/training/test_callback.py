@@ -83,15 +83,19 @@ class Reporter:
 
 
 class Training:
-    """A trainer as transformers has it: events go to a list of callbacks, the user's last."""
+    """A trainer as transformers has it: events go to its handler's list of callbacks, those that report first."""
 
-    def __init__(self, watcher: Watcher, state: State | None = None) -> None:
+    def __init__(self, watcher: Watcher, state: State | None = None, attached: bool = True) -> None:
         self.state, self.control, self.reporter = state or State(), Control(), Reporter()
-        self.callbacks: list[Any] = [self.reporter, watcher]
+        self.callback_handler = SimpleNamespace(callbacks=[self.reporter])
+        if attached:
+            assert watcher.attach(self) is watcher
+        else:
+            self.callback_handler.callbacks.append(watcher)  # as Trainer.add_callback does
         self.call("on_train_begin")
 
     def call(self, event: str, **more: Any) -> None:
-        for callback in self.callbacks:
+        for callback in self.callback_handler.callbacks:
             getattr(callback, event)(ARGUMENTS, self.state, self.control, model=None, **more)
 
     def step(self, **logs: Any) -> dict[str, Any]:
@@ -355,13 +359,36 @@ def test_a_rule_that_fails_does_not_stop_and_does_not_raise():
     assert stopped_at(training, [update(i) for i in range(1, 5)]) is None
 
 
-def test_without_a_list_of_callbacks_rows_are_still_kept():
-    watcher, state = Watcher(), State()
-    watcher.on_train_begin(ARGUMENTS, state, Control())
+@pytest.mark.filterwarnings("error")
+def test_a_callback_that_was_only_added_still_writes_into_the_log_history():
+    training = Training(Watcher(), attached=False)
     made[0].says(update(1))
-    state.log_history.append({"reward": 0.5, "step": 0})
-    watcher.on_log(ARGUMENTS, state, Control(), logs={"reward": 0.5})
-    assert state.log_history[-1]["bayes_grpo/step"] == 1
+    row = training.step(reward=0.5)
+    assert row["bayes_grpo/step"] == 1
+    assert training.reporter.seen == [{"reward": 0.5}]
+
+
+def test_who_only_adds_it_is_told_that_those_who_report_see_nothing(monkeypatch):
+    monkeypatch.setattr(ARGUMENTS, "report_to", ["wandb"], raising=False)
+    with pytest.warns(BayesGrpoWarning, match=r"wandb will not see .* use callback\.attach\(trainer\)"):
+        Training(Watcher(), attached=False)
+    with warnings.catch_warnings(action="error"):
+        Training(Watcher())
+        monkeypatch.setattr(ARGUMENTS, "report_to", "none")
+        Training(Watcher(), attached=False)
+
+
+def test_it_is_attached_once_and_comes_before_whoever_joins_later():
+    watcher = Watcher()
+    training = Training(watcher)
+    training.callback_handler.callbacks.append(later := Reporter())
+    watcher.attach(training)
+    assert training.callback_handler.callbacks == [watcher, training.reporter, later]
+
+
+def test_what_is_no_trainer_is_refused():
+    with pytest.raises(SettingError, match="attach: expected a trainer of transformers, found int"):
+        Watcher().attach(3)
 
 
 def test_without_transformers_the_import_says_what_is_missing(monkeypatch):

@@ -64,7 +64,7 @@ def train(folder: Path, steps: int = STEPS, seconds: float = 0.0, resume: str | 
     run = trainer(folder, steps, work=lambda: time.sleep(seconds), save_strategy="steps", save_steps=SAVED)
     reporter, ours = Reporter(), Looks(**{"every": 0.0, "finish": LONG, "draws": 200} | options)
     run.add_callback(reporter)
-    run.add_callback(ours)
+    ours.attach(run)
     with warnings.catch_warnings(action="ignore"):
         run.train(resume_from_checkpoint=resume)
     heavy = [name for name in ("jax", "numpyro", "arviz") if name in sys.modules]
@@ -153,7 +153,7 @@ def test_two_processes_that_train_together_stop_at_the_same_step(tmp_path: Path)
         rank, folder = os.environ["RANK"], Path({str(tmp_path)!r})
         run = trainer(folder, 400, work=lambda: time.sleep(0.05), per_device_train_batch_size=32)
         ours = BayesGRPOCallback(every=0.0, finish=0.0, forecasts=False, stop=lambda update: update.step >= 5)
-        run.add_callback(ours)
+        ours.attach(run)
         run.train()
         rows = [row["step"] for row in run.state.log_history if "reward" in row]
         entries = sum("bayes_grpo/step" in row for row in run.state.log_history)
