@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.reward_range import RewardRange
 
 
@@ -23,19 +23,19 @@ class Bounded(NamedTuple):
     log_factor: float = 0.0
 
 
-def bounded(reward: RewardRange, draws: Draws) -> Bounded:
+def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bounded:
     """What a range does to a law that was fitted without one.
 
     Args:
         reward: The range.
-        draws: Draws of the law, its fixed point among them.
+        prior: Prior of the fixed point.
+        fixed_point: Its posterior draws, shape (n,).
 
     Returns:
         The probability of the range, and the factor of the marginal likelihood.
     """
     if not reward.known:
         return Bounded()
-    prior, fixed_point = draws.priors["fixed_point"], draws.flat("fixed_point")
     low, high = ((end - prior.median) / (prior.spread * math.sqrt(2.0)) for end in (reward.low, reward.high))
     before = 0.5 * (math.erf(high) - math.erf(low))
     inside = np.count_nonzero((fixed_point >= reward.low) & (fixed_point <= reward.high))

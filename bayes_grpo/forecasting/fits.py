@@ -130,19 +130,23 @@ def weighed(draws: Mapping[str, Draws], reward: RewardRange, notes: tuple[str, .
         reward: Range of the reward.
         notes: Which regimes were left out, and why.
     """
-    known = {name: bounded(reward, x) for name, x in draws.items()}
-    evidence = {name: x.log_evidence + known[name].log_factor for name, x in draws.items()}
-    trending = {name: x.regime.has_trend for name, x in draws.items()}
-    weights = forecast_weights(evidence, prior_weights([x.regime for x in draws.values()]), trending)
-    return FittedRegimes(draws, known, evidence, weights, notes)
+    known = {k: bounded(reward, x.priors["fixed_point"], x.flat("fixed_point")) for k, x in draws.items()}
+    return _weighed(draws, known, notes)
 
 
-def without(fitted: FittedRegimes, names: Collection[str], reward: RewardRange) -> FittedRegimes:
+def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
     """The same regimes less some of them, weighed anew.
 
     Args:
         fitted: Regimes fitted on the same rows.
         names: Those to leave out; one regime at least has to be left.
-        reward: Range of the reward.
     """
-    return weighed({k: x for k, x in fitted.draws.items() if k not in names}, reward, fitted.notes)
+    return _weighed({k: x for k, x in fitted.draws.items() if k not in names}, fitted.bounded, fitted.notes)
+
+
+def _weighed(draws: Mapping[str, Draws], bounds: Mapping[str, Bounded], notes: tuple[str, ...]) -> FittedRegimes:
+    known = {name: bounds[name] for name in draws}
+    evidence = {name: x.log_evidence + known[name].log_factor for name, x in draws.items()}
+    trending = {name: x.regime.has_trend for name, x in draws.items()}
+    weights = forecast_weights(evidence, prior_weights([x.regime for x in draws.values()]), trending)
+    return FittedRegimes(draws, known, evidence, weights, notes)

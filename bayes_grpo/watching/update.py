@@ -126,7 +126,7 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     )
     found_rough = {name: rows for name, x in fitted.draws.items() if not x.diagnostics.passed}
     if len(found_rough) < len(fitted.draws):
-        fitted, rough = without(fitted, found_rough, basis.reward), rough | found_rough
+        fitted, rough = without(fitted, found_rough), rough | found_rough
     found = forecast_of_regimes(basis, fitted, until, draws=watching.draws, seed=watching.seed)
     summary = summarize_forecast(found)
     unanswered: list[str] = []

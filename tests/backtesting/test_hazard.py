@@ -5,7 +5,7 @@ import pytest
 
 from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.result import AVERAGED
-from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.events import COLLAPSE
 from bayes_grpo.forecasting.hazard import Hazard, Rate
 from benchmarks.hazard_cases import MOST, SIGNS, Case, cases_of
@@ -13,7 +13,7 @@ from benchmarks.hazard_scores import compared, reliability, said
 from benchmarks.learn_hazard import learn_hazard, learn_rates, nested, stated
 from tests.helpers.runs import make_run, rising_run, steps
 
-OPTIONS = {"origins": (0.5,), "rivals": (), "care": Care(effective=500.0, draws=500)}
+OPTIONS = {"origins": (0.5,), "rivals": (), "settings": ImportanceSettings(effective=500.0, draws=500)}
 FALLS = Hazard({COLLAPSE: Rate(1.0, np.array([0.5, 1.0]))}, {})
 
 
