@@ -36,14 +36,16 @@ from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.data import draw_prior
-from bayes_grpo.fitting.sampling.fast import fast_posterior
+from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.sample import sample_posterior
+from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.padding import padded, shared
+from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import draw_rows, keep
 
@@ -112,7 +114,8 @@ def simulate(regime: Regime, run: Run, rng: np.random.Generator) -> tuple[dict[s
     # Any values do: the table's scale plays no part with fixed priors.
     table = rows_of(with_reward(run, np.linspace(0.0, 1.0, len(run.step))))
     with jax.enable_x64(True):
-        draws = {k: float(v[0]) for k, v in draw_prior(regime, priors, table, rng, size=1).items()}
+        target = target_of(regime, prepare_rows(table), priors)
+        draws = {k: float(v[0]) for k, v in draw_prior(target, rng, size=1).items()}
         levels = {p.name: (draws[p.name], 0.0) for p in regime.linear}
         rows = padded(table, len(table.y))
         sampled = {p.name: jnp.asarray(draws[p.name]) for p in regime.sampled}
@@ -123,15 +126,12 @@ def simulate(regime: Regime, run: Run, rng: np.random.Generator) -> tuple[dict[s
 
 def draws_of(kind: str, regime: Regime, run: Run, seed: int) -> tuple[dict[str, np.ndarray], bool]:
     """Posterior draws of every parameter, and whether their checks passed."""
-    table = rows_of(run)
+    target = target_of(regime, prepare_rows(rows_of(run), many=True), priors_of(regime))
     if kind == "fast":
-        found = fast_posterior(regime, table, shared(table), priors=priors_of(regime), seed=seed, fallback=False)
-        return found.values() | found.levels(seed), found.usable
-    result = sample_posterior(regime, table, priors=priors_of(regime), seed=seed, rows=shared(table))
-    draws = {k: np.asarray(v).ravel() for k, v in result.draws.items()}
-    levels = np.asarray(result.summary.linear)
-    draws |= {p.name: levels[..., i].ravel() for i, p in enumerate(regime.linear)}
-    return draws, result.convergence.passed
+        found = fast_posterior(target, seed=seed, fallback=False).with_levels(seed)
+    else:
+        found = sample_posterior(target, seed=seed).draws
+    return {k: v.ravel() for k, v in found.values.items()}, found.diagnostics.passed
 
 
 def one_run(name: str, kinds: tuple[str, ...], seed: int, i: int) -> dict[str, Any]:

@@ -25,24 +25,21 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from bayes_grpo import FORECAST_REGIMES, SamplerSettings, forecast_priors, get_regime, read_log
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.fitting.sampling.adaptive import Care
-from bayes_grpo.fitting.sampling.points import weighted_posterior
-from bayes_grpo.fitting.sampling.posterior import prior_numbers
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, weighted_points
 from bayes_grpo.fitting.sampling.sample import sample_posterior
-from bayes_grpo.fitting.sampling.weighted import WeightedDraws
-from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import shared
+from bayes_grpo.fitting.sampling.target import target_of
+from bayes_grpo.fitting.sampling.weighted import WeightedPoints
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import keep
 
 QUANTILES = (0.05, 0.5, 0.95)
 REFERENCE = SamplerSettings(draws=2000)
-LONG = Care(effective=20_000.0, batch=4096, rounds=30)
+LONG = ImportanceSettings(effective=20_000.0, batch=4096, rounds=30)
 WITHIN, EVIDENCE_WITHIN = 0.1, 0.1
 
 
@@ -55,31 +52,28 @@ def one(path: Path, regimes: Sequence[str], kind: str, seed: int, with_nuts: boo
         return [{"log": path.stem, "left_out": str(error)}]
     if len(table.y) > most:
         return [{"log": path.stem, "left_out": f"more than {most} rows"}]
-    out = []
+    out, rows = [], prepare_rows(table, many=True)
     for name in regimes:
         regime = get_regime(name)
         about = {"log": path.stem, "regime": name, "rows": len(table.y)}
+        priors = forecast_priors(regime, table) if kind == "forecast" else None
         try:
-            regime.check(table)
+            target = target_of(regime, rows, priors)
         except BayesGrpoError as error:
             out.append(about | {"left_out": str(error)})
             continue
-        priors = forecast_priors(regime, table) if kind == "forecast" else None
-        with jax.enable_x64(True):
-            prior = prior_numbers(regime, resolve_priors(regime, table, priors))
-        rows = shared(table)
-        weighted_posterior(regime, prior, rows, seed + 1, Care(rounds=1))  # compiles
+        weighted_points(target, seed + 1, ImportanceSettings(rounds=1))  # compiles
         begun = time.perf_counter()
-        points, trust = weighted_posterior(regime, prior, rows, seed)
-        found = about | {"seconds": time.perf_counter() - begun, "trusted": trust.passed, **asdict(trust)}
+        points, weights = weighted_points(target, seed)
+        found = about | {"seconds": time.perf_counter() - begun, "trusted": weights.passed, **asdict(weights)}
         chains = None
         if with_nuts:
-            nuts = sample_posterior(regime, table, priors=priors, seed=seed, sampler=REFERENCE, rows=rows)
-            chains = np.reshape(nuts.chain.z, (-1, points.z.shape[1]))
-            found |= {"nuts_passed": nuts.convergence.passed, "nuts_retried": nuts.convergence.retried}
-            found["nuts"] = _apart(points, WeightedDraws(chains, np.zeros(len(chains))))
+            nuts = sample_posterior(target, seed=seed, sampler=REFERENCE).draws
+            chains = nuts.points
+            found |= {"nuts_passed": nuts.diagnostics.passed, "nuts_retried": nuts.diagnostics.retried}
+            found["nuts"] = _apart(points, WeightedPoints(chains, np.zeros(len(chains))))
             chains = chains[:: max(1, len(chains) // 2000)]
-        exact, checks = weighted_posterior(regime, prior, rows, seed + 2, LONG, chains)
+        exact, checks = weighted_points(target, seed + 2, LONG, chains)
         found |= {
             "long": _apart(points, exact),
             "long_passed": checks.passed,
@@ -89,7 +83,7 @@ def one(path: Path, regimes: Sequence[str], kind: str, seed: int, with_nuts: boo
     return out
 
 
-def _apart(points: WeightedDraws, reference: WeightedDraws) -> list[list[float]]:
+def _apart(points: WeightedPoints, reference: WeightedPoints) -> list[list[float]]:
     """Distance of every coordinate's quantiles from the reference's, in the reference's standard deviations."""
     sd = np.sqrt(np.diag(reference.moments()[1]))
     return [
@@ -98,7 +92,7 @@ def _apart(points: WeightedDraws, reference: WeightedDraws) -> list[list[float]]
     ]
 
 
-def _quantile(points: WeightedDraws, i: int, q: float) -> float:
+def _quantile(points: WeightedPoints, i: int, q: float) -> float:
     order = np.argsort(points.z[:, i])
     weight = points.weight[order]
     return float(np.interp(q, np.cumsum(weight) - 0.5 * weight, points.z[order, i]))

@@ -54,12 +54,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings, sample, summarise
-from bayes_grpo.fitting.sampling.posterior import potential, prior_numbers, state_space
+from bayes_grpo.fitting.sampling.batch import summarise
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings, sample_chains
 from bayes_grpo.fitting.sampling.sample import starting_points
+from bayes_grpo.fitting.sampling.target import potential, prior_numbers, state_space, target_of
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 from benchmarks.common import (
@@ -249,14 +251,14 @@ def _beside(quick: bool, table: RowTable, name: str, model: Any, arguments: tupl
 
 def _ours(table: RowTable, settings: SamplerSettings, seed: int) -> tuple[float, float, dict[str, np.ndarray], float]:
     """Seconds, seconds of NUTS alone, draws of all parameters, leapfrog steps a draw."""
-    rows, prior = padded(table), prior_numbers(OSCILLATOR, resolve_priors(OSCILLATOR, table))
+    target = target_of(OSCILLATOR, prepare_rows(table))
     begin = time.perf_counter()
-    start, _ = starting_points(OSCILLATOR, prior, rows, seed, settings.chains)
+    start, _ = starting_points(target, seed, settings.chains)
     scouted = time.perf_counter()
-    chain = sample(OSCILLATOR, seed, prior, rows, start, settings, settings.target_accept)
+    chain = sample_chains(target, seed, start, settings, settings.target_accept)
     nuts = time.perf_counter() - scouted
     z = np.asarray(chain.z)
-    levels = np.asarray(summarise(OSCILLATOR, seed, z, prior, rows).linear)
+    levels = np.asarray(summarise(target, z, seed).linear)
     seconds = time.perf_counter() - begin
     draws = {p.name: z[..., i] for i, p in enumerate(OSCILLATOR.sampled)}
     draws |= {p.name: levels[..., i] for i, p in enumerate(OSCILLATOR.linear)}

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayes_grpo.backtesting.origins import DRAWS, Laws, Origin, origin_of, predicted, with_hazard
+from bayes_grpo.backtesting.origins import DRAWS, Method, Origin, origin_of, predicted, with_hazard
 from bayes_grpo.backtesting.pieces import Piece
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score
 from bayes_grpo.backtesting.rivals import RIVALS
@@ -20,7 +20,7 @@ from bayes_grpo.backtesting.scores import covered, crps, energy, log_score, pit
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
 from bayes_grpo.forecasting.pool import Pool
@@ -33,7 +33,7 @@ ORIGINS = (0.3, 0.5, 0.7)
 """Forecast origins as shares of the rows."""
 MIN_ROWS = 20
 """Fewer rows leave too little before the first origin and after the last."""
-BACKTEST_CARE = Care(effective=1000.0)
+BACKTEST_POINTS = ImportanceSettings(effective=1000.0)
 """Points of a backtest's posteriors: hundreds of fits, of which only predictive draws are used."""
 
 
@@ -48,7 +48,7 @@ def backtest(
     hazard: Hazard | bool = True,
     rivals: Sequence[str] = tuple(RIVALS),
     seed: int = 0,
-    care: Care | None = None,
+    settings: ImportanceSettings | None = None,
     progress: Progress | None = None,
 ) -> Backtest:
     """Scores the forecast of a run at earlier steps against the rows that came.
@@ -64,7 +64,7 @@ def backtest(
             others, or none (False).
         rivals: Names in `bayes_grpo.backtesting.rivals.RIVALS`.
         seed: Seed.
-        care: How many points the posteriors spend.
+        settings: How many points the posteriors spend.
         progress: Called with a short phrase at every stage.
 
     Returns:
@@ -86,7 +86,7 @@ def backtest(
             f"{run.source}: a backtest needs at least {MIN_ROWS} rows of {whole.signal}, found {len(whole.y)}; "
             "wait for more steps or log more often"
         )
-    laws = Laws(regimes, priors, care or BACKTEST_CARE, pool)
+    method = Method(regimes, priors, settings or BACKTEST_POINTS, pool)
     scores: list[Score] = []
     pieces: list[Piece] = []
     refused: list[str] = []
@@ -99,7 +99,7 @@ def backtest(
         part = seed_of(seed, "origin", share)
         try:
             origin = origin_of(run, whole, share)
-            found = predicted(origin, laws, part, stage)
+            found = predicted(origin, method, part, stage)
         except FitError as error:
             refused.append(f"{run.name}, origin {share:.0%}: {error}")
             continue

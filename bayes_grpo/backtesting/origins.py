@@ -13,7 +13,7 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.events.hazards import origin_state
-from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import fit_regimes
@@ -25,6 +25,7 @@ from bayes_grpo.forecasting.priors import PriorsFor
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.future import FutureRows
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import schedule_of
@@ -34,12 +35,12 @@ DRAWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Laws:
-    """The laws that are averaged, and how they are fitted."""
+class Method:
+    """The regimes that are averaged, and how they are fitted."""
 
     regimes: Sequence[str | Regime]
     priors: PriorsFor
-    care: Care
+    settings: ImportanceSettings
     pool: Pool | bool
 
 
@@ -93,31 +94,31 @@ def origin_of(run: Run, whole: RowTable, share: float) -> Origin:
     before = np.concatenate([past.step[-1:], step[:-1]])
     return Origin(
         share=share,
-        basis=Basis(past, reward_range(past, settings), ahead, (), run.name),
+        basis=Basis(prepare_rows(past, many=True), reward_range(past, settings), ahead, (), run.name),
         future=FutureRows(step, whole.window[n:], ahead.mean(step, step - before), whole.weight[n:]),
         y=whole.y[n:],
         scale=whole.scale,
     )
 
 
-def predicted(origin: Origin, laws: Laws, seed: int, tell: Progress) -> Predicted:
+def predicted(origin: Origin, method: Method, seed: int, tell: Progress) -> Predicted:
     """Predictive draws of every row after the origin, by forecaster, and their average."""
     past, reward = origin.basis.table, origin.basis.reward
     fitted = fit_regimes(
-        past,
-        laws.regimes,
+        origin.basis.rows,
+        method.regimes,
         reward=reward,
-        priors=laws.priors,
+        priors=method.priors,
         seed=seed,
-        care=laws.care,
+        settings=method.settings,
         strict=False,
         progress=tell,
     )
     paths = {
-        name: RewardPaths(*regime_paths(regime, past, origin.future, DRAWS, seed_of(seed, "paths", name), reward)[:3])
-        for name, regime in fitted.draws.items()
+        name: RewardPaths(*regime_paths(x, origin.future, DRAWS, seed_of(seed, "paths", name), reward, inside)[:3])
+        for name, x, inside in ((k, x, fitted.bounded[k].share) for k, x in fitted.draws.items())
     }
-    for name in (x if isinstance(x, str) else x.name for x in laws.regimes):
+    for name in (x if isinstance(x, str) else x.name for x in method.regimes):
         if name not in paths and "flat" in paths:
             paths[name] = paths["flat"]  # too few rows for this law: without a trend is what remains of it
 
@@ -128,7 +129,7 @@ def predicted(origin: Origin, laws: Laws, seed: int, tell: Progress) -> Predicte
             parts.append([x[chosen] for x in paths[name]])
         return RewardPaths(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
-    found = pooled(laws.pool, past, fitted, len(origin.y))
+    found = pooled(method.pool, past, fitted, len(origin.y))
     if found is None:
         return Predicted({k: x.rows for k, x in paths.items()}, averaged(fitted.weights), fitted.weights, None)
     level = level_paths(level_of(past.y), len(origin.y), DRAWS, seed_of(seed, "paths", LEVEL_NAME), reward)

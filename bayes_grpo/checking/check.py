@@ -52,7 +52,7 @@ def check(fit: Fit) -> Check:
             f"{fit.data.attrs['source']}: a check of the residuals needs at least {MIN_ROWS} rows, found {n}; "
             "log more often or wait for more steps"
         )
-    residuals = residuals_of(fit)
+    residuals = residuals_of(fit.posterior)
     findings = findings_of(residuals, fit.step())
     return Check(
         sentence=verdict_sentence(findings, fit.regime.name, n),

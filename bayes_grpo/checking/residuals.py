@@ -13,10 +13,10 @@ from bayes_grpo.common.draws import spread
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics.kalman import filter_rows
 from bayes_grpo.dynamics.smoother import smooth
-from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.rows_of_fit import rows_of_fit
+from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.padding import Rows
 
 DRAWS = 400
 """Posterior draws, evenly spread, at which residuals are looked at."""
@@ -37,26 +37,17 @@ class Residuals(NamedTuple):
     loo_log_density: Any
 
 
-def residuals_of(fit: Fit, draws: int = DRAWS) -> Residuals:
-    """Standardised residuals of the rows at evenly spread posterior draws."""
-    regime, table = fit.regime, rows_of_fit(fit)
-    names = [p.name for p in regime.sampled]
-    total = fit.draws(names[0]).size
-    picks = spread(total, draws)
-    values = np.stack([fit.draws(k).ravel()[picks] for k in names], axis=-1)
-    levels = np.array([[fit.priors[p.name].median, fit.priors[p.name].spread] for p in regime.linear])
+def residuals_of(draws: Draws, count: int = DRAWS) -> Residuals:
+    """Standardised residuals of the rows at evenly spread draws of a posterior."""
+    picks, n = spread(draws.size, count), len(draws.rows.table.y)
     with jax.enable_x64(True):
-        found = over_draws(_residual_program, (regime,), _CHUNK, values, levels, padded(table))
-    return Residuals(*(x[:, : len(table.y)] for x in found))
+        found = over_draws(_residual_program, (draws.regime,), _CHUNK, draws.sampled(picks), *draws.target.arguments)
+    return Residuals(*(x[:, :n] for x in found))
 
 
 def _residual_program(regime: Regime) -> Any:
-    names, levels = [p.name for p in regime.sampled], [p.name for p in regime.linear]
-
-    def one(draw: Array, prior: Array, rows: Rows) -> Residuals:
-        values = {name: draw[i] for i, name in enumerate(names)}
-        space = regime.state_space(values, {name: (prior[i, 0], prior[i, 1]) for i, name in enumerate(levels)}, rows)
-        y = jnp.asarray(rows.y)
+    def one(draw: Array, prior: PriorNumbers, rows: Rows) -> Residuals:
+        space, y = state_space_at(regime, draw, prior.linear_mean, prior.linear_sd, rows), jnp.asarray(rows.y)
         filtered = filter_rows(space, y)
         found = smooth(space, y, filtered)
         loo = (jnp.where(jnp.isfinite(y), y, found.loo_mean) - found.loo_mean) / jnp.sqrt(found.loo_var)

@@ -11,10 +11,10 @@ from bayes_grpo.common import imports
 from bayes_grpo.common.about import About
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
 from bayes_grpo.common.machine import cores
+from bayes_grpo.comparison.candidate import candidate_on
 from bayes_grpo.comparison.fits import Fits
-from bayes_grpo.comparison.law import law_on
 from bayes_grpo.comparison.lfo import LeaveFutureOut, forecast_origins, leave_future_out
-from bayes_grpo.comparison.loo import REFITS, law_left_out
+from bayes_grpo.comparison.loo import REFITS, leave_one_out_of
 from bayes_grpo.comparison.result import FEW_ROWS, Comparison
 from bayes_grpo.comparison.table import Scored, comparison_of
 from bayes_grpo.fitting.fit import fit
@@ -24,6 +24,7 @@ from bayes_grpo.fitting.sampling.sample import check_settings
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 
@@ -44,9 +45,10 @@ def compare(
 ) -> Comparison:
     """Puts laws on a run and compares how well they predict rows that they have not seen.
 
-    Each law is weighed by its fast posterior (`bayes_grpo.fitting.sampling.fast`); a NUTS fit is made where it is asked
-    for. Leave-one-out by PSIS on exact conditionals, with refits where that fails; `arviz_stats.compare` with stacking
-    weights; leave-future-out from the middle of the log on (`bayes_grpo.comparison.lfo` says what its scores mean).
+    Each law is weighed by its fast posterior (`bayes_grpo.fitting.sampling.importance`); a NUTS fit is made where it is
+    asked for. Leave-one-out by PSIS on exact conditionals, with refits where that fails; `arviz_stats.compare` with
+    stacking weights; leave-future-out from the middle of the log on (`bayes_grpo.comparison.lfo` says what its scores
+    mean).
 
     Args:
         run: The run.
@@ -72,7 +74,7 @@ def compare(
     table = rows_of(run, signal)
     regimes, left_out = _chosen(regimes, table)
     cautions, lfo = _cautions(table, lfo)
-    given = priors or {}
+    rows, given = prepare_rows(table, many=True), priors or {}
 
     def fit_of(name: str) -> Fit:
         regime = next(x for x in regimes if x.name == name)
@@ -82,24 +84,24 @@ def compare(
     pool = ThreadPoolExecutor(max_workers=cores())  # what is compiled lets go of Python's interpreter
     try:
         ask = {"seed": seed, "sampler": settings}
-        laws = {x.name: pool.submit(law_on, x, table, priors=given.get(x.name), **ask) for x in regimes}
-        ahead = {x.name: pool.submit(_rows_ahead, x, table, given.get(x.name), **ask) for x in regimes if lfo}
+        drawn = {x.name: pool.submit(candidate_on, x, rows, priors=given.get(x.name), **ask) for x in regimes}
+        ahead = {x.name: pool.submit(_rows_ahead, x, rows, given.get(x.name), **ask) for x in regimes if lfo}
         imports.scores()  # beside them
         for i, regime in enumerate(regimes):
             name, share = regime.name, i / len(regimes)
             where = f"{name} ({i + 1} of {len(regimes)})"
             tell(f"{where}: posterior", share)
             try:
-                law = laws[name].result()
+                found = drawn[name].result()
             except FitError as error:
                 left_out[name] = str(error)
                 continue
-            if law.note:
-                cautions.append(f"{name}: {law.note}")
+            if found.draws.note:
+                cautions.append(f"{name}: {found.draws.note}")
             tell(f"{where}: leave-one-out", share)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BayesGrpoWarning)  # said in the table
-                scored[name] = Scored(law, law_left_out(law, refits=refits, seed=seed), None)
+                scored[name] = Scored(found, leave_one_out_of(found, refits=refits, seed=seed), None)
         for i, name in enumerate(scored if lfo else ()):
             tell(f"{name}: rows ahead", i / len(scored))
             scores = ahead[name].result()
@@ -113,7 +115,7 @@ def compare(
         reasons = "; ".join(f"{k}: {v}" for k, v in left_out.items())
         raise FitError(f"{run.source}: none of the laws could be fitted to {table.signal}; {reasons}")
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
-    return comparison_of(run, about, scored, Fits(tuple(scored), fit_of), left_out, cautions, seed)
+    return comparison_of(run, about, scored, Fits(tuple(scored), fit_of), given, left_out, cautions, seed)
 
 
 def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[list[Regime], dict[str, str]]:
@@ -139,13 +141,13 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[li
 
 
 def _rows_ahead(
-    regime: Regime, table: RowTable, priors: Mapping[str, Any] | None, *, seed: int, sampler: SamplerSettings
+    regime: Regime, rows: PreparedRows, priors: Mapping[str, Any] | None, *, seed: int, sampler: SamplerSettings
 ) -> LeaveFutureOut | str:
     """Scores of the rows ahead; a text says why there are none."""
     if not regime.forecasts:
         return "it cannot forecast from the steps alone."
     try:
-        scores = leave_future_out(regime, table, priors=priors, seed=seed, sampler=sampler)
+        scores = leave_future_out(regime, rows, priors=priors, seed=seed, sampler=sampler)
     except FitError as error:
         return f"{error}."
     return scores.doubtful or scores

@@ -15,19 +15,20 @@ A refit knows nothing of later rows: its default priors are resolved on its own 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.batch import row_densities
-from bayes_grpo.fitting.sampling.fast import fast_posterior
+from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import Rows, padded, shared
+from bayes_grpo.rows.prepared import PreparedRows
 from bayes_grpo.rows.table import RowTable
 
 SHARE = 0.1
@@ -38,7 +39,7 @@ MIN_TRAINING = 8
 """Rows before the first origin, at least."""
 MIN_ORIGINS = 3
 """Fewer forecast origins say nothing."""
-LFO_CARE = Care(effective=1000.0)
+LFO_POINTS = ImportanceSettings(effective=1000.0)
 """Points of a refit; the scores differ by far more between blocks than between draws."""
 
 
@@ -93,11 +94,11 @@ def forecast_origins(table: RowTable) -> tuple[np.ndarray, int]:
 
 def leave_future_out(
     regime: Regime,
-    table: RowTable,
+    rows: PreparedRows,
     *,
     priors: Mapping[str, Any] | None = None,
     seed: int = 0,
-    care: Care = LFO_CARE,
+    settings: ImportanceSettings = LFO_POINTS,
     sampler: SamplerSettings | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> LeaveFutureOut:
@@ -105,10 +106,10 @@ def leave_future_out(
 
     Args:
         regime: The regime.
-        table: Rows of the whole log.
+        rows: Rows of the whole log.
         priors: Overrides, parameter → (median, spread).
         seed: Seed of the refits.
-        care: How many points a refit spends.
+        settings: How many points a refit spends.
         sampler: Settings of NUTS, which is run where a refit's points cannot be trusted.
         progress: Called with a short phrase at every refit.
 
@@ -118,31 +119,26 @@ def leave_future_out(
     Raises:
         FitError: Too few rows for it.
     """
-    origins, horizon = forecast_origins(table)
-    whole = shared(table)
+    origins, horizon = forecast_origins(rows.table)
     blocks, forecast, doubtful = [], [], []
     start: np.ndarray | None = None
     for i, cut in enumerate(int(c) for c in origins):
         if progress is not None:
             progress(f"forecast origin {i + 1} of {len(origins)}")
-        training, rows = rows_before(table, cut, whole)
         found = fast_posterior(
-            regime,
-            training,
-            rows,
-            priors=priors,
+            target_of(regime, rows.before(cut), priors),
             seed=seed_of(seed, "origin", cut),
-            care=care,
+            settings=settings,
             start=start,  # the rows of one block more have come in since
             sampler=sampler,
         )
         if not found.usable:
-            doubtful.append(f"refit on {cut} rows: {found.sentence}")
-        start = found.z if found.usable else None
-        ahead, block = slice(cut, cut + horizon), _only(whole.y, cut, cut + horizon)
-        known = rows._replace(y=_only(whole.y, 0, cut + horizon))
+            doubtful.append(f"refit on {cut} rows: {found.note}")
+        start = found.points if found.usable else None
+        ahead, block = slice(cut, cut + horizon), rows.values(cut, cut + horizon)
         step_by_step, unseen = (
-            row_densities(regime, found.z, found.numbers, x, block)[:, ahead] for x in (known, rows)
+            row_densities(found.target, found.points, block, rows.values(0, known))[:, ahead]
+            for known in (cut + horizon, cut)
         )
         blocks.append(_log_mean(step_by_step.sum(axis=1)))
         forecast.append(_log_mean(unseen))
@@ -155,31 +151,6 @@ def leave_future_out(
     )
 
 
-def rows_before(table: RowTable, cut: int, whole: Rows) -> tuple[RowTable, Rows]:
-    """The first ``cut`` rows, and the same padded in the shapes of the whole log, so that nothing is compiled anew."""
-    n = len(table.y)
-    columns = {f.name: getattr(table, f.name) for f in fields(table)}
-    training = replace(
-        table, **{k: v[:cut] for k, v in columns.items() if isinstance(v, np.ndarray) and v.shape == (n,)}
-    )
-    small = padded(training)
-    speed = np.zeros(()) if small.start_speed is None else small.start_speed
-    rows = whole._replace(
-        y=_only(whole.y, 0, cut),
-        length=small.length,
-        spacing=small.spacing,
-        start_speed=None if whole.start_speed is None else speed,
-    )
-    return training, rows
-
-
 def _log_mean(log_density: np.ndarray) -> np.ndarray:
     """Logarithm of the mean over draws, the first axis."""
     return np.logaddexp.reduce(log_density, axis=0) - np.log(len(log_density))
-
-
-def _only(y: Any, first: int, last: int) -> np.ndarray:
-    """The rows from ``first`` to before ``last``, all others missing."""
-    out = np.full(len(y), np.nan)
-    out[first:last] = np.asarray(y)[first:last]
-    return out

@@ -7,9 +7,9 @@ past alone. PSIS-LOO: Vehtari et al. 2017, https://doi.org/10.1007/s11222-016-96
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,13 @@ import numpy as np
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ParetoKWarning
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.comparison.law import Law
+from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.loo_view import loo_view
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.rows_of_fit import rows_of_fit
 from bayes_grpo.fitting.sampling.batch import log_likelihoods
-from bayes_grpo.fitting.sampling.fast import fast_posterior
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import shared
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.fitting.sampling.convergence import Convergence
+from bayes_grpo.fitting.sampling.importance import fast_posterior
+from bayes_grpo.fitting.smoothed import SmoothedDraws
 
 REFITS = 5
 """Rows of a law that are refitted exactly at most; where more fail, the result says so."""
@@ -69,20 +67,19 @@ def leave_one_out(fit: Fit, *, refits: int = REFITS, seed: int = 0) -> LeaveOneO
     Returns:
         The scores. Where more rows fail than may be refitted, a `ParetoKWarning` is raised as a warning too.
     """
-    table = rows_of_fit(fit)
 
     def exact(row: int) -> float:
-        return exact_density(fit, row, seed=seed_of(seed, "row", row), table=table)
+        return exact_density(fit.posterior, row, seed=seed_of(seed, "row", row))
 
     what = f"{fit.data.attrs['source']}, regime {fit.regime.name}"
-    return _scored(loo_view(fit), relative_efficiency(fit), exact, refits, what)
+    return _scored(loo_view(fit), relative_efficiency(fit.posterior), exact, refits, what)
 
 
-def law_left_out(law: Law, *, refits: int = REFITS, seed: int = 0) -> LeaveOneOut:
-    """The same of a law of a comparison.
+def leave_one_out_of(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) -> LeaveOneOut:
+    """The same of draws without a DataTree.
 
     Args:
-        law: The law's posterior.
+        found: Smoothed draws.
         refits: Refits at most.
         seed: Seed of the refits.
 
@@ -90,21 +87,22 @@ def law_left_out(law: Law, *, refits: int = REFITS, seed: int = 0) -> LeaveOneOu
         The scores, with the same warning.
     """
     az, *_ = imports.scores()
+    draws, table = found.draws, found.draws.rows.table
 
     def exact(row: int) -> float:
-        return density_left_out(law.regime, law.table, law.priors, row, seed_of(seed, "row", row))
+        return exact_density(draws, row, seed=seed_of(seed, "row", row))
 
     view = az.from_dict(
         {
-            "posterior": {k: v[None] for k, v in law.draws.items()},
-            "log_likelihood": {"y": law.left_out[None]},
-            "observed_data": {"y": law.table.y},
+            "posterior": dict(draws.values),
+            "log_likelihood": {"y": found.left_out},
+            "observed_data": {"y": table.y},
         },
         dims={"y": ["step"]},
-        coords={"step": law.table.step},
+        coords={"step": table.step},
         sample_dims=["chain", "draw"],
     )
-    return _scored(view, law.efficiency, exact, refits, f"regime {law.regime.name}")
+    return _scored(view, relative_efficiency(draws), exact, refits, f"regime {draws.regime.name}")
 
 
 def _scored(view: Any, efficiency: float, exact: Callable[[int], float], refits: int, what: str) -> LeaveOneOut:
@@ -138,48 +136,28 @@ def _scored(view: Any, efficiency: float, exact: Callable[[int], float], refits:
     return LeaveOneOut(found, tuple(sorted(again)), left)
 
 
-def relative_efficiency(fit: Fit) -> float:
-    """Effective draws over draws, mean over the parameters, at most 1."""
-    total = fit.data["posterior"].dataset.sizes
-    ess = [c.ess_bulk for c in fit.convergence.parameters.values()]
-    return float(min(1.0, np.mean(ess) / (total["chain"] * total["draw"])))
+def relative_efficiency(draws: Draws) -> float:
+    """Effective draws over draws, at most 1: mean over the parameters of chains, of weights where they were used."""
+    found = draws.diagnostics
+    if isinstance(found, Convergence):
+        effective = np.mean([c.ess_bulk for c in found.parameters.values()])
+        return float(min(1.0, effective / draws.size))
+    return min(1.0, found.effective / draws.size) if found.passed else 1.0
 
 
-def exact_density(fit: Fit, row: int, *, seed: int = 0, table: RowTable | None = None) -> float:
-    """Log density of a row given all others, by a refit without it.
+def exact_density(draws: Draws, row: int, *, seed: int = 0) -> float:
+    """Log density of a row given all others, by a posterior without it.
 
     Args:
-        fit: Fit of all rows; its priors are kept.
+        draws: Draws of all rows; their priors are kept.
         row: Index of the row.
         seed: Seed of the refit.
-        table: Rows of the fit, if at hand.
 
     Returns:
         log p(y_row | all other rows).
     """
-    table = rows_of_fit(fit) if table is None else table
-    return density_left_out(fit.regime, table, fit.priors, row, seed)
-
-
-def density_left_out(regime: Regime, table: RowTable, priors: Mapping[str, Any], row: int, seed: int) -> float:
-    """Log density of a row given all others under a law, by a posterior without it.
-
-    Args:
-        regime: The law.
-        table: All rows.
-        priors: Priors, parameter → prior; those of the whole log.
-        row: Index of the row.
-        seed: Seed.
-
-    Returns:
-        log p(y_row | all other rows).
-    """
-    whole = shared(table)
-    y = np.array(whole.y)
-    y[row] = np.nan
-    # Leaving the row out of the table instead would give its steps the learning rate of the row after it.
-    found = fast_posterior(regime, table, whole._replace(y=y), priors=priors, seed=seed)
-    z, numbers = found.z, found.numbers
+    whole = draws.target
+    found = fast_posterior(replace(whole, rows=whole.rows.without(row)), seed=seed)
     # The row given all others: the joint density of all rows over that of the others, both under the same draws.
-    whole_density, without = (log_likelihoods(regime, z, numbers, r) for r in (whole, found.rows))
-    return float(np.logaddexp.reduce(whole_density - without) - np.log(len(z)))
+    density, without = (log_likelihoods(target, found.points) for target in (whole, found.target))
+    return float(np.logaddexp.reduce(density - without) - np.log(found.size))

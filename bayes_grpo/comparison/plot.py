@@ -8,6 +8,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import canvas
+from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import title_lines
 from bayes_grpo.comparison.result import CLEAR, Comparison
 
@@ -62,13 +63,14 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL, figure: Canvas
 
 
 def _plot_regime(axes: Axes, comparison: Comparison, name: str, colour: str, level: float, legend: bool) -> None:
-    law, line = comparison.laws[name], comparison.line(name)
-    step, y = law.table.step, law.table.y
+    found, line = comparison.posteriors[name], comparison.line(name)
+    step, y = found.draws.rows.table.step, found.draws.rows.table.y
     tails = [(1 - level) / 2, (1 + level) / 2]
-    predicted, curve = law.rows(), law.curves()
+    curve = found.curves()
+    predicted = found.measured_again(np.random.default_rng(seed_of(comparison.seed, "rows")))[1]
     axes.fill_between(step, *np.quantile(predicted, tails, axis=0), color=GRID, alpha=0.25, lw=0, label="logged rows")
     axes.fill_between(step, *np.quantile(curve, tails, axis=0), color=colour, alpha=0.25, lw=0)
-    axes.plot(step, law.curve_mean, color=colour, lw=1.8, label="unforced law")
+    axes.plot(step, found.curve_mean, color=colour, lw=1.8, label="unforced law")
     axes.plot(step, y, ".", color=DATA, ms=2.5, alpha=0.6, label="logged")
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.2 * spread, y.max() + 0.2 * spread)

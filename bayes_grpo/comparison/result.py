@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.results import Result
-from bayes_grpo.comparison.law import Law
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.smoothed import SmoothedDraws
 from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
@@ -93,8 +93,9 @@ class Comparison(Result):
             (see `bayes_grpo.comparison.stacking.shrunk`, with the forecast origins as points). Equal weights of all
             laws that can forecast where there are no forecast scores.
         run: The run.
-        laws: Regime → posterior by which it was weighed, for the laws of the table.
+        posteriors: Regime → draws by which it was weighed, for the laws of the table.
         fits: Regime → fit by NUTS, sampled when it is asked for first.
+        overrides: Regime → prior overrides that were given.
         loo: Regime → leave-one-out scores.
         lfo: Regime → leave-future-out scores.
         about: Which rows were fitted.
@@ -111,8 +112,9 @@ class Comparison(Result):
     weights_loo: Mapping[str, float]
     weights_lfo: Mapping[str, float]
     run: Run
-    laws: Mapping[str, Law]
+    posteriors: Mapping[str, SmoothedDraws]
     fits: Mapping[str, Fit]
+    overrides: Mapping[str, Mapping[str, Any]]
     loo: Mapping[str, LeaveOneOut]
     lfo: Mapping[str, LeaveFutureOut]
     about: About

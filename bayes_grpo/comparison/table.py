@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common import imports
 from bayes_grpo.common.about import About
-from bayes_grpo.comparison.law import Law
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.comparison.result import CLEAR, SURE, Comparison, Line, verdict_sentence
 from bayes_grpo.comparison.stacking import shrunk, stacking_weights
+from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.smoothed import SmoothedDraws
 from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.logs.run import Run
 
@@ -25,15 +26,15 @@ DAMPING = ("overdamped", "oscillatory", "unstable", "half_period_seen")
 
 
 class Scored(NamedTuple):
-    """A law with its scores.
+    """A regime with its scores.
 
     Attributes:
-        law: Its posterior.
+        posterior: Its draws.
         loo: Leave-one-out scores.
         lfo: Leave-future-out scores; None where there are none to be trusted.
     """
 
-    law: Law
+    posterior: SmoothedDraws
     loo: LeaveOneOut
     lfo: LeaveFutureOut | None
 
@@ -43,6 +44,7 @@ def comparison_of(
     about: About,
     scored: Mapping[str, Scored],
     fits: Mapping[str, Fit],
+    overrides: Mapping[str, Mapping[str, Any]],
     left_out: Mapping[str, str],
     cautions: Sequence[str],
     seed: int,
@@ -54,6 +56,7 @@ def comparison_of(
         about: Which rows they were put on.
         scored: Regime → posterior and scores; at least one.
         fits: Regime → fit, made when asked for.
+        overrides: Regime → prior overrides that were given.
         left_out: Regime → why it has no place in the table.
         cautions: What not to believe, as far as it is known before the table.
         seed: Seed that was used.
@@ -61,20 +64,20 @@ def comparison_of(
     Returns:
         The comparison.
     """
-    loo, laws = {k: x.loo for k, x in scored.items()}, {k: x.law for k, x in scored.items()}
+    loo, posteriors = {k: x.loo for k, x in scored.items()}, {k: x.posterior for k, x in scored.items()}
     future = {k: x.lfo for k, x in scored.items() if x.lfo is not None}
     by_forecast = _forecast_weights(future) if future else {}
     ahead = max(future.values(), key=lambda x: x.elpd, default=None)
-    chances = {name: _chances(law) for name, law in laws.items()}
+    chances = {name: _chances(x.draws) for name, x in posteriors.items()}
     growth = {name: p.get("growth", float("nan")) for name, p in chances.items()}
     lines = tuple(
         _line(row, scored[name], ahead, by_forecast.get(name), growth[name]) for name, row in _ranked(loo).items()
     )
     if not by_forecast:
-        able = [x.regime for x in lines if laws[x.regime].regime.forecasts]
+        able = [x.regime for x in lines if posteriors[x.regime].draws.regime.forecasts]
         by_forecast = dict.fromkeys(able, 1.0 / len(able)) if able else {}
     some = next(iter(future.values()), None)
-    steps = next(iter(laws.values())).table.step
+    steps = next(iter(posteriors.values())).draws.rows.table.step
     return Comparison(
         lines=lines,
         sentence=verdict_sentence(lines, about.reward),
@@ -84,8 +87,9 @@ def comparison_of(
         weights_loo={x.regime: x.weight for x in lines},
         weights_lfo=by_forecast,
         run=run,
-        laws=laws,
+        posteriors=posteriors,
         fits=fits,
+        overrides=overrides,
         loo=loo,
         lfo=future,
         about=about,
@@ -136,26 +140,26 @@ def _forecast_weights(future: Mapping[str, LeaveFutureOut]) -> dict[str, float]:
     return dict(zip(future, shrunk(stacking_weights(density), points).tolist(), strict=True))
 
 
-def _chances(law: Law) -> dict[str, float]:
+def _chances(draws: Draws) -> dict[str, float]:
     """Probabilities of what the law can do, see `bayes_grpo.fitting.probabilities`."""
-    table = law.table
-    draws = {**law.draws, **law.regime.derived(law.draws, table)}
-    return probabilities(law.regime, draws, float(table.step[-1] - table.start))
+    table = draws.rows.table
+    values = {**draws.values, **draws.regime.derived(draws.values, table)}
+    return probabilities(draws.regime, values, float(table.step[-1] - table.start))
 
 
 def _line(
     row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None, weight_lfo: float | None, growth: float
 ) -> Line:
     """A law's line: its row of ArviZ's table, and how far it is behind the best law ahead."""
-    law, future = scored.law, scored.lfo
-    y = law.table.y
+    found, future, regime = scored.posterior, scored.lfo, scored.posterior.draws.regime
+    y = found.draws.rows.table.y
     difference, error, p_worse = row["elpd_diff"], row["dse"], row["p_worse"]
     against = abs(difference) >= CLEAR and p_worse >= SURE
     nothing = float("nan")
     behind, behind_se, verdict_ahead = _behind(future, ahead)
     return Line(
-        regime=law.regime.name,
-        title=law.regime.title,
+        regime=regime.name,
+        title=regime.title,
         elpd=row["elpd"],
         elpd_se=row["se"],
         difference=difference,
@@ -164,8 +168,8 @@ def _line(
         weight=row["weight"],
         effective_parameters=row["p"],
         verdict="best" if difference == 0 else "worse" if against else "cannot tell",
-        r2=r_squared(y, law.curve_mean),
-        r2_latent=r_squared(y, law.latent_mean),
+        r2=r_squared(y, found.curve_mean),
+        r2_latent=r_squared(y, found.latent_mean),
         lfo=future.elpd if future else nothing,
         lfo_difference=behind,
         lfo_difference_se=behind_se,

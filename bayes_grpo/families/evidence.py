@@ -14,21 +14,21 @@ anything; bare points would make a model that expects runs to be alike jump from
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.batch import log_likelihoods
-from bayes_grpo.fitting.sampling.fast import fast_posterior
+from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.posterior import PriorNumbers
+from bayes_grpo.fitting.sampling.target import Target, target_of
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.padding import Rows, shared
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.table import RowTable
 
 NODES = 400
@@ -47,7 +47,7 @@ class Scale:
     unit: float
 
 
-class Evidence(NamedTuple):
+class RunLikelihood(NamedTuple):
     """What a run says: nodes u of the parameters that are not linear, and a quadratic in the levels t at each.
 
     The log likelihood of the rows at node d and standardised levels t is ``top + slope·t − ½ t·curve·t``.
@@ -70,13 +70,13 @@ class Evidence(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """Evidence of a run, and what its sampler said where the draws should not be used."""
+    """What a run says, and what its sampler said where the draws should not be used."""
 
-    evidence: Evidence
+    likelihood: RunLikelihood
     warning: str
 
 
-def evidence_of(
+def run_likelihood(
     regime: Regime,
     table: RowTable,
     scale: Scale,
@@ -95,31 +95,27 @@ def evidence_of(
         seed: Seed.
 
     Returns:
-        The evidence, and a warning that is empty where all went well.
+        Nodes and quadratics, and a warning that is empty where all went well.
 
     Raises:
         FitError: The law cannot be put on these rows.
     """
-    rows = shared(table)
     found = fast_posterior(
-        regime,
-        table,
-        rows,
-        priors=priors,
+        target_of(regime, prepare_rows(table, many=True), priors),
         seed=seed_of(seed, "nodes"),
-        care=Care(effective=2.0 * max(nodes, 1000), draws=nodes),
+        settings=ImportanceSettings(effective=2.0 * max(nodes, 1000), draws=nodes),
         sampler=SAMPLER,
     )
-    z = found.z[np.linspace(0, len(found.z) - 1, nodes).astype(int)]
-    top, slope, curve = level_quadratic(regime, z, found.numbers, rows, table, scale)
-    mean = (np.asarray(found.numbers.linear_mean) - scale.origin) / scale.unit
-    sd = np.asarray(found.numbers.linear_sd) / scale.unit
+    z, prior = found.points[np.linspace(0, found.size - 1, nodes).astype(int)], found.target.numbers
+    top, slope, curve = level_quadratic(found.target, z, scale)
+    mean = (np.asarray(prior.linear_mean) - scale.origin) / scale.unit
+    sd = np.asarray(prior.linear_sd) / scale.unit
     places, width, gained = kernels(z)
-    stretch = np.asarray(found.numbers.scale)
-    u = np.asarray(found.numbers.location) + stretch * places
+    stretch = np.asarray(prior.scale)
+    u = np.asarray(prior.location) + stretch * places
     spent = integrated(top, slope, curve, mean, sd) - gained
-    evidence = Evidence(u, stretch[:, None] * width * stretch, spent, top, slope, curve)
-    return Sampled(evidence, "" if found.usable else found.sentence)
+    likelihood = RunLikelihood(u, stretch[:, None] * width * stretch, spent, top, slope, curve)
+    return Sampled(likelihood, "" if found.usable else found.note)
 
 
 def kernels(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -141,31 +137,27 @@ def kernels(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return places, width, 0.5 * (left - np.einsum("np,pq,nq->n", drawn_in, own, drawn_in))
 
 
-def level_quadratic(
-    regime: Regime, z: np.ndarray, prior: PriorNumbers, rows: Rows, table: RowTable, scale: Scale
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def level_quadratic(target: Target, z: np.ndarray, scale: Scale) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Log likelihood of the rows as a quadratic in the standardised levels.
 
     Differences of a quadratic are exact. They are taken about the rows' own mean, in their own scale, where rounding is
     least, and carried over to the family's.
 
     Args:
-        regime: The law.
+        target: Regime, rows and priors; those of the levels play no part.
         z: Draws in the sampler's coordinates, shape (n, p).
-        prior: Priors as numbers; those of the levels play no part.
-        rows: Padded rows.
-        table: The same rows.
         scale: Origin and unit of the levels.
 
     Returns:
-        ``top`` (n,), ``slope`` (n, l) and ``curve`` (n, l, l) as in `Evidence`.
+        ``top`` (n,), ``slope`` (n, l) and ``curve`` (n, l, l) as in `RunLikelihood`.
     """
-    size = len(np.asarray(prior.linear_mean))
+    prior, table = target.numbers, target.rows.table
+    size = len(target.regime.linear)
     unit = np.eye(size)
 
     def at(moved: np.ndarray) -> np.ndarray:
         known = prior._replace(linear_mean=table.centre + table.scale * moved, linear_sd=np.zeros(size))
-        return log_likelihoods(regime, z, known, rows)
+        return log_likelihoods(replace(target, numbers=known), z)
 
     here = at(np.zeros(size))
     up, down = ([at(sign * unit[i]) for i in range(size)] for sign in (1.0, -1.0))

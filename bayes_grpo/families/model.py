@@ -5,7 +5,7 @@ A trait is a coordinate of a law's parameters, or a level in the family's unit. 
     trait[i, q] ~ N(mean[q] + x[i] · slopes[:, q] + offset[i, q] + effect[s, q], spread[q]²),
 
 x the logarithms of the varied settings about their mean. Runs that share all settings are replicates: what sets them
-apart is the spread, that of seeds. What a run says of its traits comes as `Evidence`; the traits themselves are
+apart is the spread, that of seeds. What a run says of its traits comes as `RunLikelihood`; the traits themselves are
 integrated out, the levels exactly and the others by an average over the run's nodes, so that the chains move in the
 family's numbers alone, and no funnel between a spread and the traits that it governs is left.
 """
@@ -13,7 +13,6 @@ family's numbers alone, and no funnel between a spread and the traits that it go
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -21,10 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.imports import preload
-from bayes_grpo.common.machine import cores
-from bayes_grpo.common.programs import program
-from bayes_grpo.families.evidence import Evidence
+from bayes_grpo.families.evidence import RunLikelihood
+from bayes_grpo.fitting.sampling.chains import sample_model
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 
 FLOOR = 0.02
@@ -81,9 +78,9 @@ class Runs(NamedTuple):
     present: Any
 
     @classmethod
-    def of(cls, evidence: Sequence[Evidence], x: np.ndarray, offset: np.ndarray, study: np.ndarray) -> Runs:
+    def of(cls, likelihoods: Sequence[RunLikelihood], x: np.ndarray, offset: np.ndarray, study: np.ndarray) -> Runs:
         """Runs in their order, padded to the next bucket."""
-        parts = [np.stack(part) for part in zip(*evidence, strict=True)]
+        parts = [np.stack(part) for part in zip(*likelihoods, strict=True)]
         more = -len(x) % BUCKET
         whole = (*parts, x, offset, np.asarray(study), np.ones(len(x)))
         # A run that is absent repeats the first one: its density is finite, and counts for nothing.
@@ -224,44 +221,18 @@ def sample_family(
     Returns:
         The draws and their checks.
     """
-    imports = preload()
-    keys = jax.random.split(jax.random.key(seed))
-    found = _chains(keys[0], TARGET_ACCEPT, (runs, priors, studies), chains)
-    imports.join()
-    draws, checks = _checked(found, priors, studies, retried=False)
-    if chains > 1 and not checks.passed:
-        again = _chains(keys[1], RETRY_TARGET_ACCEPT, (runs, priors, studies), chains)
-        draws, checks = _checked(again, priors, studies, retried=True)
-    return draws, checks
-
-
-def _chain_program(studies: int) -> Any:
-    from numpyro.infer import MCMC, NUTS, init_to_median
-
-    def run(key: Array, target: Any, runs: Runs, priors: FamilyPriors) -> tuple[Any, Any]:
-        kernel = NUTS(
-            family_model, target_accept_prob=target, init_strategy=init_to_median(num_samples=5), max_tree_depth=8
-        )
-        chain = MCMC(kernel, num_warmup=WARMUP, num_samples=DRAWS, progress_bar=False)
-        chain.run(key, runs, priors, studies, extra_fields=("energy", "num_steps"))
-        return chain.get_samples(), chain.get_extra_fields()
-
-    return run
-
-
-def _chains(key: Array, target: float, given: tuple[Runs, FamilyPriors, int], chains: int) -> tuple[Any, Any]:
-    """Samples and their statistics, leading axes (chains, draws); each chain in its own thread."""
-    runs, priors, studies = given
-    with jax.enable_x64(True):
-        keys, arguments = jax.random.split(key, chains), (np.asarray(target), runs, priors)
-        run = program(_chain_program, (studies,), keys[0], *arguments)
-
-    def one(i: int) -> Any:
-        with jax.enable_x64(True):  # a thread does not inherit the caller's setting
-            return jax.tree.map(np.asarray, run(keys[i], *arguments))
-
-    with ThreadPoolExecutor(max_workers=min(chains, cores())) as pool:
-        return jax.tree.map(lambda *x: np.stack(x), *pool.map(one, range(chains)))
+    return sample_model(
+        family_model,
+        (studies,),
+        (runs, priors),
+        lambda sites, stats, retried: _checked((sites, stats), priors, studies, retried),
+        seed=seed,
+        chains=chains,
+        warmup=WARMUP,
+        draws=DRAWS,
+        target_accept=(TARGET_ACCEPT, RETRY_TARGET_ACCEPT),
+        max_tree_depth=8,
+    )
 
 
 def _checked(

@@ -18,7 +18,7 @@ import numpy as np
 from bayes_grpo.common.draws import spread
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.families.evidence import NODES, Scale, evidence_of, informed
+from bayes_grpo.families.evidence import NODES, Scale, informed, run_likelihood
 from bayes_grpo.families.model import CHAINS, FamilyDraws, FamilyPriors, Runs, log_weights, sample_family
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.regimes.base import Regime
@@ -115,10 +115,10 @@ def family_posterior(
             priors = None
             if expected is not None:
                 priors = informed(together.regime, expected[0][i], expected[1][i], together.scale)
-            found = evidence_of(together.regime, table, together.scale, priors, count, seed_of(seed, words, i))
+            found = run_likelihood(together.regime, table, together.scale, priors, count, seed_of(seed, words, i))
             if found.warning:
                 warnings.append(f"run {i + 1}, {words}: {found.warning}")
-            out.append(found.evidence)
+            out.append(found.likelihood)
         return Runs.of(out, together.x, together.offset, together.study)
 
     first = nodes("each run by itself", NODES)

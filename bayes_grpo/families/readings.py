@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax
 import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.families.evidence import SAMPLER
-from bayes_grpo.fitting.sampling.adaptive import Care
-from bayes_grpo.fitting.sampling.fast import FastPosterior, fast_posterior
-from bayes_grpo.fitting.sampling.nuts import summarise
+from bayes_grpo.fitting.draws import Draws, draws_at
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
+from bayes_grpo.fitting.sampling.importance import fast_posterior
+from bayes_grpo.fitting.sampling.target import target_of
+from bayes_grpo.fitting.smoothed import smoothed_at
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.padding import shared
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.table import RowTable
 
 LAWS = ("exponential", "flat")
@@ -64,13 +65,12 @@ def reading_of(run: Run, table: RowTable, seed: int = 0) -> Reading:
     Raises:
         FitError: No law can be put on the rows.
     """
-    found: list[FastPosterior] = []
+    found: list[Draws] = []
+    rows, points = prepare_rows(table, many=True), ImportanceSettings(effective=1000.0, draws=DRAWS)
     for name in LAWS:
         try:
-            law, care = get_regime(name), Care(effective=1000.0, draws=DRAWS)
-            found.append(
-                fast_posterior(law, table, shared(table), seed=seed_of(seed, name), care=care, sampler=SAMPLER)
-            )
+            target = target_of(get_regime(name), rows)
+            found.append(fast_posterior(target, seed=seed_of(seed, name), settings=points, sampler=SAMPLER))
         except FitError:
             if name == LAWS[-1]:
                 raise
@@ -80,12 +80,10 @@ def reading_of(run: Run, table: RowTable, seed: int = 0) -> Reading:
     latents, plateaus, rng = [], [], np.random.default_rng(seed_of(seed, "latent"))
     for f, count in zip(found, counts, strict=True):
         if count:
-            z = f.z[np.linspace(0, len(f.z) - 1, count).astype(int)]
-            with jax.enable_x64(True):
-                drawn = summarise(f.regime, seed_of(seed, "levels", f.regime.name), z[None], f.numbers, f.rows)
-            mean, var = (np.asarray(x)[0, :, : len(table.y)] for x in (drawn.latent, drawn.latent_var))
+            z = f.points[np.linspace(0, f.size - 1, count).astype(int)]
+            drawn = smoothed_at(draws_at(f.target, z[None], f.diagnostics), seed_of(seed, "levels", f.regime.name))
+            mean, var = drawn.latent[0], drawn.latent_var[0]
             # One number for all rows of a draw: rows near each other swing together.
             latents.append(mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal((count, 1)))
-            names = [p.name for p in f.regime.linear]
-            plateaus.append(np.asarray(drawn.linear)[0, :, names.index("fixed_point")])
+            plateaus.append(drawn.draws.flat("fixed_point"))
     return Reading(run, table, np.concatenate(latents), np.concatenate(plateaus))

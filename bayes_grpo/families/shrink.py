@@ -15,9 +15,10 @@ from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics.paths import mean_path
 from bayes_grpo.families.evidence import Scale
 from bayes_grpo.families.posterior import FamilyPosterior, Together, expected_at, weights_at
-from bayes_grpo.fitting.sampling.posterior import PriorNumbers, state_space, values_of_draws
+from bayes_grpo.fitting.sampling.target import PriorNumbers, Target, state_space_at, values_of_draws
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import Rows, shared
+from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.table import RowTable
 
 SHOWN = 400
@@ -73,13 +74,13 @@ def run_draws(regime: Regime, table: RowTable, u: np.ndarray, t: np.ndarray, sca
         t: Standardised levels, shape (draws, l).
         scale: Their origin and unit.
     """
-    rows, size = shared(table), t.shape[-1]
+    rows, size = prepare_rows(table, many=True), t.shape[-1]
     levels = scale.origin + scale.unit * t
     plain = PriorNumbers(np.zeros(u.shape[-1]), np.ones(u.shape[-1]), np.zeros(size), np.zeros(size))
+    values = values_of_draws(Target(regime, rows, {}, plain), u)
+    sampled = np.stack([values[p.name] for p in regime.sampled], axis=-1)
     with jax.enable_x64(True):
-        values = values_of_draws(regime, u, plain, rows)
-        curve = over_draws(_curve_program, (regime,), CHUNK, (u, levels), plain, rows)
-    values = {k: np.asarray(v) for k, v in values.items()}
+        curve = over_draws(_curve_program, (regime,), CHUNK, (sampled, levels), rows.arrays)
     values |= {p.name: levels[:, j] for j, p in enumerate(regime.linear)}
     return RunDraws(u, values, curve[:, : len(table.y)])
 
@@ -120,10 +121,10 @@ def _normal(
 
 
 def _curve_program(regime: Regime) -> Any:
-    def one(draw: tuple[Array, Array], plain: PriorNumbers, rows: Rows) -> Array:
-        z, levels = draw
-        space = state_space(regime, z, plain._replace(linear_mean=levels), rows)
+    def one(draw: tuple[Array, Array], rows: Rows) -> Array:
+        values, levels = draw
+        space = state_space_at(regime, values, levels, jnp.zeros_like(levels), rows)
         start = jnp.stack([jnp.asarray(entry) for entry in space.initial_mean])
         return mean_path(space, start, rows.y.shape[0])
 
-    return jax.vmap(one, in_axes=(0, None, None))
+    return jax.vmap(one, in_axes=(0, None))

@@ -17,30 +17,21 @@ have a group of their own, `leave_one_out`, which `bayes_grpo.loo_view` shows in
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.draws import spread
 from bayes_grpo.dynamics.state_space import LOG_2PI
-from bayes_grpo.fitting.replicates import measured_again, replicate
+from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.replicates import replicate
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
-from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.posterior import DrawSummary, prior_numbers, values_of_draws
-from bayes_grpo.fitting.sampling.result import Posterior
+from bayes_grpo.fitting.sampling.target import Target, values_of_draws
+from bayes_grpo.fitting.smoothed import SmoothedDraws
 from bayes_grpo.logs.run import Run
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.table import RowTable
-
-TRAJECTORIES = 400
-"""Draws of the curves that are kept, spread evenly over all draws."""
-
 
 PRIOR_DRAWS = 4000
 """Draws of the prior that are kept, and runs drawn from them."""
@@ -62,111 +53,99 @@ class PriorSide(NamedTuple):
     rng: np.random.Generator
 
 
-def prior_side(regime: Regime, priors: Mapping[str, Prior], table: RowTable, seed: int) -> PriorSide:
+def prior_side(target: Target, seed: int) -> PriorSide:
     """Draws of the prior and runs drawn from them.
 
     Args:
-        regime: The law.
-        priors: Priors that are used, by parameter.
-        table: Rows that are fitted.
+        target: Regime, priors and rows.
         seed: Seed of the fit.
     """
     rng = np.random.default_rng(seed)
-    draws = draw_prior(regime, priors, table, rng, PRIOR_DRAWS)
-    rows = replicate(regime, table, draws, np.random.default_rng([seed, _PRIOR_RUNS])).rows
-    return PriorSide(draws, regime.derived(draws, table), _drawn(rows, table), rng)
+    draws, table = draw_prior(target, rng, PRIOR_DRAWS), target.rows.table
+    rows = replicate(target, draws, np.random.default_rng([seed, _PRIOR_RUNS])).rows
+    return PriorSide(draws, target.regime.derived(draws, table), _drawn(rows, table), rng)
 
 
 _PRIOR_RUNS, _POSTERIOR_RUNS, _HELD_OUT = 1, 2, 3  # streams of a fit's seed
 
 
-def build_fit(
-    run: Run,
-    regime: Regime,
-    table: RowTable,
-    found: Posterior,
-    sampler: SamplerSettings,
-    seed: int,
-    prior: PriorSide | None = None,
-) -> Fit:
+def build_fit(run: Run, found: SmoothedDraws, prior: PriorSide, sampler: SamplerSettings, seed: int) -> Fit:
     """Assembles a fit from the sampler's output; see `Fit.data` for what goes where.
 
     Args:
         run: The run.
-        regime: The law.
-        table: Rows that were fitted, unpadded.
-        found: The sampler's output.
+        found: Draws of NUTS.
+        prior: What the fit holds of the prior.
         sampler: Sampler settings.
         seed: Seed.
-        prior: What the fit holds of the prior, if at hand.
 
     Returns:
         The fit.
     """
     import arviz_base as az
 
-    priors, draws, chain, summary, convergence = found
-    n = len(table.y)
-    values = dict(draws) | {p.name: np.asarray(summary.linear)[..., i] for i, p in enumerate(regime.linear)}
-    prior = prior_side(regime, priors, table, seed) if prior is None else prior
-    drawn = _trajectories(summary, values, table, n, prior.rng)
-    ours = replicate(regime, table, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))
-    held_out = _held_out(summary, table, np.random.default_rng([seed, _HELD_OUT]))
-    constant = _constant_data(table, summary, n)
+    draws, chains = found.draws, found.draws.chains
+    if chains is None:
+        raise ValueError("expected the draws of NUTS, found those of another sampler")
+    regime, table, values = draws.regime, draws.rows.table, draws.values
+    latent, rows = found.measured_again(prior.rng)
+    trajectories = {"curve": found.curves()[None], "latent": latent[None], "rows": rows[None]}
+    ours = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))
+    held_out = _held_out(found, np.random.default_rng([seed, _HELD_OUT]))
+    constant = _constant_data(found)
     tree = az.from_dict(
         {
-            "posterior": values | regime.derived(values, table),
+            "posterior": dict(values) | regime.derived(values, table),
             "prior": {k: v[None] for k, v in (prior.draws | prior.derived).items()},
             "sample_stats": {
-                "energy": chain.energy,
-                "lp": -np.asarray(chain.potential),
-                "n_steps": chain.num_steps,
-                "acceptance_rate": chain.accept_prob,
-                "diverging": chain.diverging,
+                "energy": chains.energy,
+                "lp": -np.asarray(chains.potential),
+                "n_steps": chains.num_steps,
+                "acceptance_rate": chains.accept_prob,
+                "diverging": chains.diverging,
             },
-            "log_prior": _log_prior(regime, priors, np.asarray(chain.z), values),
+            "log_prior": _log_prior(draws),
             "log_likelihood": {"normalisation": ours.normalisation, "misfit": ours.misfit},
             "posterior_predictive": {"y": _drawn(ours.rows, table)},
             "prior_predictive": {"y": prior.rows[None]},
             "leave_one_out": held_out,
             "observed_data": {"y": table.y},
             "constant_data": constant,
-            "trajectories": drawn,
+            "trajectories": trajectories,
         },
-        dims={name: ["step"] for name in ("y", *held_out, *constant, *drawn)},
+        dims={name: ["step"] for name in ("y", *held_out, *constant, *trajectories)},
         coords={"step": table.step},
         sample_dims=["chain", "draw"],
     )
-    tree.attrs.update(_attributes(run, regime, table, priors, convergence, sampler, seed))
+    tree.attrs.update(_attributes(run, draws, sampler, seed))
     return Fit(tree, regime)
 
 
-def _log_prior(
-    regime: Regime, priors: Mapping[str, Prior], z: np.ndarray, values: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
+def _log_prior(draws: Draws) -> dict[str, np.ndarray]:
     """Log density of each parameter in the coordinate in which its prior is normal, shape (chains, draws)."""
-    standard = {p.name: z[..., i] for i, p in enumerate(regime.sampled)}
-    standard |= {p.name: (values[p.name] - priors[p.name].median) / priors[p.name].spread for p in regime.linear}
+    regime, priors = draws.regime, draws.priors
+    standard = {p.name: draws.z[..., i] for i, p in enumerate(regime.sampled)}
+    standard |= {p.name: (draws.values[p.name] - priors[p.name].median) / priors[p.name].spread for p in regime.linear}
     return {p.name: -0.5 * (standard[p.name] ** 2 + LOG_2PI) - np.log(priors[p.name].spread) for p in regime.parameters}
 
 
-def _held_out(summary: DrawSummary, table: RowTable, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def _held_out(found: SmoothedDraws, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Log density of every row given all others at each draw, and a value drawn from that conditional."""
-    n = len(table.y)
-    mean, sd = np.asarray(summary.loo_mean)[..., :n], np.sqrt(np.asarray(summary.loo_var)[..., :n])
+    mean, sd = found.left_out_mean, np.sqrt(found.left_out_var)
     drawn = mean + sd * rng.standard_normal(mean.shape)
-    return {"log_density": np.asarray(summary.loo_log_density)[..., :n], "predicted": _drawn(drawn, table)}
+    return {"log_density": found.left_out, "predicted": _drawn(drawn, found.draws.rows.table)}
 
 
-def _constant_data(table: RowTable, summary: DrawSummary, n: int) -> dict[str, np.ndarray]:
+def _constant_data(found: SmoothedDraws) -> dict[str, np.ndarray]:
     """The rows' windows, rates and weights, and the posterior mean of latent reward and unforced law."""
+    table = found.draws.rows.table
     return {
         "row_window": table.window,
         "row_gap": table.gap(),
         "row_rate": table.rate,
         "row_weight": table.weight,
-        "latent_mean": summary.latent[..., :n].mean((0, 1)),
-        "curve_mean": summary.curve[..., :n].mean((0, 1)),
+        "latent_mean": found.latent_mean,
+        "curve_mean": found.curve_mean,
     } | ({} if table.entropy is None else {"row_entropy": table.entropy})
 
 
@@ -185,47 +164,16 @@ def _mass_note(run: Run, table: RowTable) -> str:
     return f"momentum {table.optimizer.momentum:g} ({run.settings.momentum.provenance.value})"
 
 
-def draw_prior(
-    regime: Regime, priors: Mapping[str, Prior], table: RowTable, rng: np.random.Generator, size: int = PRIOR_DRAWS
-) -> dict[str, np.ndarray]:
+def draw_prior(target: Target, rng: np.random.Generator, size: int = PRIOR_DRAWS) -> dict[str, np.ndarray]:
     """Draws of every parameter from its prior, shape (size,) each."""
-    import jax
-
-    with jax.enable_x64(True):
-        z = {p.name: rng.standard_normal(size) for p in regime.parameters}
-        numbers = prior_numbers(regime, dict(priors))
-        free = values_of_draws(regime, np.stack([z[p.name] for p in regime.sampled], axis=-1), numbers, padded(table))
-        levels = {p.name: priors[p.name].median + priors[p.name].spread * z[p.name] for p in regime.linear}
-        return {k: np.asarray(v) for k, v in (free | levels).items()}
+    regime, priors = target.regime, target.priors
+    z = {p.name: rng.standard_normal(size) for p in regime.parameters}
+    free = values_of_draws(target, np.stack([z[p.name] for p in regime.sampled], axis=-1))
+    return free | {p.name: priors[p.name].median + priors[p.name].spread * z[p.name] for p in regime.linear}
 
 
-def _trajectories(
-    summary: DrawSummary, values: Mapping[str, Any], table: RowTable, n: int, rng: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """Evenly spread draws of the unforced law, the latent reward and rows about it, shape (1, trajectories, n).
-
-    These rows have the logged run's own latent reward: what the same run would show if it were measured again.
-    """
-    total = values["observation_sd"].size
-    picks = spread(total, TRAJECTORIES)
-
-    def flat(x: Any) -> np.ndarray:
-        return x.reshape(total, -1)[picks][:, :n]
-
-    mean, var, noise = flat(summary.latent), flat(summary.latent_var), values["observation_sd"].reshape(total)[picks]
-    latent, rows = measured_again(mean, var, noise, table.weight, rng)
-    return {"curve": flat(summary.curve)[None], "latent": latent[None], "rows": rows[None]}
-
-
-def _attributes(
-    run: Run,
-    regime: Regime,
-    table: RowTable,
-    priors: Mapping[str, Prior],
-    convergence: Convergence,
-    sampler: SamplerSettings,
-    seed: int,
-) -> dict[str, Any]:
+def _attributes(run: Run, draws: Draws, sampler: SamplerSettings, seed: int) -> dict[str, Any]:
+    regime, table = draws.regime, draws.rows.table
     settings = {
         name: {"value": s.value, "provenance": s.provenance.value, "note": s.note} for name, s in run.settings.items()
     }
@@ -241,7 +189,7 @@ def _attributes(
         "log_hash": run.log_hash,
         "seed": seed,
         "sampler": json.dumps(asdict(sampler)),
-        "priors": json.dumps({k: asdict(v) for k, v in priors.items()}),
+        "priors": json.dumps({k: asdict(v) for k, v in draws.priors.items()}),
         "settings": json.dumps(settings, default=str),
         "mass": table.optimizer.mass,
         "momentum": table.optimizer.momentum,
@@ -252,6 +200,6 @@ def _attributes(
         "start": table.start,
         "from_rest": int(table.from_rest),
         "notes": json.dumps([*run.notes, *table.notes]),
-        "convergence": json.dumps(convergence.to_dict()),
+        "convergence": json.dumps(asdict(draws.diagnostics)),
         "versions": json.dumps({name: version(name) for name in ("jax", "numpyro", "arviz", "numpy")}),
     }

@@ -13,10 +13,11 @@ from bayes_grpo.fitting.data import build_fit, prior_side
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings, sample_posterior
+from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 
 
@@ -54,19 +55,16 @@ def fit(
         PriorError: An override is impossible.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
     """
-    regime = get_regime(regime)
-    settings = sampler or SamplerSettings()
+    settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
     check_settings(settings, seed)
-    table = rows_of(run, signal)
-    tell = progress or (lambda _: None)
-    regime.check(table)
-    resolved = resolve_priors(regime, table, priors)
+    target = target_of(get_regime(regime), prepare_rows(rows_of(run, signal)), priors)
     with ThreadPoolExecutor(1) as beside:  # a core is free while the sampler's programs are made
-        prior = beside.submit(prior_side, regime, resolved, table, seed)
-        found = sample_posterior(regime, table, priors=resolved, seed=seed, sampler=settings, progress=tell)
+        prior = beside.submit(prior_side, target, seed)
+        found = sample_posterior(target, seed=seed, sampler=settings, progress=tell)
         tell("summarising")
-        result = build_fit(run, regime, table, found, settings, seed, prior.result())
-    if not found.convergence.passed:
-        sentence = found.convergence.sentence
-        warnings.warn(f"{run.source}, regime {regime.name}: {sentence}", ConvergenceWarning, stacklevel=2)
+        result = build_fit(run, found, prior.result(), settings, seed)
+    checks = result.convergence
+    if not checks.passed:
+        words = f"{run.source}, regime {result.regime.name}: {checks.sentence}"
+        warnings.warn(words, ConvergenceWarning, stacklevel=2)
     return result

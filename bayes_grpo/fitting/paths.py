@@ -6,7 +6,6 @@ that put it on the log: windows, gaps, learning rate and laws that depend on the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,11 +18,11 @@ from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.seeds import spawn
 from bayes_grpo.dynamics.paths import carried, square_root, state_before
 from bayes_grpo.dynamics.state_space import dot
+from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.future import FutureRows, extended
-from bayes_grpo.rows.padding import Rows, shared
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.future import FutureRows
+from bayes_grpo.rows.padding import Rows
 
 CHUNK = 250
 """Draws a call of the compiled program; a forecast of any size compiles once."""
@@ -45,45 +44,29 @@ class Paths(NamedTuple):
     fixed_point: np.ndarray
 
 
-def predict(
-    regime: Regime,
-    table: RowTable,
-    priors: Mapping[str, Prior],
-    values: Mapping[str, np.ndarray],
-    future: FutureRows,
-    seed: int,
-) -> Paths:
-    """Predictive paths of draws of a regime's posterior.
+def predict(draws: Draws, picks: np.ndarray, future: FutureRows, seed: int) -> Paths:
+    """Predictive paths of draws of a posterior.
 
     Args:
-        regime: The law.
-        table: Rows that were fitted.
-        priors: Priors that were used; those of the linear levels enter the filter.
-        values: Draws of the sampled parameters in their units, shape (draws,) each.
+        draws: The draws; the priors of the linear levels enter the filter.
+        picks: Indices of those that are followed.
         future: Future rows.
         seed: Seed.
 
     Returns:
-        One path a draw.
+        One path a pick.
     """
-    names = [p.name for p in regime.sampled]
-    total, first, h = len(values[names[0]]), len(table.y), len(future.step)
-    past, rows = shared(table), shared(extended(table, future))
-    # Some coordinates refer to the log's length: they keep the meaning that they had when the law was fitted.
-    rows = rows._replace(length=past.length, spacing=past.spacing, start_speed=past.start_speed)
-    levels = np.array([[priors[p.name].median, priors[p.name].spread] for p in regime.linear])
-    draws = np.stack([np.asarray(values[name], float) for name in names], axis=-1)
-    n = state_size(regime, rows)
+    total, first, h = len(picks), len(draws.rows.table.y), len(future.step)
+    rows, prior = draws.rows.followed_by(future), draws.target.numbers
+    n = state_size(draws.regime, rows)
     # Each drawn draw by draw: how many draws there are changes no draw's randomness.
     begin, later = (np.random.default_rng(part) for part in spawn(seed, 2))
     start = begin.standard_normal((total, n), np.float32)
     noise = np.zeros((total, len(rows.y), n + 2), np.float32)
     noise[:, first : first + h] = later.standard_normal((total, h, n + 2), np.float32)
+    each, ends = (draws.sampled(picks), start, noise), np.array([first, first + h])
     with jax.enable_x64(True):
-        ends = np.array([first, first + h])
-        latent, trend, shown, fixed = over_draws(
-            _paths_program, (regime,), CHUNK, (draws, start, noise), levels, rows, ends
-        )
+        latent, trend, shown, fixed = over_draws(_paths_program, (draws.regime,), CHUNK, each, prior, rows, ends)
     ahead = slice(first, first + h)
     return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)
 
@@ -105,19 +88,15 @@ def _state_size(regime: Regime, tree: Any, shapes: tuple[Any, ...]) -> int:
 
 def _paths_program(regime: Regime) -> Any:
     """Program that draws the state after the last row and carries it over the rows to come, for a chunk of draws."""
-    names = [p.name for p in regime.sampled]
-    levels = [p.name for p in regime.linear]
 
-    def one(draw: Array, begin: Array, noise: Array, prior: Array, rows: Rows, ends: Array) -> Any:
-        values = {name: draw[i] for i, name in enumerate(names)}
-        given = {name: (prior[i, 0], prior[i, 1]) for i, name in enumerate(levels)}
-        space = regime.state_space(values, given, rows)
+    def one(draw: Array, begin: Array, noise: Array, prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
+        space = state_space_at(regime, draw, prior.linear_mean, prior.linear_sd, rows)
         mean, cov = state_before(space, jnp.asarray(rows.y), ends[0])
         start = tuple(m + dot(row, tuple(begin)) for m, row in zip(mean, square_root(cov), strict=True))
         path = carried(space, start, ends[0], ends[1], noise)
         return path.latent, path.trend, path.shown, start[-1]
 
-    def run(draws: tuple[Array, Array, Array], prior: Array, rows: Rows, ends: Array) -> Any:
+    def run(draws: tuple[Array, Array, Array], prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
         return jax.vmap(one, in_axes=(0, 0, 0, None, None, None))(*draws, prior, rows, ends)
 
     return run

@@ -1,4 +1,4 @@
-"""`Fit`: the posterior of one regime on one run, as an ArviZ DataTree with everything that led to it.
+"""`Fit`: draws of one regime on one run, with the ArviZ DataTree of everything that led to them.
 
 Nothing is stored that could be derived: summaries, sentences and plots are functions of a fit.
 """
@@ -8,14 +8,20 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.common.about import About
+from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
+from bayes_grpo.fitting.sampling.target import Target, prior_numbers
+from bayes_grpo.logs.run import Provenance
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.table import Optimizer, RowTable
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -64,6 +70,20 @@ class Fit:
         checks = {k: ParameterCheck(**v) for k, v in stored.pop("parameters").items()}
         return Convergence(**{**stored, "reasons": tuple(stored["reasons"])}, parameters=checks)
 
+    @cached_property
+    def posterior(self) -> Draws:
+        """The draws as every room takes them, out of the tree, so that a loaded fit can do all that a new one can.
+
+        Without the sampler's coordinates: the tree keeps the values alone.
+        """
+        tree, priors = self.data["posterior"].dataset, self.priors
+        rows = prepare_rows(_table_of(self.data, self.notes, self.settings))
+        values = {p.name: tree[p.name].to_numpy() for p in self.regime.parameters}
+        z = np.empty((tree.sizes["chain"], tree.sizes["draw"], 0))
+        checks = self.convergence
+        target = Target(self.regime, rows, priors, prior_numbers(self.regime, priors))
+        return Draws(target, values, z, checks, usable=checks.usable)
+
     @property
     def signal(self) -> str:
         """What was fitted: "reward" or "eval_reward"."""
@@ -110,6 +130,33 @@ class Fit:
         Shape (1, trajectories, n).
         """
         return self.data["trajectories"].dataset[name].to_numpy()
+
+
+def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[str, Any]]) -> RowTable:
+    """The same rows as `bayes_grpo.rows.rows_of.rows_of` gave when the fit was made."""
+    attrs, constant, observed = data.attrs, data["constant_data"].dataset, data["observed_data"].dataset
+    rested_on = [settings.get(name, {}) for name in ("momentum", "refresh_interval")]
+    return RowTable(
+        signal=str(attrs["signal"]),
+        step=observed["step"].to_numpy(),
+        y=observed["y"].to_numpy(),
+        window=constant["row_window"].to_numpy(),
+        start=float(attrs["start"]),
+        rate=constant["row_rate"].to_numpy(),
+        weight=constant["row_weight"].to_numpy(),
+        reference_rate=float(attrs["reference_learning_rate"]),
+        from_rest=bool(int(attrs["from_rest"])),
+        optimizer=Optimizer(
+            momentum=float(attrs["momentum"]),
+            convention=str(attrs["momentum_convention"]),
+            refresh=float(attrs["refresh_interval"]),
+            stated=all(
+                s.get("value") is not None and s.get("provenance") != Provenance.ASSUMED.value for s in rested_on
+            ),
+        ),
+        notes=notes,
+        entropy=constant["row_entropy"].to_numpy() if "row_entropy" in constant else None,
+    )
 
 
 def model_hash(regime: Regime) -> str:

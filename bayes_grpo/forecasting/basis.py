@@ -8,8 +8,8 @@ from typing import Any
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.rows_of_fit import rows_of_fit
 from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, schedule_of
@@ -24,18 +24,23 @@ class Basis:
     """What a forecast rests on.
 
     Attributes:
-        table: Rows up to the origin of the forecast.
+        rows: Rows up to the origin of the forecast.
         reward: Where the reward can lie.
         ahead: Learning rate from the last row on.
         notes: What reader and rows did.
         name: Name of the run.
     """
 
-    table: RowTable
+    rows: PreparedRows
     reward: RewardRange
     ahead: RemainingRate
     notes: tuple[str, ...]
     name: str
+
+    @property
+    def table(self) -> RowTable:
+        """The rows as a table."""
+        return self.rows.table
 
 
 def basis_of_run(
@@ -67,7 +72,7 @@ def basis_of_run(
         schedule_of(table, settings, schedule, total_steps)  # what is wrong with it is said before it is believed
         table = rows_of(_with_schedule(run, schedule, total_steps), signal)  # the past had the same schedule
     return Basis(
-        table=table,
+        rows=prepare_rows(table, many=True),
         reward=reward_range(table, settings),
         ahead=schedule_of(table, settings, schedule, total_steps),
         notes=(*run.notes, *table.notes),
@@ -81,9 +86,10 @@ def basis_of_fit(fit: Fit, schedule: str | None = None, total_steps: float | Non
     Raises:
         SettingError: An impossible schedule.
     """
-    table, settings = rows_of_fit(fit), {k: _setting(v) for k, v in fit.settings.items()}
+    rows, settings = fit.posterior.rows, {k: _setting(v) for k, v in fit.settings.items()}
+    table = rows.table
     return Basis(
-        table=table,
+        rows=rows,
         reward=reward_range(table, settings),
         ahead=schedule_of(table, settings, schedule, total_steps),
         notes=fit.notes,

@@ -12,7 +12,7 @@ from bayes_grpo.rows.reward_range import RewardRange
 
 
 class Bounded(NamedTuple):
-    """What a range does to a law.
+    """What a range does to a law; nothing by default.
 
     Attributes:
         share: Probability that the range holds, given the rows.
@@ -23,27 +23,22 @@ class Bounded(NamedTuple):
     log_factor: float = 0.0
 
 
-UNBOUNDED = Bounded()
-"""No range at all."""
-
-
 def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bounded:
     """What a range does to a law that was fitted without one.
 
     Args:
         reward: The range.
         prior: Prior of the fixed point.
-        fixed_point: Its posterior draws.
+        fixed_point: Its posterior draws, shape (n,).
 
     Returns:
         The probability of the range, and the factor of the marginal likelihood.
     """
     if not reward.known:
-        return UNBOUNDED
+        return Bounded()
     low, high = ((end - prior.median) / (prior.spread * math.sqrt(2.0)) for end in (reward.low, reward.high))
     before = 0.5 * (math.erf(high) - math.erf(low))
-    draws = np.ravel(fixed_point)
-    inside = np.count_nonzero((draws >= reward.low) & (draws <= reward.high))
-    ratio = (inside + 0.5) / (len(draws) + 1.0) / max(before, 1e-12)
+    inside = np.count_nonzero((fixed_point >= reward.low) & (fixed_point <= reward.high))
+    ratio = (inside + 0.5) / (len(fixed_point) + 1.0) / max(before, 1e-12)
     factor = reward.share * ratio + 1.0 - reward.share
     return Bounded(reward.share * ratio / factor, math.log(factor))

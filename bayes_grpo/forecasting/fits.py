@@ -1,4 +1,4 @@
-"""The laws behind a forecast: posterior draws of each on the same rows, and their weights."""
+"""The regimes behind a forecast: draws of each on the same rows, and their weights."""
 
 from __future__ import annotations
 
@@ -10,21 +10,18 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.comparison.law import Law
-from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.sampling.adaptive import Care
-from bayes_grpo.fitting.sampling.fast import FastPosterior, fast_posterior
+from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
+from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.points import Trust
-from bayes_grpo.forecasting.bounds import UNBOUNDED, Bounded, bounded
+from bayes_grpo.fitting.sampling.target import target_of
+from bayes_grpo.forecasting.bounds import Bounded, bounded
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.padding import Rows, shared
+from bayes_grpo.rows.prepared import PreparedRows
 from bayes_grpo.rows.reward_range import RewardRange
-from bayes_grpo.rows.table import RowTable
 
 FORECAST_REGIMES = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
 """Regimes that a forecast averages over."""
@@ -33,85 +30,38 @@ FORECAST_SAMPLER = SamplerSettings(chains=4, warmup=300, draws=500)
 
 
 @dataclass(frozen=True, eq=False)
-class RegimeDraws:
-    """Posterior draws of one law.
+class FittedRegimes:
+    """Regimes fitted on the same rows; made by `weighed`.
 
     Attributes:
-        regime: The law.
-        priors: Priors that were used.
-        values: Draws of the sampled parameters in their units, shape (draws,) each.
-        initial: Draws of the initial reward, shape (draws,); NaN for a law without a start.
-        bounded: What the range of the reward does to the law.
+        draws: Regime → draws, the linear parameters among them.
+        bounded: Regime → what the range of the reward does to it.
+        log_evidence: Regime → log marginal likelihood within that range; NaN where a sampler does not tell it.
+        weights: Regime → weight.
+        notes: Which regimes were left out, and why.
     """
 
-    regime: Regime
-    priors: Mapping[str, Prior]
-    values: Mapping[str, np.ndarray]
-    initial: np.ndarray
-    bounded: Bounded = UNBOUNDED
+    draws: Mapping[str, Draws]
+    bounded: Mapping[str, Bounded]
+    log_evidence: dict[str, float]
+    weights: dict[str, float]
+    notes: tuple[str, ...]
 
     @property
-    def size(self) -> int:
-        """Number of draws."""
-        return len(self.initial)
-
-
-@dataclass(frozen=True, eq=False)
-class FittedRegimes:
-    """Laws fitted on the same rows.
-
-    Attributes:
-        draws: Regime → draws.
-        weights: Regime → weight.
-        log_evidence: Regime → log marginal likelihood.
-        notes: Which laws were left out, and why.
-        trust: Regime → whether its weighted points can be used.
-        z: Regime → draws in the sampler's coordinates, shape (draws, p), from which a later fit may start.
-    """
-
-    draws: dict[str, RegimeDraws]
-    weights: dict[str, float]
-    log_evidence: dict[str, float]
-    notes: tuple[str, ...]
-    trust: dict[str, Trust]
-    z: dict[str, np.ndarray]
-
-
-def draws_of_fit(fit: Fit, reward: RewardRange) -> RegimeDraws:
-    """Draws of a fit."""
-    regime = fit.regime
-    values = {p.name: fit.draws(p.name).ravel() for p in regime.sampled}
-    total = len(next(iter(values.values())))
-    initial = fit.draws("initial_reward").ravel() if regime.has_trend else np.full(total, np.nan)
-    known = bounded(reward, fit.priors["fixed_point"], fit.draws("fixed_point"))
-    return RegimeDraws(regime, fit.priors, values, initial, known)
-
-
-def draws_of_law(law: Law, reward: RewardRange) -> RegimeDraws:
-    """Draws of a law of a comparison."""
-    initial = law.draws.get("initial_reward", np.full(len(law.draws["fixed_point"]), np.nan))
-    known = bounded(reward, law.priors["fixed_point"], law.draws["fixed_point"])
-    return RegimeDraws(law.regime, law.priors, {p.name: law.draws[p.name] for p in law.regime.sampled}, initial, known)
-
-
-def draws_of_posterior(found: FastPosterior, reward: RewardRange, seed: int) -> RegimeDraws:
-    """Draws of a posterior without a DataTree."""
-    levels = found.levels(seed)
-    initial = levels.get("initial_reward", np.full(len(found.z), np.nan))
-    known = bounded(reward, found.priors["fixed_point"], levels["fixed_point"])
-    return RegimeDraws(found.regime, found.priors, found.values(), initial, known)
+    def trending(self) -> dict[str, bool]:
+        """Regime → whether it has a trend."""
+        return {name: x.regime.has_trend for name, x in self.draws.items()}
 
 
 def fit_regimes(
-    table: RowTable,
+    rows: PreparedRows,
     regimes: Sequence[str | Regime] = FORECAST_REGIMES,
     *,
     reward: RewardRange | None = None,
     priors: PriorsFor = forecast_priors,
     seed: int = 0,
-    care: Care | None = None,
+    settings: ImportanceSettings | None = None,
     sampler: SamplerSettings | None = None,
-    rows: Rows | None = None,
     strict: bool = True,
     start: Mapping[str, np.ndarray] | None = None,
     progress: Progress | None = None,
@@ -119,14 +69,13 @@ def fit_regimes(
     """Fits laws to rows and weighs them.
 
     Args:
-        table: Rows.
+        rows: Rows.
         regimes: Regimes or their names.
         reward: Range of the reward; unknown if None.
         priors: Prior overrides of each law for these rows.
         seed: Seed; a law's draws do not depend on which other laws there are.
-        care: How many points the fast posterior spends.
+        settings: How many points the fast posterior spends.
         sampler: Settings of NUTS, which is run where the fast posterior cannot be trusted.
-        rows: The same rows in another padding.
         strict: Whether a law whose fast posterior cannot be trusted is sampled by NUTS and, failing that, left out;
             without it every law is kept as its points left it.
         start: Regime → draws of a posterior that is expected to be close, as a fit of fewer rows left them.
@@ -146,22 +95,15 @@ def fit_regimes(
     if unable:
         raise SettingError(f"regimes: {unable[0]} cannot forecast from the steps alone; leave it out")
     tell = progress or (lambda _: None)
-    rows = shared(table) if rows is None else rows
-    found: dict[str, RegimeDraws] = {}
-    evidence: dict[str, float] = {}
-    trust: dict[str, Trust] = {}
-    z: dict[str, np.ndarray] = {}
+    found: dict[str, Draws] = {}
     notes = []
     for i, regime in enumerate(regimes):
         tell(f"{regime.name} ({i + 1} of {len(regimes)})")
         try:
-            posterior = fast_posterior(
-                regime,
-                table,
-                rows,
-                priors=priors(regime, table),
+            draws = fast_posterior(
+                target_of(regime, rows, priors(regime, rows.table)),
                 seed=seed_of(seed, "fit", regime.name),
-                care=care,
+                settings=settings,
                 start=(start or {}).get(regime.name),
                 sampler=sampler or FORECAST_SAMPLER,
                 fallback=strict,
@@ -169,32 +111,42 @@ def fit_regimes(
         except FitError as error:
             notes.append(f"{regime.name} was left out: {error}")
             continue
-        if strict and not posterior.usable:
-            notes.append(f"{regime.name} was left out: {posterior.sentence}")
+        if strict and not draws.usable:
+            notes.append(f"{regime.name} was left out: {draws.note}")
             continue
-        if strict and posterior.sentence:
-            notes.append(f"{regime.name}: {posterior.sentence}")
-        drawn = draws_of_posterior(posterior, reward or RewardRange(), seed_of(seed, "levels", regime.name))
-        found[regime.name], trust[regime.name], z[regime.name] = drawn, posterior.trust, posterior.z
-        evidence[regime.name] = posterior.log_evidence + drawn.bounded.log_factor
+        if strict and draws.note:
+            notes.append(f"{regime.name}: {draws.note}")
+        found[regime.name] = draws.with_levels(seed_of(seed, "levels", regime.name))
     if not found:
         raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
-    return FittedRegimes(found, _weights(found, evidence), evidence, tuple(notes), trust, z)
+    return weighed(found, reward or RewardRange(), tuple(notes))
+
+
+def weighed(draws: Mapping[str, Draws], reward: RewardRange, notes: tuple[str, ...] = ()) -> FittedRegimes:
+    """Regimes weighed by how well each predicted the rows, see `bayes_grpo.forecasting.weights`.
+
+    Args:
+        draws: Regime → draws on the same rows, the linear parameters among them.
+        reward: Range of the reward.
+        notes: Which regimes were left out, and why.
+    """
+    known = {k: bounded(reward, x.priors["fixed_point"], x.flat("fixed_point")) for k, x in draws.items()}
+    return _weighed(draws, known, notes)
 
 
 def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
-    """The same laws less some of them, weighed anew.
+    """The same regimes less some of them, weighed anew.
 
     Args:
-        fitted: Laws fitted on the same rows.
-        names: Those to leave out; one law at least has to be left.
+        fitted: Regimes fitted on the same rows.
+        names: Those to leave out; one regime at least has to be left.
     """
-    kept = [name for name in fitted.draws if name not in names]
-    draws, evidence = {k: fitted.draws[k] for k in kept}, {k: fitted.log_evidence[k] for k in kept}
-    trust, z = {k: fitted.trust[k] for k in kept}, {k: fitted.z[k] for k in kept}
-    return FittedRegimes(draws, _weights(draws, evidence), evidence, fitted.notes, trust, z)
+    return _weighed({k: x for k, x in fitted.draws.items() if k not in names}, fitted.bounded, fitted.notes)
 
 
-def _weights(found: Mapping[str, RegimeDraws], evidence: Mapping[str, float]) -> dict[str, float]:
-    trending = {name: x.regime.has_trend for name, x in found.items()}
-    return forecast_weights(evidence, prior_weights([x.regime for x in found.values()]), trending)
+def _weighed(draws: Mapping[str, Draws], bounds: Mapping[str, Bounded], notes: tuple[str, ...]) -> FittedRegimes:
+    known = {name: bounds[name] for name in draws}
+    evidence = {name: x.log_evidence + known[name].log_factor for name, x in draws.items()}
+    trending = {name: x.regime.has_trend for name, x in draws.items()}
+    weights = forecast_weights(evidence, prior_weights([x.regime for x in draws.values()]), trending)
+    return FittedRegimes(draws, known, evidence, weights, notes)

@@ -1,11 +1,15 @@
-"""`forecast`: where the reward goes from here, averaged over laws, under the learning rate that is left."""
+"""`forecast`: where the reward goes from here, averaged over laws, under the learning rate that is left.
+
+There is one way to a forecast. A run gives rows, on which every regime is fitted under priors for forecasting; so does
+a comparison, which names the regimes. A fit gives the draws of one regime. From there on nothing differs: weights, the
+level of the last rows beside them, paths, events.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,14 +21,7 @@ from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.events import RewardPaths
-from bayes_grpo.forecasting.fits import (
-    FORECAST_REGIMES,
-    FittedRegimes,
-    RegimeDraws,
-    draws_of_fit,
-    draws_of_law,
-    fit_regimes,
-)
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
@@ -33,7 +30,12 @@ from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.future import beyond_steps, future_rows, future_steps, rows_until
+from bayes_grpo.rows.table import RowTable
+
+OF_A_FIT = "the priors are those of the fit, which scale with the rows; those of a forecast of the run reach further"
+ALONE = "one law alone: there is nothing to weigh, and neither the level of the last rows nor events stand beside it"
 
 
 def forecast(
@@ -43,7 +45,7 @@ def forecast(
     schedule: str | None = None,
     total_steps: float | None = None,
     signal: str = "auto",
-    regimes: Sequence[str | Regime] = FORECAST_REGIMES,
+    regimes: Sequence[str | Regime] | None = None,
     draws: int = 2000,
     seed: int = 0,
     weights: Mapping[str, float] | None = None,
@@ -60,25 +62,29 @@ def forecast(
     Beside several regimes, the level of the last rows gets a learned share (`bayes_grpo.forecasting.pool`): a law may
     be wrong in its trend, and no law is. A few paths meet an event that no law knows, a collapse or a take-off, as
     often as other logs did (`bayes_grpo.forecasting.hazard`).
-    Fits are taken as they are, with the priors and weights that they come with.
+
+    A comparison is forecast as its run is, with the regimes that it compared and the prior overrides that it was given:
+    same weights, level and events where the regimes are the same. Its stacking weights serve by
+    ``weights=comparison.weights_lfo``. A fit is one law, taken as it is: there is nothing to weigh, and what that
+    leaves out stands in the notes.
 
     Args:
-        source: A run, one fit, or a comparison of regimes with its weights.
+        source: A run, one fit, or a comparison of regimes.
         until: Horizon, an optimizer step after the last logged one.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default what the log and its
             settings say, or a continuation that is named in ``assumed``.
         total_steps: Step at which a decaying learning rate reaches 0.
         signal: "auto", "reward" (train) or "eval" (held-out); for a run.
-        regimes: Regimes to average over; for a run.
+        regimes: Regimes to average over; None for `FORECAST_REGIMES`, or for those of a comparison that can forecast.
         draws: Number of paths.
         seed: Seed.
-        weights: Weights of the regimes, and of "level", in place of those of the source.
-        pool: Share of the level, for a run: the shipped numbers (True), others, or laws alone (False).
-        hazard: Probability of events that no law knows, for a run and several regimes: the shipped numbers (True),
-            others, or none (False).
-        priors: Prior overrides of each law for the rows; for a run.
-        sampler: Length and care of the sampling; for a run.
-        progress: Called with a short phrase at every stage; for a run.
+        weights: Weights of the regimes, and of "level", in place of those by their scores.
+        pool: Share of the level: the shipped numbers (True), others, or laws alone (False).
+        hazard: Probability of events that no law knows, for several regimes: the shipped numbers (True), others, or
+            none (False).
+        priors: Prior overrides of each law for the rows; not for a fit.
+        sampler: Length and care of the sampling; not for a fit.
+        progress: Called with a short phrase at every stage; not for a fit.
 
     Returns:
         The forecast.
@@ -89,27 +95,54 @@ def forecast(
     """
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
-    if isinstance(source, Run):
+    if isinstance(source, Fit):
+        basis = basis_of_fit(source, schedule, total_steps)
+        fitted = weighed({source.regime.name: source.posterior}, basis.reward, (OF_A_FIT,))
+    else:
+        notes: tuple[str, ...] = ()
+        if isinstance(source, Comparison):
+            regimes, notes = (_compared(source), _differing(source)) if regimes is None else (regimes, notes)
+            priors, signal = _overridden(priors, source.overrides), source.about.signal.removesuffix("_reward")
+            source = source.run
+        regimes = FORECAST_REGIMES if regimes is None else regimes
         basis = basis_of_run(source, signal, schedule, total_steps)
         future_steps(basis.table, until)  # a horizon in the past is refused before anything is fitted
         fitted = fit_regimes(
-            basis.table, regimes, reward=basis.reward, priors=priors, seed=seed, sampler=sampler, progress=progress
+            basis.rows, regimes, reward=basis.reward, priors=priors, seed=seed, sampler=sampler, progress=progress
         )
-        asked = {x if isinstance(x, str) else x.name for x in regimes}
-        given = None if weights is None else {k: w for k, w in weights.items() if k in fitted.draws or k not in asked}
-        return forecast_of_laws(basis, fitted, until, draws=draws, seed=seed, weights=given, pool=pool, hazard=hazard)
-    if isinstance(source, Fit):
-        basis = basis_of_fit(source, schedule, total_steps)
-        drawn, shares = {source.regime.name: draws_of_fit(source, basis.reward)}, {source.regime.name: 1.0}
-    else:
-        basis = basis_of_run(source.run, source.about.signal, schedule, total_steps)
-        drawn = {k: draws_of_law(v, basis.reward) for k, v in source.laws.items()}
-        shares = source.weights_lfo
-    shares = _shares(drawn, shares if weights is None else weights)
-    return _averaged(basis, drawn, shares, until, draws, seed, None)
+        fitted = replace(fitted, notes=notes + fitted.notes)
+        if weights is not None:  # of a regime that was left out there is nothing to weigh
+            asked = {x if isinstance(x, str) else x.name for x in regimes}
+            weights = {k: w for k, w in weights.items() if k in fitted.draws or k not in asked}
+    return forecast_of_regimes(basis, fitted, until, draws=draws, seed=seed, weights=weights, pool=pool, hazard=hazard)
 
 
-def forecast_of_laws(
+def _compared(comparison: Comparison) -> list[Regime]:
+    """Regimes of a comparison that can forecast, those of a forecast of its run first and in the same order."""
+    able = {k: x.draws.regime for k, x in comparison.posteriors.items() if x.draws.regime.forecasts}
+    names = [x for x in FORECAST_REGIMES if x in able]
+    return [able[x] for x in (*names, *(x for x in able if x not in names))]
+
+
+def _differing(comparison: Comparison) -> tuple[str, ...]:
+    """What to know where a comparison has other regimes than a forecast of its run."""
+    names = [x.name for x in _compared(comparison)]
+    known = [x for x in FORECAST_REGIMES if x not in comparison.left_out]
+    if set(names) == set(known):
+        return ()
+    return (f"averaged over the laws compared ({', '.join(names)}); a forecast of the run takes {', '.join(known)}",)
+
+
+def _overridden(priors: PriorsFor, overrides: Mapping[str, Mapping[str, Prior]]) -> PriorsFor:
+    """Priors of a forecast with those in their place that a comparison was given."""
+
+    def both(regime: Regime, table: RowTable) -> Mapping[str, Prior]:
+        return {**priors(regime, table), **overrides.get(regime.name, {})}
+
+    return both
+
+
+def forecast_of_regimes(
     basis: Basis,
     fitted: FittedRegimes,
     until: float,
@@ -120,15 +153,17 @@ def forecast_of_laws(
     pool: Pool | bool = True,
     hazard: Hazard | bool = True,
 ) -> Forecast:
-    """The forecast out of laws that are fitted already: with the level beside them, and events that no law knows.
+    """The forecast out of fitted regimes: paths of each, as many as its weight is worth, beside them the level.
+
+    Some of the paths meet an event that no law knows.
 
     Args:
         basis: What the forecast rests on.
-        fitted: Laws fitted on its rows.
+        fitted: Regimes fitted on its rows.
         until: Horizon, an optimizer step after the last row.
         draws: Number of paths.
         seed: Seed.
-        weights: Weights in place of those of the laws; of laws that there are, and of the level.
+        weights: Weights in place of those of the regimes; of regimes that there are, and of the level.
         pool: Share of the level, as in `forecast`.
         hazard: Probability of events, as in `forecast`.
 
@@ -138,40 +173,11 @@ def forecast_of_laws(
     Raises:
         SettingError: A horizon in the past, or weights of unknown regimes.
     """
-    rows = rows_until(basis.table, until)
-    known = hazard_named(hazard, len(fitted.weights))
-    beside = pooled(pool, basis.table, fitted, rows)
-    shares = fitted.weights if beside is None else beside.weights
-    return _averaged(
-        replace(basis, notes=basis.notes + fitted.notes),
-        fitted.draws,
-        _shares(fitted.draws, shares if weights is None else weights),
-        until,
-        draws,
-        seed,
-        None if known is None else _Upset(known, rows),
-    )
-
-
-class _Upset(NamedTuple):
-    """Events that a forecast counts with: their numbers, and the log's rows until the horizon."""
-
-    hazard: Hazard
-    rows: int
-
-
-def _averaged(
-    basis: Basis,
-    drawn: Mapping[str, RegimeDraws],
-    shares: dict[str, float],
-    until: float,
-    draws: int,
-    seed: int,
-    upset: _Upset | None,
-) -> Forecast:
-    """The forecast out of paths of every law, as many as its weight is worth; some of them meet an event."""
-    table, reward, ahead, notes = basis.table, basis.reward, basis.ahead, basis.notes
-    step, beyond = future_steps(table, until), beyond_steps(table, until)
+    table, reward, ahead, notes = basis.table, basis.reward, basis.ahead, basis.notes + fitted.notes
+    step, beyond, rows_ahead = future_steps(table, until), beyond_steps(table, until), rows_until(table, until)
+    beside = pooled(pool, table, fitted, rows_ahead)
+    own = fitted.weights if beside is None else beside.weights
+    shares = _shares(fitted, own if weights is None else weights)
     future = future_rows(table, np.concatenate([step, beyond]), ahead)
     counts = {name: n for name, n in allot(draws, shares).items() if n}
 
@@ -179,20 +185,23 @@ def _averaged(
         part = seed_of(seed, "paths", name)
         if name == LEVEL_NAME:
             return level_paths(level_of(table.y), len(future.step), n, part, reward)
-        return regime_paths(drawn[name], table, future, n, part, reward)
+        return regime_paths(fitted.draws[name], future, n, part, reward, fitted.bounded[name].share)
 
     parts = [paths(name, n) for name, n in counts.items()]
+    if len(fitted.draws) == 1 and (pool or hazard):
+        notes += (ALONE,)
     if reward.known and not reward.assumed:
         notes += (f"the reward is {reward.sentence}: draws that settle outside were replaced, paths held inside",)
     latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
     h = 1 + len(step)
     final = trend[:, -1] if math.isfinite(ahead.total_steps) or ahead.rate_now == 0 else fixed
     averaged, event = RewardPaths(latent, trend, rows), np.full(len(latent), "")
-    if upset is not None:
+    known = hazard_named(hazard, len(fitted.draws))
+    if known is not None:
         moving = np.flatnonzero(future.rate[1:h] > 0.0)
-        share = upset.rows * len(moving) / len(step)
+        share = rows_ahead * len(moving) / len(step)
         part = seed_of(seed, "events")
-        met = upset.hazard.met(table.y, share, averaged, latent[:, 0], 1 + moving, reward, part)
+        met = known.met(table.y, share, averaged, latent[:, 0], 1 + moving, reward, part)
         averaged, event = met.paths, met.event
         fixed, final = (np.where(event == "", x, met.settles) for x in (fixed, final))
     latent, trend, rows = averaged
@@ -224,11 +233,11 @@ def _averaged(
     )
 
 
-def _shares(fits: Mapping[str, RegimeDraws], weights: Mapping[str, float]) -> dict[str, float]:
+def _shares(fitted: FittedRegimes, weights: Mapping[str, float]) -> dict[str, float]:
     """Weights of the fitted regimes, summing to 1."""
-    unknown = [name for name in weights if name not in fits and name != LEVEL_NAME]
+    unknown = [name for name in weights if name not in fitted.draws and name != LEVEL_NAME]
     if unknown:
-        raise SettingError(f"weights: no fit of regime {unknown[0]!r}; there are {', '.join(fits)}")
+        raise SettingError(f"weights: no fit of regime {unknown[0]!r}; there are {', '.join(fitted.draws)}")
     total = sum(weights.values())
     if not (total > 0 and all(w >= 0 and math.isfinite(w) for w in weights.values())):
         raise SettingError(f"weights: expected numbers of at least 0 with a sum above 0, found {dict(weights)!r}")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayes_grpo.common.draws import spread
+from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import Paths, predict
-from bayes_grpo.forecasting.fits import RegimeDraws
 from bayes_grpo.rows.future import FutureRows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
@@ -18,35 +18,42 @@ RUNAWAY = 10.0
 
 
 def regime_paths(
-    regime: RegimeDraws, table: RowTable, future: FutureRows, count: int, seed: int, reward: RewardRange
+    draws: Draws, future: FutureRows, count: int, seed: int, reward: RewardRange, inside: float
 ) -> tuple[np.ndarray, ...]:
-    """Paths of one law, as many of them inside the range of the reward as it is probable.
+    """Paths of one law, a share of them inside the range of the reward.
 
     Inside, draws whose fixed point lies outside are replaced by others: a prior cut off at the range. What noise
     carries beyond it is held at its end. Draws whose trend runs away are replaced whatever the range: a linear law
     that diverges describes the beginning of its divergence and no more.
 
+    Args:
+        draws: Draws of the law.
+        future: Rows to come.
+        count: Number of paths.
+        seed: Seed.
+        reward: Range of the reward.
+        inside: Share of the paths that it holds, as probable as the range is.
+
     Returns:
         Latent reward, trend and rows, shape (count, h); fixed point and initial reward, shape (count,).
     """
-    total = regime.size
+    table, total = draws.rows.table, draws.size
     tries = max(count, min(4 * count, total))
     picks = np.random.default_rng(seed).permutation(spread(total, tries, repeat=True))
-    values = {k: v[picks] for k, v in regime.values.items()}
-    found = predict(regime.regime, table, regime.priors, values, future, seed)
+    found = predict(draws, picks, future, seed)
     lasting = np.flatnonzero(~_runs_away(found, table))
     if not len(lasting):
         lasting = np.arange(tries)
     fixed = found.fixed_point[lasting]
-    inside = lasting[(fixed >= reward.low) & (fixed <= reward.high)]
-    if not len(inside):
-        inside = lasting  # every draw settles outside: the range is kept by holding the paths inside alone
-    held = round(regime.bounded.share * count)
-    chosen = np.concatenate([np.resize(inside, held), np.resize(lasting[::-1], count - held)])
+    settling = lasting[(fixed >= reward.low) & (fixed <= reward.high)]
+    if not len(settling):
+        settling = lasting  # every draw settles outside: the range is kept by holding the paths inside alone
+    held = round(inside * count)
+    chosen = np.concatenate([np.resize(settling, held), np.resize(lasting[::-1], count - held)])
     paths = [x[chosen] for x in (found.latent, found.trend, found.rows, found.fixed_point)]
     for x in paths:
         np.clip(x[:held], reward.low, reward.high, out=x[:held])
-    return (*paths, regime.initial[picks[chosen]])
+    return (*paths, draws.initial()[picks[chosen]])
 
 
 def _runs_away(found: Paths, table: RowTable) -> np.ndarray:

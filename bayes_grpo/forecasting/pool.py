@@ -94,8 +94,7 @@ def pooled(pool: Pool | bool, table: RowTable, fitted: FittedRegimes, ahead: int
     """
     if pool is False or len(fitted.weights) < 2:
         return None
-    trending = {name: x.regime.has_trend for name, x in fitted.draws.items()}
-    features = pool_features(table, fitted.log_evidence, trending, ahead)
+    features = pool_features(table, fitted.log_evidence, fitted.trending, ahead)
     share = (shipped_pool() if pool is True else pool).share(features)
     return Pooled({k: (1.0 - share) * w for k, w in fitted.weights.items()} | {LEVEL_NAME: share}, features)
 

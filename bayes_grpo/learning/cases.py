@@ -14,16 +14,17 @@ from bayes_grpo.common.draws import spread
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.workers import outcomes
-from bayes_grpo.fitting.sampling.adaptive import Care
-from bayes_grpo.fitting.sampling.fast import fast_posterior
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
+from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.learning.coordinates import features_of, unit_of
 from bayes_grpo.learning.folder import SourcedRun
 from bayes_grpo.learning.learn import LogCase
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import shared
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 
@@ -81,14 +82,16 @@ def case_of(
     seen = [features_of(t) for t in (_until(run, signal, table, share) for share in cuts) if t is not None]
     if not seen:
         raise FitError(f"{run.source}: too few rows at any cut")
-    found = fast_posterior(regime, table, shared(table), seed=seed, care=Care(draws=DRAWS), sampler=sampler)
+    target = target_of(regime, prepare_rows(table, many=True))
+    found = fast_posterior(target, seed=seed, settings=ImportanceSettings(draws=DRAWS), sampler=sampler)
     if not found.usable:
-        raise FitError(f"{run.source}, law {regime.name}: {found.sentence}")
+        raise FitError(f"{run.source}, law {regime.name}: {found.note}")
     order = [p.name for p in regime.parameters]
-    coordinates = found.numbers.location + found.numbers.scale * found.z
+    coordinates = target.numbers.location + target.numbers.scale * found.points
     u = dict(zip([p.name for p in regime.sampled], coordinates.T, strict=True))
-    u |= found.levels(seed_of(seed, "levels"))
-    values = np.stack([u[name] for name in order], axis=-1)[spread(len(found.z), DRAWS)]
+    found = found.with_levels(seed_of(seed, "levels"))
+    u |= {p.name: found.flat(p.name) for p in regime.linear}
+    values = np.stack([u[name] for name in order], axis=-1)[spread(found.size, DRAWS)]
     centre = np.array([p.transform.inverse(found.priors[p.name].median) for p in regime.parameters])
     width = np.array([found.priors[p.name].spread for p in regime.parameters])
     units = [np.array([unit_of(p, f) for p in regime.parameters]) for f in seen]

@@ -9,7 +9,6 @@ program, and all laws with as many parameters share one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -17,9 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.imports import preload
-from bayes_grpo.common.machine import cores
-from bayes_grpo.common.programs import program
+from bayes_grpo.fitting.sampling.chains import sample_model
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 
 MEAN_SD, SLOPE_SD, SPREAD_SCALE = 5.0, 0.5, 0.5
@@ -163,41 +160,17 @@ def sample_population(logs: Logs, uses: np.ndarray, groups: int, seed: int) -> t
     Returns:
         The draws and their checks.
     """
-    imports = preload()
-    logs, keys = logs.padded(), jax.random.split(jax.random.key(seed))
-    found = _chains(keys[0], TARGET_ACCEPT, logs, uses, groups)
-    imports.join()
-    draws, checks = _checked(found, uses, retried=False)
-    if not checks.passed:
-        found = _chains(keys[1], RETRY_TARGET_ACCEPT, logs, uses, groups)
-        draws, checks = _checked(found, uses, retried=True)
-    return draws, checks
-
-
-def _chain_program(groups: int) -> Any:
-    from numpyro.infer import MCMC, NUTS, init_to_median
-
-    def run(key: Array, target: Any, logs: Logs, uses: Array) -> tuple[Any, Any]:
-        kernel = NUTS(population_model, target_accept_prob=target, init_strategy=init_to_median(num_samples=5))
-        chain = MCMC(kernel, num_warmup=WARMUP, num_samples=DRAWS, progress_bar=False)
-        chain.run(key, logs, uses, groups, extra_fields=("energy", "num_steps"))
-        return chain.get_samples(), chain.get_extra_fields()
-
-    return run
-
-
-def _chains(key: Array, target: float, logs: Logs, uses: np.ndarray, groups: int) -> tuple[Any, Any]:
-    """Samples and their statistics, leading axes (chains, draws); each chain in its own thread."""
-    with jax.enable_x64(True):
-        keys, arguments = jax.random.split(key, CHAINS), (np.asarray(target), logs, uses.astype(float))
-        run = program(_chain_program, (groups,), keys[0], *arguments)
-
-    def one(i: int) -> Any:
-        with jax.enable_x64(True):  # a thread does not inherit the caller's setting
-            return jax.tree.map(np.asarray, run(keys[i], *arguments))
-
-    with ThreadPoolExecutor(max_workers=min(CHAINS, cores())) as pool:
-        return jax.tree.map(lambda *x: np.stack(x), *pool.map(one, range(CHAINS)))
+    return sample_model(
+        population_model,
+        (groups,),
+        (logs.padded(), uses.astype(float)),
+        lambda sites, stats, retried: _checked((sites, stats), uses, retried),
+        seed=seed,
+        chains=CHAINS,
+        warmup=WARMUP,
+        draws=DRAWS,
+        target_accept=(TARGET_ACCEPT, RETRY_TARGET_ACCEPT),
+    )
 
 
 def _checked(

@@ -23,12 +23,14 @@ from bayes_grpo.families.evidence import SAMPLER
 from bayes_grpo.families.readings import LAWS
 from bayes_grpo.families.recipes import seed_prior
 from bayes_grpo.families.result import Family
-from bayes_grpo.fitting.sampling.adaptive import Care
-from bayes_grpo.fitting.sampling.fast import FastPosterior, fast_posterior
+from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
+from bayes_grpo.fitting.sampling.importance import fast_posterior
+from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.planning.difficulty import Difficulty
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.padding import shared
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
 
@@ -126,21 +128,13 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
     Raises:
         FitError: No law can be put on the rows.
     """
-    found: list[FastPosterior] = []
+    found: list[Draws] = []
+    rows, points = prepare_rows(table, many=True), ImportanceSettings(effective=1000.0, draws=DRAWS)
     for name in LAWS:
-        law, care = get_regime(name), Care(effective=1000.0, draws=DRAWS)
+        law = get_regime(name)
         try:
-            found.append(
-                fast_posterior(
-                    law,
-                    table,
-                    shared(table),
-                    priors=forecast_priors(law, table),
-                    seed=seed_of(seed, name),
-                    care=care,
-                    sampler=SAMPLER,
-                )
-            )
+            target = target_of(law, rows, forecast_priors(law, table))
+            found.append(fast_posterior(target, seed=seed_of(seed, name), settings=points, sampler=SAMPLER))
         except FitError:
             if name == LAWS[-1]:
                 raise
@@ -151,9 +145,9 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
     for f, count in zip(found, counts, strict=True):
         if not count:
             continue
-        values = f.values() | f.levels(seed_of(seed, "levels", f.regime.name))
+        values = {k: x.ravel() for k, x in f.with_levels(seed_of(seed, "levels", f.regime.name)).values.items()}
         inside = np.flatnonzero((values["fixed_point"] >= reward.low) & (values["fixed_point"] <= reward.high))
-        total = inside if len(inside) else np.arange(len(f.z))
+        total = inside if len(inside) else np.arange(f.size)
         picks = total[spread(len(total), count, repeat=True)]
         level = np.clip(values["fixed_point"][picks], reward.low, reward.high)
         start = np.clip(values.get("initial_reward", values["fixed_point"])[picks], reward.low, reward.high)

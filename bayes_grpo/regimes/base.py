@@ -7,16 +7,11 @@ only what its law is.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from jax import Array
-
-from bayes_grpo.common.errors import FitError
-from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.parameters import Parameter, Quantity
+from bayes_grpo.regimes.curve import Curve
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
 
@@ -25,112 +20,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Regime(ABC):
+class Regime(Curve):
     """A law of the reward curve.
 
-    A subclass states `name`, `title`, `parameters` and `state_space`; the rest has defaults. Without fields of its own
-    it needs no decorator; with fields (options of the law) it is a frozen dataclass. Instances are hashable, because
-    compiled programs are kept by them.
-
-    Attributes:
-        name: Name on the command line and in files.
-        title: What it is, in a clause.
-        forecasts: Whether the law says what comes after the last row from steps and learning rates alone. One that
-            needs another logged signal does not.
-        rests_on_settings: Whether it means nothing where nobody stated momentum and refresh interval.
-        on_request: Whether comparisons leave it out unless it is named: slow, or close to another.
-        quantities: Derived quantities by name, with units and meanings.
-        shown: Names of the quantities in the picture of a fit; the first three parameters if empty.
-        row_by_row: Whether what `state_space` says of a row depends on the columns of that row alone, and not on those
-            before it; at most three components then. Such rows are computed in any order, which is faster.
-        missing_anywhere: Whether rows may be missing anywhere and not only at the end; a slower filter then.
+    A subclass states `name`, `title`, `parameters` and `state_space`; the rest has defaults, see `Curve`. Without
+    fields of its own it needs no decorator; with fields (options of the law) it is a frozen dataclass. Instances are
+    hashable, because compiled programs are kept by them.
     """
-
-    name: ClassVar[str]
-    title: ClassVar[str]
-    forecasts: ClassVar[bool] = True
-    rests_on_settings: ClassVar[bool] = False
-    on_request: ClassVar[bool] = False
-    quantities: ClassVar[Mapping[str, Quantity]] = {}
-    shown: ClassVar[tuple[str, ...]] = ()
-    row_by_row: ClassVar[bool] = False
-
-    missing_anywhere: bool = False
-
-    @property
-    @abstractmethod
-    def parameters(self) -> tuple[Parameter, ...]:
-        """All parameters, sampled ones first."""
-
-    @abstractmethod
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
-        """The law on the rows.
-
-        Args:
-            values: Sampled parameters by name, scalars in their units.
-            linear: Priors of the linear parameters by name, as (mean, sd) scalars.
-            rows: Rows of the log, padded.
-
-        Returns:
-            The state space of the rows. Its state ends with the fixed point and, in a law with a trend, begins with
-            the distance to it, unless `linear_values` says otherwise.
-        """
-
-    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
-        """Last step from the sampler's coordinates to physical values, for parameters that depend on each other."""
-        return values
-
-    def check(self, table: RowTable) -> None:
-        """Whether the law can be put on these rows: as many as it has parameters, and two more.
-
-        Raises:
-            FitError: It cannot.
-        """
-        count = len(self.parameters)
-        if len(table.y) < count + 2:
-            raise FitError(
-                f"regime {self.name}: needs at least {count + 2} rows (its {count} parameters and two more), found "
-                f"{len(table.y)}; log more often, wait for more steps, or fit the regime flat"
-            )
-
-    def linear_values(self, initial_state: Array) -> dict[str, Array]:
-        """The linear parameters, read off a state before the first row of shape (..., n)."""
-        fixed = initial_state[..., -1]
-        if not self.has_trend:
-            return {"fixed_point": fixed}
-        return {"fixed_point": fixed, "initial_reward": initial_state[..., 0] + fixed}
-
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
-        """Derived quantities of each draw, NumPy arrays of one shape.
-
-        Args:
-            values: Every parameter by name, arrays of one shape.
-            table: Rows of the log, for the run's optimizer settings.
-
-        Returns:
-            Derived quantities by name.
-        """
-        return {}
-
-    @property
-    def has_trend(self) -> bool:
-        """Whether the law has a start apart from its fixed point."""
-        return any(p.name == "initial_reward" for p in self.parameters)
-
-    @property
-    def sampled(self) -> tuple[Parameter, ...]:
-        """Parameters in which the sampler moves."""
-        return tuple(p for p in self.parameters if not p.linear)
-
-    @property
-    def linear(self) -> tuple[Parameter, ...]:
-        """Parameters in which the rows are linear: they are integrated out."""
-        return tuple(p for p in self.parameters if p.linear)
-
-    def described(self, name: str) -> Quantity:
-        """Unit and meaning of a parameter or derived quantity."""
-        known = {p.name: Quantity(p.unit, p.meaning) for p in self.parameters}
-        return known.get(name) or self.quantities.get(name, Quantity("", ""))
 
     def distribution(self, values: Mapping[str, Any], rows: Rows) -> RowsDistribution:
         """The law on rows as a NumPyro distribution; see `bayes_grpo.regimes.distribution`.
@@ -143,6 +39,7 @@ class Regime(ABC):
         Returns:
             A distribution over the logged values, event shape (T,); NaN is a missing value.
         """
+        # NumPyro takes a second to import.
         from bayes_grpo.regimes.distribution import rows_distribution
 
         return rows_distribution(self, values, rows)

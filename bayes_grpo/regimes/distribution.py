@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,10 +27,8 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.dynamics.state_space import StateSpace
+from bayes_grpo.regimes.curve import Curve
 from bayes_grpo.rows.padding import Rows
-
-if TYPE_CHECKING:
-    from bayes_grpo.regimes.base import Regime
 
 
 class _RealOrMissing(constraints.ParameterFreeConstraint):
@@ -58,7 +56,7 @@ class RowsDistribution(dist.Distribution):
 
     def __init__(
         self,
-        regime: Regime,
+        regime: Curve,
         values: Mapping[str, Any],
         levels: Mapping[str, tuple[Any, Any]],
         rows: Rows,
@@ -169,7 +167,7 @@ def _is_pair(x: tuple[Any, ...]) -> bool:
     return len(x) == 2 and isinstance(x[1], int)
 
 
-def rows_distribution(regime: Regime, values: Mapping[str, Any], rows: Rows) -> RowsDistribution:
+def rows_distribution(regime: Curve, values: Mapping[str, Any], rows: Rows) -> RowsDistribution:
     """The distribution of a regime on rows; see `bayes_grpo.regimes.base.Regime.distribution`.
 
     Raises:

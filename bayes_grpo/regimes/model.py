@@ -10,20 +10,19 @@ parameters out and keeps its compiled programs; here they are sites of their own
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpyro
 import numpyro.distributions as dist
 
+from bayes_grpo.regimes.curve import Curve
+from bayes_grpo.regimes.distribution import rows_distribution
 from bayes_grpo.regimes.priors import is_distribution, resolve_priors
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.table import RowTable
 
-if TYPE_CHECKING:
-    from bayes_grpo.regimes.base import Regime
 
-
-def model(regime: Regime, table: RowTable, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def model(regime: Curve, table: RowTable, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The model.
 
     Sites: every linear parameter under its name; ``<name>_free`` for every other one, where the prior speaks, and
@@ -58,5 +57,5 @@ def model(regime: Regime, table: RowTable, priors: Mapping[str, Any] | None = No
     for p in regime.linear:
         prior = known[p.name]
         values[p.name] = numpyro.sample(p.name, own.get(p.name, dist.Normal(prior.median, prior.spread)))
-    numpyro.sample("y", regime.distribution(values, rows), obs=rows.y)
+    numpyro.sample("y", rows_distribution(regime, values, rows), obs=rows.y)
     return values

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayes_grpo.common.errors import PriorError
-from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.curve import Curve
 from bayes_grpo.regimes.parameters import UNIT, Parameter, Prior
 from bayes_grpo.rows.table import RowTable
 
 
-def resolve_priors(regime: Regime, table: RowTable, overrides: Mapping[str, Any] | None = None) -> dict[str, Prior]:
+def resolve_priors(regime: Curve, table: RowTable, overrides: Mapping[str, Any] | None = None) -> dict[str, Prior]:
     """Default priors of a regime for a log, with the user's overrides in their place.
 
     Args:

@@ -23,18 +23,18 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.decision.price import priced
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fleets.unit import horizon
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, without
-from bayes_grpo.forecasting.forecast import forecast_of_laws
+from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.padding import doubled
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
 
-CARE = Care(effective=1000.0, rounds=12, draws=500)
+POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)
 """Points of a look: enough for paths and weights, fewer than a forecast that is made once."""
 AGAIN = 1.25
 """Growth of a log after which a law that was left out is tried again."""
@@ -124,18 +124,18 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
         forget_programs()  # the log has outgrown them: 150 MB that nobody needs any more
     rough = {name: n for name, n in memory.rough.items() if n <= rows < AGAIN * n}
     fitted = fit_regimes(
-        basis.table,
+        basis.rows,
         [name for name in FORECAST_REGIMES if name not in rough],
         reward=basis.reward,
         seed=watching.seed,
-        care=CARE,
+        settings=POINTS,
         strict=False,
         start=memory.points,
     )
-    found_rough = {name: rows for name, trust in fitted.trust.items() if not trust.passed}
-    if len(found_rough) < len(fitted.trust):
+    found_rough = {name: rows for name, x in fitted.draws.items() if not x.diagnostics.passed}
+    if len(found_rough) < len(fitted.draws):
         fitted, rough = without(fitted, found_rough), rough | found_rough
-    found = forecast_of_laws(basis, fitted, until, draws=watching.draws, seed=watching.seed)
+    found = forecast_of_regimes(basis, fitted, until, draws=watching.draws, seed=watching.seed)
     summary = summarize_forecast(found)
     unanswered: list[str] = []
     decision = None
@@ -166,7 +166,7 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     left_out = (f"{', '.join(rough)} left out: too few points fit these rows",) if rough else ()
     said = () if decision is None else decision.warnings
     notes = (*summary.assumed, *summary.notes, *left_out, *said, *unanswered)
-    return _Ahead(outlook, notes, fitted.z, rough, length)
+    return _Ahead(outlook, notes, {k: x.points for k, x in fitted.draws.items()}, rough, length)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayes_grpo.dynamics import kalman
-from bayes_grpo.fitting.sampling.posterior import prior_numbers, state_space, values_of
+from bayes_grpo.fitting.sampling.target import prior_numbers, state_space, values_of
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded

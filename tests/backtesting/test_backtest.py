@@ -10,15 +10,15 @@ from bayes_grpo.backtesting.origins import Laws, origin_of, predicted
 from bayes_grpo.backtesting.plot import plot_backtest
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, merge_backtests
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run
 
-FAST = Care(effective=500.0, draws=500)
-OPTIONS = {"regimes": ("flat", "exponential"), "rivals": ("last", "mean10", "gp"), "care": FAST}
+FAST = ImportanceSettings(effective=500.0, draws=500)
+OPTIONS = {"regimes": ("flat", "exponential"), "rivals": ("last", "mean10", "gp"), "settings": FAST}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_the_picture_fits_into_a_part_of_a_figure(result):
 
 
 def test_a_rival_more_changes_no_other_score(result):
-    more = backtest(rising_run(40), origins=(0.7,), regimes=("flat", "exponential"), rivals=("last",), care=FAST)
+    more = backtest(rising_run(40), origins=(0.7,), regimes=("flat", "exponential"), rivals=("last",), settings=FAST)
     before = {s.name: s for s in result.scores if s.origin == 0.7}
     assert [s.name for s in more.scores] == ["forecast", "flat", "exponential", "level", "last"]
     for s in more.scores:
@@ -78,7 +78,7 @@ def test_nothing_before_the_origin_knows_what_comes_after():
 
 
 def test_a_law_that_needs_more_rows_is_scored_without_a_trend():
-    found = backtest(rising_run(20), origins=(0.35,), regimes=("flat", "sigmoid"), rivals=("last",), care=FAST)
+    found = backtest(rising_run(20), origins=(0.35,), regimes=("flat", "sigmoid"), rivals=("last",), settings=FAST)
     scores = {s.name: s for s in found.scores}
     assert scores["sigmoid"].crps == scores["flat"].crps
     assert scores["forecast"].rows == 13

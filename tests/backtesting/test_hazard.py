@@ -6,14 +6,14 @@ import pytest
 from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.result import AVERAGED
 from bayes_grpo.events.hazards import COLLAPSE
-from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.hazard import Hazard, Rate
 from bayes_grpo.laboratory.learners.hazard import learn_hazard, learn_rates, nested, stated
 from bayes_grpo.laboratory.learners.hazard_cases import MOST, SIGNS, Case, cases_of
 from bayes_grpo.laboratory.learners.hazard_scores import compared, reliability, said
 from tests.helpers.runs import make_run, rising_run, steps
 
-OPTIONS = {"origins": (0.5,), "rivals": (), "care": Care(effective=500.0, draws=500)}
+OPTIONS = {"origins": (0.5,), "rivals": (), "settings": ImportanceSettings(effective=500.0, draws=500)}
 FALLS = Hazard({COLLAPSE: Rate(1.0, np.array([0.5, 1.0]))}, {})
 
 

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import bayes_grpo.comparison.candidate as candidate_module
 import bayes_grpo.comparison.compare as module
-import bayes_grpo.comparison.law as law_module
 from bayes_grpo import SamplerSettings, compare, fit
 from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
 from bayes_grpo.comparison.loo import exact_density, leave_one_out
@@ -23,9 +23,11 @@ from bayes_grpo.comparison.stacking import shrunk, stacking_weights
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.data import draw_prior
+from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.command import call
 from tests.helpers.pictures import halves
@@ -50,7 +52,8 @@ def test_leave_one_out_conditionals_are_those_of_a_dense_normal(name):
     regime, table = REGIMES[name], rows_of(make_run(step, y, signals=signals, schedule="logged"))
     with jax.enable_x64(True):
         priors = resolve_priors(regime, table)
-        draw = {k: jnp.asarray(v[0]) for k, v in draw_prior(regime, priors, table, rng, size=1).items()}
+        target = target_of(regime, prepare_rows(table))
+        draw = {k: jnp.asarray(v[0]) for k, v in draw_prior(target, rng, size=1).items()}
         levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.linear}
         space = regime.state_space({p.name: draw[p.name] for p in regime.sampled}, levels, padded(table, n))
         smoothed = smooth(space, jnp.asarray(table.y))
@@ -95,7 +98,7 @@ def test_psis_agrees_with_exact_refits(found):
     scores = found.loo["exponential"]
     for row in (0, 17, 39):
         # The mean of the densities of a refit has an error of its own, 0.05 on the first row: three make one reference.
-        refits = [exact_density(found.fits["exponential"], row, seed=seed) for seed in (3, 4, 5)]
+        refits = [exact_density(found.fits["exponential"].posterior, row, seed=seed) for seed in (3, 4, 5)]
         exact = np.logaddexp.reduce(refits) - np.log(len(refits))
         assert scores.pointwise[row] == pytest.approx(exact, abs=0.1)
 
@@ -124,7 +127,7 @@ def test_rows_where_psis_fails_are_refitted_and_the_rest_is_said(found, monkeypa
 def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch):
     rng = np.random.default_rng(0)
     run = make_run(np.arange(1.0, 8), 0.5 + 0.1 * rng.standard_normal(7))
-    monkeypatch.setattr(law_module, "fast_posterior", lost_on("exponential"))
+    monkeypatch.setattr(candidate_module, "fast_posterior", lost_on("exponential"))
     monkeypatch.setattr(
         module, "REGIMES", {k: REGIMES[k] for k in ("flat", "exponential", "reduction", "sigmoid", "hold")}
     )
@@ -140,7 +143,7 @@ def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch)
 
 
 def test_nothing_converged_is_an_error_with_reasons(synthetic_run, monkeypatch):
-    monkeypatch.setattr(law_module, "fast_posterior", lost_on("exponential"))
+    monkeypatch.setattr(candidate_module, "fast_posterior", lost_on("exponential"))
     with pytest.raises(FitError, match=r"none of the laws .* did not converge"):
         compare(synthetic_run, ["exponential"])
     with pytest.raises(SettingError, match="chains"):
@@ -149,28 +152,31 @@ def test_nothing_converged_is_an_error_with_reasons(synthetic_run, monkeypatch):
 
 def lost_on(name):
     """The fast posterior, untrusted for one law as where NUTS did not converge either."""
-    honest = law_module.fast_posterior
+    honest = candidate_module.fast_posterior
 
-    def lost(regime, *args, **kwargs):
-        found = honest(regime, *args, **kwargs)
-        return found if regime.name != name else replace(found, trust=replace(found.trust, pareto_k=2.0), usable=False)
+    def lost(target, **options):
+        found = honest(target, **options)
+        doubtful = replace(found.diagnostics, pareto_k=2.0)
+        mine = target.regime.name == name
+        return replace(found, diagnostics=doubtful, usable=False, note=doubtful.sentence) if mine else found
 
     return lost
 
 
 def test_fits_are_sampled_when_asked_for_and_say_what_the_scores_said(found, monkeypatch):
     """NUTS's leave-one-out and curve agree with those of the posterior that the law was weighed by."""
-    law, fit_ = found.laws["exponential"], found.fits["exponential"]
+    ours, fit_ = found.posteriors["exponential"], found.fits["exponential"]
     assert found.fits["exponential"] is fit_
     assert fit_.convergence.passed
     scores = leave_one_out(fit_)
     assert found.line("exponential").elpd == pytest.approx(float(scores.data.elpd), abs=0.3)
     np.testing.assert_allclose(found.loo["exponential"].pointwise, scores.pointwise, atol=0.1)
     curve = fit_.data["constant_data"].dataset["curve_mean"].to_numpy()
-    np.testing.assert_allclose(law.curve_mean, curve, atol=0.2 * np.ptp(curve))
-    assert law.curves().shape == law.rows().shape == (400, len(law.table.y))
-    ours, theirs = (np.quantile(x, [0.05, 0.95], axis=0) for x in (law.rows(), fit_.trajectories("rows")[0]))
-    np.testing.assert_allclose(ours, theirs, atol=0.5 * float(fit_.draws("observation_sd").mean()))
+    np.testing.assert_allclose(ours.curve_mean, curve, atol=0.2 * np.ptp(curve))
+    rows = ours.measured_again(np.random.default_rng(0))[1]
+    assert ours.curves().shape == rows.shape == (400, len(ours.draws.rows.table.y))
+    one, other = (np.quantile(x, [0.05, 0.95], axis=0) for x in (rows, fit_.trajectories("rows")[0]))
+    np.testing.assert_allclose(one, other, atol=0.5 * float(fit_.draws("observation_sd").mean()))
     with pytest.raises(KeyError):
         found.fits["pendulum"]
     monkeypatch.setattr(module, "fit", None)
@@ -272,6 +278,6 @@ def test_every_row_by_exact_refits(synthetic_run):
     """PSIS against leave-one-out by refitting every row, within two standard errors of the differences."""
     result = fit(synthetic_run, "oscillator", seed=2)
     scores = leave_one_out(result)
-    exact = np.array([exact_density(result, i, seed=i) for i in range(len(result.step()))])
+    exact = np.array([exact_density(result.posterior, i, seed=i) for i in range(len(result.step()))])
     difference = scores.pointwise - exact
     assert abs(difference.sum()) < 2 * max(np.sqrt(len(exact)) * difference.std(), 0.1)

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.comparison.lfo import MIN_TRAINING, forecast_origins, leave_future_out, rows_before
+from bayes_grpo.comparison.lfo import MIN_TRAINING, forecast_origins, leave_future_out
 from bayes_grpo.dynamics import kalman
-from bayes_grpo.fitting.sampling.posterior import prior_numbers, state_space
 from bayes_grpo.fitting.sampling.sample import sample_posterior
+from bayes_grpo.fitting.sampling.target import state_space, target_of
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run
 
@@ -46,25 +47,24 @@ def test_a_refit_knows_nothing_of_later_rows(table):
     cut = 25
     other = replace(table, y=np.where(np.arange(len(table.y)) < cut, table.y, 7.0))
     regime = get_regime("oscillator")
-    (one, rows_one), (two, rows_two) = (rows_before(t, cut, padded(t)) for t in (table, other))
-    assert resolve_priors(regime, one) == resolve_priors(regime, two)
-    for a, b in zip(jax.tree.leaves(rows_one), jax.tree.leaves(rows_two), strict=True):
+    one, two = (prepare_rows(t).before(cut) for t in (table, other))
+    assert resolve_priors(regime, one.table) == resolve_priors(regime, two.table)
+    for a, b in zip(jax.tree.leaves(one.arrays), jax.tree.leaves(two.arrays), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert jax.tree.structure(rows_one) == jax.tree.structure(padded(table))
-    assert [np.shape(x) for x in jax.tree.leaves(rows_one)] == [np.shape(x) for x in jax.tree.leaves(padded(table))]
+    assert jax.tree.structure(one.arrays) == jax.tree.structure(padded(table))
+    assert [np.shape(x) for x in jax.tree.leaves(one.arrays)] == [np.shape(x) for x in jax.tree.leaves(padded(table))]
 
 
 def test_scores_are_those_of_the_filter_and_of_nuts(table):
     """Block scores against the filter's innovations, averaged over draws of NUTS on the rows before the block."""
     regime = get_regime("exponential")
-    scores = leave_future_out(regime, table, seed=1)
+    scores = leave_future_out(regime, prepare_rows(table, many=True), seed=1)
     assert not scores.doubtful
     for i in (0, 2):
         cut, horizon = int(scores.origins[i]), scores.horizon
-        training, rows = rows_before(table, cut, padded(table))
-        again = sample_posterior(regime, training, seed=5, rows=rows)
-        draws = np.asarray(again.chain.z)[:, ::4]
-        prior = prior_numbers(regime, again.priors)
+        target = target_of(regime, prepare_rows(table).before(cut))
+        draws = sample_posterior(target, seed=5).draws.z[:, ::4]
+        prior, rows = target.arguments
         with jax.enable_x64(True):
             whole = rows._replace(y=padded(table).y)
 
@@ -84,7 +84,7 @@ def test_forecast_score_is_the_density_given_the_rows_before_the_block(table):
         "relaxation_time": (tau, 1e-5), "observation_sd": (noise, 1e-5), "fluctuation_sd": (1e-6, 1e-5),
         "fixed_point": (0.5, 0.4), "initial_reward": (0.3, 0.3),
     }  # fmt: skip
-    scores = leave_future_out(regime, table, priors=pinned, seed=0)
+    scores = leave_future_out(regime, prepare_rows(table, many=True), priors=pinned, seed=0)
     end, begin = table.step, table.step - table.window
     left = tau * (np.exp(-begin / tau) - np.exp(-end / tau)) / table.window
     design = np.stack([1 - left, left], axis=1)

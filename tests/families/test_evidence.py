@@ -7,12 +7,19 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from bayes_grpo.families.evidence import BANDWIDTH, Scale, evidence_of, informed, integrated, kernels, level_quadratic
+from bayes_grpo.families.evidence import (
+    BANDWIDTH,
+    Scale,
+    informed,
+    integrated,
+    kernels,
+    level_quadratic,
+    run_likelihood,
+)
 from bayes_grpo.families.model import FamilyPriors, Runs, distances, log_weights, spread_of
-from bayes_grpo.fitting.sampling.posterior import prior_numbers
+from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import shared
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from tests.families.made import relaxing
 
@@ -26,11 +33,11 @@ def table():
 
 
 def test_the_quadratic_is_the_laws_likelihood_at_any_levels(table):
-    rows = shared(table)
+    target = target_of(LAW, prepare_rows(table, many=True))
     with jax.enable_x64(True):
-        numbers = prior_numbers(LAW, resolve_priors(LAW, table))
+        numbers, rows = target.arguments
         z = np.random.default_rng(0).standard_normal((5, 3))
-        top, slope, curve = level_quadratic(LAW, z, numbers, rows, table, SCALE)
+        top, slope, curve = level_quadratic(target, z, SCALE)
         u = np.asarray(numbers.location) + np.asarray(numbers.scale) * z
         t = np.array([0.7, -1.1])
         told = top + slope @ t - 0.5 * np.einsum("i,nij,j->n", t, curve, t)
@@ -81,15 +88,15 @@ def test_distances_are_those_of_the_covariances_written_out():
 
 def test_two_sets_of_nodes_give_one_likelihood(table):
     """The prior that nodes were drawn by is divided out: another one must not matter, up to Monte Carlo error."""
-    wide = evidence_of(LAW, table, SCALE, nodes=2000, seed=1)
+    wide = run_likelihood(LAW, table, SCALE, nodes=2000, seed=1)
     mean = np.array([np.log(14.0), np.log(0.04), np.log(0.02), 1.0, -1.4])
-    narrow = evidence_of(LAW, table, SCALE, informed(LAW, mean, np.full(5, 0.4), SCALE), nodes=2000, seed=2)
+    narrow = run_likelihood(LAW, table, SCALE, informed(LAW, mean, np.full(5, 0.4), SCALE), nodes=2000, seed=2)
     assert wide.warning == narrow.warning == ""
     spread = np.array([0.3, 0.3, 0.4, 0.3, 0.3])
     moves = np.array([[0.0] * 5, [0.2, 0.0, 0.0, 0.0, 0.0], [0.0, 0.1, 0.2, 0.0, 0.0], [0.0, 0.0, 0.0, 0.2, -0.2]])
     found = []
-    for evidence in (wide.evidence, narrow.evidence):
-        runs = Runs.of([evidence], np.zeros((1, 1)), np.zeros((1, 5)), np.zeros(1, int))
+    for likelihood in (wide.likelihood, narrow.likelihood):
+        runs = Runs.of([likelihood], np.zeros((1, 1)), np.zeros((1, 5)), np.zeros(1, int))
         with jax.enable_x64(True):
             one = [np.logaddexp.reduce(np.asarray(log_weights(runs, (mean + m)[None], spread))[0]) for m in moves]
         found.append(np.array(one) - one[0])

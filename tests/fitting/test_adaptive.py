@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from bayes_grpo.fitting.sampling.adaptive import AdaptiveSampler, Care, Proposal
-from bayes_grpo.fitting.sampling.points import trust_of
-from bayes_grpo.fitting.sampling.weighted import WeightedDraws, effective_size, pareto_shape
+from bayes_grpo.fitting.sampling.adaptive import AdaptiveSampler, ImportanceSettings, Proposal
+from bayes_grpo.fitting.sampling.weighted import WeightedPoints, effective_size, pareto_shape
 
 
 def run(log_likelihood, size, seed=0, **options):
@@ -48,7 +47,7 @@ def test_two_modes_keep_their_shares():
     shares = []
     for seed in range(5):
         sampler = run(log_likelihood, 3, seed)
-        assert trust_of(sampler).passed
+        assert sampler.diagnostics.passed
         shares.append(float(sampler.points.weight[sampler.points.z[:, 0] > 0].sum()))
     np.testing.assert_allclose(shares, 0.75, atol=0.06)
 
@@ -60,10 +59,10 @@ def test_a_curved_ridge():
         return norm.logpdf(z[:, 1] - z[:, 0] ** 2 + 1.0, 0.0, 0.05)
 
     sampler = run(log_likelihood, 2)
-    assert trust_of(sampler).passed
+    assert sampler.diagnostics.passed
     grid = np.stack(np.meshgrid(np.linspace(-4, 4, 1601), np.linspace(-4, 6, 2001), indexing="ij"), -1).reshape(-1, 2)
     density = norm.logpdf(grid).sum(axis=1) + log_likelihood(grid)
-    exact = WeightedDraws(grid, density)
+    exact = WeightedPoints(grid, density)
     mean, cov = exact.moments()
     found_mean, found_cov = sampler.points.moments()
     sd = np.sqrt(np.diag(cov))
@@ -85,17 +84,17 @@ def test_a_start_close_by_saves_rounds_and_one_far_off_changes_nothing():
     off = run(log_likelihood, 3, start=-at + 0.03 * rng.standard_normal((500, 3)))
     assert close.rounds < afresh.rounds
     for other in (close, off):
-        assert trust_of(other).passed
+        assert other.diagnostics.passed
         assert other.points.log_evidence == pytest.approx(afresh.points.log_evidence, abs=0.1)
 
 
 def test_what_cannot_be_reached_is_said():
     """A spike of no width: the rounds end before the posterior is reached."""
-    care = Care(rounds=4)
-    trust = trust_of(run(lambda z: -1e12 * np.abs(z).sum(axis=1), 3, care=care))
+    settings = ImportanceSettings(rounds=4)
+    trust = run(lambda z: -1e12 * np.abs(z).sum(axis=1), 3, settings=settings).diagnostics
     assert not trust.passed
     assert any("did not reach the posterior" in x for x in trust.reasons)
-    nowhere = trust_of(run(lambda z: np.full(len(z), -np.inf), 3, care=care))
+    nowhere = run(lambda z: np.full(len(z), -np.inf), 3, settings=settings).diagnostics
     assert not nowhere.passed
     assert nowhere.effective == 0.0
 
@@ -108,7 +107,7 @@ def test_the_same_seed_gives_the_same_points():
 
 def test_a_proposal_has_the_density_that_its_points_have():
     rng = np.random.default_rng(0)
-    seen = WeightedDraws(rng.standard_normal((400, 2)) * [1.0, 0.3], np.zeros(400))
+    seen = WeightedPoints(rng.standard_normal((400, 2)) * [1.0, 0.3], np.zeros(400))
     proposal = Proposal.about(seen, rng)
     points = proposal.draw(200_000, rng)
     inside = (np.abs(points) < 1.0).all(axis=1).mean()
@@ -129,11 +128,11 @@ def test_pareto_shape_is_that_of_arviz(heavy):
 
 
 def test_weights_of_no_likelihood_are_worth_nothing():
-    nothing = WeightedDraws(np.zeros((4, 2)), np.full(4, -np.inf))
+    nothing = WeightedPoints(np.zeros((4, 2)), np.full(4, -np.inf))
     assert nothing.effective == effective_size(np.full(4, -np.inf)) == 0.0
     assert nothing.weight == pytest.approx(0.25)
     assert nothing.pareto_k == math.inf
-    some = WeightedDraws(np.arange(8.0).reshape(4, 2), np.log([1.0, 1.0, 2.0, 1e-300]))
+    some = WeightedPoints(np.arange(8.0).reshape(4, 2), np.log([1.0, 1.0, 2.0, 1e-300]))
     assert some.effective == pytest.approx(16.0 / 6.0)
     picked = some.resampled(400, np.random.default_rng(0))
     assert np.mean(picked[:, 0] == 4.0) == pytest.approx(0.5, abs=0.01)

@@ -8,10 +8,11 @@ from bayes_grpo.common import programs
 from bayes_grpo.common.together import together
 from bayes_grpo.dynamics import likelihood
 from bayes_grpo.fitting.sampling import nuts
-from bayes_grpo.fitting.sampling.fast import fast_posterior
+from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.sample import sample_posterior
+from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.padding import shared
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run
 
@@ -20,15 +21,16 @@ SHORT = SamplerSettings(chains=2, warmup=50, draws=100)
 
 def table(seed: int, rows: int = 24):
     noise = np.random.default_rng(seed).standard_normal(rows)
-    return rows_of(make_run(np.arange(1.0, rows + 1), 0.5 + 0.05 * noise))
+    return prepare_rows(rows_of(make_run(np.arange(1.0, rows + 1), 0.5 + 0.05 * noise)), many=True)
 
 
 def points(seed: int):
-    return fast_posterior(get_regime("exponential"), table(seed), shared(table(seed)), seed=seed, fallback=False)
+    return fast_posterior(target_of(get_regime("exponential"), table(seed)), seed=seed, fallback=False)
 
 
 def chains(seed: int):
-    return sample_posterior(get_regime("exponential"), table(seed), seed=seed, sampler=SHORT, retry=False)
+    rows = prepare_rows(table(seed).table)
+    return sample_posterior(target_of(get_regime("exponential"), rows), seed=seed, sampler=SHORT, retry=False).draws
 
 
 def test_fast_posteriors():
@@ -37,8 +39,9 @@ def test_fast_posteriors():
         alone, found = points(seed), outcome.value
         np.testing.assert_allclose(found.z, alone.z, rtol=1e-9)
         assert found.log_evidence == pytest.approx(alone.log_evidence, rel=1e-12)
-        assert found.trust.rounds == alone.trust.rounds
-        np.testing.assert_allclose(found.levels(1)["fixed_point"], alone.levels(1)["fixed_point"], rtol=1e-7)
+        assert found.diagnostics.rounds == alone.diagnostics.rounds
+        levels = (x.with_levels(1).flat("fixed_point") for x in (found, alone))
+        np.testing.assert_allclose(*levels, rtol=1e-7)
 
 
 @pytest.mark.slow
@@ -50,6 +53,6 @@ def test_chains_of_nuts(monkeypatch):
     alone = [chains(seed) for seed in range(3)]
     programs.forget_programs()
     for found, one in zip(ours, alone, strict=True):
-        assert found.value.chain.num_steps.tolist() == one.chain.num_steps.tolist()
-        np.testing.assert_allclose(found.value.chain.z, one.chain.z, atol=1e-6)
-        np.testing.assert_allclose(found.value.draws["relaxation_time"], one.draws["relaxation_time"], rtol=1e-6)
+        assert found.value.chains.num_steps.tolist() == one.chains.num_steps.tolist()
+        np.testing.assert_allclose(found.value.z, one.z, atol=1e-6)
+        np.testing.assert_allclose(found.value.values["relaxation_time"], one.values["relaxation_time"], rtol=1e-6)

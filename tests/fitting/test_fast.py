@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,20 +11,26 @@ import pytest
 
 from bayes_grpo import SamplerSettings
 from bayes_grpo.dynamics.smoother import smooth
-from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.batch import level_draws, log_likelihoods, row_densities
-from bayes_grpo.fitting.sampling.fast import fast_posterior
-from bayes_grpo.fitting.sampling.posterior import FARTHEST, log_likelihood, potential, prior_numbers, state_space
+from bayes_grpo.fitting.sampling.convergence import Convergence
+from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.sample import sample_posterior
-from bayes_grpo.fitting.sampling.weighted import WeightedDraws
+from bayes_grpo.fitting.sampling.target import FARTHEST, log_likelihood, potential, state_space, target_of
+from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics, WeightedPoints
 from bayes_grpo.logs.run import Run, Settings
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import padded, shared
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 
 LAWS = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
+
+
+def posterior_on(regime: Regime, table: RowTable, **options: Any) -> Draws:
+    return fast_posterior(target_of(regime, prepare_rows(table, many=True)), **options)
 
 
 def make_table(y: np.ndarray) -> RowTable:
@@ -45,19 +52,20 @@ def zigzag():
 
 @pytest.mark.parametrize("name", ["flat", "oscillator"])
 def test_against_prior_draws_weighted_by_the_likelihood(zigzag, name):
-    regime, rows = get_regime(name), shared(zigzag)
-    found = fast_posterior(regime, zigzag, rows, seed=0, fallback=False)
+    regime = get_regime(name)
+    found = posterior_on(regime, zigzag, seed=0, fallback=False)
     assert found.usable
-    assert not found.sentence
+    assert not found.note
+    assert isinstance(found.diagnostics, WeightDiagnostics)
     z = np.random.default_rng(1).standard_normal((400_000, len(regime.sampled)))
-    exact = WeightedDraws(z, log_likelihoods(regime, z, found.numbers, rows))
+    exact = WeightedPoints(z, log_likelihoods(found.target, z))
     assert exact.effective > 300
     mean, cov = exact.moments()
     sd = np.sqrt(np.diag(cov))
-    error = sd * np.sqrt(1.0 / exact.effective + 1.0 / found.trust.effective)
-    assert np.all(np.abs(found.z.mean(axis=0) - mean) < 4.0 * error)
-    np.testing.assert_allclose(found.z.std(axis=0), sd, rtol=0.25)
-    evidence_error = np.sqrt(1.0 / exact.effective + 1.0 / found.trust.effective)
+    error = sd * np.sqrt(1.0 / exact.effective + 1.0 / found.diagnostics.effective)
+    assert np.all(np.abs(found.points.mean(axis=0) - mean) < 4.0 * error)
+    np.testing.assert_allclose(found.points.std(axis=0), sd, rtol=0.25)
+    evidence_error = np.sqrt(1.0 / exact.effective + 1.0 / found.diagnostics.effective)
     assert found.log_evidence == pytest.approx(exact.log_evidence, abs=4.0 * evidence_error)
 
 
@@ -71,12 +79,12 @@ def test_against_nuts(synthetic_run, name):
     hundredth of the draws moves the 95% quantile by half a standard deviation.
     """
     regime, table = get_regime(name), rows_of(synthetic_run)
-    nuts = sample_posterior(regime, table, seed=2, sampler=SamplerSettings(draws=4000))
-    fast = fast_posterior(regime, table, shared(table), seed=1, fallback=False)
+    nuts = sample_posterior(target_of(regime, prepare_rows(table)), seed=2, sampler=SamplerSettings(draws=4000)).draws
+    fast = posterior_on(regime, table, seed=1, fallback=False).with_levels(0)
     assert fast.usable
-    draws = {p.name: np.asarray(nuts.chain.z)[..., i].ravel() for i, p in enumerate(regime.sampled)}
-    draws |= {p.name: np.asarray(nuts.summary.linear)[..., i].ravel() for i, p in enumerate(regime.linear)}
-    found = {p.name: fast.z[:, i] for i, p in enumerate(regime.sampled)} | fast.levels(0)
+    draws = {p.name: nuts.points[:, i] for i, p in enumerate(regime.sampled)}
+    found = {p.name: fast.points[:, i] for i, p in enumerate(regime.sampled)}
+    draws, found = (x | {p.name: y.flat(p.name) for p in regime.linear} for x, y in ((draws, nuts), (found, fast)))
     assert set(found) == set(draws)
     for parameter, x in draws.items():
         for q, within in ((0.05, 0.025), (0.5, 0.05), (0.95, 0.025)):
@@ -88,9 +96,10 @@ def test_against_nuts(synthetic_run, name):
 def test_level_draws_are_those_of_the_smoother(synthetic_run, name):
     """Tweedie's formula by differences of the likelihood, against the smoothed state before the first row."""
     regime, table = get_regime(name), rows_of(synthetic_run)
-    rows, prior = padded(table), prior_numbers(regime, resolve_priors(regime, table))
+    target = target_of(regime, prepare_rows(table))
+    prior, rows = target.arguments
     z = np.repeat(0.3 * np.ones((1, len(regime.sampled))), 20_000, axis=0)
-    drawn = level_draws(regime, z, prior, rows, np.random.default_rng(0))
+    drawn = level_draws(target, z, np.random.default_rng(0))
     with jax.enable_x64(True):
         smoothed = smooth(state_space(regime, jnp.asarray(z[0]), prior, rows), jnp.asarray(rows.y))
         mean = {k: float(v) for k, v in regime.linear_values(smoothed.initial_mean).items()}
@@ -107,68 +116,88 @@ def test_the_batched_likelihood_is_the_sampler_s_own(synthetic_run):
     table = rows_of(synthetic_run)
     rng = np.random.default_rng(0)
     for name in LAWS:
-        regime, rows = get_regime(name), padded(table)
-        prior = prior_numbers(regime, resolve_priors(regime, table))
+        regime = get_regime(name)
+        target = target_of(regime, prepare_rows(table))
+        prior, rows = target.arguments
         z = rng.standard_normal((5, len(regime.sampled)))
         with jax.enable_x64(True):
             alone = jax.jit(partial(log_likelihood, regime, prior=prior, rows=rows))
             one = [float(alone(z=jnp.asarray(x))) for x in z]
-        np.testing.assert_allclose(log_likelihoods(regime, z, prior, rows), one, rtol=1e-9)
-        np.testing.assert_allclose(log_likelihoods(regime, z, prior, shared(table)), one, rtol=1e-9)
-        steps = row_densities(regime, z, prior, rows, np.asarray(rows.y))
+        np.testing.assert_allclose(log_likelihoods(target, z), one, rtol=1e-9)
+        among_many = replace(target, rows=prepare_rows(table, many=True))
+        np.testing.assert_allclose(log_likelihoods(among_many, z), one, rtol=1e-9)
+        steps = row_densities(target, z, np.asarray(rows.y))
         np.testing.assert_allclose(steps.sum(axis=1), one, rtol=1e-9)
 
 
 def test_far_from_the_prior_the_likelihood_stands_still(flat_rows):
     """A warm-up once leapt 140 prior sds away, to a noise of 3e-41, and found a log density of 1e122 there."""
-    regime, rows = get_regime("exponential"), padded(flat_rows)
-    prior = prior_numbers(regime, resolve_priors(regime, flat_rows))
+    regime = get_regime("exponential")
+    target = target_of(regime, prepare_rows(flat_rows))
     far = np.array([-10.2, -139.7, 24.3])
-    there, edge = log_likelihoods(regime, np.stack([far, np.clip(far, -FARTHEST, FARTHEST)]), prior, rows)
+    there, edge = log_likelihoods(target, np.stack([far, np.clip(far, -FARTHEST, FARTHEST)]))
     assert there == edge
     assert abs(edge) < 1e6
     with jax.enable_x64(True):
-        assert potential(regime, jnp.asarray(far), prior, rows) == pytest.approx(0.5 * np.sum(far**2) - edge)
+        assert potential(regime, jnp.asarray(far), *target.arguments) == pytest.approx(0.5 * np.sum(far**2) - edge)
     near = np.array([[0.5, -1.0, 0.3], [0.5, -0.9 * FARTHEST, 0.3], [0.5, -FARTHEST, 0.3]])
-    assert len(set(log_likelihoods(regime, near, prior, rows))) == 3
+    assert len(set(log_likelihoods(target, near))) == 3
 
 
 def test_a_start_gives_the_same_posterior_in_fewer_rounds(synthetic_run):
     regime, table = get_regime("oscillator"), rows_of(synthetic_run)
-    afresh = fast_posterior(regime, table, shared(table), seed=1)
-    again = fast_posterior(regime, table, shared(table), seed=2, start=afresh.z)
+    afresh = posterior_on(regime, table, seed=1)
+    again = posterior_on(regime, table, seed=2, start=afresh.points)
     assert again.usable
-    assert again.trust.rounds < afresh.trust.rounds
+    assert again.diagnostics.rounds < afresh.diagnostics.rounds
     assert again.log_evidence == pytest.approx(afresh.log_evidence, abs=0.15)
 
 
 def test_nuts_where_the_points_cannot_be_trusted(flat_rows):
     """One round is too few for any trust; NUTS is run, and points spread about its draws."""
-    care = Care(rounds=1)
+    few = ImportanceSettings(rounds=1)
     regime = get_regime("flat")
-    alone = fast_posterior(regime, flat_rows, shared(flat_rows), care=care, fallback=False)
+    alone = posterior_on(regime, flat_rows, settings=few, fallback=False)
     assert not alone.usable
-    assert "limit" in alone.sentence
-    mended = fast_posterior(
-        regime, flat_rows, shared(flat_rows), care=care, sampler=SamplerSettings(chains=2, warmup=200, draws=600)
-    )
+    assert "limit" in alone.note
+    mended = posterior_on(regime, flat_rows, settings=few, sampler=SamplerSettings(chains=2, warmup=200, draws=600))
     assert mended.usable
-    assert "NUTS" in mended.sentence
-    whole = fast_posterior(regime, flat_rows, shared(flat_rows))
+    assert "NUTS" in mended.note
+    whole = posterior_on(regime, flat_rows)
     assert mended.log_evidence == pytest.approx(whole.log_evidence, abs=0.2)
-    np.testing.assert_allclose(mended.z.mean(axis=0), whole.z.mean(axis=0), atol=0.25)
+    np.testing.assert_allclose(mended.points.mean(axis=0), whole.points.mean(axis=0), atol=0.25)
 
 
 def test_a_hole_in_the_rows_is_a_missing_value(flat_rows):
     """For a leave-one-out refit, in NUTS too."""
-    regime, rows = get_regime("flat"), shared(flat_rows)
-    y = np.array(rows.y)
-    y[7] = np.nan
-    holed = rows._replace(y=y)
-    points = fast_posterior(regime, flat_rows, holed, seed=1)
-    forced = fast_posterior(regime, flat_rows, holed, seed=1, care=Care(rounds=1), sampler=SamplerSettings(chains=2))
-    np.testing.assert_allclose(forced.z.mean(axis=0), points.z.mean(axis=0), atol=0.2)
+    regime, holed = get_regime("flat"), prepare_rows(flat_rows, many=True).without(7)
+    assert holed.holes
+    target = target_of(regime, holed)
+    points = fast_posterior(target, seed=1)
+    forced = fast_posterior(target, seed=1, settings=ImportanceSettings(rounds=1), sampler=SamplerSettings(chains=2))
+    np.testing.assert_allclose(forced.points.mean(axis=0), points.points.mean(axis=0), atol=0.2)
+    some = points.points[:3]
     with jax.enable_x64(True):
-        missing = replace(regime, missing_anywhere=True)
-        one = [float(log_likelihood(missing, jnp.asarray(z), points.numbers, holed)) for z in points.z[:3]]
-    np.testing.assert_allclose(log_likelihoods(regime, points.z[:3], points.numbers, holed), one, rtol=1e-9)
+        one = [float(log_likelihood(regime, jnp.asarray(z), *target.arguments, holes=True)) for z in some]
+    np.testing.assert_allclose(log_likelihoods(target, some), one, rtol=1e-9)
+
+
+def test_both_samplers_give_the_same_kind_of_draws(flat_rows):
+    regime = get_regime("exponential")
+    target = target_of(regime, prepare_rows(flat_rows, many=True))
+    nuts = sample_posterior(target, sampler=SamplerSettings(chains=2, draws=200), retry=False).draws
+    fast = fast_posterior(target, settings=ImportanceSettings(draws=400)).with_levels(0)
+    for draws, chains in ((nuts, 2), (fast, 1)):
+        assert draws.target is target
+        assert draws.size == 400
+        assert draws.z.shape == (chains, 400 // chains, 3)
+        assert {k: v.shape for k, v in draws.values.items()} == {
+            p.name: (chains, 400 // chains) for p in regime.parameters
+        }
+        assert draws.sampled(np.arange(5)).shape == (5, 3)
+        assert draws.initial().shape == (400,)
+    assert np.isfinite(fast.log_evidence)
+    assert np.isnan(nuts.log_evidence)
+    assert fast.chains is None
+    assert nuts.chains is not None
+    assert isinstance(nuts.diagnostics, Convergence)

@@ -14,7 +14,7 @@ from bayes_grpo.common.errors import ConvergenceWarning, FitFileError, SettingEr
 from bayes_grpo.dynamics import likelihood
 from bayes_grpo.fitting.sampling import nuts
 from bayes_grpo.fitting.sampling.convergence import check_convergence
-from bayes_grpo.fitting.sampling.posterior import log_likelihood, prior_numbers, values_of
+from bayes_grpo.fitting.sampling.target import log_likelihood, prior_numbers, values_of
 from bayes_grpo.fitting.summary import bayesian_r_squared, r_squared
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.regimes.built_in.oscillator import Oscillator

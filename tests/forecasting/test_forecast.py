@@ -6,15 +6,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo import SamplerSettings, fit
+from bayes_grpo import SamplerSettings, compare, fit
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.dynamics.smoother import smooth
+from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import predict
-from bayes_grpo.fitting.rows_of_fit import rows_of_fit
-from bayes_grpo.fitting.sampling.posterior import prior_numbers, values_of
-from bayes_grpo.forecasting.bounds import Bounded, bounded
-from bayes_grpo.forecasting.fits import RegimeDraws, fit_regimes
-from bayes_grpo.forecasting.forecast import forecast
+from bayes_grpo.fitting.sampling.target import Target, target_of, values_of
+from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics
+from bayes_grpo.forecasting.bounds import bounded
+from bayes_grpo.forecasting.fits import fit_regimes
+from bayes_grpo.forecasting.forecast import ALONE, OF_A_FIT, forecast
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.plot import plot_forecast
 from bayes_grpo.forecasting.result import Forecast
@@ -23,9 +24,9 @@ from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
 from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.future import FutureRows, extended, future_rows, future_steps
 from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, remaining_rate
@@ -48,8 +49,8 @@ def test_paths_have_the_moments_of_the_exact_predictive(name):
     future = FutureRows(
         np.array([41.0, 43.0, 50.0, 70.0]), np.array([1.0, 1.0, 5.0, 0.0]), np.array([1.0, 0.8, 0.5, 0.2]), np.ones(4)
     )
-    priors = resolve_priors(regime, table)
-    prior = prior_numbers(regime, priors)
+    target = target_of(regime, prepare_rows(table, many=True))
+    priors, prior = target.priors, target.numbers
     with jax.enable_x64(True):
         z = np.full(len(regime.sampled), 0.3)
         values = {k: jnp.asarray(v) for k, v in values_of(regime, z, prior, padded(table)).items()}
@@ -63,7 +64,8 @@ def test_paths_have_the_moments_of_the_exact_predictive(name):
     mean, latent_var = np.asarray(exact.latent_mean)[-4:], np.asarray(exact.latent_var)[-4:]
     row_var = np.asarray(exact.loo_var)[-4:]
     count = 8000
-    found = predict(regime, table, priors, {k: np.full(count, float(v)) for k, v in values.items()}, future, seed=3)
+    drawn = draws_of(target, {k: np.full(count, float(v)) for k, v in values.items()})
+    found = predict(drawn, np.arange(count), future, seed=3)
     error = np.sqrt(row_var / count)
     assert np.all(np.abs(found.latent.mean(0) - mean) < 5 * error)
     assert np.all(np.abs(found.rows.mean(0) - mean) < 5 * error)
@@ -72,11 +74,50 @@ def test_paths_have_the_moments_of_the_exact_predictive(name):
 
 
 def test_rows_of_a_fit_are_those_that_were_fitted(exponential_fit):
-    ours, table = rows_of_fit(exponential_fit), rows_of(rising_run())
+    ours, table = exponential_fit.posterior.rows.table, rows_of(rising_run())
     for name in ("step", "y", "window", "rate", "weight"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(table, name))
     assert (ours.start, ours.from_rest, ours.signal) == (table.start, table.from_rest, table.signal)
     assert ours.optimizer == table.optimizer
+
+
+def draws_of(target: Target, values: dict[str, np.ndarray]) -> Draws:
+    """Draws by their values alone, one chain."""
+    fine = WeightDiagnostics(1000.0, 0.1, 0.0, 1.0, 1)
+    size = len(next(iter(values.values())))
+    return Draws(target, {k: v[None] for k, v in values.items()}, np.empty((1, size, 0)), fine)
+
+
+def test_run_and_comparison_have_one_forecast():
+    """The same weights, level and events; of a fit, one law, a reason why there are none."""
+    run, regimes = rising_run(), ("flat", "exponential")
+    compared = compare(run, regimes, lfo=False, seed=4)
+    one, other = forecast(run, 80, regimes=regimes, draws=400), forecast(compared, 80, draws=400)
+    assert one.weights == other.weights
+    np.testing.assert_array_equal(one.event, other.event)
+    np.testing.assert_array_equal(one.rows, other.rows)
+    assert one.notes == other.notes[1:]
+    assert "averaged over the laws compared (flat, exponential); a forecast of the run takes" in other.notes[0]
+    assert forecast(compared, 80, regimes=regimes, draws=400).notes == one.notes
+    stacked = forecast(compared, 80, draws=400, weights=compared.weights_lfo)
+    assert stacked.weights == pytest.approx(compared.weights_lfo)
+
+
+def test_a_comparison_keeps_the_priors_that_it_was_given():
+    run, given = rising_run(), {"exponential": {"relaxation_time": (500.0, 0.01)}}
+    compared = compare(run, ("exponential",), priors=given, lfo=False)
+    found = forecast(compared, 80, draws=200)
+    free = forecast(run, 80, regimes=("exponential",), draws=200)
+    assert found.at_infinity.std() > 2.0 * free.at_infinity.std()
+    assert ALONE in found.notes
+
+
+def test_a_fit_says_what_its_forecast_does_without(exponential_fit):
+    found = forecast(exponential_fit, 80, draws=200)
+    assert found.weights == {"exponential": 1.0}
+    assert OF_A_FIT in found.notes
+    assert ALONE in found.notes
+    assert ALONE not in forecast(exponential_fit, 80, draws=200, pool=False, hazard=False).notes
 
 
 def test_forecast_of_a_fit(exponential_fit):
@@ -139,7 +180,7 @@ def test_bad_input_is_said_in_a_sentence(exponential_fit):
     with pytest.raises(FitError, match="at least 8 rows of reward, found 6"):
         forecast(rising_run(6), until=60)
     with pytest.raises(SettingError, match="entropy cannot forecast"):
-        fit_regimes(rows_of(rising_run()), ("entropy",))
+        fit_regimes(prepare_rows(rows_of(rising_run())), ("entropy",))
 
 
 def test_future_rows_keep_the_logs_spacing_and_window():
@@ -216,34 +257,34 @@ def test_weights_lean_to_the_better_law_and_keep_a_share_for_a_trend():
 
 def test_a_law_that_settles_outside_the_range_is_still_held_inside():
     regime, table = get_regime("exponential"), rows_of(rising_run())
-    priors = resolve_priors(regime, table, {"fixed_point": (5.0, 0.01)})
-    values = {p.name: np.full(200, priors[p.name].median) for p in regime.sampled}
-    regime = RegimeDraws(regime, priors, values, np.zeros(200), Bounded(1.0))
+    target = target_of(regime, prepare_rows(table, many=True), {"fixed_point": (5.0, 0.01)})
+    drawn = draws_of(target, {p.name: np.full(200, target.priors[p.name].median) for p in regime.parameters})
     future = future_rows(table, np.array([50.0]), CONSTANT)
-    latent, _, rows, fixed, _ = regime_paths(regime, table, future, 100, 0, RewardRange(0.0, 1.0))
+    latent, _, rows, fixed, _ = regime_paths(drawn, future, 100, 0, RewardRange(0.0, 1.0), 1.0)
     assert latent.max() <= 1.0
     assert rows.max() <= 1.0
     assert np.all(fixed == 1.0)
-    free = regime_paths(replace(regime, bounded=Bounded()), table, future, 100, 0, RewardRange())[3]
+    free = regime_paths(drawn, future, 100, 0, RewardRange(), 0.0)[3]
     assert free.min() > 4.0
-    mostly = regime_paths(replace(regime, bounded=Bounded(0.9)), table, future, 100, 0, RewardRange(0.0, 1.0))[3]
+    mostly = regime_paths(drawn, future, 100, 0, RewardRange(0.0, 1.0), 0.9)[3]
     assert np.sum(mostly > 4.0) == 10
     assert np.sum(mostly == 1.0) == 90
 
 
 def test_a_law_that_runs_away_is_not_followed():
     regime, table = get_regime("oscillator"), rows_of(rising_run())
-    priors = resolve_priors(regime, table)
-    values = {p.name: np.full(200, priors[p.name].median) for p in regime.sampled}
+    target = target_of(regime, prepare_rows(table, many=True))
+    values = {p.name: np.full(200, target.priors[p.name].median) for p in regime.parameters}
+    values["initial_reward"] = np.arange(200.0)
     values["response_time"] = np.full(200, 5.0)
     values["damping_ratio"] = np.where(np.arange(200) % 2, -0.8, 2.0)  # every second draw diverges
-    drawn = RegimeDraws(regime, priors, values, np.arange(200.0))
+    drawn = draws_of(target, values)
     future = future_rows(table, np.array([60.0, 200.0]), CONSTANT)
-    _, trend, _, _, initial = regime_paths(drawn, table, future, 50, 0, RewardRange())
+    _, trend, _, _, initial = regime_paths(drawn, future, 50, 0, RewardRange(), 0.0)
     assert np.all(initial % 2 == 0)
     assert np.abs(trend).max() < 20.0
-    runaway = replace(drawn, values={k: v[1::2] for k, v in values.items()}, initial=np.arange(100.0))
-    assert len(regime_paths(runaway, table, future, 50, 0, RewardRange())[0]) == 50  # there is nothing else to follow
+    runaway = draws_of(target, {k: v[1::2] for k, v in values.items()})
+    assert len(regime_paths(runaway, future, 50, 0, RewardRange(), 0.0)[0]) == 50  # there is nothing else to follow
 
 
 def test_a_range_weighs_a_law_by_how_much_of_it_lies_inside():
@@ -261,14 +302,14 @@ def test_a_range_weighs_a_law_by_how_much_of_it_lies_inside():
 
 
 def test_a_law_draws_the_same_whichever_others_there_are():
-    table = rows_of(rising_run())
+    table = prepare_rows(rows_of(rising_run()), many=True)
     alone = fit_regimes(table, ("exponential",), seed=3, sampler=FAST, strict=False)
     beside = fit_regimes(table, ("flat", "exponential"), seed=3, sampler=FAST, strict=False)
     for name, draws in alone.draws["exponential"].values.items():
         np.testing.assert_array_equal(draws, beside.draws["exponential"].values[name])
     assert alone.log_evidence["exponential"] == beside.log_evidence["exponential"]
     other = fit_regimes(table, ("exponential",), seed=4, sampler=FAST, strict=False)
-    assert not np.any(np.isin(other.draws["exponential"].initial, alone.draws["exponential"].initial))
+    assert not np.any(np.isin(other.draws["exponential"].initial(), alone.draws["exponential"].initial()))
 
 
 def test_the_picture_fits_into_a_part_of_a_figure(exponential_fit):
@@ -280,11 +321,11 @@ def test_the_picture_fits_into_a_part_of_a_figure(exponential_fit):
 
 
 def test_a_stated_range_counts_in_the_weights():
-    table, regimes = rows_of(rising_run()), ("flat", "exponential")
+    table, regimes = prepare_rows(rows_of(rising_run()), many=True), ("flat", "exponential")
     free = fit_regimes(table, regimes, sampler=FAST, strict=False)
     held = fit_regimes(table, regimes, reward=RewardRange(0.0, 0.85), sampler=FAST, strict=False)
     for name in regimes:
-        factor = held.draws[name].bounded.log_factor
+        factor = held.bounded[name].log_factor
         assert held.log_evidence[name] - free.log_evidence[name] == pytest.approx(factor, abs=1e-6)
         assert abs(factor) > 0.01
 

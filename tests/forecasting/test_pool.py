@@ -7,6 +7,7 @@ from bayes_grpo import forecast
 from bayes_grpo.forecasting.fits import fit_regimes
 from bayes_grpo.forecasting.level import LAST, LEVEL_NAME, Level, level_of, level_paths
 from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool, pool_features, pooled, shipped_pool
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run, rising_run, steps
@@ -93,7 +94,8 @@ def test_the_shipped_numbers_can_be_read_and_written():
 
 def test_the_level_stands_beside_laws_but_not_beside_one():
     table = rows_of(rising_run())
-    fitted = fit_regimes(table, ("flat", "exponential"), strict=False)
+    rows = prepare_rows(table, many=True)
+    fitted = fit_regimes(rows, ("flat", "exponential"), strict=False)
     found = pooled(pool(intercept=-1.0), table, fitted, 20)
     assert found is not None
     assert sum(found.weights.values()) == pytest.approx(1.0)
@@ -102,7 +104,7 @@ def test_the_level_stands_beside_laws_but_not_beside_one():
         fitted.weights["flat"] / fitted.weights["exponential"]
     )
     assert pooled(False, table, fitted, 20) is None
-    assert pooled(True, table, fit_regimes(table, ("flat",), strict=False), 20) is None
+    assert pooled(True, table, fit_regimes(rows, ("flat",), strict=False), 20) is None
 
 
 def test_a_forecast_is_drawn_from_laws_and_level_by_their_weights():

@@ -15,8 +15,10 @@ from bayes_grpo import REGIMES, SamplerSettings, fit, get_regime, padded, rows_o
 from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.data import draw_prior
+from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.regimes.quantiles import GRID, tabulated
+from bayes_grpo.rows.prepared import prepare_rows
 from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, rising_run, steps
 
@@ -52,7 +54,7 @@ def table(run):
 def test_log_density_is_that_of_a_dense_normal(name, table):
     """Every regime at a draw of its prior; linear parameters known, and integrated out under a normal prior."""
     regime = get_regime(name)
-    draws = draw_prior(regime, resolve_priors(regime, table), table, np.random.default_rng(1), size=3)
+    draws = draw_prior(target_of(regime, prepare_rows(table)), np.random.default_rng(1), size=3)
     values = {p.name: float(draws[p.name][0]) for p in regime.parameters}
     rows = padded(table)
     for levels in ({}, {p.name: (0.5, 0.3) for p in regime.linear}):
@@ -174,7 +176,8 @@ def test_a_numpyro_prior_is_what_the_sampler_draws_from(prior, table):
     oscillator = get_regime("oscillator")
     priors = resolve_priors(oscillator, table, {"observation_sd": prior})
     assert priors["observation_sd"].name == type(prior).__name__
-    drawn = draw_prior(oscillator, priors, table, np.random.default_rng(0), size=20_000)["observation_sd"]
+    target = target_of(oscillator, prepare_rows(table), priors)
+    drawn = draw_prior(target, np.random.default_rng(0), size=20_000)["observation_sd"]
     own = np.asarray(prior.sample(jax.random.key(5), (20_000,)))
     assert ks_2samp(drawn, own).pvalue > 1e-3  # pyright: ignore[reportAttributeAccessIssue]
     assert len(priors["observation_sd"].quantiles or ()) == len(GRID)

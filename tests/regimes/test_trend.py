@@ -14,17 +14,17 @@ import pytest
 
 from bayes_grpo import fit, load_fit, read_log, save_fit, summarize
 from bayes_grpo.common.errors import ConvergenceWarning, FitError
-from bayes_grpo.comparison.law import law_on
+from bayes_grpo.comparison.candidate import candidate_on
 from bayes_grpo.dynamics import blocks, kalman
 from bayes_grpo.dynamics.flows import CENTRED, NORMALISED, centred_logit, half_logit
 from bayes_grpo.dynamics.paths import mean_path
-from bayes_grpo.fitting.rows_of_fit import rows_of_fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.posterior import potential, prior_numbers
+from bayes_grpo.fitting.sampling.target import potential, prior_numbers
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.regimes.trend import FLUCTUATION, _net_rate
 from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 from benchmarks.calibration import calibrate, simultaneous_band
@@ -274,10 +274,11 @@ def test_a_slow_fluctuation_cannot_tell_the_noise_that_was_left_out():
     On this log of real updates it did: the law "explained" half of the rows' sd and sent the reward below its start.
     """
     rows = rows_of(read_log(Path(__file__).resolve().parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"))
-    found = {name: law_on(get_regime(name), rows) for name in ("entropy", "exponential")}
-    noise = {name: float(np.median(x.draws["observation_sd"])) for name, x in found.items()}
+    rows = prepare_rows(rows, many=True)
+    found = {name: candidate_on(get_regime(name), rows).draws for name in ("entropy", "exponential")}
+    noise = {name: float(np.median(x.values["observation_sd"])) for name, x in found.items()}
     assert noise["entropy"] > 0.9 * noise["exponential"]
-    draws = found["entropy"].draws
+    draws = found["entropy"].values
     assert np.mean(draws["fixed_point"] > draws["initial_reward"]) > 0.95
 
 
@@ -353,7 +354,7 @@ def test_summary_and_saved_file_of_laws_that_differ_from_the_rest(tmp_path):
     np.testing.assert_array_equal(level.draws("initial_reward"), level.draws("fixed_point"))
     np.testing.assert_allclose(np.ptp(level.trajectories("curve"), axis=-1), 0.0, atol=1e-12)
     save_fit(exchange, tmp_path / "fit.nc")
-    np.testing.assert_array_equal(rows_of_fit(load_fit(tmp_path / "fit.nc")).entropy, rows_of(run).entropy)
+    np.testing.assert_array_equal(load_fit(tmp_path / "fit.nc").posterior.rows.table.entropy, rows_of(run).entropy)
     # b - a is the reward where the entropy is used up: 0.8 - 0.3.
     low, high = np.quantile(exchange.draws("fixed_point"), [0.01, 0.99])
     assert low < 0.5 < high

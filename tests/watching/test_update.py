@@ -18,6 +18,7 @@ from bayes_grpo.forecasting.fits import fit_regimes, without
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.run import Run
+from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.watching import update
 from bayes_grpo.watching.alarms import alarms_of, earlier
@@ -92,7 +93,7 @@ def test_the_next_look_starts_where_the_last_one_ended(run, looks, monkeypatch):
     monkeypatch.setattr(update, "fit_regimes", fit)
     _, after = update_of(run, Watching(until=90.0), memory)
     assert started.keys() == memory.points.keys() == after.points.keys()
-    assert all(z.shape == (update.CARE.draws, z.shape[1]) for z in after.points.values())
+    assert all(z.shape == (update.POINTS.draws, z.shape[1]) for z in after.points.values())
 
 
 def test_the_horizon_is_the_planned_length_or_half_as_far_again(run):
@@ -157,11 +158,13 @@ def test_laws_that_do_not_fit_are_left_out_and_tried_again_later(monkeypatch):
 
 
 def test_laws_left_out_leave_their_weight_to_the_others():
-    fitted = fit_regimes(rows_of(rising_run()), ("flat", "exponential", "oscillator"), strict=False)
+    fitted = fit_regimes(
+        prepare_rows(rows_of(rising_run()), many=True), ("flat", "exponential", "oscillator"), strict=False
+    )
     rest = without(fitted, {"oscillator"})
-    alone = fit_regimes(rows_of(rising_run()), ("flat", "exponential"), strict=False)
+    alone = fit_regimes(prepare_rows(rows_of(rising_run()), many=True), ("flat", "exponential"), strict=False)
     assert rest.weights == alone.weights
-    assert rest.z.keys() == rest.trust.keys() == rest.draws.keys() == {"flat", "exponential"}
+    assert rest.bounded.keys() == rest.log_evidence.keys() == rest.draws.keys() == {"flat", "exponential"}
 
 
 def test_programs_that_a_log_has_outgrown_are_let_go(run, looks, monkeypatch):

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.densities import log_student_t
-from bayes_grpo.fitting.sampling.weighted import WeightedDraws, effective_size
+from bayes_grpo.fitting.sampling.batch import log_likelihoods
+from bayes_grpo.fitting.sampling.target import Target
+from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics, WeightedPoints, effective_size
 
 _DEGREES = 5.0
 _KERNELS = 96
@@ -28,7 +30,7 @@ _ADAPTED = 150.0
 
 
 @dataclass(frozen=True)
-class Care:
+class ImportanceSettings:
     """How many points an adaptive sampler spends.
 
     Attributes:
@@ -63,7 +65,7 @@ class Proposal:
     narrow: np.ndarray
 
     @classmethod
-    def about(cls, points: WeightedDraws, rng: np.random.Generator) -> Proposal:
+    def about(cls, points: WeightedPoints, rng: np.random.Generator) -> Proposal:
         """The proposal about weighted points."""
         centre, cov = points.moments()
         p = len(centre)
@@ -101,37 +103,43 @@ class AdaptiveSampler:
         power: Power of the likelihood at which the last proposal was built; 1 at the end.
     """
 
-    def __init__(self, size: int, seed: int, care: Care | None = None, start: np.ndarray | None = None) -> None:
+    def __init__(
+        self, size: int, seed: int, settings: ImportanceSettings | None = None, start: np.ndarray | None = None
+    ) -> None:
         """Begins.
 
         Args:
             size: Number of coordinates p.
             seed: Seed.
-            care: How many points to spend.
+            settings: How many points to spend.
             start: Draws of a posterior that is expected to be close, shape (n, p): a proposal about them takes the
                 place of the climb from the prior, of which a quarter of a batch still comes.
         """
-        self.care = care or Care()
+        self.settings = settings or ImportanceSettings()
         self.rounds, self.power = 0, 0.0
         self._rng, self._size = np.random.default_rng(seed), size
         self._proposals: list[Proposal] = []
         self._counts: list[int] = []
         self._z, self._likelihood = np.zeros((0, size)), np.zeros(0)
-        self._start = None if start is None else WeightedDraws(start, np.zeros(len(start)))
+        self._start = None if start is None else WeightedPoints(start, np.zeros(len(start)))
         self._densities: list[np.ndarray] = []  # of the prior and of every proposal, at all points
 
     @property
     def done(self) -> bool:
         """Whether there is nothing more to ask for."""
-        if self.rounds == 0 or self.rounds >= self.care.rounds:
+        if self.rounds == 0 or self.rounds >= self.settings.rounds:
             return self.rounds > 0
         points = self.points
         # A heavy tail of weights lies where no kernel is yet: the next ones are drawn there.
-        return self.power == 1.0 and points.effective >= self.care.effective and points.pareto_k <= self.care.pareto_k
+        return (
+            self.power == 1.0
+            and points.effective >= self.settings.effective
+            and points.pareto_k <= self.settings.pareto_k
+        )
 
     def ask(self) -> np.ndarray:
         """Points whose log likelihood is wanted, shape (batch, p)."""
-        batch = self.care.batch
+        batch = self.settings.batch
         if self.rounds == 0 and self._start is None:
             return self._rng.standard_normal((batch, self._size))
         if self.rounds == 0 and self._start is not None:
@@ -163,9 +171,18 @@ class AdaptiveSampler:
         self._set_power()
 
     @property
-    def points(self) -> WeightedDraws:
+    def points(self) -> WeightedPoints:
         """All points so far with their weights."""
-        return WeightedDraws(self._z, self._base() + self._likelihood)
+        return WeightedPoints(self._z, self._base() + self._likelihood)
+
+    @property
+    def diagnostics(self) -> WeightDiagnostics:
+        """Whether the points can be used."""
+        points = self.points
+        means = [points.half(i).moments()[0] for i in (0, 1)]
+        spread = np.sqrt(np.diag(points.moments()[1]))
+        apart = float(np.max(np.abs(means[0] - means[1]) / np.maximum(spread, 1e-12)))
+        return WeightDiagnostics(points.effective, points.pareto_k, apart, self.power, self.rounds)
 
     def _base(self) -> np.ndarray:
         """Log of prior over the mixture of all proposals, shape (n,)."""
@@ -189,11 +206,32 @@ class AdaptiveSampler:
             low, high = (middle, high) if effective(middle) >= _ADAPTED else (low, middle)
         self.power = low
 
-    def _tempered(self) -> WeightedDraws:
+    def _tempered(self) -> WeightedPoints:
         """All points, weighted with the likelihood to the present power."""
         if self.power == 0.0:
-            return WeightedDraws(self._z, self._base())
-        return WeightedDraws(self._z, self._base() + self.power * self._likelihood)
+            return WeightedPoints(self._z, self._base())
+        return WeightedPoints(self._z, self._base() + self.power * self._likelihood)
+
+
+def weighted_points(
+    target: Target, seed: int, settings: ImportanceSettings | None = None, start: np.ndarray | None = None
+) -> tuple[WeightedPoints, WeightDiagnostics]:
+    """Weighted points of a posterior, and whether they can be used.
+
+    Args:
+        target: Regime, priors and rows.
+        seed: Seed.
+        settings: How many points to spend.
+        start: Draws of a posterior that is expected to be close, shape (n, p).
+
+    Returns:
+        The points and their checks.
+    """
+    sampler = AdaptiveSampler(target.coordinates, seed, settings, start)
+    while not sampler.done:
+        z = sampler.ask()
+        sampler.tell(z, log_likelihoods(target, z))
+    return sampler.points, sampler.diagnostics
 
 
 def _log_normal(z: np.ndarray) -> np.ndarray:

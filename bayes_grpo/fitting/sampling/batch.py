@@ -1,11 +1,12 @@
-"""What many draws at once imply on the rows: programs without a gradient, compiled in a second.
+"""What many draws at once imply on the rows: likelihoods without a gradient, compiled in a second, and smoothed rows.
 
-All draws advance together through the plain filter: a row costs a draw a few nanoseconds.
+For likelihoods all draws advance together through the plain filter: a row costs a draw a few nanoseconds.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,54 +15,57 @@ from jax import Array
 
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics import kalman
-from bayes_grpo.fitting.sampling.posterior import FARTHEST, PriorNumbers, state_space
+from bayes_grpo.dynamics.paths import mean_path, square_root
+from bayes_grpo.dynamics.smoother import smooth
+from bayes_grpo.dynamics.state_space import dot
+from bayes_grpo.fitting.sampling.target import FARTHEST, PriorNumbers, Target, state_space
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows
 
 CHUNK = 512
 """Draws a call of a program; threads share the chunks."""
+SMOOTHED = 500
+"""Draws a call of the program that smooths the rows."""
 
 
-def log_likelihoods(regime: Regime, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> np.ndarray:
+def log_likelihoods(target: Target, z: np.ndarray) -> np.ndarray:
     """Log density of the logged rows with the linear parameters integrated out.
 
     Args:
-        regime: The law.
+        target: Regime, priors and rows.
         z: Draws in the sampler's coordinates, shape (..., p).
-        prior: Priors as numbers.
-        rows: Padded rows.
 
     Returns:
         Shape (...).
     """
     flat = np.reshape(z, (-1, z.shape[-1]))
     with jax.enable_x64(True):
-        return over_draws(_likelihood_program, (regime,), CHUNK, flat, prior, rows).reshape(z.shape[:-1])
+        found = over_draws(_likelihood_program, (target.regime,), CHUNK, flat, *target.arguments)
+    return found.reshape(z.shape[:-1])
 
 
-def row_densities(regime: Regime, z: np.ndarray, prior: PriorNumbers, rows: Rows, y: np.ndarray) -> np.ndarray:
-    """Log density of every row given the rows before it that ``rows`` has.
+def row_densities(target: Target, z: np.ndarray, y: np.ndarray, known: np.ndarray | None = None) -> np.ndarray:
+    """Log density of every row given the known rows before it.
 
-    Where ``rows`` has no value from some row on, these are the densities of rows some way ahead, each by itself, the
-    rows in between unseen.
+    Where no row is known from some row on, these are the densities of rows some way ahead, each by itself, the rows
+    in between unseen.
 
     Args:
-        regime: The law.
+        target: Regime, priors and rows.
         z: Draws in the sampler's coordinates, shape (n, p).
-        prior: Priors as numbers.
-        rows: Padded rows: what is known.
         y: Values whose densities are wanted, shape (T,); NaN = none.
+        known: Values that are known, shape (T,); those of the target's rows if None.
 
     Returns:
         Shape (n, T); 0 where ``y`` has no value.
     """
+    numbers, rows = target.arguments
+    rows = rows if known is None else rows._replace(y=known)
     with jax.enable_x64(True):
-        return over_draws(_densities_program, (regime,), CHUNK, z, prior, rows, np.asarray(y, float))
+        return over_draws(_densities_program, (target.regime,), CHUNK, z, numbers, rows, np.asarray(y, float))
 
 
-def level_draws(
-    regime: Regime, z: np.ndarray, prior: PriorNumbers, rows: Rows, rng: np.random.Generator
-) -> dict[str, np.ndarray]:
+def level_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """The linear parameters drawn given the rows and each draw of the others.
 
     With prior mean m and covariance S of the linear parameters, the log likelihood is a quadratic in m of slope g and
@@ -69,15 +73,14 @@ def level_draws(
     formula). Differences of a quadratic are exact, so that the likelihood's own program is all that is needed.
 
     Args:
-        regime: The law.
+        target: Regime, priors and rows.
         z: Draws in the sampler's coordinates, shape (n, p).
-        prior: Priors as numbers.
-        rows: Padded rows.
         rng: Source of randomness.
 
     Returns:
         Linear parameter → shape (n,).
     """
+    prior = target.numbers
     centre, sd = np.asarray(prior.linear_mean, float), np.asarray(prior.linear_sd, float)
     size = len(centre)
 
@@ -85,7 +88,7 @@ def level_draws(
         mean = centre.copy()
         for i, step in moved:
             mean[i] += step * sd[i]
-        return log_likelihoods(regime, z, prior._replace(linear_mean=mean), rows)
+        return log_likelihoods(replace(target, numbers=prior._replace(linear_mean=mean)), z)
 
     here = at()
     up, down = (np.stack([at((i, step)) for i in range(size)], axis=-1) for step in (1.0, -1.0))
@@ -100,7 +103,52 @@ def level_draws(
     values, vectors = np.linalg.eigh(np.eye(size) + curved)
     noise = vectors @ (np.sqrt(np.maximum(values, 0.0))[..., None] * rng.standard_normal((len(z), size, 1)))
     drawn = centre + sd * (slope + noise[..., 0])
-    return {p.name: drawn[:, i] for i, p in enumerate(regime.linear)}
+    return {p.name: drawn[:, i] for i, p in enumerate(target.regime.linear)}
+
+
+class DrawSummary(NamedTuple):
+    """What one draw of the sampled parameters implies.
+
+    Attributes:
+        linear: Linear parameters drawn given the rows, in the order of the regime's, shape (l,).
+        curve: The unforced law with these parameters at every row, shape (T,).
+        latent: A draw-wise mean of the latent reward of every row given all rows, shape (T,).
+        latent_var: Its variance, shape (T,).
+        loo_log_density: Leave-one-out log density of every row, shape (T,); NaN where missing.
+        loo_mean: Mean of every row given all others, shape (T,).
+        loo_var: Its variance, shape (T,).
+    """
+
+    linear: Array | np.ndarray
+    curve: Array | np.ndarray
+    latent: Array | np.ndarray
+    latent_var: Array | np.ndarray
+    loo_log_density: Array | np.ndarray
+    loo_mean: Array | np.ndarray
+    loo_var: Array | np.ndarray
+
+
+def summarise(target: Target, z: np.ndarray, seed: int) -> DrawSummary:
+    """Linear parameters, curves and leave-one-out conditionals of every draw.
+
+    Args:
+        target: Regime, priors and rows.
+        z: Draws in the sampler's coordinates, shape (chains, draws, p).
+        seed: Seed.
+
+    Returns:
+        Arrays with leading axes (chains, draws).
+    """
+    chains, draws, p = z.shape
+    each = (random_keys(seed, chains * draws), z.reshape(-1, p))
+    with jax.enable_x64(True):
+        out = over_draws(summary_program, (target.regime,), SMOOTHED, each, *target.arguments)
+    return jax.tree.map(lambda x: x.reshape(chains, draws, *x.shape[1:]), out)
+
+
+def random_keys(seed: int, size: int) -> np.ndarray:
+    """Random keys as numbers, shape (size, 2); JAX would compile a program for each way to split one."""
+    return np.random.default_rng(seed).integers(0, 2**32, (size, 2), dtype=np.uint32)
 
 
 def _likelihood_program(regime: Regime) -> Any:
@@ -116,3 +164,33 @@ def _densities_program(regime: Regime) -> Any:
         return kalman.row_densities(state_space(regime, z, prior, rows), jnp.asarray(rows.y), y)
 
     return jax.vmap(one, in_axes=(0, None, None, None))
+
+
+def summary_program(regime: Regime) -> Any:
+    """Program that smooths the rows for draws, each with a key."""
+
+    def run(draws: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> DrawSummary:
+        return jax.lax.map(
+            lambda a: _summary_of(regime, jax.random.wrap_key_data(a[0]), a[1], prior, rows), draws, batch_size=50
+        )
+
+    return run
+
+
+def _summary_of(regime: Regime, key: Array, z: Array, prior: PriorNumbers, rows: Rows) -> DrawSummary:
+    space = state_space(regime, z, prior, rows)
+    smoothed = smooth(space, jnp.asarray(rows.y))
+    n = space.size
+    root = square_root(tuple(tuple(smoothed.initial_cov[i, j] for j in range(n)) for i in range(n)))
+    noise = jax.random.normal(key, (n,))
+    state = smoothed.initial_mean + jnp.stack([dot(row, tuple(noise)) for row in root])
+    levels = regime.linear_values(state)
+    return DrawSummary(
+        linear=jnp.stack([levels[p.name] for p in regime.linear]),
+        curve=mean_path(space, state, rows.y.shape[0]),
+        latent=smoothed.latent_mean,
+        latent_var=smoothed.latent_var,
+        loo_log_density=smoothed.loo_log_density,
+        loo_mean=smoothed.loo_mean,
+        loo_var=smoothed.loo_var,
+    )

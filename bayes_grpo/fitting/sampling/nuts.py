@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,22 +19,15 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.imports import nuts_kernels
-from bayes_grpo.common.machine import cores
-from bayes_grpo.common.programs import accelerated, call, over_draws, program
-from bayes_grpo.fitting.sampling.posterior import (
-    DrawSummary,
-    PriorNumbers,
-    potential,
-    summarise_draw,
-)
-from bayes_grpo.fitting.sampling.weighted import WeightedDraws
+from bayes_grpo.common.programs import accelerated, call, program
+from bayes_grpo.fitting.sampling.batch import SMOOTHED, random_keys, summary_program
+from bayes_grpo.fitting.sampling.chains import side_by_side
+from bayes_grpo.fitting.sampling.target import PriorNumbers, Target, potential
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows
 
 MAX_TREE_DEPTH = 8
 _FAR = 1e10
-SUMMARISED = 500
-"""Draws a call of the program that summarises them."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +67,9 @@ class Start(NamedTuple):
     inverse_mass: np.ndarray
 
 
-def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> Any:
+def _chain_program(regime: Regime, holes: bool, warmup: int, draws: int, batched: bool) -> Any:
     # Traced once, not at each of the places where NUTS calls it.
-    traced = jax.jit(partial(potential, regime))
+    traced = jax.jit(partial(potential, regime, holes=holes))
 
     def potential_of(prior: PriorNumbers, rows: Rows) -> Any:
         return lambda z: traced(z, prior, rows)
@@ -120,43 +112,17 @@ def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> An
     return jax.vmap(run, in_axes=(0, 0, None, None, None, None)) if batched else run
 
 
-def _summary_program(regime: Regime) -> Any:
-    def run(draws: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> DrawSummary:
-        return jax.lax.map(
-            lambda a: summarise_draw(regime, jax.random.wrap_key_data(a[0]), a[1], prior, rows), draws, batch_size=50
-        )
-
-    return run
-
-
-def start_about(points: WeightedDraws, chains: int, rng: np.random.Generator) -> Start:
-    """Starting points drawn from weighted ones, with their covariance as inverse mass matrix.
-
-    A posterior with two modes gets its chains in proportion to the modes' mass.
-
-    Args:
-        points: Points of the posterior, or of one raised to a power.
-        chains: Number of chains.
-        rng: Source of randomness.
-
-    Returns:
-        Where the chains begin.
-    """
-    cov = points.moments()[1]
-    return Start(points.resampled(chains, rng), cov + 1e-6 * np.eye(len(cov)))
-
-
-def compile_chains_ahead(regime: Regime, prior: PriorNumbers, rows: Rows, settings: SamplerSettings) -> None:
+def compile_chains_ahead(target: Target, settings: SamplerSettings) -> None:
     """Begins to compile the program of the chains, in a thread, while their starting points are being looked for."""
-    size = len(regime.sampled)
-    arguments = (_keys(0, 1)[0], np.zeros(size), np.eye(size), np.asarray(0.9), prior, rows)
-    _beside(lambda: program(_chain_program, (regime, settings.warmup, settings.draws, False), *arguments))
+    size = target.coordinates
+    arguments = (random_keys(0, 1)[0], np.zeros(size), np.eye(size), np.asarray(0.9), *target.arguments)
+    _beside(lambda: program(_chain_program, _options(target, settings, False), *arguments))
 
 
-def compile_summary_ahead(regime: Regime, prior: PriorNumbers, rows: Rows) -> None:
-    """Begins to compile the program that summarises draws, in a thread, while the chains run."""
-    draws = (_keys(0, SUMMARISED), np.zeros((SUMMARISED, len(regime.sampled))))
-    _beside(lambda: program(_summary_program, (regime,), draws, prior, rows))
+def compile_summary_ahead(target: Target) -> None:
+    """Begins to compile the program that smooths the rows at draws, in a thread, while the chains run."""
+    draws = (random_keys(0, SMOOTHED), np.zeros((SMOOTHED, target.coordinates)))
+    _beside(lambda: program(summary_program, (target.regime,), draws, *target.arguments))
 
 
 def _beside(compile_: Callable[[], Any]) -> None:
@@ -170,27 +136,16 @@ def _beside(compile_: Callable[[], Any]) -> None:
     threading.Thread(target=work, daemon=True).start()
 
 
-def _keys(seed: int, size: int) -> np.ndarray:
-    """Random keys as numbers, shape (size, 2); JAX would compile a program for each way to split one."""
-    return np.random.default_rng(seed).integers(0, 2**32, (size, 2), dtype=np.uint32)
+def _options(target: Target, settings: SamplerSettings, batched: bool) -> tuple[Any, ...]:
+    return target.regime, target.rows.holes, settings.warmup, settings.draws, batched
 
 
-def sample(
-    regime: Regime,
-    seed: int,
-    prior: PriorNumbers,
-    rows: Rows,
-    start: Start,
-    settings: SamplerSettings,
-    target_accept: float,
-) -> Chain:
+def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSettings, target_accept: float) -> Chain:
     """Runs all chains.
 
     Args:
-        regime: The law.
+        target: Regime, priors and rows.
         seed: Seed.
-        prior: Priors as numbers.
-        rows: Padded rows.
         start: Starting points and mass matrix.
         settings: Length of the chains.
         target_accept: Target acceptance probability.
@@ -198,38 +153,9 @@ def sample(
     Returns:
         Draws with leading axes (chains, draws).
     """
-    keys = _keys(seed, settings.chains)
-    shared = (start.inverse_mass, np.asarray(target_accept), prior, rows)
-    batched = accelerated()
-    options = (regime, settings.warmup, settings.draws, batched)
-    if batched:
-        return call(_chain_program, options, keys, start.z, *shared)
-
-    def one(i: int) -> Chain:
-        return call(_chain_program, options, keys[i], start.z[i], *shared)
-
-    pool = ThreadPoolExecutor(max_workers=min(settings.chains, cores()))
-    try:
-        chains = list(pool.map(one, range(settings.chains)))
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # an interrupt must not wait for the chains
-    return jax.tree.map(lambda *x: np.stack(x), *chains)
-
-
-def summarise(regime: Regime, seed: int, z: np.ndarray, prior: PriorNumbers, rows: Rows) -> DrawSummary:
-    """Linear parameters, curves and leave-one-out conditionals of every draw.
-
-    Args:
-        regime: The law.
-        seed: Seed.
-        z: Draws in the sampler's coordinates, shape (chains, draws, p).
-        prior: Priors as numbers.
-        rows: Padded rows.
-
-    Returns:
-        Arrays with leading axes (chains, draws).
-    """
-    chains, draws, p = z.shape
-    each = (_keys(seed, chains * draws), z.reshape(-1, p))
-    out = over_draws(_summary_program, (regime,), SUMMARISED, each, prior, rows)
-    return jax.tree.map(lambda x: x.reshape(chains, draws, *x.shape[1:]), out)
+    keys = random_keys(seed, settings.chains)
+    shared = (start.inverse_mass, np.asarray(target_accept), *target.arguments)
+    if accelerated():
+        return call(_chain_program, _options(target, settings, True), keys, start.z, *shared)
+    each = list(zip(keys, start.z, strict=True))
+    return side_by_side(_chain_program, _options(target, settings, False), each, *shared)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import jax
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.imports import preload
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.sampling.adaptive import Care
+from bayes_grpo.fitting.draws import draws_at
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, weighted_points
+from bayes_grpo.fitting.sampling.batch import summarise
+from bayes_grpo.fitting.sampling.chains import converged
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 from bayes_grpo.fitting.sampling.nuts import (
     Chain,
@@ -20,114 +19,94 @@ from bayes_grpo.fitting.sampling.nuts import (
     Start,
     compile_chains_ahead,
     compile_summary_ahead,
-    sample,
-    start_about,
-    summarise,
+    sample_chains,
 )
-from bayes_grpo.fitting.sampling.points import weighted_posterior
-from bayes_grpo.fitting.sampling.posterior import PriorNumbers, prior_numbers, values_of_draws
-from bayes_grpo.fitting.sampling.result import Posterior
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import Rows, padded
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.fitting.sampling.target import Target
+from bayes_grpo.fitting.smoothed import SmoothedDraws, smoothed_by
 
 
 def sample_posterior(
-    regime: Regime,
-    table: RowTable,
+    target: Target,
     *,
-    priors: Mapping[str, Any] | None = None,
     seed: int = 0,
     sampler: SamplerSettings | None = None,
     progress: Progress | None = None,
-    rows: Rows | None = None,
     retry: bool = True,
-) -> Posterior:
-    """Samples a regime's posterior on rows; `fit` without the DataTree, for the many refits of a validation.
+) -> SmoothedDraws:
+    """Samples a posterior by NUTS; `fit` without the DataTree.
 
     Args:
-        regime: The regime.
-        table: Rows of the log.
-        priors: Overrides, parameter → (median, spread).
+        target: Regime, priors and rows.
         seed: Seed of all randomness.
         sampler: Length and care of the sampling.
         progress: Called with a short phrase at the start of every stage.
-        rows: The table's rows in another padding, so that refits on fewer rows use the programs of the whole log.
         retry: Whether to sample once more where the checks fail.
 
     Returns:
         Draws, curves and checks.
-
-    Raises:
-        FitError: The law cannot be put on these rows.
-        PriorError: An override is impossible.
     """
     settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
-    regime.check(table)
-    resolved = resolve_priors(regime, table, priors)
-    imports = preload()
     with jax.enable_x64(True):
-        rows, prior = padded(table) if rows is None else rows, prior_numbers(regime, resolved)
-        compile_chains_ahead(regime, prior, rows, settings)
+        compile_chains_ahead(target, settings)
         tell("finding starting points")
-        start, trusted = starting_points(regime, prior, rows, seed, settings.chains)
-        compile_summary_ahead(regime, prior, rows)
+        start, trusted = starting_points(target, seed, settings.chains)
+        compile_summary_ahead(target)
         tell("sampling")
 
-        def run(part: str, start: Start, target: float) -> Chain:
-            return sample(regime, seed_of(seed, part), prior, rows, start, settings, target)
+        def chains(part: str, begin: Start, accept: float) -> Chain:
+            return sample_chains(target, seed_of(seed, part), begin, settings, accept)
 
-        if not trusted:
+        def run(failed: Chain | None) -> Chain:
+            if failed is not None:
+                tell("sampling again, more carefully")
+                # Twice: the first run only lengthens the warm-up, without compiling another program for it.
+                first = chains("careful first chains", _restart(failed, start), settings.retry_target_accept)
+                return chains("careful chains", _restart(first, start), settings.retry_target_accept)
+            if trusted:
+                return chains("chains", start, settings.target_accept)
             # The chains move by the covariance that they begin with: a first run finds it.
-            start = _restart(run("first chains", start, settings.target_accept), start)
-        chain = run("chains", start, settings.target_accept)
-        imports.join()
-        summary, convergence = _summarise(regime, seed_of(seed, "levels"), chain, prior, rows, retried=False)
-        if retry and not convergence.passed:
-            tell("sampling again, more carefully")
-            # Twice: the first run only lengthens the warm-up, without compiling another program for it.
-            start = _restart(chain, start)
-            start = _restart(run("careful first chains", start, settings.retry_target_accept), start)
-            chain = run("careful chains", start, settings.retry_target_accept)
-            summary, convergence = _summarise(regime, seed_of(seed, "levels again"), chain, prior, rows, retried=True)
-        draws = values_of_draws(regime, np.asarray(chain.z), prior, rows)
-    return Posterior(resolved, draws, chain, summary, convergence)
+            first = chains("first chains", start, settings.target_accept)
+            return chains("chains", _restart(first, start), settings.target_accept)
+
+        def check(chain: Chain, retried: bool) -> tuple[SmoothedDraws, Convergence]:
+            return _checked(target, chain, seed_of(seed, "levels again" if retried else "levels"), retried)
+
+        return converged(run, check, retry)[0]
 
 
-_ENOUGH = Care(effective=500.0, rounds=16)
+_ENOUGH = ImportanceSettings(effective=500.0, rounds=16)
 """Points for a covariance; more of them would change no chain."""
 
 
-def starting_points(regime: Regime, prior: PriorNumbers, rows: Rows, seed: int, chains: int) -> tuple[Start, bool]:
+def starting_points(target: Target, seed: int, chains: int) -> tuple[Start, bool]:
     """Where the chains begin, and whether the covariance there is the posterior's.
 
     Args:
-        regime: The law.
-        prior: Priors as numbers.
-        rows: Padded rows.
+        target: Regime, priors and rows.
         seed: Seed of the fit.
         chains: Number of chains.
 
     Returns:
         The start, and whether the weighted points that it is made of reached the posterior.
     """
-    found, trust = weighted_posterior(regime, prior, rows, seed_of(seed, "start"), _ENOUGH)
-    trusted = trust.power == 1.0 and trust.effective >= 0.5 * _ENOUGH.effective
-    return start_about(found, chains, np.random.default_rng(seed_of(seed, "chains"))), trusted
+    points, found = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
+    trusted = found.power == 1.0 and found.effective >= 0.5 * _ENOUGH.effective
+    # Points by their weights: a posterior with two modes gets its chains in proportion to the modes' mass.
+    z, cov = points.resampled(chains, np.random.default_rng(seed_of(seed, "chains"))), points.moments()[1]
+    return Start(z, cov + 1e-6 * np.eye(len(cov))), trusted
 
 
-def _summarise(
-    regime: Regime, seed: int, chain: Chain, prior: PriorNumbers, rows: Rows, retried: bool
-) -> tuple[Any, Convergence]:
-    """Linear parameters, curves and checks; R-hat and ESS are checked on the sampler's own coordinates too."""
-    summary = summarise(regime, seed, np.asarray(chain.z), prior, rows)
-    draws = {p.name: np.asarray(chain.z)[..., i] for i, p in enumerate(regime.sampled)}
-    levels = [p.name for p in regime.parameters if p.linear]
-    draws |= {name: summary.linear[..., i] for i, name in enumerate(levels)}
-    return summary, check_convergence(
-        draws, np.asarray(chain.energy), np.asarray(chain.diverging), np.asarray(chain.num_steps), retried
+def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[SmoothedDraws, Convergence]:
+    """Smoothed draws and checks; R-hat and ESS are checked on the sampler's own coordinates too."""
+    z, summary = np.asarray(chain.z), summarise(target, np.asarray(chain.z), seed)
+    named = {p.name: z[..., i] for i, p in enumerate(target.regime.sampled)}
+    named |= {p.name: summary.linear[..., i] for i, p in enumerate(target.regime.linear)}
+    found = check_convergence(
+        named, np.asarray(chain.energy), np.asarray(chain.diverging), np.asarray(chain.num_steps), retried
     )
+    note = "" if found.passed else found.sentence
+    draws = draws_at(target, z, found, chains=chain, usable=found.usable, note=note)
+    return smoothed_by(draws, summary), found
 
 
 def _restart(chain: Chain, start: Start) -> Start:

@@ -1,4 +1,4 @@
-"""Points with importance weights, and what says whether they can be trusted."""
+"""Points with importance weights, before they are resampled to draws, and what says whether they can be trusted."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ import numpy as np
 
 from bayes_grpo.common.pareto import generalised_pareto
 
+LEAST_EFFECTIVE = 400.0
+"""Effective size of the weights from which draws are taken, as for the ESS of chains."""
+PARETO_K = 0.7
+"""Above this sums of weights cannot be trusted (Vehtari et al. 2024, https://jmlr.org/papers/v25/19-556.html)."""
+APART = 0.25
+"""Posterior standard deviations by which the means of two halves of the points may differ."""
+
 
 @dataclass(frozen=True, eq=False)
-class WeightedDraws:
+class WeightedPoints:
     """Points with importance weights.
 
     Attributes:
@@ -53,15 +60,59 @@ class WeightedDraws:
         away = self.z - centre
         return centre, away.T @ (weight[:, None] * away)
 
-    def half(self, which: int) -> WeightedDraws:
+    def half(self, which: int) -> WeightedPoints:
         """Every second point, from the first or from the second on."""
-        return WeightedDraws(self.z[which::2], self.log_weight[which::2])
+        return WeightedPoints(self.z[which::2], self.log_weight[which::2])
 
     def resampled(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Points drawn by their weights, systematically, shape (size, p) in random order."""
         edges = np.cumsum(self.weight)
         picks = np.searchsorted(edges, (np.arange(size) + rng.uniform()) / size * edges[-1])
         return self.z[rng.permutation(np.minimum(picks, len(self.z) - 1))]
+
+
+@dataclass(frozen=True)
+class WeightDiagnostics:
+    """Whether weighted points can be used.
+
+    Attributes:
+        effective: Effective size of the weights.
+        pareto_k: Shape of their upper tail.
+        apart: Largest distance between the means of two halves of the points, in posterior standard deviations.
+        power: Power of the likelihood that was reached; 1 for the posterior.
+        rounds: Batches of points.
+    """
+
+    effective: float
+    pareto_k: float
+    apart: float
+    power: float
+    rounds: int
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the points cannot be used, one clause each; empty where they can."""
+        out = []
+        if self.power < 1.0:
+            out.append(f"{self.rounds} batches of points did not reach the posterior")
+        if not self.effective >= LEAST_EFFECTIVE:
+            out.append(f"the effective size of the weights is {self.effective:.0f} (limit {LEAST_EFFECTIVE:.0f})")
+        if not self.pareto_k <= PARETO_K:
+            out.append(f"their Pareto k is {self.pareto_k:.2f} (limit {PARETO_K})")
+        if not self.apart <= APART:
+            out.append(f"the means of two halves lie {self.apart:.2f} posterior sd apart (limit {APART})")
+        return tuple(out)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the points can be used."""
+        return not self.reasons
+
+    @property
+    def sentence(self) -> str:
+        """The same in a sentence; empty where they can."""
+        why = "; ".join(self.reasons)
+        return f"{why[0].upper()}{why[1:]}." if why else ""
 
 
 def effective_size(log_weight: np.ndarray) -> float:

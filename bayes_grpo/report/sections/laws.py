@@ -124,11 +124,12 @@ def _table(c: Comparison) -> Table:
 
 def differ_most(c: Comparison, left: list[Line]) -> Difference:
     """Where the curves of laws differ most among the rows, and a row's noise."""
-    curves = np.array([c.laws[x.regime].curve_mean for x in left])
+    curves = np.array([c.posteriors[x.regime].curve_mean for x in left])
     apart = np.ptp(curves, axis=0)
     i = int(np.argmax(apart))
-    first = c.laws[left[0].regime]
-    return Difference(float(first.table.step[i]), float(apart[i]), float(np.median(first.draws["observation_sd"])))
+    first = c.posteriors[left[0].regime].draws
+    noise = float(np.median(first.values["observation_sd"]))
+    return Difference(float(first.rows.table.step[i]), float(apart[i]), noise)
 
 
 def _would_tell(c: Comparison, left: list[Line]) -> str:

@@ -1,0 +1,208 @@
+"""What is sampled: a regime with its priors on the rows of a log, in the coordinates in which samplers move.
+
+Every sampled parameter is ``transform(location + scale * z)`` with z standard normal a priori. Linear parameters
+(fixed point, initial reward) are integrated out by the filter and drawn afterwards. Priors are checked and resolved
+here, once; and `state_space_at` is the one way from a draw to a state space, for sampler, paths, replicates and
+residuals alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayes_grpo.common.programs import call
+from bayes_grpo.dynamics import likelihood
+from bayes_grpo.dynamics.state_space import StateSpace
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.regimes.quantiles import GRID, interpolated, slopes_of
+from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.prepared import PreparedRows
+
+
+class PriorNumbers(NamedTuple):
+    """Priors as numbers, so that overriding one does not compile anew.
+
+    Attributes:
+        location: Of the sampled parameters in their transformed coordinate, shape (p,).
+        scale: Likewise, shape (p,).
+        linear_mean: Of the linear parameters, shape (l,).
+        linear_sd: Likewise, shape (l,).
+        quantiles: Coordinates at `bayes_grpo.regimes.quantiles.GRID`, shape (p, 97), where a prior is not normal in its
+            coordinate; else None, which keeps the program as it is.
+        slopes: Their derivatives, shape (p, 97), likewise.
+    """
+
+    location: Array | np.ndarray
+    scale: Array | np.ndarray
+    linear_mean: Array | np.ndarray
+    linear_sd: Array | np.ndarray
+    quantiles: Array | np.ndarray | None = None
+    slopes: Array | np.ndarray | None = None
+
+
+def prior_numbers(regime: Regime, priors: Mapping[str, Prior]) -> PriorNumbers:
+    """Numbers of resolved priors, in the order of the regime's parameters."""
+    free, levels = regime.sampled, regime.linear
+    location = np.array([p.transform.inverse(priors[p.name].median) for p in free])
+    scale = np.array([priors[p.name].spread for p in free])
+    numbers = PriorNumbers(
+        location=location,
+        scale=scale,
+        linear_mean=np.array([priors[p.name].median for p in levels]),
+        linear_sd=np.array([priors[p.name].spread for p in levels]),
+    )
+    known = [priors[p.name].quantiles for p in free]
+    if all(q is None for q in known):
+        return numbers
+    quantiles = np.stack(
+        [m + s * GRID if q is None else np.array(q) for q, m, s in zip(known, location, scale, strict=True)]
+    )
+    return numbers._replace(quantiles=quantiles, slopes=slopes_of(quantiles))
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A posterior before it is sampled.
+
+    Attributes:
+        regime: The law.
+        rows: Rows of the log.
+        priors: Prior of every parameter, by name.
+        numbers: The same as numbers.
+    """
+
+    regime: Regime
+    rows: PreparedRows
+    priors: Mapping[str, Prior]
+    numbers: PriorNumbers
+
+    @property
+    def arguments(self) -> tuple[PriorNumbers, Rows]:
+        """What compiled programs take of it."""
+        return self.numbers, self.rows.arrays
+
+    @property
+    def coordinates(self) -> int:
+        """Number of coordinates p in which samplers move."""
+        return len(self.regime.sampled)
+
+
+def target_of(regime: Regime, rows: PreparedRows, overrides: Mapping[str, Any] | None = None) -> Target:
+    """A regime with its priors on rows.
+
+    Args:
+        regime: The law.
+        rows: Rows of the log.
+        overrides: Parameter → (median, spread), see `bayes_grpo.regimes.priors.resolve_priors`.
+
+    Returns:
+        What samplers take.
+
+    Raises:
+        FitError: The law cannot be put on these rows.
+        PriorError: An override is impossible.
+    """
+    regime.check(rows.table)
+    priors = resolve_priors(regime, rows.table, overrides)
+    return Target(regime, rows, priors, prior_numbers(regime, priors))
+
+
+def coordinates(z: Array | np.ndarray, prior: PriorNumbers) -> Array | np.ndarray:
+    """Coordinates u of the parameters from standardised ones, shape (..., p)."""
+    if prior.quantiles is None or prior.slopes is None:
+        return prior.location + prior.scale * z
+    return interpolated(jnp.asarray(prior.quantiles), jnp.asarray(prior.slopes), jnp.asarray(z))
+
+
+def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: Rows) -> dict[str, Array]:
+    """Sampled parameters in their units from standardised coordinates of shape (..., p)."""
+    u = coordinates(z, prior)
+    raw = {p.name: p.transform.forward(u[..., i]) for i, p in enumerate(regime.sampled)}
+    return regime.physical(raw, rows)
+
+
+def values_of_draws(target: Target, z: np.ndarray) -> dict[str, np.ndarray]:
+    """Sampled parameters in their units of many draws, by one compiled program.
+
+    Args:
+        target: Regime, priors and rows.
+        z: Standardised coordinates, shape (..., p).
+
+    Returns:
+        Arrays of shape (...).
+    """
+    flat = np.reshape(z, (-1, z.shape[-1]))
+    with jax.enable_x64(True):
+        found = call(_values_program, (target.regime,), flat, *target.arguments)
+    # A compiled program sorts a dictionary by its keys.
+    return {p.name: np.asarray(found[p.name]).reshape(z.shape[:-1]) for p in target.regime.sampled}
+
+
+def _values_program(regime: Regime) -> Any:
+    return partial(values_of, regime)
+
+
+def state_space_at(
+    regime: Regime, values: Sequence[Any] | Array, level_mean: Any, level_sd: Any, rows: Rows
+) -> StateSpace:
+    """The state space of a draw; there is no other way from a draw to one.
+
+    Args:
+        regime: The law.
+        values: Sampled parameters in their units, in the order of the regime's, p of them.
+        level_mean: Means of the linear parameters, l of them: of their priors, under which the filter integrates over
+            them, or their values where these are known.
+        level_sd: Standard deviations, likewise; 0 for a known value.
+        rows: Padded rows.
+
+    Returns:
+        The law on the rows.
+    """
+    named = {p.name: values[i] for i, p in enumerate(regime.sampled)}
+    levels = {p.name: (level_mean[i], level_sd[i]) for i, p in enumerate(regime.linear)}
+    return regime.state_space(named, levels, rows)
+
+
+def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> StateSpace:
+    """The state space at one point of the sampler's coordinates, shape (p,)."""
+    found = values_of(regime, z, prior, rows)
+    values = [found[p.name] for p in regime.sampled]
+    return state_space_at(regime, values, prior.linear_mean, prior.linear_sd, rows)
+
+
+FARTHEST = 8.0
+"""Prior standard deviations at which the likelihood stops to follow a parameter. A warm-up may leap further, to noises
+so small that the filters lose all digits and report any density at all. The prior still pulls back from there."""
+
+
+def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows, holes: bool = False) -> Array:
+    """Log density of the logged rows with the linear parameters integrated out, a scalar.
+
+    Args:
+        regime: The law.
+        z: Coordinates, shape (p,).
+        prior: Priors as numbers.
+        rows: Padded rows.
+        holes: Whether rows are missing before the last one, as `PreparedRows.holes` says.
+    """
+    near, y = jnp.clip(z, -FARTHEST, FARTHEST), jnp.asarray(rows.y)
+    missing = holes or regime.missing_anywhere
+    if regime.row_by_row and not missing:
+        return likelihood.log_likelihood_of_rows(lambda rows: state_space(regime, near, prior, rows), rows, y)
+    return likelihood.log_likelihood(state_space(regime, near, prior, rows), y, missing)
+
+
+def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows, holes: bool = False) -> Array:
+    """Minus the log posterior up to a constant, a scalar; arguments as `log_likelihood`."""
+    value = 0.5 * jnp.sum(z**2) - log_likelihood(regime, z, prior, rows, holes)
+    return jnp.where(jnp.isfinite(value), value, jnp.inf)  # what overflowed is rejected

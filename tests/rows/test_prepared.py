@@ -1,0 +1,54 @@
+"""A table and its arrays cannot be separated."""
+
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+
+from bayes_grpo.rows.padding import bucket, doubled, padded, shared
+from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.table import RowTable
+from tests.helpers.runs import rising_run
+
+
+@pytest.fixture
+def table() -> RowTable:
+    return rows_of(rising_run(50))
+
+
+def test_one_log_gets_a_bucket_and_many_get_few_lengths(table):
+    assert len(prepare_rows(table).arrays.y) == bucket(50)
+    assert len(prepare_rows(table, many=True).arrays.y) == doubled(50)
+
+
+def test_arrays_of_other_rows_are_refused(table):
+    for other in (rows_of(rising_run(49)), replace(table, y=table.y + 1.0), replace(table, start=table.start - 5.0)):
+        for arrays in (padded(other), shared(other)):
+            with pytest.raises(ValueError, match="expected a table and the arrays of its rows"):
+                PreparedRows(table, arrays)
+    with pytest.raises(FrozenInstanceError):
+        prepare_rows(table).table = rows_of(rising_run(49))  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(ValueError, match="prepare_rows"):
+        replace(prepare_rows(table), table=rows_of(rising_run(49)))
+
+
+def test_a_row_that_is_left_out_is_a_hole(table):
+    rows = prepare_rows(table)
+    assert not rows.holes
+    left = rows.without(7)
+    assert left.holes
+    assert left.table is table
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(left.arrays.y[:50])), [7])
+    assert not rows.without(49).holes  # nothing comes after the last one
+
+
+def test_the_first_rows_keep_the_shapes_of_all(table):
+    rows = prepare_rows(table, many=True)
+    early = rows.before(20)
+    assert len(early.table.y) == 20
+    assert np.shape(early.arrays.y) == np.shape(rows.arrays.y)
+    assert float(early.arrays.length) == early.table.length
+    assert not early.holes
+    np.testing.assert_array_equal(rows.values(20, 30)[20:30], table.y[20:30])
+    assert np.isfinite(rows.values(20, 30)).sum() == 10
