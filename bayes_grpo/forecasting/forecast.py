@@ -23,15 +23,15 @@ from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
-from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
-from bayes_grpo.forecasting.paths import allot, regime_paths
+from bayes_grpo.forecasting.level import LEVEL_NAME
+from bayes_grpo.forecasting.paths import allot, mixed_paths
 from bayes_grpo.forecasting.pool import Pool, pooled
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.future import beyond_steps, future_rows, future_steps, rows_until
+from bayes_grpo.rows.future import RowsAhead, rows_ahead
 from bayes_grpo.rows.table import RowTable
 
 OF_A_FIT = "the priors are those of the fit, which scale with the rows; those of a forecast of the run reach further"
@@ -97,6 +97,7 @@ def forecast(
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
     if isinstance(source, Fit):
         basis = basis_of_fit(source, schedule, total_steps)
+        asked = rows_ahead(basis.table, until, basis.ahead)
         fitted = weighed({source.regime.name: source.posterior}, basis.reward, (OF_A_FIT,))
     else:
         notes: tuple[str, ...] = ()
@@ -106,15 +107,16 @@ def forecast(
             source = source.run
         regimes = FORECAST_REGIMES if regimes is None else regimes
         basis = basis_of_run(source, signal, schedule, total_steps)
-        future_steps(basis.table, until)  # a horizon in the past is refused before anything is fitted
+        # A horizon in the past is refused before anything is fitted.
+        asked = rows_ahead(basis.table, until, basis.ahead)
         fitted = fit_regimes(
             basis.rows, regimes, reward=basis.reward, priors=priors, seed=seed, sampler=sampler, progress=progress
         )
         fitted = replace(fitted, notes=notes + fitted.notes)
         if weights is not None:  # of a regime that was left out there is nothing to weigh
-            asked = {x if isinstance(x, str) else x.name for x in regimes}
-            weights = {k: w for k, w in weights.items() if k in fitted.draws or k not in asked}
-    return forecast_of_regimes(basis, fitted, until, draws=draws, seed=seed, weights=weights, pool=pool, hazard=hazard)
+            names = {x if isinstance(x, str) else x.name for x in regimes}
+            weights = {k: w for k, w in weights.items() if k in fitted.draws or k not in names}
+    return forecast_of_regimes(basis, fitted, asked, draws=draws, seed=seed, weights=weights, pool=pool, hazard=hazard)
 
 
 def _compared(comparison: Comparison) -> list[Regime]:
@@ -145,7 +147,7 @@ def _overridden(priors: PriorsFor, overrides: Mapping[str, Mapping[str, Prior]])
 def forecast_of_regimes(
     basis: Basis,
     fitted: FittedRegimes,
-    until: float,
+    asked: RowsAhead,
     *,
     draws: int = 2000,
     seed: int = 0,
@@ -160,7 +162,7 @@ def forecast_of_regimes(
     Args:
         basis: What the forecast rests on.
         fitted: Regimes fitted on its rows.
-        until: Horizon, an optimizer step after the last row.
+        asked: The rows to forecast.
         draws: Number of paths.
         seed: Seed.
         weights: Weights in place of those of the regimes; of regimes that there are, and of the level.
@@ -171,35 +173,26 @@ def forecast_of_regimes(
         The forecast.
 
     Raises:
-        SettingError: A horizon in the past, or weights of unknown regimes.
+        SettingError: Weights of unknown regimes.
     """
     table, reward, ahead, notes = basis.table, basis.reward, basis.ahead, basis.notes + fitted.notes
-    step, beyond, rows_ahead = future_steps(table, until), beyond_steps(table, until), rows_until(table, until)
-    beside = pooled(pool, table, fitted, rows_ahead)
+    step, beyond, count, future = asked
+    beside = pooled(pool, table, fitted, count)
     own = fitted.weights if beside is None else beside.weights
     shares = _shares(fitted, own if weights is None else weights)
-    future = future_rows(table, np.concatenate([step, beyond]), ahead)
     counts = {name: n for name, n in allot(draws, shares).items() if n}
-
-    def paths(name: str, n: int) -> tuple[np.ndarray, ...]:
-        part = seed_of(seed, "paths", name)
-        if name == LEVEL_NAME:
-            return level_paths(level_of(table.y), len(future.step), n, part, reward)
-        return regime_paths(fitted.draws[name], future, n, part, reward, fitted.bounded[name].share)
-
-    parts = [paths(name, n) for name, n in counts.items()]
+    latent, trend, rows, fixed, initial = mixed_paths(fitted, counts, table.y, future, reward, seed)
     if len(fitted.draws) == 1 and (pool or hazard):
         notes += (ALONE,)
     if reward.known and not reward.assumed:
         notes += (f"the reward is {reward.sentence}: draws that settle outside were replaced, paths held inside",)
-    latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
     h = 1 + len(step)
     final = trend[:, -1] if math.isfinite(ahead.total_steps) or ahead.rate_now == 0 else fixed
     averaged, event = RewardPaths(latent, trend, rows), np.full(len(latent), "")
     known = hazard_named(hazard, len(fitted.draws))
     if known is not None:
         moving = np.flatnonzero(future.rate[1:h] > 0.0)
-        share = rows_ahead * len(moving) / len(step)
+        share = count * len(moving) / len(step)
         part = seed_of(seed, "events")
         met = known.met(table.y, share, averaged, latent[:, 0], 1 + moving, reward, part)
         averaged, event = met.paths, met.event

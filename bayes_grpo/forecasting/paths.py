@@ -7,14 +7,49 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayes_grpo.common.draws import spread
+from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import Paths, predict
+from bayes_grpo.forecasting.fits import FittedRegimes
+from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.rows.future import FutureRows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
 
 RUNAWAY = 10.0
 """Ranges of the rows by which the trend of a law that still describes a reward may leave them and its fixed point."""
+
+
+def mixed_paths(
+    fitted: FittedRegimes,
+    counts: Mapping[str, int],
+    y: np.ndarray,
+    future: FutureRows,
+    reward: RewardRange,
+    seed: int,
+) -> tuple[np.ndarray, ...]:
+    """Paths of regimes and of the level, one after the other.
+
+    Args:
+        fitted: The regimes.
+        counts: Paths of each, and of the level.
+        y: Logged rows, shape (n,).
+        future: Rows to come.
+        reward: Range of the reward.
+        seed: Seed; the paths of one depend on no other.
+
+    Returns:
+        As `regime_paths`.
+    """
+
+    def one(name: str, count: int) -> tuple[np.ndarray, ...]:
+        part = seed_of(seed, "paths", name)
+        if name == LEVEL_NAME:
+            return level_paths(level_of(y), len(future.step), count, part, reward)
+        return regime_paths(fitted.draws[name], future, count, part, reward, fitted.bounded[name].share)
+
+    parts = [one(name, count) for name, count in counts.items()]
+    return tuple(np.concatenate(x) for x in zip(*parts, strict=True))
 
 
 def regime_paths(

@@ -29,6 +29,22 @@ class FutureRows(NamedTuple):
     weight: np.ndarray
 
 
+class RowsAhead(NamedTuple):
+    """What a forecast is asked for.
+
+    Attributes:
+        step: Steps of the forecast, shape (h,), the last one the horizon.
+        beyond: Steps after the horizon at which the trend is followed on, shape (k,).
+        count: Rows that the log would show until the horizon; ``step`` has no more of them than `GRID`.
+        future: Rows of both, after an instantaneous one at the log's end (the reward now), shape (1 + h + k,) each.
+    """
+
+    step: np.ndarray
+    beyond: np.ndarray
+    count: int
+    future: FutureRows
+
+
 def extended(table: RowTable, future: FutureRows) -> RowTable:
     """The rows followed by future ones without a value."""
     return replace(
@@ -95,3 +111,19 @@ def future_rows(table: RowTable, step: np.ndarray, ahead: RemainingRate) -> Futu
         rate=np.concatenate([[ahead.rate_now], ahead.mean(step, step - before)]),
         weight=np.ones(1 + len(step)),
     )
+
+
+def rows_ahead(table: RowTable, until: float, ahead: RemainingRate) -> RowsAhead:
+    """The rows of a forecast.
+
+    Args:
+        table: Rows that were logged.
+        until: Horizon, a step after the last row.
+        ahead: Learning rate from now on.
+
+    Raises:
+        SettingError: The horizon is not after the last row.
+    """
+    step, beyond = future_steps(table, until), beyond_steps(table, until)
+    future = future_rows(table, np.concatenate([step, beyond]), ahead)
+    return RowsAhead(step, beyond, rows_until(table, until), future)

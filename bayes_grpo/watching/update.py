@@ -30,6 +30,7 @@ from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, without
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.run import Run
+from bayes_grpo.rows.future import rows_ahead
 from bayes_grpo.rows.padding import doubled
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
@@ -118,7 +119,7 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
         until = math.ceil(until)  # whole steps stay whole
     if until <= last:
         raise BayesGrpoError(f"the run has come to step {last:g}, and the forecast was to end at {until:g}")
-    rows = len(basis.table.y)
+    ahead, rows = rows_ahead(basis.table, until, basis.ahead), len(basis.table.y)
     length = doubled(rows)
     if memory.length not in (0, length):
         forget_programs()  # the log has outgrown them: 150 MB that nobody needs any more
@@ -135,7 +136,7 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     found_rough = {name: rows for name, x in fitted.draws.items() if not x.diagnostics.passed}
     if len(found_rough) < len(fitted.draws):
         fitted, rough = without(fitted, found_rough), rough | found_rough
-    found = forecast_of_regimes(basis, fitted, until, draws=watching.draws, seed=watching.seed)
+    found = forecast_of_regimes(basis, fitted, ahead, draws=watching.draws, seed=watching.seed)
     summary = summarize_forecast(found)
     unanswered: list[str] = []
     decision = None
