@@ -111,6 +111,7 @@ def test_programs_are_compiled_once_for_a_bucket(run):
     assert programs._compiled.computed == before
 
 
+@pytest.mark.thorough
 def test_failure_to_converge_is_said(run):
     """Two chains of a hundred draws cannot give an ESS of 400."""
     with pytest.warns(ConvergenceWarning, match="ESS"):

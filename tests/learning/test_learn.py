@@ -49,6 +49,7 @@ def cases(rng, repositories=5, logs=4, shift=0.0):
     return out
 
 
+@pytest.mark.thorough
 def test_a_repository_left_out_has_no_say():
     found = cases(np.random.default_rng(6), shift=1.0)
     without = learn(found, exclude=["owner/r4"])
@@ -279,6 +280,7 @@ def test_a_team_learns_from_its_own_logs_and_fits_with_it(tmp_path, write_trl_lo
     assert "expected a folder of logs" in err
 
 
+@pytest.mark.thorough
 def test_only_times_depend_on_the_learning_rate():
     """Over these logs every parameter rises with the learning rate; a new log's priors follow it in its time alone."""
     rng = np.random.default_rng(15)
@@ -311,6 +313,7 @@ def test_laws_that_the_table_does_not_know_are_named():
     assert "does not know hold" in note
 
 
+@pytest.mark.thorough
 def test_fits_side_by_side_are_those_of_one_after_another():
     logs = [replace(rising_run(30, seed=i, name=f"run{i}"), log_hash=f"{i}" * 64) for i in range(2)]
     flat = replace(logs[0], reward=np.full(30, 0.5), name="still", log_hash="f" * 64)

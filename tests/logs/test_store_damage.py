@@ -221,6 +221,7 @@ def test_lengths_that_promise_what_is_not_there(tmp_path):
         read_log(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("filling", [b"\x00", b"\x01", b"\xff", b"\x01\x00\x00\x00\x00\x00\x01"])
 @pytest.mark.parametrize("store", CHECKED)
 def test_long_files_of_nothing_end_soon(store, filling, tmp_path):

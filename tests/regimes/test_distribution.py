@@ -136,6 +136,7 @@ def test_values_that_do_not_fit_are_named(values, said, table):
         EXPONENTIAL.distribution(values, padded(table))
 
 
+@pytest.mark.thorough
 def test_the_model_has_the_posterior_of_the_fit(run, table):
     found = fit(run, "exponential", sampler=SHORT)
     mcmc = MCMC(
@@ -180,6 +181,7 @@ def test_a_numpyro_prior_is_what_the_sampler_draws_from(prior, table):
     assert len(priors["observation_sd"].quantiles or ()) == len(GRID)
 
 
+@pytest.mark.thorough
 def test_a_fit_with_numpyro_priors_equals_one_with_the_same_prior_in_two_numbers(run):
     """A log-normal by its quantiles is a median and a spread in e-folds."""
     pair, quantiles = (

@@ -134,6 +134,7 @@ def test_a_part_that_fails_is_a_note(run, monkeypatch):
     assert found.reward == run.reward[-1]
 
 
+@pytest.mark.thorough
 def test_laws_that_do_not_fit_are_left_out_and_tried_again_later(monkeypatch):
     """A growing law knows no collapse: its points cannot be trusted, and the next looks do not try."""
     run, tried = collapsing(72), []
