@@ -255,6 +255,17 @@ def test_pictures_and_terminal_hold_every_law(found):
     assert verdicts["flat"].split()[-1] == "worse"
 
 
+def test_the_command_line_compares(tmp_path, write_trl_log, curve):
+    log = write_trl_log(tmp_path / "trainer_state.json", curve)
+    words = ("compare", log, "--regimes", "exponential,flat", "--no-lfo", "--schedule", "constant")
+    done = call(*words, "--json", "--plot", tmp_path / "picture.png")
+    assert done.code == 0, done.err
+    assert [x["regime"] for x in json.loads(done.out)["table"]] == ["exponential", "flat"]
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+    assert call("compare", log, "--regimes", "pendulum").code == 3
+
+
+@pytest.mark.thorough
 def test_the_command_line_compares_and_saves(tmp_path, write_trl_log, curve):
     log = write_trl_log(tmp_path / "trainer_state.json", curve)
     out = tmp_path / "fits"

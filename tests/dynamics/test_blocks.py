@@ -65,7 +65,7 @@ def close(one, other, digits=1e-9):
     np.testing.assert_allclose(one, other, rtol=0, atol=digits * max(scale, 1.0))
 
 
-@pytest.mark.parametrize("regime", few(REGIMES, Exponential(), Sigmoid()), ids=lambda r: r.name)
+@pytest.mark.parametrize("regime", few(REGIMES, Exponential()), ids=lambda r: r.name)
 def test_value_and_gradient_are_those_of_the_plain_filter(regime):
     rows, free = falling_rows(), 0.3 * np.random.default_rng(0).standard_normal(len(regime.sampled))
     found, expected = (

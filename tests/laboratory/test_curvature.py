@@ -201,6 +201,7 @@ def test_a_balancing_reference_holds_the_policy(point, listing, theta):
     assert local(listing, NUMBERS, jax.device_get(own), theta).residual > 1e-3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -289,6 +290,7 @@ def test_what_cannot_be_listed_is_refused(task):
             list_completions(wrong, task, NUMBERS)
 
 
+@pytest.mark.thorough
 def test_the_wrong_settings_of_a_run_are_refused(point, listing):
     places = Places(point.reference, point.parameters, np.zeros((0, len(point.parameters))))
     twice = NUMBERS._replace(epochs=2, base=NUMBERS.base._replace(refresh_interval=2))

@@ -62,6 +62,7 @@ def runs(sums, start):
     return batch(sums, start)
 
 
+@pytest.mark.thorough
 def test_the_same_seed_is_the_same_run(runs):
     assert all(np.array_equal(a, b) for a, b in zip(runs["plain"], runs["again"], strict=True))
     assert not np.array_equal(runs["plain"].reward, runs["other seed"].reward)

@@ -246,12 +246,31 @@ def test_words_and_overrides_share_an_option(tmp_path, synthetic_run):
         base_priors("weak", path, LAW, synthetic_run, "auto")
 
 
-def test_a_team_learns_from_its_own_logs_and_fits_with_it(tmp_path, write_trl_log, curve):
-    logs, table, rng = tmp_path / "logs", tmp_path / "prior.json", np.random.default_rng(14)
+@pytest.fixture
+def logs(tmp_path, write_trl_log, curve):
+    """A folder of six logs that are alike."""
+    logs, rng = tmp_path / "logs", np.random.default_rng(14)
     logs.mkdir()
     for i in range(6):
         rewards = 0.2 + (0.5 + 0.05 * i) * (curve - 0.2) + 0.01 * rng.standard_normal(len(curve))
         write_trl_log(logs / f"run{i}.json", rewards)
+    return logs
+
+
+def test_the_command_line_learns_a_table(logs, tmp_path):
+    table = tmp_path / "prior.json"
+    code, out, err = call("learn-prior", logs, "--out", table, "--regimes", LAW)
+    assert code == 0, err
+    assert "Learned from 6 logs of 1 repository" in out
+    assert tuple(load_prior_table(table).regimes) == (LAW,)
+    code, _, err = call("learn-prior", tmp_path / "nowhere", "--out", table)
+    assert code == 3
+    assert "expected a folder of logs" in err
+
+
+@pytest.mark.thorough
+def test_a_team_learns_from_its_own_logs_and_fits_with_it(logs, tmp_path, write_trl_log, curve):
+    table = tmp_path / "prior.json"
     learning = ("learn-prior", logs, "--out", table, "--regimes", LAW, "--cases", tmp_path / "cases.npz")
     code, out, err = call(*learning)
     assert code == 0, err

@@ -63,6 +63,7 @@ def test_log_density_is_that_of_a_dense_normal(name, table):
         np.testing.assert_allclose(regime.distribution(given, rows).log_prob(rows.y), expected, rtol=1e-7)
 
 
+@pytest.mark.thorough
 def test_batches_plates_and_vmap_agree_with_one_at_a_time(table):
     rows, times = padded(table), jnp.array([5.0, 15.0, 60.0])
     one = np.array([float(_density(VALUES | {"relaxation_time": t}, rows)) for t in times])
@@ -167,6 +168,7 @@ PRIORS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("prior", PRIORS, ids=lambda d: type(d).__name__)
 def test_a_numpyro_prior_is_what_the_sampler_draws_from(prior, table):
     """Its table of quantiles against its own draws, in the coordinates and through `draw_prior`."""

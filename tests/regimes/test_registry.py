@@ -108,6 +108,7 @@ class Named(Exponential):
         return {"my_rate": self.factor / np.asarray(values["relaxation_time"])}
 
 
+@pytest.mark.thorough
 def test_a_fit_carries_its_regime_even_under_a_name_that_is_taken(tmp_path):
     mine = Named(factor=3.0)
     result = fit(rising_run(), mine, sampler=FAST)
