@@ -13,7 +13,7 @@ from bayes_grpo.regimes import REGIMES
 from docs._ext.generated import public_names
 from tests.comparison import test_compare
 from tests.helpers.default_run import ROOT, touched
-from tests.helpers.selection import few
+from tests.helpers.selection import every, few, part
 from tests.logs import test_formats
 from tests.regimes import test_distribution
 
@@ -101,6 +101,16 @@ def test_what_stands_behind_a_mark_is_not_touched(tmp_path: Path):
     found = touched(tmp_path)
     assert found.names == {"forecast", "fit", "check"}
     assert found.words == {"fit"}
+
+
+def test_parts_are_all_and_none_is_twice():
+    files = list("abcdefgh")
+    parts = [every(files, *part(f"{commit}/3")) for commit in (41, 42, 43)]
+    assert sorted(x for found in parts for x in found) == files
+    assert every(files, *part("44/3")) == parts[0]
+    for wrong in ("3", "a/3", "1/0"):
+        with pytest.raises(ValueError, match="unpack|invalid literal|at least one part"):
+            part(wrong)
 
 
 def test_a_case_that_is_kept_has_to_be_there():

@@ -1,4 +1,4 @@
-"""Which of many cases a newcomer waits for: the rest stands behind the mark `thorough`, which `.ci/run` runs."""
+"""Which of many cases a newcomer waits for; `.ci/run` runs a part of the rest, which is marked `thorough`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,23 @@ def few(values: Iterable[Any], *kept: Any, by: Callable[[Any], Any] = lambda val
     if missing:
         raise ValueError(f"expected some of the cases, found {missing}")
     return [v if by(v) in kept else _thorough(v) for v in values]
+
+
+def part(text: str) -> tuple[int, int]:
+    """``K/N`` as two numbers, K modulo N; a number that only grows, such as that of commits, goes through all parts.
+
+    Raises:
+        ValueError: If it is not two whole numbers, the second of at least 1.
+    """
+    number, parts = map(int, text.split("/"))
+    if parts < 1:
+        raise ValueError(f"expected at least one part, found {text}")
+    return number % parts, parts
+
+
+def every[T](things: Iterable[T], number: int, parts: int) -> list[T]:
+    """Every so many of things, from one on: neighbours, which take alike long, fall into different parts."""
+    return list(things)[number::parts]
 
 
 def _thorough(value: Any) -> Any:
