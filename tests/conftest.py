@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from tests.helpers.selection import every, part
 
 CACHE = "BAYES_GRPO_CACHE"
 ROWS = 40
@@ -30,6 +31,10 @@ LONGEST = (
     "common/test_cluster.py",
     "regimes/test_trend.py",
     "regimes/test_registry.py",
+    "dynamics/test_likelihood.py",
+    "regimes/test_distribution.py",
+    "comparison/test_compare.py",
+    "fitting/test_fit.py",
     "report/test_runs.py",
     "fitting/test_recovery.py",
     "fitting/test_calibration.py",
@@ -38,10 +43,23 @@ LONGEST = (
 """Files that take longest, below this folder, in this order."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--part K/N``: of the tests that are marked thorough, those of every N-th file alone."""
+    parser.addoption(
+        "--part", type=part, metavar="K/N", help="of thorough tests, those of every N-th file, from the K-th"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files that take longest come first: begun last, one of them keeps one worker busy while the others wait."""
     place = {Path(__file__).parent / name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
+    if asked := config.getoption("--part"):
+        thorough = {item: item.get_closest_marker("thorough") is not None for item in items}
+        files = every(dict.fromkeys(item.path for item in items if thorough[item]), *asked)
+        left = [item for item in items if thorough[item] and item.path not in files]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not thorough[item] or item.path in files]
 
 
 @pytest.fixture(scope="session", autouse=True)

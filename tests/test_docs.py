@@ -14,11 +14,15 @@ from bayes_grpo.cli.app import app
 from docs._ext.generated import ROOMS, commands_page, gallery_page, names_page, public_names, thumbnail
 from tests.helpers.command import call
 from tests.helpers.pages import DOCS, GENERATED, ROOT, blocks, commands, named, written_pages
+from tests.helpers.selection import few
 
 WRITTEN = written_pages()
 ELSEWHERE = ("live", "how/family")
 """Pages whose code needs a trainer, or a family of logs: `tests/live/test_examples.py` and `tests/families` run it."""
 LOG = "notebooks/data/softmax_policy_grpo.json"
+CODE = [p for p in WRITTEN if blocks(p, "python") and named(p) not in ELSEWHERE]
+LONG = ("how/python", "how/report", "how/watch", "how/own_regime")
+"""Pages whose code fits every law, or one of its own."""
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=named)
@@ -90,7 +94,7 @@ def test_commands_on_a_page_have_these_flags(path: Path):
         assert {w.split("=")[0] for w in words if w.startswith("--")} <= known, words
 
 
-@pytest.mark.parametrize("path", [p for p in WRITTEN if blocks(p, "python") and named(p) not in ELSEWHERE], ids=named)
+@pytest.mark.parametrize("path", few(CODE, *({named(p) for p in CODE} - set(LONG)), by=named), ids=named)
 def test_python_on_a_page_runs(path: Path, tmp_path: Path):
     (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
     precise = jax.config.read("jax_enable_x64")

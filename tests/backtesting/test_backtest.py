@@ -129,6 +129,7 @@ def test_forecast_priors_reach_beyond_what_was_seen():
     assert "exponent" not in forecast_priors(get_regime("exponential"), table)
 
 
+@pytest.mark.thorough
 def test_many_logs_side_by_side_score_as_one_after_another():
     runs = [rising_run(40, seed=1, name="a"), rising_run(8, name="short"), rising_run(40, seed=2, name="b")]
     options = {**OPTIONS, "origins": (0.5,), "regimes": ("flat",), "rivals": ("last", "gp")}

@@ -132,6 +132,7 @@ def test_the_picture_fits_into_a_part_of_a_figure(made):
     assert found.sentence in " ".join(left.get_suptitle().split())
 
 
+@pytest.mark.thorough
 def test_few_rows_are_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -151,6 +152,7 @@ def test_the_command_line_checks_a_saved_fit(made, tmp_path):
     assert call("check", path, "--regime", "flat").code == 3
 
 
+@pytest.mark.thorough
 def test_a_fit_that_did_not_converge_is_checked_and_says_so(tmp_path):
     """Two hundred draws cannot have an effective size of four hundred in every parameter."""
     rng = np.random.default_rng(5)

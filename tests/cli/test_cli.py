@@ -306,6 +306,7 @@ def test_unknown_and_absent_signals(log: Path):
     check_refusal(call("fit", log, *SHORT, "--signal", "eval"), log.name, "--signal reward")
 
 
+@pytest.mark.thorough
 def test_held_out_reward_alone_is_fitted_and_said_so(tmp_path: Path, curve: np.ndarray):
     rows = [{"step": s, "loss": 0.1, "eval_reward": r} for s, r in enumerate(curve.tolist(), 1)]
     path = tmp_path / "evals.jsonl"
@@ -458,6 +459,7 @@ def test_pictures_of_unknown_kind(log: Path, tmp_path: Path, command: str):
     assert names_in(tmp_path) == []
 
 
+@pytest.mark.thorough
 def test_steps_going_backwards_give_the_same_fit(tmp_path: Path, curve: np.ndarray):
     rows = [f"{step},{reward}" for step, reward in enumerate(curve.tolist(), 1)]
     results = {}
@@ -575,6 +577,7 @@ def test_as_a_process(tmp_path: Path):
     assert strict_json(done.stdout)["rows"] == 2
 
 
+@pytest.mark.thorough
 def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path):
     """Ctrl-C while chains run in threads: no crash, no half-written file."""
 

@@ -72,6 +72,7 @@ def test_circular_verdicts_are_named():
     assert "circular" in out
 
 
+@pytest.mark.thorough
 def test_deep_runs_are_simulated_and_read_like_any_log(tmp_path, monkeypatch):
     pytest.importorskip("equinox")
     from bayes_grpo.laboratory import families
@@ -94,6 +95,7 @@ def test_deep_runs_are_simulated_and_read_like_any_log(tmp_path, monkeypatch):
     assert "hacking_loophole" in err
 
 
+@pytest.mark.thorough
 def test_missing_equinox_is_named_with_its_extra(tmp_path):
     words = ["bayes-grpo", "simulate", "healthy", "--deep", "--out", str(tmp_path / "runs")]
     program = f"import sys; sys.modules['equinox'] = None; sys.argv = {words!r}\n"

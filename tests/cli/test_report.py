@@ -59,6 +59,7 @@ def test_several_logs_stand_beside_each_other(tmp_path: Path, curve: np.ndarray,
     assert "lost.json could not be read" in text
 
 
+@pytest.mark.thorough
 def test_a_saved_fit_alone_says_what_it_can(tmp_path: Path, log: Path, synthetic_fit: bg.Fit):
     saved = tmp_path / "fit.nc"
     bg.save_fit(synthetic_fit, saved)

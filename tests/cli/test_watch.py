@@ -42,6 +42,7 @@ def test_one_look_is_one_line(log, watched):
     assert "until step 60" in line
 
 
+@pytest.mark.thorough
 def test_json_is_one_object_a_line_and_an_alarm_ends_with_5(log, watched):
     write(log, 60, lost=True)
     done = watched("--idle-timeout", 0.01, "--interval", 0.01, "--until-alarm", "--json", "--until", 63)
@@ -71,6 +72,7 @@ def test_what_cannot_be_watched_ends_with_3(log, tmp_path, watched):
     assert "found prose" in watched("--once").err
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_with_130(log, tmp_path):
     """The writer of the log goes on; the watch waits for it and is interrupted."""
     write(log, 3)

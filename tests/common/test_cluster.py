@@ -28,6 +28,7 @@ def values(task, arguments, address):
         return {x.place: x for x in found}
 
 
+@pytest.mark.thorough
 def test_a_killed_worker_of_the_cluster_costs_no_task(cluster, tmp_path):
     found = values(tasks.killed_once, [(tmp_path, x) for x in range(6)], cluster)
     assert {i: x.value for i, x in found.items()} == {i: i for i in range(6)}
@@ -41,6 +42,7 @@ def test_what_a_task_raises_there_is_data(cluster):
     assert str(found[1].error) == "AwkwardError: this and that"
 
 
+@pytest.mark.thorough
 def test_a_fleet_on_a_cluster_has_the_numbers_of_one_here(cluster):
     runs = [rising_run(30, seed=i, name=f"run{i}") for i in range(3)]
     there, here = (fleet(runs, ["diagnose"], dask=address).frame for address in (cluster, None))

@@ -23,6 +23,7 @@ from bayes_grpo.common.processes import Limits, in_processes
 from bayes_grpo.common.programs import program
 from bayes_grpo.common.workers import outcomes
 from tests.helpers import tasks
+from tests.helpers.selection import few
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -85,6 +86,7 @@ def test_a_task_that_always_dies_is_an_error_and_the_rest_goes_on(tmp_path):
     assert [begun(tmp_path, x) for x in range(5)] == [1, 1, 2, 1, 1]
 
 
+@pytest.mark.thorough
 def test_workers_are_replaced_after_some_tasks_and_when_they_have_grown():
     after_two = {x.value[0] for x in in_processes(tasks.process_of, range(4), 1, Limits(tasks=2))}
     assert len(after_two) == 2
@@ -101,6 +103,7 @@ def doubled_by_a_program(x: float) -> list[float]:
     return program(doubling, (), np.ones(3, np.float32))(np.full(3, x, np.float32)).tolist()
 
 
+@pytest.mark.thorough
 def test_a_process_that_has_grown_lets_its_programs_go_and_goes_on(monkeypatch):
     assert doubled_by_a_program(1.0) == [2.0, 2.0, 2.0]
     assert not lighten(most=1e9)
@@ -197,7 +200,7 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of children")
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("kind", few([signal.SIGINT, signal.SIGKILL], signal.SIGKILL))
 def test_children_end_with_their_parent(tmp_path, kind):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

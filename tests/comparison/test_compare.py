@@ -33,6 +33,7 @@ from tests.helpers.command import call
 from tests.helpers.pictures import halves
 from tests.helpers.reference import dense_moments
 from tests.helpers.runs import make_run
+from tests.helpers.selection import few
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def found(synthetic_run):
         return compare(synthetic_run, ["exponential", "flat"], seed=1)
 
 
-@pytest.mark.parametrize("name", list(REGIMES))
+@pytest.mark.parametrize("name", few(REGIMES, "exponential", "oscillator"))
 def test_leave_one_out_conditionals_are_those_of_a_dense_normal(name):
     """Rows as linear maps of independent pieces, hence one covariance; its inverse gives every conditional."""
     rng = np.random.default_rng(5)
@@ -94,6 +95,7 @@ def test_what_is_doubtful_is_said(found):
     assert json.loads(text)["table"][0]["p_worse"] is None
 
 
+@pytest.mark.thorough
 def test_psis_agrees_with_exact_refits(found):
     scores = found.loo["exponential"]
     for row in (0, 17, 39):
@@ -259,6 +261,17 @@ def test_pictures_and_terminal_hold_every_law(found):
     assert verdicts["flat"].split()[-1] == "worse"
 
 
+def test_the_command_line_compares(tmp_path, write_trl_log, curve):
+    log = write_trl_log(tmp_path / "trainer_state.json", curve)
+    words = ("compare", log, "--regimes", "exponential,flat", "--no-lfo", "--schedule", "constant")
+    done = call(*words, "--json", "--plot", tmp_path / "picture.png")
+    assert done.code == 0, done.err
+    assert [x["regime"] for x in json.loads(done.out)["table"]] == ["exponential", "flat"]
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+    assert call("compare", log, "--regimes", "pendulum").code == 3
+
+
+@pytest.mark.thorough
 def test_the_command_line_compares_and_saves(tmp_path, write_trl_log, curve):
     log = write_trl_log(tmp_path / "trainer_state.json", curve)
     out = tmp_path / "fits"

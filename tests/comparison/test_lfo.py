@@ -55,6 +55,7 @@ def test_a_refit_knows_nothing_of_later_rows(table):
     assert [np.shape(x) for x in jax.tree.leaves(one.arrays)] == [np.shape(x) for x in jax.tree.leaves(padded(table))]
 
 
+@pytest.mark.thorough
 def test_scores_are_those_of_the_filter_and_of_nuts(table):
     """Block scores against the filter's innovations, averaged over draws of NUTS on the rows before the block."""
     regime = get_regime("exponential")

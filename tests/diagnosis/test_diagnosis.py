@@ -2,7 +2,6 @@
 
 import io
 import json
-import subprocess
 import sys
 from contextlib import redirect_stdout
 
@@ -24,6 +23,7 @@ from benchmarks import diagnosis_runs
 from benchmarks.diagnosis import calibration_error, judged, scores
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
 from tests.diagnosis.conftest import ROWS
+from tests.helpers.command import call
 from tests.helpers.runs import evaluated, make_run, steps
 
 
@@ -188,6 +188,7 @@ def test_thresholds_alarm_as_they_say(rising):
     assert CLASSES[odds(found).argmax()] == "policy_concentration"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "groups", [diagnosis_runs.GROUPS[3:4], pytest.param(diagnosis_runs.GROUPS, marks=pytest.mark.slow)]
 )
@@ -207,23 +208,16 @@ def test_better_than_thresholds_on_a_few_simulated_runs(groups, monkeypatch):
     assert calibration_error(own.ravel(), present.ravel()) < 0.1
 
 
-def command(*arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", "bayes_grpo", "diagnose", *map(str, arguments)], capture_output=True, text=True
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
 def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising):
     evals = dict.fromkeys(range(4, ROWS, 4), 0.2)
     log = write_trl_log(tmp_path / "trainer_state.json", rising, evals)
-    code, out, _ = command(log, "--json", "--fail-on", "reward-hacking:0.3", "--plot", tmp_path / "p.svg")
+    code, out, _ = call("diagnose", log, "--json", "--fail-on", "reward-hacking:0.3", "--plot", tmp_path / "p.svg")
     content = json.loads(out)
     assert content["own"]["reward_hacking"] >= 0.3
     assert code == 5
     assert content["fail_on"]["reached"] == {"reward_hacking": content["own"]["reward_hacking"]}
     assert (tmp_path / "p.svg").exists()
-    code, out, _ = command(log, "--fail-on", "policy_concentration:0.9", "--at", "40")
+    code, out, _ = call("diagnose", log, "--fail-on", "policy_concentration:0.9", "--at", "40")
     assert code == 0
     assert "as of step 40" in out
 

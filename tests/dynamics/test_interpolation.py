@@ -46,6 +46,7 @@ def test_steps_are_those_of_every_row_by_itself(share, zeta, omega):
     assert relative(from_nodes(*at), row_by_row(*at)).max() < 1e-11
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("omega", [0.05, 6.0])
 def test_slopes_are_those_of_every_row_by_itself(omega):
     share = SHARES["falling"]

@@ -13,6 +13,7 @@ from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.rows.padding import Rows
 from tests.helpers.reference import dense_log_density, oscillator_moments
+from tests.helpers.selection import few
 
 LEVELS = {"fixed_point": (0.6, 0.5), "initial_reward": (0.2, 0.4)}
 ZETAS = [0.05, 0.3, 1 - 1e-8, 1.0, 1 + 1e-8, 3.0, 50.0, 0.0, -0.1, -1.0, -1.5]
@@ -111,9 +112,11 @@ def _double_precision():
 
 
 KINDS = ["plain", "windows", "irregular", "instant", "mixed", "schedule", "weights", "missing", "everything"]
+DIFFERENT = ("plain", "instant", "mixed")
+"""Kinds that are no part of "everything"."""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", few(KINDS, *DIFFERENT, "everything"))
 @pytest.mark.parametrize("zeta", ZETAS)
 def test_filter_equals_dense_normal(zeta, kind):
     omega = frequency(zeta, kind)
@@ -122,12 +125,12 @@ def test_filter_equals_dense_normal(zeta, kind):
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-# Each kind is a program of its own; those behind the mark are parts of "everything".
+# Each kind is a program of its own; those behind a mark are parts of "everything", or take no part of its columns.
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(k, marks=() if k in ("plain", "instant", "mixed", "everything") else pytest.mark.slow)
-        for k in KINDS
+        *few((*DIFFERENT, "everything"), "everything"),
+        *(pytest.param(k, marks=pytest.mark.slow) for k in KINDS if k not in (*DIFFERENT, "everything")),
     ],
 )
 @pytest.mark.parametrize("zeta", [0.05, 1.0, 50.0, -1.0])
@@ -137,7 +140,7 @@ def test_associative_scan_equals_sequential_scan(zeta, kind):
     assert float(compiled(associative.log_likelihood, kind)(zeta, omega)) == pytest.approx(sequential, rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("missing", "everything")])
+@pytest.mark.parametrize("kind", few([k for k in KINDS if k not in ("missing", "everything")], *DIFFERENT))
 @pytest.mark.parametrize("zeta", ZETAS)
 def test_filter_in_blocks_equals_dense_normal(zeta, kind):
     omega = frequency(zeta, kind)
@@ -145,14 +148,15 @@ def test_filter_in_blocks_equals_dense_normal(zeta, kind):
     assert found == pytest.approx(dense_log_density(*dense(zeta, omega, kind)), rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["plain", "irregular", "schedule"])
-@pytest.mark.parametrize("regime", [Oscillator(), Exponential()])
+@pytest.mark.parametrize("kind", few(["plain", "irregular", "schedule"], "schedule"))
+@pytest.mark.parametrize("regime", few([Oscillator(), Exponential()], Exponential()))
 def test_filter_in_blocks_equals_the_plain_one_with_padding(regime, kind):
     """Values and gradients, on rows that end in missing values and do not fill their blocks."""
     for one, other in zip(*derivatives_of_both(regime, kind, jax.value_and_grad), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("regime", [pytest.param(Oscillator(), marks=pytest.mark.slow), Exponential()])
 def test_hessians_of_both_filters_are_equal(regime):
     """The programs take half a minute to compile for the oscillator, whose plain filter is tested below anyway."""
@@ -178,7 +182,7 @@ def derivatives_of_both(regime, kind, derivative):
     return tuple(jax.jit(derivative(density(f)))(at) for f in (blocks, kalman))
 
 
-@pytest.mark.parametrize("kind", ["plain", "missing", "everything"])
+@pytest.mark.parametrize("kind", few(["plain", "missing", "everything"], "everything"))
 @pytest.mark.parametrize("zeta", [0.3, 1.0, 3.0, -0.5])
 def test_smoother_and_leave_one_out_equal_dense_conditionals(zeta, kind):
     omega = frequency(zeta, kind)
@@ -220,6 +224,7 @@ def derivatives():
     return jax.jit(density), jax.jit(jax.grad(density)), jax.jit(jax.hessian(density))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("zeta", [0.3, 1 - 1e-8, 1.0, 1 + 1e-8, 3.0, 0.0, -0.5])
 def test_gradient_and_hessian_equal_finite_differences(zeta):
     value, gradient, hessian = derivatives()
@@ -232,7 +237,7 @@ def test_gradient_and_hessian_equal_finite_differences(zeta):
     np.testing.assert_allclose(hessian(at), numeric, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", few(KINDS, *DIFFERENT, "everything"))
 def test_exponential_equals_dense_normal(kind):
     """First-order relaxation is the oscillator with infinite damping at the same c/k; checked by its own moments."""
     rows, step, window, _rate, start = make_rows(kind)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bayes_grpo
 from bayes_grpo import compare_runs, family, plot_compare_runs, plot_family, read_log, save_plot
 from bayes_grpo.cli.compare_runs import each_by_itself
 from bayes_grpo.common.errors import SettingError
@@ -102,22 +103,45 @@ def test_recipes_that_differ_are_told_apart_and_one_recipe_is_not(tmp_path):
         compare_runs(slow, fast, step=100.0)
 
 
-def test_the_command_line_of_both(tmp_path, write_trl_log):
+@pytest.fixture
+def folder(tmp_path, write_trl_log):
+    """Logs of three runs."""
     for run in swept(3):
         rate = float(run.signals["learning_rate"][0])
         write_trl_log(tmp_path / f"{run.name}.json", run.reward, learning_rate=rate)
-    said = call("family", tmp_path, "--vary", "learning_rate", "--json")
+    return tmp_path
+
+
+@pytest.mark.thorough
+def test_the_command_line_of_a_family(folder):
+    said = call("family", folder, "--vary", "learning_rate", "--json")
     assert said.code in (0, 4)
     content = json.loads(said.out)
     assert {e["setting"] for e in content["exponents"]} == {"learning_rate"}
     assert len(content["runs"]) == 3
-    pair = call("compare-runs", tmp_path / "run0.json", tmp_path / "run2.json")
+
+
+def test_the_command_line_says_what_was_found(found, folder, monkeypatch):
+    """A family that was found before, because another one takes half a minute."""
+    asked: list[Any] = []
+    monkeypatch.setattr(bayes_grpo, "family", lambda logs, vary, **_: asked.append(([*map(str, logs)], vary)) or found)
+    words = ("family", folder, "--vary", "learning_rate")
+    said = call(*words, "--json", "--plot", folder / "family.png")
+    assert said.code == 0, said.err
+    assert json.loads(said.out) == json.loads(json.dumps(found.to_dict()))
+    assert (folder / "family.png").stat().st_size > 10_000
+    assert found.sentence.split(":")[0] in " ".join(call(*words).out.split())
+    assert asked == [([str(folder)], ["learning_rate"])] * 2
+
+
+def test_the_command_line_of_both(folder):
+    pair = call("compare-runs", folder / "run0.json", folder / "run2.json")
     assert pair.code == 0
     assert "P(B better" in pair.out
-    several = [tmp_path / f"run{i}.json" for i in range(3)]
+    several = [folder / f"run{i}.json" for i in range(3)]
     seeds = call("compare-runs", "--a", *several[:2], "--json", "--b", several[2])
     assert json.loads(seeds.out)["counts"] == {"a": 2, "b": 1}
-    lacking = call("family", tmp_path, "--vary", "model_size")
+    lacking = call("family", folder, "--vary", "model_size")
     assert lacking.code == 3
     assert lacking.err.count("\n") == 1
     assert "model_size: not known of run run0" in lacking.err

@@ -36,6 +36,7 @@ def test_a_normal_likelihood(sd):
             assert quantile(found, i, q) == pytest.approx(norm.ppf(q, centre[i], spread), abs=0.15 * spread)
 
 
+@pytest.mark.thorough
 def test_two_modes_keep_their_shares():
     """Modes 30 of their widths apart, one with three times the mass of the other."""
     far = np.array([1.2, 1.2, 0.0])

@@ -116,6 +116,7 @@ def test_a_view_needs_a_fit(saved):
 # What power scaling needs.
 
 
+@pytest.mark.thorough
 def test_log_likelihood_is_that_of_all_rows_given_all_parameters(run):
     """Against a dense normal from matrix exponentials, the levels held at their draws."""
     made = bg.fit(run, "oscillator", seed=0)

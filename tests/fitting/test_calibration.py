@@ -6,6 +6,7 @@ import pytest
 from benchmarks.calibration import calibrate, outside, simultaneous_band
 
 
+@pytest.mark.thorough
 def test_band_holds_uniform_values_and_not_others():
     rng = np.random.default_rng(0)
     inside = np.mean([outside(rng.uniform(size=100)) == 0 for _ in range(100)])
@@ -15,6 +16,7 @@ def test_band_holds_uniform_values_and_not_others():
     assert low[0] < 0.45 < 0.55 < high[0]
 
 
+@pytest.mark.thorough
 def test_exponential_is_calibrated_by_nuts_and_by_the_fast_posterior():
     both = calibrate("exponential", ("nuts", "fast"), runs=24, seed=11, jobs=1)
     for kind, result in both.items():

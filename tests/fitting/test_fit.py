@@ -92,7 +92,7 @@ def test_levels_are_drawn_from_their_conditional(run):
 
 
 def test_same_seed_same_numbers(run):
-    short = SamplerSettings(chains=2, warmup=60, draws=120)
+    short = SamplerSettings(chains=2)  # the program of the fits above
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         one, two, other = (fit(run, "exponential", seed=s, sampler=short) for s in (4, 4, 5))
@@ -101,7 +101,7 @@ def test_same_seed_same_numbers(run):
 
 
 def test_programs_are_compiled_once_for_a_bucket(run):
-    short = SamplerSettings(chains=2, warmup=60, draws=120)
+    short = SamplerSettings(chains=2)  # the program of the fits above
     other = make_run(run.step[:58], run.reward[:58] * 3.0, momentum=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -111,6 +111,7 @@ def test_programs_are_compiled_once_for_a_bucket(run):
     assert programs._compiled.computed == before
 
 
+@pytest.mark.thorough
 def test_failure_to_converge_is_said(run):
     """Two chains of a hundred draws cannot give an ESS of 400."""
     with pytest.warns(ConvergenceWarning, match="ESS"):
@@ -151,6 +152,7 @@ def test_r_squared():
     np.testing.assert_allclose(bayesian_r_squared(y, np.stack([y, np.full(4, 2.5)])), [1.0, 0.0])
 
 
+@pytest.mark.thorough
 def test_prior_dominated_parameters_are_named(fitted):
     rng = np.random.default_rng(0)
     flat = make_run(np.arange(1.0, 41), 0.5 + 0.1 * rng.standard_normal(40))

@@ -7,6 +7,7 @@ from bayes_grpo.dynamics.thresholds import spectral_radius
 from benchmarks.recovery import QUANTITIES, STEPS, coverage, make_runs, recovered, settings, true_values
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", list(STEPS))
 def test_settings_are_of_their_family_and_as_wide_as_the_priors(family):
     learning_time, exposure = [], []
@@ -26,6 +27,7 @@ def test_settings_are_of_their_family_and_as_wide_as_the_priors(family):
     assert 1.25 < np.std(np.log(share / (1 - share))) < 1.75
 
 
+@pytest.mark.thorough
 def test_truths_of_the_simulator_are_those_of_the_settings():
     for run in make_runs("overdamped", "near", 2, seed=3):
         true, numbers = true_values(run), run.numbers
@@ -35,6 +37,7 @@ def test_truths_of_the_simulator_are_those_of_the_settings():
         assert true["damping"] == pytest.approx(1 - numbers.momentum - pull, rel=1e-6)
 
 
+@pytest.mark.thorough
 def test_reduction_recovers_a_few_runs():
     found = recovered("overdamped", "near", 12, "reduction", seed=5)
     assert sum(not f["converged"] for f in found) <= 1

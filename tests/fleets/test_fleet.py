@@ -138,6 +138,7 @@ def test_the_horizon_is_the_plan_where_it_lies_ahead(planned, expected):
     assert unit.horizon(run, 40.0) == expected
 
 
+@pytest.mark.thorough
 def test_two_processes_give_what_one_gives_in_any_order(write_logs):
     folder = write_logs(4)
     here, away = fleet(folder, ["diagnose"]), fleet(folder, ["diagnose"], jobs=2)
@@ -190,6 +191,7 @@ def test_half_a_line_in_the_journal_counts_for_nothing(write_logs, tmp_path):
     assert [row["log"] for row in json.loads(out.read_text())] == ["run00", "run01", "run02"]
 
 
+@pytest.mark.thorough
 def test_a_killed_fleet_goes_on_where_it_was(write_logs, tmp_path):
     n, out, folder = 24, tmp_path / "t.csv", write_logs(24)
     command = [sys.executable, "-m", "bayes_grpo", "fleet", folder, "--do", "diagnose", "--jobs", 2, "--out", out]

@@ -85,6 +85,7 @@ def own_drift(listing, numbers, reference, theta) -> np.ndarray:
     return np.asarray(found(jnp.asarray(reference), jnp.asarray(theta)))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("double")
 def test_listed_completions_are_read_as_texts_are_and_are_all_there_is(listing, theta):
     found = jax.jit(lambda x: read_all(policy(listing, x), listing))(jnp.asarray(theta))
@@ -97,6 +98,7 @@ def test_listed_completions_are_read_as_texts_are_and_are_all_there_is(listing, 
     assert np.allclose(found.entropy.reshape(n * c, -1), peer.entropy, atol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("double")
 def test_a_table_has_the_gradient_of_the_completions_that_fill_it(listing, task, theta):
     rng = np.random.default_rng(0)
@@ -131,6 +133,7 @@ def test_a_table_has_the_gradient_of_the_completions_that_fill_it(listing, task,
     assert np.allclose(gradient(*three), wanted, atol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("double")
 def test_without_a_penalty_the_drift_is_the_slope_of_the_mean_reward(listing, theta):
     free = scalars(NUMBERS._replace(base=NUMBERS.base._replace(kl_weight=0.0)))
@@ -180,6 +183,7 @@ def test_sampled_gradients_have_the_drift_as_their_mean(listing, task, theta):
             assert np.linalg.norm(error) < 0.2 * np.linalg.norm(wanted)
 
 
+@pytest.mark.thorough
 def test_a_balancing_reference_holds_the_policy(point, listing, theta):
     assert point.residual < 1e-14
     assert 0.0 < point.reward < 1.0
@@ -197,6 +201,7 @@ def test_a_balancing_reference_holds_the_policy(point, listing, theta):
     assert local(listing, NUMBERS, jax.device_get(own), theta).residual > 1e-3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -210,6 +215,7 @@ def test_a_penalty_that_cannot_hold_is_refused(listing, theta, change, words):
         balancing_reference(listing, NUMBERS._replace(base=NUMBERS.base._replace(**change)), theta)
 
 
+@pytest.mark.thorough
 def test_modes_are_those_of_the_dense_jacobian(point):
     size = len(point.parameters)
     dense = np.array([point.product(x) for x in np.eye(size)]).T
@@ -245,6 +251,7 @@ def two_runs(listing, point, start, probe, **base):
     return follow(listing, numbers, start, [0, 0], places, every=20, double=True)
 
 
+@pytest.mark.thorough
 def test_the_spectrum_of_the_reward_is_its_answer_to_a_push(point, longer):
     way = point.reward_gradient
     found = reward_spectrum(point, way)
@@ -260,6 +267,7 @@ def test_the_spectrum_of_the_reward_is_its_answer_to_a_push(point, longer):
     assert path.along[0, -1, 0] == pytest.approx(way @ (path.final_parameters[0] - point.parameters))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("refresh", ["hold", "delay"])
 def test_runs_leave_the_fixed_point_above_the_threshold_of_the_stiffest_mode(point, longer, refresh):
     rates, modes = leading_modes(point, 1)
@@ -282,6 +290,7 @@ def test_what_cannot_be_listed_is_refused(task):
             list_completions(wrong, task, NUMBERS)
 
 
+@pytest.mark.thorough
 def test_the_wrong_settings_of_a_run_are_refused(point, listing):
     places = Places(point.reference, point.parameters, np.zeros((0, len(point.parameters))))
     twice = NUMBERS._replace(epochs=2, base=NUMBERS.base._replace(refresh_interval=2))

@@ -62,11 +62,13 @@ def runs(sums, start):
     return batch(sums, start)
 
 
+@pytest.mark.thorough
 def test_the_same_seed_is_the_same_run(runs):
     assert all(np.array_equal(a, b) for a, b in zip(runs["plain"], runs["again"], strict=True))
     assert not np.array_equal(runs["plain"].reward, runs["other seed"].reward)
 
 
+@pytest.mark.thorough
 def test_a_run_of_a_batch_is_the_run_alone_also_among_doubles(sums, start, runs):
     with jax.enable_x64(True):
         alone = batch(sums, start, {"fast": RUNS["fast"]})["fast"]
@@ -145,6 +147,7 @@ def test_long_gradients_are_shortened(start, runs):
     assert np.linalg.norm(runs["plain"].final_parameters - start) > 20 * moved
 
 
+@pytest.mark.thorough
 def test_a_delayed_policy_writes_with_old_weights(sums, start, runs):
     ages = (1, 3, STEPS)
     cases = {str(k): {"refresh_interval": k} for k in ages} | {"broken": {"refresh_interval": 3, "broken_from": 7}}

@@ -73,6 +73,7 @@ def test_logits_are_those_of_plain_loops(network):
     np.testing.assert_allclose(found, plain_logits(network, np.asarray(TEXT)), atol=2e-5)
 
 
+@pytest.mark.thorough
 def test_reading_token_by_token_is_reading_at_once(network):
     whole = logits(network, TEXT)
     found, memory = remember(network, TEXT[:3], len(TEXT))

@@ -9,6 +9,7 @@ from scipy.stats import chisquare
 from bayes_grpo.laboratory.network import logits
 from bayes_grpo.laboratory.rollout import Completions, read, score, write
 from bayes_grpo.laboratory.tasks import END, PAD
+from tests.helpers.selection import few
 
 LIMIT, MANY = 5, 4000
 
@@ -18,7 +19,7 @@ def prompt(sums):
     return jnp.asarray(sums.train[0])
 
 
-@pytest.fixture(scope="module", params=[1.0, 0.5])
+@pytest.fixture(scope="module", params=few([1.0, 0.5], 0.5))
 def temperature(request):
     return request.param
 

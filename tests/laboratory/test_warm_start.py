@@ -31,6 +31,7 @@ def ladder(lab, sums):
     return warm_start(lab, sums, seed=0)
 
 
+@pytest.mark.thorough
 def test_success_rises(ladder):
     assert ladder.success[0] < 0.1
     assert ladder.success[-10:].mean() > 0.9
@@ -44,6 +45,7 @@ def test_at_is_the_first_that_reached_it(ladder):
     assert np.all(ladder.success[:at] < 0.5)
 
 
+@pytest.mark.thorough
 def test_the_policy_has_the_success_that_the_ladder_says(lab, sums, ladder):
     stated = ladder.success[ladder.success >= 0.5][0]
     assert scores_of(lab, sums, ladder.at(0.5)).right.mean() == pytest.approx(stated, abs=0.1)

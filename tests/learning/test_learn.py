@@ -49,6 +49,7 @@ def cases(rng, repositories=5, logs=4, shift=0.0):
     return out
 
 
+@pytest.mark.thorough
 def test_a_repository_left_out_has_no_say():
     found = cases(np.random.default_rng(6), shift=1.0)
     without = learn(found, exclude=["owner/r4"])
@@ -245,12 +246,31 @@ def test_words_and_overrides_share_an_option(tmp_path, synthetic_run):
         base_priors("weak", path, LAW, synthetic_run, "auto")
 
 
-def test_a_team_learns_from_its_own_logs_and_fits_with_it(tmp_path, write_trl_log, curve):
-    logs, table, rng = tmp_path / "logs", tmp_path / "prior.json", np.random.default_rng(14)
+@pytest.fixture
+def logs(tmp_path, write_trl_log, curve):
+    """A folder of six logs that are alike."""
+    logs, rng = tmp_path / "logs", np.random.default_rng(14)
     logs.mkdir()
     for i in range(6):
         rewards = 0.2 + (0.5 + 0.05 * i) * (curve - 0.2) + 0.01 * rng.standard_normal(len(curve))
         write_trl_log(logs / f"run{i}.json", rewards)
+    return logs
+
+
+def test_the_command_line_learns_a_table(logs, tmp_path):
+    table = tmp_path / "prior.json"
+    code, out, err = call("learn-prior", logs, "--out", table, "--regimes", LAW)
+    assert code == 0, err
+    assert "Learned from 6 logs of 1 repository" in out
+    assert tuple(load_prior_table(table).regimes) == (LAW,)
+    code, _, err = call("learn-prior", tmp_path / "nowhere", "--out", table)
+    assert code == 3
+    assert "expected a folder of logs" in err
+
+
+@pytest.mark.thorough
+def test_a_team_learns_from_its_own_logs_and_fits_with_it(logs, tmp_path, write_trl_log, curve):
+    table = tmp_path / "prior.json"
     learning = ("learn-prior", logs, "--out", table, "--regimes", LAW, "--cases", tmp_path / "cases.npz")
     code, out, err = call(*learning)
     assert code == 0, err
@@ -279,6 +299,7 @@ def test_a_team_learns_from_its_own_logs_and_fits_with_it(tmp_path, write_trl_lo
     assert "expected a folder of logs" in err
 
 
+@pytest.mark.thorough
 def test_only_times_depend_on_the_learning_rate():
     """Over these logs every parameter rises with the learning rate; a new log's priors follow it in its time alone."""
     rng = np.random.default_rng(15)
@@ -311,6 +332,7 @@ def test_laws_that_the_table_does_not_know_are_named():
     assert "does not know hold" in note
 
 
+@pytest.mark.thorough
 def test_fits_side_by_side_are_those_of_one_after_another():
     logs = [replace(rising_run(30, seed=i, name=f"run{i}"), log_hash=f"{i}" * 64) for i in range(2)]
     flat = replace(logs[0], reward=np.full(30, 0.5), name="still", log_hash="f" * 64)

@@ -45,6 +45,7 @@ def members(rng, groups=12, logs=8, mean=1.5, spread=0.6, between=0.8, slope=-0.
     return out
 
 
+@pytest.mark.thorough
 def test_a_known_population_is_found_again():
     rng = np.random.default_rng(0)
     found = learn_population(members(rng, groups=25), np.array([[True]]), seed=1)
@@ -85,6 +86,7 @@ def test_the_right_population_scores_best():
     assert np.all(blind.slopes == 0)
 
 
+@pytest.mark.thorough
 def test_one_repository_alone_has_no_spread_between():
     rng = np.random.default_rng(4)
     found = learn_population(members(rng, groups=1, logs=20), np.array([[True]]))
@@ -92,6 +94,7 @@ def test_one_repository_alone_has_no_spread_between():
     assert found.groups == 1
 
 
+@pytest.mark.thorough
 def test_unknown_covariates_count_as_typical():
     rng = np.random.default_rng(5)
     logs = members(rng)
@@ -143,6 +146,7 @@ def test_logs_known_exactly_give_the_posterior_of_a_grid():
     assert found.between[0] == 0.0
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_population():
     logs = members(np.random.default_rng(8), groups=1, logs=20)
     one, same, other = (learn_population(logs, np.array([[True]]), seed) for seed in (1, 1, 2))

@@ -11,6 +11,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import Run, read_log
 from bayes_grpo.stores import crc32c
 from tests.helpers import stores
+from tests.helpers.selection import few
 from tests.helpers.stores import WRITERS
 
 STEPS = range(1, 13)
@@ -86,7 +87,7 @@ def test_a_file_that_is_cut_at_any_byte_of_its_last_record(store, tmp_path):
     assert not any("cut" in n for n in run.notes)
 
 
-@pytest.mark.parametrize("store", CHECKED)
+@pytest.mark.parametrize("store", few(CHECKED, "wandb"))
 def test_a_flipped_bit_anywhere_is_seen(store, tmp_path):
     path = WRITERS[store](tmp_path, ROWS[:5])
     data, true = path.read_bytes(), {(float(s), 0.125 * s) for s in range(1, 6)}
@@ -221,6 +222,7 @@ def test_lengths_that_promise_what_is_not_there(tmp_path):
         read_log(path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("filling", [b"\x00", b"\x01", b"\xff", b"\x01\x00\x00\x00\x00\x00\x01"])
 @pytest.mark.parametrize("store", CHECKED)
 def test_long_files_of_nothing_end_soon(store, filling, tmp_path):

@@ -107,6 +107,7 @@ def test_the_result_is_strict_json_a_table_and_a_picture(found, tmp_path):
     assert save_plot(plot_plan(found), tmp_path / "plan.png").stat().st_size > 10_000
 
 
+@pytest.mark.thorough
 def test_a_family_takes_the_place_of_the_priors(write_trl_log, tmp_path):
     runs = [replace(r, settings=slow().settings) for r in swept()]
     together = family(runs, ["learning_rate"])

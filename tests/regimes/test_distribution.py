@@ -65,6 +65,7 @@ def test_log_density_is_that_of_a_dense_normal(name, table):
         np.testing.assert_allclose(regime.distribution(given, rows).log_prob(rows.y), expected, rtol=1e-7)
 
 
+@pytest.mark.thorough
 def test_batches_plates_and_vmap_agree_with_one_at_a_time(table):
     rows, times = padded(table), jnp.array([5.0, 15.0, 60.0])
     one = np.array([float(_density(VALUES | {"relaxation_time": t}, rows)) for t in times])
@@ -138,6 +139,7 @@ def test_values_that_do_not_fit_are_named(values, said, table):
         EXPONENTIAL.distribution(values, padded(table))
 
 
+@pytest.mark.thorough
 def test_the_model_has_the_posterior_of_the_fit(run, table):
     found = fit(run, "exponential", sampler=SHORT)
     mcmc = MCMC(
@@ -168,6 +170,7 @@ PRIORS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("prior", PRIORS, ids=lambda d: type(d).__name__)
 def test_a_numpyro_prior_is_what_the_sampler_draws_from(prior, table):
     """Its table of quantiles against its own draws, in the coordinates and through `draw_prior`."""
@@ -183,6 +186,7 @@ def test_a_numpyro_prior_is_what_the_sampler_draws_from(prior, table):
     assert len(priors["observation_sd"].quantiles or ()) == len(GRID)
 
 
+@pytest.mark.thorough
 def test_a_fit_with_numpyro_priors_equals_one_with_the_same_prior_in_two_numbers(run):
     """A log-normal by its quantiles is a median and a spread in e-folds."""
     pair, quantiles = (

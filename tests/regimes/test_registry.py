@@ -46,6 +46,7 @@ def bayes_grpo(installed, *words):
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
+@pytest.mark.thorough
 def test_a_regime_of_another_package_is_found_by_its_name(installed, tmp_path, write_trl_log, curve, monkeypatch):
     log, fits = write_trl_log(tmp_path / "trainer_state.json", curve), tmp_path / "fits"
     words = ("compare", log, "--regimes", "linear,flat", "--no-lfo", "--json", "--out", fits)
@@ -107,6 +108,7 @@ class Named(Exponential):
         return {"my_rate": self.factor / np.asarray(values["relaxation_time"])}
 
 
+@pytest.mark.thorough
 def test_a_fit_carries_its_regime_even_under_a_name_that_is_taken(tmp_path):
     mine = Named(factor=3.0)
     result = fit(rising_run(), mine, sampler=FAST)
@@ -122,6 +124,7 @@ def test_a_fit_carries_its_regime_even_under_a_name_that_is_taken(tmp_path):
         load_fit(tmp_path / "fit.nc", get_regime("flat"))
 
 
+@pytest.mark.thorough
 def test_a_regime_that_no_registry_knows_is_fitted_and_read_again(tmp_path):
     class Unknown(Exponential):
         name = "unknown"

@@ -32,6 +32,7 @@ from tests.helpers import nonlinear
 from tests.helpers.command import call
 from tests.helpers.reference import dense_log_density
 from tests.helpers.runs import evaluated, make_run
+from tests.helpers.selection import few
 
 TRENDS = ("bernoulli", "logistic", "sigmoid", "entropy")
 NEW = ("flat", *TRENDS)
@@ -89,7 +90,7 @@ def unforced(name, table):
     return spent / spent[:5].mean() if name == "entropy" else np.zeros(len(table.y))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", few(KINDS, "instant", "everything"))
 @pytest.mark.parametrize("name", NEW)
 def test_unforced_mean_is_the_law_s(name, kind):
     table, n = table_of(kind), len(table_of(kind).y)
@@ -103,7 +104,7 @@ def test_unforced_mean_is_the_law_s(name, kind):
     np.testing.assert_allclose(found[3:], wanted[3:], atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", few(KINDS, "everything"))
 @pytest.mark.parametrize("name", NEW)
 def test_likelihood_is_the_dense_normal_s(name, kind):
     table, values = table_of(kind), VALUES[name]
@@ -126,7 +127,7 @@ def test_likelihood_is_the_dense_normal_s(name, kind):
         assert float(blocks.log_likelihood(space, y)) == pytest.approx(float(kalman.log_likelihood(space, y)), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", few(NEW, "logistic", "sigmoid"))
 def test_rows_that_follow_continue_the_same_law(name):
     table = table_of("everything")
     future = np.arange(table.step[-1] + 2, table.step[-1] + 20, 2)
@@ -164,7 +165,7 @@ def test_only_the_entropy_law_cannot_forecast():
     assert [name for name, regime in REGIMES.items() if not regime.forecasts] == ["entropy"]
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", few(NEW, "sigmoid"))
 def test_gradient_is_finite_far_out_and_right_in_the_middle(name):
     regime, table = get_regime(name), table_of("everything")
     p = len(regime.sampled)
@@ -211,8 +212,8 @@ def test_centred_logit_solves_its_equation_with_all_derivatives():
         assert float(second) == pytest.approx(float(-jnp.sinh(z) / (1 + jnp.cosh(z)) ** 3), rel=1e-10)
 
 
-@pytest.mark.parametrize(("noise", "tolerance"), [(0.005, 0.01), (0.05, 0.15)])
-@pytest.mark.parametrize("name", ["bernoulli", "logistic"])
+@pytest.mark.parametrize(("noise", "tolerance"), few([(0.005, 0.01), (0.05, 0.15)], (0.05, 0.15)))
+@pytest.mark.parametrize("name", few(["bernoulli", "logistic"], "logistic"))
 def test_linearised_filter_against_a_particle_filter(name, noise, tolerance):
     """Small noise: equal within Monte Carlo error. Typical noise: within 0.15 of log density over 50 rows."""
     values = VALUES[name] | {"half_gain_step": 20.0, "fluctuation_sd": noise, "observation_sd": 0.05}
@@ -268,6 +269,7 @@ def test_noise_that_a_row_shares_with_its_entropy_stays_out_of_the_law():
     assert np.abs(noise).mean() < 0.06
 
 
+@pytest.mark.thorough
 def test_a_slow_fluctuation_cannot_tell_the_noise_that_was_left_out():
     """A row's own noise must not come back as what its neighbours' mean lacks beside a slow fluctuation.
 
@@ -338,6 +340,7 @@ def test_growth_of_a_fluctuation_is_cut_off_smoothly():
         assert np.abs(np.diff(change)).max() < 0.25  # no jump of the derivative from -1 to 0
 
 
+@pytest.mark.thorough
 def test_summary_and_saved_file_of_laws_that_differ_from_the_rest(tmp_path):
     """`flat` has no initial reward and says nothing of growth; `entropy` needs a signal that a fit must keep."""
     short = SamplerSettings(chains=2, warmup=100, draws=100)
@@ -369,6 +372,7 @@ def test_the_command_s_help_names_every_law():
         assert re.search(rf"reward curve:.*\b{name}\b.*installed package", said), name
 
 
+@pytest.mark.thorough
 def test_intervals_hold_the_parameters_that_rows_were_drawn_with():
     result = calibrate("flat", ("nuts",), runs=6, seed=21, jobs=1)["nuts"]
     assert result["failed"] <= 1

@@ -17,6 +17,7 @@ from bayes_grpo.report.run_page import report_run
 from bayes_grpo.report.settings import ReportSettings
 from tests.helpers.browser import browser, missing
 from tests.helpers.runs import evaluated, make_run, steps
+from tests.helpers.selection import few
 
 SHORT = SamplerSettings(chains=2, warmup=100, draws=200)
 ROWS = 32
@@ -66,8 +67,8 @@ def run_of(kind: str) -> Run:
 
 
 _LONG = (pytest.param(kind, marks=pytest.mark.slow) for kind in ("plateaued", "degenerate", "collapsed"))
-KINDS = ("healthy", "hacking", "short", *_LONG)
-"""Kinds of runs; a page of each costs seconds."""
+KINDS = (*few(("healthy", "hacking", "short"), "short"), *_LONG)
+"""Kinds of runs; a page of each costs seconds, and the first half a minute of compiling."""
 
 
 @pytest.fixture(scope="session")

@@ -84,6 +84,7 @@ def test_every_term_is_explained_and_every_picture_told(reports: dict[str, Repor
     json.dumps(reports[kind].to_dict(), allow_nan=False)
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_told_is_followed_by_what_would_tell(reports: dict[str, Report]):
     titles = {part.title for s in reports["short"].page.sections if s.key == "fit" for part in s.parts}
     assert "What would tell" in titles
@@ -91,6 +92,7 @@ def test_what_cannot_be_told_is_followed_by_what_would_tell(reports: dict[str, R
     assert ("cannot tell" in laws.answer) == ("What would tell" in {part.title for part in laws.parts})
 
 
+@pytest.mark.thorough
 def test_a_decision_is_shown_where_it_is_asked_for_and_asked_for_where_it_is_not(reports: dict[str, Report]):
     asked, without = (next(s for s in reports[k].page.sections if s.key == "forecast") for k in ("healthy", "short"))
     assert "What stopping at a step is worth" in [t.caption for t in asked.tables]
@@ -111,6 +113,7 @@ def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):
     assert "<html" in made.html()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "answer"),
     [("hacking", "reward hacking"), pytest.param("degenerate", "advantage degeneracy", marks=pytest.mark.slow)],
@@ -120,6 +123,7 @@ def test_failures_are_named_at_the_top(pages: dict[str, Path], kind: str, answer
     assert f"P({answer})" in text[: text.index("<nav")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_browser_finds_nothing_wrong(pages: dict[str, Path], driver: Any, kind: str):
     for width, dark in ((1200, False), (PHONE, False), (PHONE, True)):
@@ -130,6 +134,7 @@ def test_a_browser_finds_nothing_wrong(pages: dict[str, Path], driver: Any, kind
         assert seen.findings == []
 
 
+@pytest.mark.thorough
 def test_a_browser_would_tell(tmp_path: Path, driver: Any):
     page = tmp_path / "bad.html"
     page.write_text(

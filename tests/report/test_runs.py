@@ -35,6 +35,7 @@ def section(made: Report, key: str) -> Any:
     return next(s for s in made.page.sections if s.key == key)
 
 
+@pytest.mark.thorough
 def test_recipes_are_compared_and_settings_told(beside: Report):
     assert [s.key for s in beside.page.sections][:3] == ["curves", "better", "effects"]
     better, effects = section(beside, "better"), section(beside, "effects")
@@ -64,6 +65,7 @@ def test_what_cannot_be_compared_is_a_line(tmp_path: Path):
         report_runs(runs[:1], settings=ask)
 
 
+@pytest.mark.thorough
 def test_a_browser_finds_nothing_wrong(beside: Report, driver: Any, tmp_path: Path):
     page = save_report(beside, tmp_path / "runs.html")
     for width, dark in ((1200, False), (PHONE, True)):
@@ -72,6 +74,7 @@ def test_a_browser_finds_nothing_wrong(beside: Report, driver: Any, tmp_path: Pa
         assert seen.width <= width
 
 
+@pytest.mark.thorough
 def test_every_section_leads_to_a_page_of_the_documentation(beside: Report):
     alone = report_run(run_of("short"), settings=quick(without=PARTS, docs=DOCS + "/"))
     for made in (beside, alone):

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,6 +71,7 @@ def scores(rows: Rows):
     return kalman.log_likelihood(space, y), blocks.log_likelihood(space, y)
 
 
+@pytest.mark.thorough
 @given(run=runs(sizes=(6, 21), missing=False))  # two lengths, so that few programs are compiled
 @settings(max_examples=12, deadline=None)
 def test_padding_never_changes_the_likelihood(run):

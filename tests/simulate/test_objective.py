@@ -99,6 +99,7 @@ def test_stale_gradient_is_reuse_without_importance_ratios(prompts):
         np.testing.assert_allclose(jax.grad(reuse)(new), stale, atol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("advantage", "ddof"), [("std", 1), ("mean", 0)])
 def test_sampled_tables_average_to_the_expected_ones(prompts, advantage, ddof):
     structure = Structure(group_size=SIZE, prompts_per_step=32, advantage=advantage, ddof=ddof)
@@ -145,6 +146,7 @@ def test_groups_without_spread_teach_nothing():
         np.testing.assert_array_equal(table, 0.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ddof", [0, 1])
 @pytest.mark.parametrize("p", [0.5, 0.1])
 def test_expected_update_of_a_finite_group_is_the_drift_factor(p, ddof):

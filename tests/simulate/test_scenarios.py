@@ -6,6 +6,7 @@ import pytest
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import onset_of_oscillation
 from bayes_grpo.simulate.scenarios import scenario_names, simulate_scenario
+from tests.helpers.selection import few
 
 FAILURES = {
     "unstable": "dynamical_instability",
@@ -36,7 +37,7 @@ def check(run):
     assert all(np.isfinite(leaf).all() for leaf in run.trajectory)
 
 
-@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize("name", few(scenario_names(), "plateau"))
 def test_scenario_shows_what_it_is_named_for(scenario_runs, name):
     assert [run.index for run in scenario_runs[name]] == list(range(len(scenario_runs[name])))
     for run in scenario_runs[name]:
@@ -55,6 +56,7 @@ def test_nearly_every_run_of_a_scenario_shows_it(name):
     assert failed <= 3
 
 
+@pytest.mark.thorough
 def test_runs_with_an_interior_fixed_point_know_their_curvature(scenario_runs):
     for name in ("healthy", "slow_start", "oscillatory", "unstable", "plateau"):
         for run in scenario_runs[name]:
@@ -62,6 +64,7 @@ def test_runs_with_an_interior_fixed_point_know_their_curvature(scenario_runs):
             assert 0 < run.truth.fixed_point < 1
 
 
+@pytest.mark.thorough
 def test_a_larger_set_begins_with_the_smaller_one(scenario_runs):
     first = scenario_runs["slow_start"][0]
     (alone,) = simulate_scenario("slow_start", 1, seed=0)

@@ -99,6 +99,7 @@ def test_ratios_far_from_one_are_clipped():
     assert batch.clip_ratio[1].max() == 0.0
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_run_whatever_its_batch():
     structure = Structure(n_steps=50, eval_every=10)
     environment = contextual_bandit(np.random.default_rng(0), n_prompts=8, n_held_out=16)
@@ -113,6 +114,7 @@ def test_the_same_seed_gives_the_same_run_whatever_its_batch():
     assert np.abs(batch.reward[0] - batch.reward[1]).max() > 0
 
 
+@pytest.mark.thorough
 def test_environments_can_be_batched():
     structure = Structure(n_steps=20)
     both = [softmax_bandit([0.1, 0.9]), softmax_bandit([0.5, 0.6])]
@@ -122,6 +124,7 @@ def test_environments_can_be_batched():
     np.testing.assert_allclose(batch.true_reward[1], alone.true_reward[0], atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_shared_features_carry_over_to_held_out_prompts():
     structure = Structure(n_steps=150, eval_every=50)
     environment = contextual_bandit(np.random.default_rng(0), difficulty_mean=0.5)

@@ -156,6 +156,7 @@ def test_an_update_in_this_process_is_made_once_for_the_same_rows():
     assert second.step == 31
 
 
+@pytest.mark.thorough
 def test_the_process_beside_says_what_this_one_would(beside: Monitor):
     here = Monitor(settings={"group_size": 8}, until=80, draws=200)
     feed(here, 1, 30)
@@ -213,6 +214,7 @@ def test_importing_and_feeding_it_brings_nothing_heavy_into_the_trainers_process
     assert said.stdout.strip() == "[]"
 
 
+@pytest.mark.thorough
 @linux
 def test_a_row_is_taken_while_the_process_beside_stands_still_and_none_is_lost(beside: Monitor):
     pid = beside._beside.pid  # pyright: ignore[reportOptionalMemberAccess]
@@ -303,6 +305,7 @@ def test_where_warnings_are_errors_a_failure_is_silent(monkeypatch):
     assert monitor.latest() is None
 
 
+@pytest.mark.thorough
 def test_a_run_of_which_nothing_can_be_said_is_told_of_once():
     with Monitor(background=True, every=0.0) as monitor:
         for step in range(1, 25):

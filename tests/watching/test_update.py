@@ -1,5 +1,6 @@
 """One look at a run that goes on: the numbers of forecast and diagnose, findings told once, failures as notes."""
 
+import io
 import json
 import math
 import subprocess
@@ -8,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.question import Question
@@ -22,6 +24,7 @@ from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.watching import update
 from bayes_grpo.watching.alarms import alarms_of, earlier
+from bayes_grpo.watching.render import render_update
 from bayes_grpo.watching.result import Memory, Outlook, Watching
 from bayes_grpo.watching.update import update_of
 from tests.helpers.runs import make_run, rising_run, steps
@@ -82,6 +85,15 @@ def test_a_look_is_strict_json(looks):
     assert content["sentence"].startswith("Step 60, 60 rows. ")
 
 
+def test_a_look_on_a_terminal_begins_with_the_alarm_or_the_verdict():
+    for run in (collapsing(), rising_run(ROWS)):
+        found, _ = update_of(run, SWIFT)
+        shown = io.StringIO()
+        render_update(found, Console(file=shown, width=200))
+        told = f"ALARM  {found.alarms[0].sentence}" if found.alarms else found.diagnosis
+        assert " ".join(shown.getvalue().split()).startswith(" ".join(told.split())[:80])
+
+
 def test_the_next_look_starts_where_the_last_one_ended(run, looks, monkeypatch):
     _, _, memory = looks
     started = {}
@@ -136,6 +148,7 @@ def test_a_part_that_fails_is_a_note(run, monkeypatch):
     assert found.reward == run.reward[-1]
 
 
+@pytest.mark.thorough
 def test_laws_that_do_not_fit_are_left_out_and_tried_again_later(monkeypatch):
     """A growing law knows no collapse: its points cannot be trusted, and the next looks do not try."""
     run, tried = collapsing(72), []

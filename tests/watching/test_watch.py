@@ -186,6 +186,7 @@ def test_no_shell_sees_a_command(tmp_path):
     assert sorted(x.name for x in tmp_path.iterdir()) == ["$(whoami)", "a b"]
 
 
+@pytest.mark.thorough
 def test_a_command_that_hangs_is_killed_with_its_children(tmp_path):
     marker = tmp_path / "alive"
     code = (

@@ -1,0 +1,120 @@
+"""The default run is short, and still touches every public function and command, every format and every regime."""
+
+import ast
+import textwrap
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from bayes_grpo.cli.app import app
+from bayes_grpo.logs.detect import all_readers
+from bayes_grpo.regimes import REGIMES
+from docs._ext.generated import public_names
+from tests.comparison import test_compare
+from tests.helpers.default_run import ROOT, touched
+from tests.helpers.selection import every, few, part
+from tests.logs import test_formats
+from tests.regimes import test_distribution
+
+STUB = ROOT / "bayes_grpo" / "__init__.pyi"
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return touched(ROOT / "tests")
+
+
+def commands() -> list[str]:
+    return list(getattr(typer.main.get_command(app), "commands"))  # noqa: B009
+
+
+def used_by(command: str) -> set[str]:
+    """Public names that the module of a command uses."""
+    tree = ast.parse((ROOT / "bayes_grpo" / "cli" / f"{command.replace('-', '_')}.py").read_text(encoding="utf-8"))
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | {
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)
+    }
+
+
+def test_every_command_is_called(seen):
+    assert set(commands()) <= seen.words
+
+
+def test_every_public_function_is_called_by_a_test_or_by_a_command(seen):
+    called = seen.names.union(*map(used_by, commands()))
+    functions = {name for found in public_names(STUB).values() for _, name in found if name.islower()}
+    assert len(functions) > 50
+    assert functions <= called
+
+
+def test_every_format_is_read(seen):
+    assert set(all_readers()) <= touched(ROOT / "tests" / "logs").words
+
+
+@pytest.mark.parametrize(
+    ("test", "cases"),
+    [
+        (test_distribution.test_log_density_is_that_of_a_dense_normal, list(REGIMES)),
+        (test_formats.test_a_cell_of_the_page, test_formats.CELLS),
+        pytest.param(test_compare.test_leave_one_out_conditionals_are_those_of_a_dense_normal, [], id="none"),
+    ],
+)
+def test_these_have_all_their_cases(test, cases):
+    """Of regimes, of trainers and places; and the last shows that a case behind a mark would be seen."""
+    given = [case for mark in test.pytestmark if mark.name == "parametrize" for case in mark.args[1]]
+    marked = [case for case in given if getattr(case, "marks", ())]
+    assert not any(mark.name in ("thorough", "slow") for mark in test.pytestmark)
+    assert [c for c in given if c not in marked] == cases if cases else marked
+
+
+def test_what_stands_behind_a_mark_is_not_touched(tmp_path: Path):
+    """Names, words, fixtures, constants and helpers are found, and those of marked tests alone are not."""
+    (tmp_path / "test_it.py").write_text(
+        textwrap.dedent(
+            """
+            import pytest
+            import bayes_grpo as bg
+            from bayes_grpo.fitting.fit import fit as fitted
+            from bayes_grpo import check, plan, watch
+
+            WORDS = ("fit", check)
+
+            @pytest.fixture
+            def made():
+                return fitted()
+
+            def test_one(made):
+                bg.forecast(made, WORDS)
+
+            @pytest.mark.parametrize("x", ["case"])
+            @pytest.mark.thorough
+            def test_two(x):
+                plan("plan")
+
+            @pytest.mark.slow
+            def test_three():
+                watch("watch")
+            """
+        )
+    )
+    found = touched(tmp_path)
+    assert found.names == {"forecast", "fit", "check"}
+    assert found.words == {"fit"}
+
+
+def test_parts_are_all_and_none_is_twice():
+    files = list("abcdefgh")
+    parts = [every(files, *part(f"{commit}/3")) for commit in (41, 42, 43)]
+    assert sorted(x for found in parts for x in found) == files
+    assert every(files, *part("44/3")) == parts[0]
+    for wrong in ("3", "a/3", "1/0"):
+        with pytest.raises(ValueError, match="unpack|invalid literal|at least one part"):
+            part(wrong)
+
+
+def test_a_case_that_is_kept_has_to_be_there():
+    cases = few([1, (2, 3), 4], 4)
+    assert [getattr(c, "values", c) for c in cases] == [(1,), (2, 3), 4]
+    with pytest.raises(ValueError, match="found \\[5\\]"):
+        few([1, 2], 5)
