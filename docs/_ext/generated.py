@@ -28,8 +28,11 @@ ROOMS = {
     "diagnosis": "Diagnosing",
     "families": "Families of runs",
     "planning": "Before a run",
+    "fleets": "Many runs in one table",
+    "watching": "Runs that go on",
+    "training": "Inside a training",
     "simulate": "Simulating",
-    "live": "Many runs, and runs that are going on",
+    "laboratory": "The deep laboratory",
     "report": "The page",
     "common": "Errors and files",
 }
