@@ -35,13 +35,13 @@ class RowsAhead(NamedTuple):
     Attributes:
         step: Steps of the forecast, shape (h,), the last one the horizon.
         beyond: Steps after the horizon at which the trend is followed on, shape (k,).
-        count: Rows that the log would show until the horizon; ``step`` has no more of them than `GRID`.
+        logged: Rows that the log would show until the horizon; ``step`` has no more of them than `GRID`.
         future: Rows of both, after an instantaneous one at the log's end (the reward now), shape (1 + h + k,) each.
     """
 
     step: np.ndarray
     beyond: np.ndarray
-    count: int
+    logged: int
     future: FutureRows
 
 

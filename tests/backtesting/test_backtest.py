@@ -6,7 +6,7 @@ import pytest
 
 from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.many import backtest_logs
-from bayes_grpo.backtesting.origins import Laws, origin_of, predicted
+from bayes_grpo.backtesting.origins import Method, origin_of, predicted
 from bayes_grpo.backtesting.plot import plot_backtest
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, merge_backtests
 from bayes_grpo.common.errors import FitError, SettingError
@@ -68,7 +68,7 @@ def test_nothing_before_the_origin_knows_what_comes_after():
     run = rising_run(40)
     changed = replace(run, reward=np.concatenate([run.reward[:20], run.reward[20:] + 3.0]))
     seen = []
-    laws = Laws(("flat", "exponential"), forecast_priors, FAST, True)
+    laws = Method(("flat", "exponential"), forecast_priors, FAST, True)
     for r in (run, changed):
         found = predicted(origin_of(r, rows_of(r), 0.5), laws, 0, lambda _: None)
         assert found.piece is not None

@@ -17,9 +17,9 @@ from bayes_grpo.diagnosis.classify import checked_prior, effective, posterior
 from bayes_grpo.diagnosis.layer import shipped_layer
 from bayes_grpo.diagnosis.plot import plot_diagnosis
 from bayes_grpo.diagnosis.render import render_diagnosis
+from bayes_grpo.laboratory.learners import simulated_runs
 from bayes_grpo.laboratory.learners.diagnosis import frequencies
 from bayes_grpo.laboratory.learners.simulated_runs import labelled_runs
-from benchmarks import diagnosis_runs
 from benchmarks.diagnosis import calibration_error, judged, scores
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
 from tests.diagnosis.conftest import ROWS
@@ -190,11 +190,11 @@ def test_thresholds_alarm_as_they_say(rising):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "groups", [diagnosis_runs.GROUPS[3:4], pytest.param(diagnosis_runs.GROUPS, marks=pytest.mark.slow)]
+    "groups", [simulated_runs.GROUPS[3:4], pytest.param(simulated_runs.GROUPS, marks=pytest.mark.slow)]
 )
 def test_better_than_thresholds_on_a_few_simulated_runs(groups, monkeypatch):
     """Both know how often each label comes from other runs; the layer was learned mostly from real logs."""
-    monkeypatch.setattr(diagnosis_runs, "GROUPS", groups)  # each compiles programs of its own
+    monkeypatch.setattr(simulated_runs, "GROUPS", groups)  # each compiles programs of its own
     practice, runs = (labelled_runs(120, seed=seed) for seed in (76, 77))
     labels, known = ([r.label for r in x] for x in (runs, practice))
     p, own, *_ = judged([r.run for r in runs], frequencies(known))

@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from bayes_grpo.backtesting.backtest import BACKTEST_CARE, ORIGINS
-from bayes_grpo.backtesting.origins import Laws, Origin, origin_of, predicted, with_hazard
+from bayes_grpo.backtesting.backtest import BACKTEST_POINTS, ORIGINS
+from bayes_grpo.backtesting.origins import Method, Origin, origin_of, predicted, with_hazard
 from bayes_grpo.backtesting.scores import covered, crps, energy, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
@@ -153,7 +153,7 @@ def drawn(path: Path, cache: Path) -> list[Path]:
     files, done = [cache / f"{path.stem}-{share:g}.npz" for share in ORIGINS], cache / f"{path.stem}.done"
     if not done.exists():
         run = read_log(path)
-        whole, laws = rows_of(run), Laws(FORECAST_REGIMES, forecast_priors, BACKTEST_CARE, True)
+        whole, laws = rows_of(run), Method(FORECAST_REGIMES, forecast_priors, BACKTEST_POINTS, True)
         for share, file in zip(ORIGINS, files, strict=True):
             try:
                 found = predicted(origin_of(run, whole, share), laws, seed_of(0, "origin", share), lambda _: None)
