@@ -30,6 +30,7 @@ import numpy as np
 from bayes_grpo import FORECAST_REGIMES, SamplerSettings, forecast_priors, get_regime, read_log
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, weighted_points
+from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.sample import sample_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.fitting.sampling.weighted import WeightedPoints
@@ -70,6 +71,7 @@ def one(path: Path, regimes: Sequence[str], kind: str, seed: int, with_nuts: boo
         if with_nuts:
             nuts = sample_posterior(target, seed=seed, sampler=REFERENCE).draws
             chains = nuts.points
+            assert isinstance(nuts.diagnostics, Convergence)
             found |= {"nuts_passed": nuts.diagnostics.passed, "nuts_retried": nuts.diagnostics.retried}
             found["nuts"] = _apart(points, WeightedPoints(chains, np.zeros(len(chains))))
             chains = chains[:: max(1, len(chains) // 2000)]

@@ -103,7 +103,7 @@ def test_compare_of_views_is_ours(saved, fitted, flat):
 
 def test_loo_pit_of_the_view_is_the_exact_one(saved, fitted):
     """ArviZ weights values drawn from the conditionals; ours are the normal probabilities themselves."""
-    theirs, ours = az.loo_pit(bg.loo_view(saved))["y"].to_numpy(), loo_pit(residuals_of(fitted))
+    theirs, ours = az.loo_pit(bg.loo_view(saved))["y"].to_numpy(), loo_pit(residuals_of(fitted.posterior))
     np.testing.assert_allclose(theirs, ours, atol=0.035)  # four standard errors of 4,000 draws
     assert np.ptp(ours) > 0.5
 

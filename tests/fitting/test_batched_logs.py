@@ -9,6 +9,7 @@ from bayes_grpo.common.together import together
 from bayes_grpo.dynamics import likelihood
 from bayes_grpo.fitting.sampling import nuts
 from bayes_grpo.fitting.sampling.importance import fast_posterior
+from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics
 from bayes_grpo.fitting.sampling.sample import sample_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes import get_regime
@@ -39,6 +40,8 @@ def test_fast_posteriors():
         alone, found = points(seed), outcome.value
         np.testing.assert_allclose(found.z, alone.z, rtol=1e-9)
         assert found.log_evidence == pytest.approx(alone.log_evidence, rel=1e-12)
+        assert isinstance(found.diagnostics, WeightDiagnostics)
+        assert isinstance(alone.diagnostics, WeightDiagnostics)
         assert found.diagnostics.rounds == alone.diagnostics.rounds
         levels = (x.with_levels(1).flat("fixed_point") for x in (found, alone))
         np.testing.assert_allclose(*levels, rtol=1e-7)
@@ -53,6 +56,7 @@ def test_chains_of_nuts(monkeypatch):
     alone = [chains(seed) for seed in range(3)]
     programs.forget_programs()
     for found, one in zip(ours, alone, strict=True):
+        assert one.chains is not None
         assert found.value.chains.num_steps.tolist() == one.chains.num_steps.tolist()
         np.testing.assert_allclose(found.value.z, one.z, atol=1e-6)
         np.testing.assert_allclose(found.value.values["relaxation_time"], one.values["relaxation_time"], rtol=1e-6)

@@ -151,6 +151,8 @@ def test_a_start_gives_the_same_posterior_in_fewer_rounds(synthetic_run):
     afresh = posterior_on(regime, table, seed=1)
     again = posterior_on(regime, table, seed=2, start=afresh.points)
     assert again.usable
+    assert isinstance(again.diagnostics, WeightDiagnostics)
+    assert isinstance(afresh.diagnostics, WeightDiagnostics)
     assert again.diagnostics.rounds < afresh.diagnostics.rounds
     assert again.log_evidence == pytest.approx(afresh.log_evidence, abs=0.15)
 
