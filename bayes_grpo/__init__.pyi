@@ -97,6 +97,7 @@ from .planning.plan import plan as plan
 from .planning.plan_plot import plot_plan as plot_plan
 from .planning.plan_render import render_plan as render_plan
 from .planning.planned import Plan as Plan
+from .planning.question import check_plan as check_plan
 from .planning.render import render_group_sizes as render_group_sizes
 from .planning.render import render_stability as render_stability
 from .planning.result import GroupSizePlan as GroupSizePlan

@@ -82,7 +82,9 @@ def settings_of(row: Mapping[str, str]) -> dict[str, Any]:
         "group_size": _number(row["group_size"]),
         "prompts_per_step": _number(row["prompts_per_step"]),
         "kl_weight": _number(row["kl_beta"]),
-        "refresh_interval": _first(refresh, r"\((\d+) opt steps?", r"^(\d+) optimizer update", r"every (\d+) steps", r"^(1)\b", r"mu=(\d+)"),
+        "refresh_interval": _first(
+            refresh, r"\((\d+) opt steps?", r"^(\d+) optimizer update", r"every (\d+) steps", r"^(1)\b", r"mu=(\d+)"
+        ),
         "epochs": _first(
             refresh, r"epochs[a-z_]*=(\d+)", r"epochs (\d+)", r"^(\d+) epoch", r"mu=(\d+)", r"num_iterations=(\d+)"
         ),

@@ -53,7 +53,9 @@ def thinned(draws: Mapping[str, np.ndarray], weight: np.ndarray | None = None) -
     return {name: x[place] for name, x in draws.items()}
 
 
-def without(families: Sequence[Family], repo: str, whole: Mapping[str, np.ndarray], cache: Path) -> dict[str, np.ndarray]:
+def without(
+    families: Sequence[Family], repo: str, whole: Mapping[str, np.ndarray], cache: Path
+) -> dict[str, np.ndarray]:
     """Draws of the posterior without a repository."""
     own = [f for f in families if f.repo == repo]
     if any(run.failed for f in own for run in f.runs):
@@ -172,7 +174,13 @@ def scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         inside = (p >= low) & (p < high)
         if inside.any():
             table.append(
-                {"from": low, "to": high, "pairs": int(inside.sum()), "told": float(p[inside].mean()), "failed": float(y[inside].mean())}
+                {
+                    "from": low,
+                    "to": high,
+                    "pairs": int(inside.sum()),
+                    "told": float(p[inside].mean()),
+                    "failed": float(y[inside].mean()),
+                }
             )
     return {
         "pairs": len(rows),
@@ -208,7 +216,11 @@ def main() -> None:
     rows = predicted(families, whole, options.cache)
     (options.cache / "pairs.json").write_text(json.dumps(rows))
     sweeps = [row for row in rows if np.count_nonzero(row["change"]) == 1 and row["change"][0] != 0.0]
-    result = {"repositories": table["about"]["repositories"], "all": scores(rows), "learning_rate_alone": scores(sweeps)}
+    result = {
+        "repositories": table["about"]["repositories"],
+        "all": scores(rows),
+        "learning_rate_alone": scores(sweeps),
+    }
     keep("failing", result)
     print(json.dumps(result, indent=1))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.budget import check_amount, check_probability
@@ -140,27 +142,24 @@ def asked(
     return Asked(run, table, grid, stated, place, terms)
 
 
-def check_plan(present: PathLike | Run, *, terms: Terms | None = None, **values: Any) -> None:
+def check_plan(present: PathLike | Run, **options: Any) -> None:
     """Raises what `plan` would raise of its question, in a second and without fitting anything.
 
     Args:
         present: The present run, or its log.
-        terms: What the next run may cost and what is wanted of it.
-        **values: Values to try of settings, and `index`, `signal` and `read`, as for `plan`.
+        **options: As for `plan`, but for `family`, `seed` and `progress`.
 
     Raises:
         LogReadError: The log cannot be read.
         SettingError: An impossible option, or a setting that is not known of the run.
         FitError: The log has no such signal, or too few rows.
     """
-    more = {name: values.pop(name) for name in ("index", "signal", "read") if name in values}
-    asked(present, values, terms or Terms(), **more)
+    terms = {f.name: options.pop(f.name) for f in fields(Terms) if f.name in options}
+    values = {name: options.pop(name, None) for name in PLANNED}
+    asked(present, values, Terms(**terms), **options)
 
 
 def _place(family: Family, table: RowTable) -> int | None:
-    """Where the present run stands in the family, by its rows; None where it is none of its runs."""
-    for place, member in enumerate(family.members):
-        own = member.table
-        if len(own.y) == len(table.y) and (own.step == table.step).all() and (own.y == table.y).all():
-            return place
-    return None
+    """Which run of a family has these rows; None where none has."""
+    same = (np.array_equal(r.step, table.step) and np.array_equal(r.reward, table.y) for r in family.runs)
+    return next((i for i, found in enumerate(same) if found), None)

@@ -31,7 +31,7 @@ WEIGHTS: dict[str, tuple[float, float]] = {
     "unguarded": (1.5, 1.0),
 }
 """Setting → centre and sd of the prior of its weight, cut at 0, in e-folds of the learning rate towards failing. An
-update late by K steps is stable up to a rate in proportion to 1/K where its lag is felt in full (weight 1 of refresh interval
+update late by K steps is stable up to a rate in proportion to 1/K where its lag is felt in full (weight 1 of interval
 and epochs together), and nearly as without where ratios correct for it. Noise that limits the rate falls
 with the square root of the completions at most (weight 1/2). LoRA bears several times the rate of full weights."""
 UNSCALED_SD = 0.5
