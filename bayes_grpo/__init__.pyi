@@ -119,6 +119,9 @@ from .report.result import save_report as save_report
 from .report.run_page import report_run as report_run
 from .report.runs_page import report_runs as report_runs
 from .report.settings import ReportSettings as ReportSettings
+from .risk.change import Change as Change
+from .risk.failing import Failing as Failing
+from .risk.failing import p_fails as p_fails
 from .rows.padding import Rows as Rows
 from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked

@@ -27,7 +27,7 @@ STATED: tuple[tuple[str, dict[str, str]], ...] = (
     ("shb_lrsweep_5e5", {"run_id": "shb_lrsweep_7e5 (no log)", "learning_rate": "7e-05"}),
     ("shb_lrsweep_5e5", {"run_id": "shb_lrsweep_2e4 (no log)", "learning_rate": "2e-04"}),
 )
-"""Runs without a log whose failure an index states in the notes of a sibling ("lr 2e-4 collapsed to 0 and 7e-5 to 21%")."""
+"""Runs without a log whose failure an index states in a sibling's notes ("lr 2e-4 collapsed to 0 and 7e-5 to 21%")."""
 
 
 class Sibling(NamedTuple):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def drawn(families: Sequence[Family], file: Path) -> dict[str, np.ndarray]:
     if not file.exists():
         say(f"fitting {len(families)} families: {file.stem}")
         found = posterior(views(families))
-        np.savez(file, **{name: x.reshape(-1) for name, x in found.items()})
+        values: Any = {name: x.reshape(-1) for name, x in found.items()}
+        np.savez(file, **values)
     with np.load(file) as kept:
         return dict(kept)
 
@@ -170,7 +172,7 @@ def scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     failed, held, every = y > 0, y == 0, np.ones(len(y), bool)
     table = []
-    for low, high in zip(BINS[:-1], BINS[1:], strict=True):
+    for low, high in pairwise(BINS):
         inside = (p >= low) & (p < high)
         if inside.any():
             table.append(

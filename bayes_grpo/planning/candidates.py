@@ -57,7 +57,7 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
         if now is None:
             if wanted:
                 raise SettingError(
-                    f"{name}: not known of run {plain(run.name, 80)}, so nothing compares with it; state it: "
+                    f"{name}: not known of run {plain(run.name, 80)}, so nothing compares with it; give "
                     f"--set {name}=…, a line in bayes_grpo.toml beside the log, or --index CSV with that column"
                 )
             if name == "learning_rate":

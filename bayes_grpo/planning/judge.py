@@ -186,8 +186,9 @@ def _ladder(prospect: Prospect, judged: Sequence[Judged], most: float) -> tuple[
 
 def _batch(judged: Sequence[Judged], count: int) -> tuple[Mapping[str, float], ...]:
     """Settings to run side by side: the recommended ones, then whatever raises the expected best of all the most."""
-    chosen, best = [judged[0]], judged[0].gain
-    rest = [j for j in judged[1:] if j.candidate.p_fails <= RISKY and j.candidate.tried]
+    # What the present settings bring is there already: their gain is 0.
+    chosen, best = [judged[0]], np.maximum(judged[0].gain, 0.0)
+    rest = [j for j in judged[1:] if j.candidate.p_fails <= RISKY and j.candidate.tried and j.gain.any()]
     while len(chosen) < count and rest:
         new = max(rest, key=lambda j: float(np.maximum(best, j.gain).mean()))
         rest = [j for j in rest if j is not new]

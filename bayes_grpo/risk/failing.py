@@ -195,6 +195,18 @@ def p_fails(
     )
 
 
+def border_above(change: Change, known: Learned | None = None) -> np.ndarray:
+    """How many times the learning rate of changed settings could be raised before runs fail, shape (draws · nodes,).
+
+    Args:
+        change: From the settings of a run that worked.
+        known: What was learned; None for what comes with the package.
+    """
+    told = known or learned()
+    gap = borders(told.posterior["centre"], told.posterior["spread"])
+    return np.exp(np.clip(gap - effects(change, told).sum(axis=-1)[:, None], -50.0, 50.0)).ravel()
+
+
 def effects(change: Change, known: Learned) -> np.ndarray:
     """What every setting adds to the severity at each draw, e-folds, the learning rate's first: (draws, settings)."""
     q = known.posterior

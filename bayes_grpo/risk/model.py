@@ -78,7 +78,8 @@ def pairs_of(families: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]]) -> Pai
         for count, each, failed, held in views.values():
             rows.append((each, failed, held, np.full(len(each), len(share))))
             share.append(count / len(family))
-    return Pairs(*(np.concatenate(x) for x in zip(*rows, strict=True)), np.array(share))
+    change, failed, held, worked = (np.concatenate(x) for x in zip(*rows, strict=True))
+    return Pairs(change, failed, held, worked, np.array(share))
 
 
 def failing_model(pairs: Pairs) -> None:
@@ -105,7 +106,7 @@ def log_density(parameters: Mapping[str, Any], pairs: Pairs) -> Any:
         parameters: One value of every parameter.
         pairs: What happened.
     """
-    one = parameters | {"learning_rate": 1.0}
+    one = dict(parameters) | {"learning_rate": 1.0}
     effects = pairs.change * jnp.stack([one[name] * sign for name, sign in zip(Change._fields, _SIGNS, strict=True)])
     p = chance(
         borders(jnp.asarray(one["centre"]), jnp.asarray(one["spread"]), jnp),

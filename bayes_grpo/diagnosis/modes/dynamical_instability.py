@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval, probability_text
-from bayes_grpo.diagnosis.advice import rate_times, said, span_text, swings_of
+from bayes_grpo.diagnosis.advice import fails_at, fails_fresh, rate_times, said, span_text, swings_of
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.events import (
     CALM,
@@ -205,8 +205,11 @@ def _slower(courses: Courses) -> list[str]:
     """A smaller learning rate, with what the dynamics expect of it where the course swings."""
     run = courses.run
     found, half = swings_of(courses), f"lower {rate_times(run, 0.5)} first"
+    others = f"; beside public runs that failed, half the rate has {fails_at(0.5, True)}, a fifth {fails_at(0.2, True)}"
     if found is None:
-        return [f"{half}: the course shows no swing that would tell how far it is above the border of stability"]
+        return [
+            f"{half}: the course shows no swing that would tell how far it is above the border of stability{others}"
+        ]
     known = [said("momentum", run.settings.momentum), said("K_ref", run.settings.refresh_interval)]
     now, then = interval(found.damping_ratio), interval(found.damping_at(0.5))
     line = (
@@ -219,7 +222,7 @@ def _slower(courses: Courses) -> list[str]:
     calm = [f for f in _FACTORS if np.median(found.damping_at(f)) >= 1.0]
     if calm and calm[0] < 0.5:
         line += f"; swings would end at about {rate_times(run, calm[0]).rpartition('to ')[2]}"
-    return [line]
+    return [line + others]
 
 
 def _fresher(courses: Courses) -> list[str]:
@@ -231,7 +234,7 @@ def _fresher(courses: Courses) -> list[str]:
     now, then = (critical_gain(float(momentum), math.ceil(float(k)), "hold") for k in (held, 1))
     return [
         f"refresh the sampling policy every step ({said('K_ref', settings.refresh_interval)}): the border of stability "
-        f"moves up by a factor of {then / now:.2g}, from a gain of {now:.2g} to {then:.2g}"
+        f"moves up by a factor of {then / now:.2g}, from a gain of {now:.2g} to {then:.2g} ({fails_fresh(float(held))})"
     ]
 
 

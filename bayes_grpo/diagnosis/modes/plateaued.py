@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import rate_times, said, span_text
+from bayes_grpo.diagnosis.advice import fails_at, rate_times, said, span_text
 from bayes_grpo.diagnosis.components import parts_of
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.events import SOLVED, span, swings
@@ -36,7 +36,9 @@ class Plateaued(Mode):
         if level > SOLVED:
             return (*cancel, f"the task is solved (reward {level:.0%} of its range): stop, or take harder prompts")
         restless = swings(courses, span(courses, courses.progress)) > _SWINGS
-        louder = () if restless else (f"raise {rate_times(courses.run, 2.0)}{_drift(courses)}",)
+        louder = (
+            () if restless else (f"raise {rate_times(courses.run, 2.0)} ({fails_at(2.0, False)}){_drift(courses)}",)
+        )
         return (
             *cancel,
             *louder,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import rate_times, span_text
+from bayes_grpo.diagnosis.advice import fails_at, rate_times, span_text
 from bayes_grpo.diagnosis.courses import Courses
 from bayes_grpo.diagnosis.events import entropy_left, spent, sure
 from bayes_grpo.diagnosis.evidence import Evidence, quantity
@@ -82,7 +82,7 @@ class PolicyConcentration(Mode):
                 steps = interval(np.log(2.0) / np.maximum(decay, 1e-12))
                 out.append(
                     f"lower {rate_times(courses.run, 0.5)}: the entropy halves every {span_text(steps, '.3g')} steps, "
-                    "and at half the rate is expected to take twice as many"
+                    f"and at half the rate is expected to take twice as many ({fails_at(0.5, True)})"
                 )
         room = evidence.posterior("entropy_headroom")
         if room is not None:
