@@ -20,6 +20,7 @@ from bayes_grpo.planning.outlook import (
     base_of_family,
     base_of_run,
     family_exponents,
+    learned_apart,
     prior_exponents,
 )
 from bayes_grpo.planning.planned import Assumed, Candidate, Course, Plan, Rung
@@ -82,6 +83,7 @@ def judge(asked: Asked, family: Family | None, seed: int, tell: Progress) -> Pla
         difficulty=difficulty_of(
             run, is_share(run.reward[np.isfinite(run.reward)]), None if size is None else round(size)
         ),
+        apart=learned_apart(len(base), seed_of(seed, "exponents")),
         present=grid.present,
         unit_cost=1.0 if terms.cost_per_step is None else terms.cost_per_step,
         budget=table.length * (terms.cost_per_step or 1.0) if terms.budget is None else terms.budget,

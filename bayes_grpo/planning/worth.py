@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.planning.difficulty import Difficulty
-from bayes_grpo.planning.outlook import Base, Learned, Outcome, outcome
+from bayes_grpo.planning.outlook import Base, Learned, Outcome, outcome, saturated
 from bayes_grpo.planning.question import Terms
 from bayes_grpo.planning.risks import Risks
 from bayes_grpo.rows.reward_range import RewardRange
@@ -51,6 +51,7 @@ class Prospect:
         table: Rows of the present run.
         reward: Where the reward can lie.
         difficulty: Success rates over prompts; None where they are not known.
+        apart: What sets one run apart from a sibling of equal settings, log-odds, shape (draws,).
         present: Present settings.
         unit_cost: Cost of a step of the present run.
         budget: Largest cost of the next run.
@@ -63,6 +64,7 @@ class Prospect:
     table: RowTable
     reward: RewardRange
     difficulty: Difficulty | None
+    apart: np.ndarray
     present: Mapping[str, float]
     unit_cost: float
     budget: float
@@ -80,7 +82,9 @@ class Prospect:
         ratio = {name: math.log(value / self.present[name]) for name, value in settings.items()}
         size = settings.get("group_size")
         sizes = None if size is None else (round(self.present["group_size"]), round(size))
-        return outcome(self.base, self.exponents, ratio, self.reward, self.difficulty, sizes)
+        return outcome(
+            self.base, self.exponents, ratio, self.reward, self.difficulty, sizes, self.table.scale, self.table.length
+        )
 
     def step_cost(self, settings: Mapping[str, float]) -> float:
         """Cost of an optimizer step: it follows the completions."""
@@ -109,7 +113,8 @@ class Prospect:
     def one_run(self, found: Outcome, mean: np.ndarray) -> np.ndarray:
         """Reward of one run whose mean over seeds is given, shape of the mean."""
         apart = self.base.seed + found.fluctuation * self.base.swing
-        return np.clip(mean + (apart[:, None] if mean.ndim > 1 else apart), self.reward.low, self.reward.high)
+        own, other = (x[:, None] if mean.ndim > 1 else x for x in (apart, self.apart))
+        return np.clip(saturated(mean, other, self.reward, self.table.scale) + own, self.reward.low, self.reward.high)
 
     def reached(self, found: Outcome, fails: np.ndarray) -> float | None:
         """Steps after which one run has the reward that is asked for with the probability asked for."""

@@ -14,7 +14,7 @@ from bayes_grpo import check_plan, family, plan, plot_plan, save_plot
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.diagnosis.advice import fails_at
 from bayes_grpo.planning.difficulty import Difficulty, difficulty_of, useless_share
-from bayes_grpo.planning.outlook import Base, Learned, outcome, prior_exponents
+from bayes_grpo.planning.outlook import Base, Learned, outcome, prior_exponents, saturated
 from bayes_grpo.planning.planned import Candidate, Plan
 from bayes_grpo.planning.stability import stability
 from bayes_grpo.report.answer import Answer, Stable
@@ -180,6 +180,21 @@ def test_a_family_takes_the_place_of_the_priors(write_trl_log, tmp_path):
     assert informed.prior_share == pytest.approx(0.0, abs=1e-9)
 
 
+def test_levels_saturate_at_the_ends_of_the_reward_and_nowhere_else():
+    level, shift = np.array([0.02, 0.5, 0.98]), np.full(3, 5.0)
+    moved = saturated(level, shift, SHARE, 0.1)
+    assert (moved < 1.01).all()
+    assert moved[1] > 0.99
+    np.testing.assert_allclose(saturated(level, 0.0 * shift, SHARE, 0.1), level)
+    np.testing.assert_allclose(saturated(level, shift, RewardRange(), 0.1), level + 0.5)
+
+
+def test_an_outlook_is_wider_the_farther_settings_are_moved():
+    found = plan(slow(), learning_rate=[1e-6, 2e-6, 1.6e-5], group_size=[8], prompts_per_step=[4])
+    width = [at(found, learning_rate=x).next_run for x in (1e-6, 2e-6, 1.6e-5)]
+    assert np.diff([x.high - x.low for x in width]).min() > 0.0
+
+
 def test_useless_groups_follow_the_spread_of_success_rates():
     assert useless_share(0.5, math.inf, 4) == pytest.approx(2 * 0.5**4)
     assert useless_share(0.5, 2.0, 4) == pytest.approx(2 / 5)  # Beta(1, 1): E[p^4] = 1/5
@@ -203,14 +218,17 @@ def test_settings_move_rate_and_plateau_as_their_exponents_say():
         "learning_rate": Learned(1.0 * n, 1.0 * n, 0.1 * n, family=False),
         "group_size": Learned(0.0 * n, -1.0 * n, 0.05 * n, family=True),
     }
-    moved = outcome(base, exponents, {"learning_rate": math.log(2), "group_size": math.log(4)}, SHARE, None, None)
+    ratio = {"learning_rate": math.log(2), "group_size": math.log(4)}
+    moved = outcome(base, exponents, ratio, SHARE, None, None, 0.1, 50.0)
     np.testing.assert_allclose(moved.rate, 0.2)
     np.testing.assert_allclose(moved.fluctuation, 0.04 * math.sqrt(2 / 4))
-    np.testing.assert_allclose(moved.plateau, 0.8 + 0.1 * 0.6 * math.log(2) + 0.05 * math.log(4))
-    np.testing.assert_allclose(moved.at(5.0), moved.plateau + (0.2 - moved.plateau) * math.exp(-1.0))
+    np.testing.assert_allclose(moved.plateau, 0.8 + 0.05 * math.log(4))  # a family's plateau moves in reward
+    law = moved.plateau + (0.2 - moved.plateau) * math.exp(-1.0)
+    odds = law / (1.0 - law) * 2.0 ** (0.1 * (1.0 - math.exp(-1.0)))  # the priors' curve in log-odds, over 5 steps
+    np.testing.assert_allclose(moved.at(5.0), odds / (1.0 + odds))
     known = Difficulty(0.5, math.inf, "level")
     still = prior_exponents(["group_size"], 5, False, 0)["group_size"]._replace(rate=0.0 * n)
-    finer = outcome(base, {"group_size": still}, {"group_size": math.log(2)}, SHARE, known, (4, 8))
+    finer = outcome(base, {"group_size": still}, {"group_size": math.log(2)}, SHARE, known, (4, 8), 0.1, 50.0)
     np.testing.assert_allclose(finer.rate, 0.1 * known.drift(8) / known.drift(4))
     assert known.drift(8) > known.drift(4)
 

@@ -75,7 +75,8 @@ def test_a_measured_curvature_takes_the_place_of_the_guess():
 
 def test_the_border_above_settings_comes_nearer_with_the_rate():
     here, there = border_above(Change()), border_above(faster(2.0))
-    np.testing.assert_allclose(there, here / 2.0)
+    near = here < 1e10
+    np.testing.assert_allclose(there[near], here[near] / 2.0)
     assert np.median(here) > 2.0
 
 
