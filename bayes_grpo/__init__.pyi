@@ -97,6 +97,7 @@ from .planning.plan import plan as plan
 from .planning.plan_plot import plot_plan as plot_plan
 from .planning.plan_render import render_plan as render_plan
 from .planning.planned import Plan as Plan
+from .planning.question import check_plan as check_plan
 from .planning.render import render_group_sizes as render_group_sizes
 from .planning.render import render_stability as render_stability
 from .planning.result import GroupSizePlan as GroupSizePlan
@@ -118,6 +119,9 @@ from .report.result import save_report as save_report
 from .report.run_page import report_run as report_run
 from .report.runs_page import report_runs as report_runs
 from .report.settings import ReportSettings as ReportSettings
+from .risk.change import Change as Change
+from .risk.failing import Failing as Failing
+from .risk.failing import p_fails as p_fails
 from .rows.padding import Rows as Rows
 from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked

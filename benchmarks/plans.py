@@ -5,8 +5,9 @@
 Each decision is about one simulated run of 120 updates on a contextual bandit, heavy ball or Adam, at a learning rate
 that may be far too small or too large. The candidates are half, same and double of group size and learning rate, all at
 the completions of the present run. The truth of a candidate is the exact mean training reward at its end, mean over 16
-seeds; regret is that of the best candidate less that of the chosen one. The best of nine such means is itself a little
-lucky, the same for every rule. Done decisions are kept in the cache, so that a second call goes on.
+seeds; regret is that of the best candidate less that of the chosen one. The best of twelve means is itself a little
+lucky, the same for every rule. How often a candidate fails is the share of its seeds that lose what they had gained.
+Done decisions are kept in the cache, so that a second call goes on.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ RATES = {"heavy_ball": (0.003, 0.6), "adam": (0.01, 1.0)}
 LAGS = (1, 1, 4, 16)
 """Updates between refreshes of the sampling policy, whose gradient is late in full: too much rate is unstable there."""
 FACTORS = (0.5, 1.0, 2.0)
+FASTER = (0.5, 1.0, math.sqrt(2.0), 2.0)
+"""Factors on the learning rate: a plan puts a rung between the present one and twice that."""
+LOST, LEAST = 0.5, 0.05
+"""A run failed whose end has lost this share of what it had gained, and at least so much reward."""
 RULES = ("plan", "plan where sure", "keep", "double G", "double rate")
 
 
@@ -50,19 +55,26 @@ def decision(number: int) -> dict[str, Any]:
         momentum=0.9, kl_weight=rng.uniform(0.0, 0.6), refresh_interval=int(rng.choice(LAGS)), lag_exposure=1.0
     )
     truth: dict[str, float] = {}
+    fails: dict[str, float] = {}
     present: Run | None = None
     for factor in FACTORS:
         steps = round(STEPS / factor)
         structure = Structure(
             n_steps=steps, group_size=round(size * factor), prompts_per_step=PROMPTS, optimizer=optimizer
         )
-        rates = np.repeat(rate * np.array(FACTORS), SEEDS)
+        rates = np.repeat(rate * np.array(FASTER), SEEDS)
         seeds = 100_000 * number + 1000 * round(2 * factor) + np.arange(len(rates))
         found = simulate(structure, numbers._replace(learning_rate=rates), environment, seeds)
-        ends = np.asarray(found.true_reward)[:, -LAST:].mean(axis=1).reshape(len(FACTORS), SEEDS)
-        truth |= {f"{factor:g} {other:g}": float(x) for other, x in zip(FACTORS, ends.mean(axis=1), strict=True)}
+        paths = np.asarray(found.true_reward)
+        ends = paths[:, -LAST:].mean(axis=1)
+        smooth = np.apply_along_axis(np.convolve, 1, paths, np.full(LAST, 1.0 / LAST), "valid")
+        best = smooth.max(axis=1)
+        lost = best - ends > np.maximum(LOST * (best - paths[:, 0]), LEAST)
+        shape = (len(FASTER), SEEDS)
+        truth |= {_key(factor, k): float(x) for k, x in zip(FASTER, ends.reshape(shape).mean(axis=1), strict=True)}
+        fails |= {_key(factor, k): float(x) for k, x in zip(FASTER, lost.reshape(shape).mean(axis=1), strict=True)}
         if factor == 1.0:
-            present = _run(structure, found, SEEDS, rate, int(numbers.refresh_interval))
+            present = _run(structure, found, SEEDS * FASTER.index(1.0), rate, int(numbers.refresh_interval))
     if present is None:
         raise RuntimeError("no present run")
     told = plan(
@@ -82,7 +94,8 @@ def decision(number: int) -> dict[str, Any]:
         "double rate": "1 2",
     }
     gains = {
-        _name(c.settings, size, rate): [c.expected_gain, c.gain.low, c.gain.high, c.p_better] for c in told.candidates
+        _name(c.settings, size, rate): [c.expected_gain, c.gain.low, c.gain.high, c.p_better, c.p_fails]
+        for c in told.candidates
     }
     return {
         "optimizer": optimizer,
@@ -92,13 +105,19 @@ def decision(number: int) -> dict[str, Any]:
         "verdict": told.verdict,
         "prior_share": told.prior_share,
         "truth": truth,
+        "fails": fails,
         "chosen": names,
         "gains": gains,
     }
 
 
 def _name(settings: Mapping[str, float], size: int, rate: float) -> str:
-    return f"{settings['group_size'] / size:g} {settings['learning_rate'] / rate:g}"
+    factor = settings["learning_rate"] / rate
+    return _key(settings["group_size"] / size, min(FASTER, key=lambda k: abs(k - factor)))
+
+
+def _key(group: float, rate: float) -> str:
+    return f"{group:g} {rate:.3g}"
 
 
 def _run(structure: Structure, found: Any, at: int, rate: float, lag: int) -> Run:
@@ -151,6 +170,26 @@ def summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     others = [(f["gains"][c], f["truth"][c] - f["truth"]["1 1"]) for f in found for c in f["gains"] if c != "1 1"]
     p, gain = np.array([g[3] for g, _ in others]), np.array([t for _, t in others])
     rows, error = reliability(p, gain > 0)
+    chances = [(f["gains"][c][4], f["fails"][c]) for f in found if f["fails"]["1 1"] < 0.5 for c in f["gains"]]
+    told, shares = (np.array(x) for x in zip(*chances, strict=True))
+    bins = np.digitize(told, [0.02, 0.05, 0.1, 0.2, 0.4])
+    out["fails"] = {
+        "recommended": float(np.mean([f["fails"][f["chosen"]["plan"]] for f in found])),
+        "recommended_where_present_holds": float(
+            np.mean([f["fails"][f["chosen"]["plan"]] for f in found if f["fails"]["1 1"] < 0.5])
+        ),
+        "keep": float(np.mean([f["fails"]["1 1"] for f in found])),
+        "double rate": float(np.mean([f["fails"]["1 2"] for f in found])),
+        "ece": float(sum(abs((told - shares)[bins == b].sum()) for b in set(bins.tolist())) / len(told)),
+        "reliability": [
+            {
+                "told": float(told[bins == b].mean()),
+                "failed": float(shares[bins == b].mean()),
+                "count": int((bins == b).sum()),
+            }
+            for b in sorted(set(bins.tolist()))
+        ],
+    }
     out["coverage"] = float(np.mean([g[1] <= t <= g[2] for g, t in others]))
     out["p_better"] = {"ece": error, "reliability": rows}
     out["prior_share"] = float(np.mean([f["prior_share"] for f in found]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,7 +42,9 @@ def plan(
     vary: Annotated[
         str | None, typer.Option(help="Settings that differ between the logs of the family.", metavar="NAME,NAME,...")
     ] = None,
-    index: Annotated[Path | None, typer.Option(help="CSV file with settings of the family's runs.")] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="CSV file with settings of the run, or of the family's runs.")
+    ] = None,
     group_size: Annotated[str | None, Values] = None,
     prompts_per_step: Annotated[str | None, Values] = None,
     learning_rate: Annotated[str | None, Values] = None,
@@ -60,6 +62,14 @@ def plan(
     probability: Annotated[
         float | None, typer.Option(help="Probability with which one run shall reach it (default 0.9).")
     ] = None,
+    risk: Annotated[float, typer.Option(help="Largest probability of failing of what is recommended.")] = 0.15,
+    kept: Annotated[
+        float, typer.Option(help="Share of a failed run's length whose checkpoint is kept: 0 none, 1 has lost nothing.")
+    ] = 0.0,
+    failure_cost: Annotated[
+        float, typer.Option(help="What a failed run costs besides, in reward, or in the unit of the value.")
+    ] = 0.0,
+    parallel: Annotated[int, typer.Option(help="Runs that can be made side by side.")] = 1,
     signal: Signal = "auto",
     plot: Plot = None,
     json_: Json = False,
@@ -72,27 +82,29 @@ def plan(
     if (len(logs) > 1) != (vary is not None):
         raise typer.BadParameter("expected one log, or several of a family with --vary, what differs between them")
     read = {k: v for k, v in reading.options().items() if v is not None}
+    options: dict[str, Any] = {
+        "index": index,
+        "group_size": numbers_in("--group-size", group_size),
+        "prompts_per_step": numbers_in("--prompts-per-step", prompts_per_step),
+        "learning_rate": numbers_in("--learning-rate", learning_rate),
+        "refresh_interval": numbers_in("--refresh-interval", refresh_interval),
+        "budget": budget,
+        "cost_per_step": cost_per_step,
+        "value_per_reward": value_per_reward,
+        "reach": reach,
+        "probability": probability,
+        "risk": risk,
+        "kept": kept,
+        "failure_cost": failure_cost,
+        "parallel": parallel,
+        "signal": signal,
+    }
     with progress() as tell:
-        present = bg.read_log(logs[0], **read)
-        known = None
+        present, known = bg.read_log(logs[0], **read), None
         if vary is not None:
+            bg.check_plan(present, **options)  # before minutes of fitting
             known = bg.family(logs, names_in(vary), index=index, signal=signal, read=read, seed=seed, progress=tell)
-        found = bg.plan(
-            present,
-            family=known,
-            group_size=numbers_in("--group-size", group_size),
-            prompts_per_step=numbers_in("--prompts-per-step", prompts_per_step),
-            learning_rate=numbers_in("--learning-rate", learning_rate),
-            refresh_interval=numbers_in("--refresh-interval", refresh_interval),
-            budget=budget,
-            cost_per_step=cost_per_step,
-            value_per_reward=value_per_reward,
-            reach=reach,
-            probability=probability,
-            signal=signal,
-            seed=seed,
-            progress=tell,
-        )
+        found = bg.plan(present, family=known, seed=seed, progress=tell, **options)
         if plot is not None:
             bg.save_plot(bg.plot_plan(found), plot)
     if json_:

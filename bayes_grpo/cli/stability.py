@@ -44,7 +44,8 @@ def stability(
     known: dict[str, Any] = {"curvature": curvature, "learning_time": learning_time, "source": source}
     if from_fit is not None:
         found = bg.curvature_of(bg.load_fit(from_fit), fit_learning_rate)
-        known, note = {"curvature": found.draws, "source": found.source}, found.note
+        changed = found.change_to(learning_rate, refresh)
+        known, note = {"curvature": found.draws, "source": found.source, "changed": changed}, found.note
     kind: Any = convention
     report = bg.stability(learning_rate, momentum, kind, refresh, lag_exposure=lag_exposure, **known)
     rates = success_rate or [0.5]

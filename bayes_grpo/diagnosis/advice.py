@@ -8,6 +8,7 @@ reward's ends hold them look as if c were 0: the border then lies at or below th
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.dynamics.reduction import oscillator_coefficients
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.risk.change import Change, change
+from bayes_grpo.risk.failing import p_fails
 
 _MOST_DRAWS = 2000
 
@@ -31,7 +34,10 @@ def setting_text(name: str, setting: Setting) -> str:
 
 
 def highest_rate(run: Run) -> float | None:
-    """Highest logged learning rate; None where none is logged."""
+    """Highest learning rate, stated or logged; None where neither."""
+    stated = run.settings.learning_rate.value
+    if stated is not None:
+        return float(stated)
     rates = run.signals.get("learning_rate", np.empty(0))
     rates = rates[np.isfinite(rates) & (rates > 0.0)]
     return float(rates.max()) if len(rates) else None
@@ -43,6 +49,25 @@ def rate_times(run: Run, factor: float) -> str:
     if rate is None:
         return f"the learning rate to {factor:.2g} times its value"
     return f"the learning rate from {rate:.3g} to {factor * rate:.3g}"
+
+
+def fails_at(factor: float, failed: bool) -> str:
+    """How probably a run fails at a factor on the learning rate, in words.
+
+    Args:
+        factor: New learning rate over the present one.
+        failed: Whether the present run failed.
+    """
+    return p_fails(Change(learning_rate=math.log(factor)), failed=failed).text
+
+
+def fails_fresh(held: float) -> str:
+    """How probably a run that failed fails again where its policy is refreshed every step, in words.
+
+    Args:
+        held: Its refresh interval, optimizer steps.
+    """
+    return p_fails(change({"refresh_interval": held}, {"refresh_interval": 1.0}), failed=True).text
 
 
 def span_text(found: Interval, digits: str = ".2g") -> str:

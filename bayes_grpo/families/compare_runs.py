@@ -14,7 +14,8 @@ from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.compared import Answer, Compared, Counts, Curve
-from bayes_grpo.families.members import LONGEST, Index, Logs, Member, check_alike, read_runs
+from bayes_grpo.families.index import LONGEST, Index
+from bayes_grpo.families.members import Logs, Member, check_alike, read_runs
 from bayes_grpo.families.readings import Reading, reading_of
 from bayes_grpo.families.recipes import SURE, SeedPrior, difference_of, further_seeds, seed_prior, sides
 from bayes_grpo.logs.run import Run

@@ -19,7 +19,8 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.families.data import data_of
 from bayes_grpo.families.design import quantities_of, together_of
 from bayes_grpo.families.effects import effects_of, exponent_of, spread_of
-from bayes_grpo.families.members import Index, Logs, Member, Members, index_of, members_of, read_runs
+from bayes_grpo.families.index import Index, index_of
+from bayes_grpo.families.members import Logs, Member, Members, members_of, read_runs
 from bayes_grpo.families.posterior import LEAST_NODES, FamilyPosterior, Together, family_posterior
 from bayes_grpo.families.result import Family, ShrunkRun
 from bayes_grpo.families.shrink import RunDraws, shrunk

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import glob
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +13,8 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.common.text import plain
-from bayes_grpo.learning.folder import NAMES, REPOSITORIES, logs_in
+from bayes_grpo.families.index import ALIASES, LONGEST, Index
+from bayes_grpo.learning.folder import REPOSITORIES, logs_in
 from bayes_grpo.logs.finding import is_output_directory
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Provenance, Run
@@ -25,16 +24,6 @@ from bayes_grpo.rows.table import RowTable
 
 Logs = PathLike | Run | Iterable[PathLike | Run]
 """Files, folders, patterns and runs."""
-LONGEST = 512
-"""Longer logs are averaged in blocks down to this number of rows."""
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "learning_rate": ("lr",),
-    "group_size": ("num_generations", "G"),
-    "model_size": ("model_params_b", "size", "parameters"),
-    "refresh_interval": ("k_ref", "K_ref"),
-    "prompts_per_step": ("prompts",),
-}
-"""Other names of settings in an index."""
 STUDIES = (*REPOSITORIES, "study")
 APART = 20.0
 """Times by which the rewards of one run may exceed another's, where they exceed this number: percents beside shares."""
@@ -54,61 +43,6 @@ class Member(NamedTuple):
     table: RowTable
     settings: Mapping[str, float]
     study: str
-
-
-@dataclass(frozen=True)
-class Index:
-    """What a table says of runs.
-
-    Attributes:
-        rows: Name of a log → its columns, as text.
-        source: File; "" where the caller gave a mapping.
-    """
-
-    rows: Mapping[str, Mapping[str, Any]]
-    source: str = ""
-
-    def of(self, run: Run) -> Mapping[str, Any]:
-        """Columns of a run; empty where it is not named."""
-        stem = Path(run.source.split("; ")[0]).name
-        return next((self.rows[key] for key in (run.name, stem, Path(stem).stem) if key in self.rows), {})
-
-
-def index_of(given: PathLike | Mapping[str, Mapping[str, Any]] | None, where: Mapping[str, str] | None = None) -> Index:
-    """An index of runs, from a CSV file or a mapping.
-
-    Args:
-        given: CSV file with a column that names the log (``run_id``, ``run``, ``log`` or ``name``) and columns of
-            settings; or a mapping of names to settings; None for none.
-        where: Column → value that a row must have; a cell may hold several, separated by semicolons.
-
-    Raises:
-        SettingError: It cannot be read, lacks a column, or no row is left.
-    """
-    if given is None or isinstance(given, Mapping):
-        return Index(dict(given or {}))
-    source = plain(os.fspath(given))
-    try:
-        with Path(given).open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SettingError(f"{source}: cannot read this index ({error}); give a CSV file") from error
-    columns = [c for c in (rows[0] if rows else {}) if c]
-    name = next((c for c in NAMES if c in columns), None)
-    lacking = [c for c in where or {} if c not in columns]
-    if name is None or lacking:
-        wanted = lacking[0] if name is not None else NAMES[0]
-        found = ", ".join(columns) or "no row"
-        raise SettingError(f"{source}: expected an index with a column {wanted}, found {plain(found)}")
-    kept = [row for row in rows if row[name] and all(_holds(row[c], v) for c, v in (where or {}).items())]
-    if not kept:
-        asked = ", ".join(f"{c}={v}" for c, v in (where or {}).items())
-        raise SettingError(f"{source}: expected rows with {plain(asked)}, found none; check the value")
-    return Index({row[name]: row for row in kept}, source)
-
-
-def _holds(cell: str | None, value: str) -> bool:
-    return value.strip() in (part.strip() for part in (cell or "").split(";"))
 
 
 def read_runs(logs: Logs, index: Index, read: Mapping[str, Any] | None = None) -> list[Run]:

@@ -77,6 +77,10 @@ CHECKS: Mapping[str, Check] = {
     "reward_low": ("a finite number", _float),
     "reward_high": ("a finite number", _float),
     "reward_std_kind": _one_of("within", "total", "unknown"),
+    "learning_rate": ("a number above 0", _number(0, above=True)),
+    "epochs": ("a number above 0", _number(0, above=True)),
+    "kl_weight": ("a number of at least 0", _number(0)),
+    "clip_range": ("a number above 0", _number(0, above=True)),
 }
 """Setting → what it may be."""
 
@@ -162,6 +166,8 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "schedule": ("schedule", "lr_scheduler_type", "lr_schedule"),
     "reward_low": ("reward_low",),
     "reward_high": ("reward_high",),
+    "epochs": ("epochs_per_rollout_batch", "num_iterations", "ppo_epochs"),
+    "kl_weight": ("kl_weight", "kl_coef", "kl_beta"),
 }
 """Setting → names under which scripts keep it beside their records. Ambiguous names are left out."""
 

@@ -82,6 +82,10 @@ class Settings:
         reward_low: Smallest possible reward of a completion.
         reward_high: Largest possible reward of a completion.
         reward_std_kind: "within" (mean within-group std), "total" (std of all rewards) or "unknown".
+        learning_rate: Highest learning rate, where somebody states it; a log's own is the signal `learning_rate`.
+        epochs: Passes over a rollout's completions.
+        kl_weight: Weight of the KL penalty.
+        clip_range: Upper clip range of the ratios.
     """
 
     group_size: Setting = field(default_factory=Setting)
@@ -95,6 +99,10 @@ class Settings:
     reward_low: Setting = field(default_factory=Setting)
     reward_high: Setting = field(default_factory=Setting)
     reward_std_kind: Setting = field(default_factory=Setting)
+    learning_rate: Setting = field(default_factory=Setting)
+    epochs: Setting = field(default_factory=Setting)
+    kl_weight: Setting = field(default_factory=Setting)
+    clip_range: Setting = field(default_factory=Setting)
 
     def items(self) -> list[tuple[str, Setting]]:
         """Names and settings in declaration order."""

@@ -18,6 +18,8 @@ LEAST: Mapping[str, float] = {"group_size": 2.0, "prompts_per_step": 1.0, "learn
 WHOLE = ("group_size", "prompts_per_step")
 FACTORS = (0.5, 1.0, 2.0)
 """Candidates of a setting, over what the present run has, where nobody names any."""
+RUNGS = 8
+"""Learning rates at most that are put between the present one and the highest asked for."""
 MOST = 5000
 """Candidates at most."""
 
@@ -54,11 +56,15 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
         now = known.get(name, _present(run, table, name))
         if now is None:
             if wanted:
-                hint = "" if name == "learning_rate" else f"; give --set {name}=…"
-                raise SettingError(f"{name}: not known of run {plain(run.name, 80)}, so nothing compares with it{hint}")
+                raise SettingError(
+                    f"{name}: not known of run {plain(run.name, 80)}, so nothing compares with it; give "
+                    f"--set {name}=…, a line in bayes_grpo.toml beside the log, or --index CSV with that column"
+                )
             if name == "learning_rate":
                 now = 1.0
-                cautions.append("learning_rate: not logged; candidates are times the present one")
+                cautions.append(
+                    "learning_rate: not logged; candidates are times the present one (--set learning_rate=… states it)"
+                )
             else:
                 cautions.append(f"{name}: not known, so it is not varied; give --set {name}=…")
         # A policy refreshed every step cannot be refreshed more often, and seldom is no cheaper here.
@@ -66,11 +72,20 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
             continue
         present[name] = float(now)
         near = {_rounded(name, factor * now) for factor in FACTORS}
-        values[name] = sorted({*(wanted or near), float(now)})
+        rungs = _rungs(now, max(wanted, default=2.0 * now)) if name == "learning_rate" else set()
+        values[name] = sorted({*(wanted or near), *rungs, float(now)})
     size = math.prod(len(v) for v in values.values())
     if size > MOST:
         raise SettingError(f"plan: expected at most {MOST} candidates, found {size}; name fewer values")
     return Grid(present, [dict(zip(values, x, strict=True)) for x in product(*values.values())], tuple(cautions))
+
+
+def _rungs(now: float, most: float) -> set[float]:
+    """Learning rates between the present one and the highest that is asked for, each √2 times the one before."""
+    if most <= now:
+        return set()
+    steps = math.floor(2.0 * math.log2(most / now) - 1e-6)
+    return {float(f"{now * 2.0 ** (0.5 * (i + 1)):.3g}") for i in range(min(steps, RUNGS))}
 
 
 def _present(run: Run, table: RowTable, name: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import effective_learning_rate
 from bayes_grpo.fitting.result import Fit
+from bayes_grpo.risk.change import Change, change
 
 
 class FittedCurvature(NamedTuple):
@@ -18,11 +20,17 @@ class FittedCurvature(NamedTuple):
         draws: K per unit learning rate and step, shape (draws,); Adam: in preconditioned units.
         source: "low_lag_run" where the fitted run refreshed its policy every step, else "same_run".
         note: How it was found.
+        settings: Settings of the fitted run, by the names of `Change`.
     """
 
     draws: np.ndarray
     source: Literal["low_lag_run", "same_run"]
     note: str
+    settings: Mapping[str, float]
+
+    def change_to(self, learning_rate: float, refresh_interval: float) -> Change:
+        """What planned settings change from those of the fitted run."""
+        return change(self.settings, {"learning_rate": learning_rate, "refresh_interval": refresh_interval})
 
 
 def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvature:
@@ -65,5 +73,6 @@ def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvatur
     return FittedCurvature(
         draws=gain / effective_learning_rate(rate, momentum, known),
         source="low_lag_run" if refresh <= 1 else "same_run",
+        settings={"learning_rate": rate, "refresh_interval": refresh},
         note=f"{how}, run {attrs['run_name']} with learning rate {rate:g} and refresh every {refresh:g} steps",
     )

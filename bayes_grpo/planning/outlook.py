@@ -2,19 +2,27 @@
 
 The reward at the end of a run of t steps, its schedule stretched over them, is
 
-    plateau' + (start − plateau')·exp(−rate'·m·t),    rate' = rate·∏ (s'/s)^a,    plateau' = plateau + Σ c·log(s'/s),
+    R(t) = plateau' + (start − plateau')·exp(−rate'·m·t),
+    rate' = rate·∏ (s'/s)^a,    plateau' = plateau + Σ c·log(s'/s),
 
-m the mean of the learning rate over its highest. Exponents that a family has learned come from its draws. The others
-come from priors about what theory expects (`EXPONENTS`).
+m the mean of the learning rate over its highest, with exponents a and c of a family where it has learned them. The
+others come from pairs of public runs (`exponents.json`): that of the rate, and instead of the plateau's a move of R(t)
+by Σ c·log(s'/s) in log-odds of its place in the reward's range, so that an outlook is the wider the farther settings
+are moved, and ends where the reward does. Without a range R(t) moves by as many standard deviations of the rows.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit, logit
 
 from bayes_grpo.common.draws import spread
 from bayes_grpo.common.errors import FitError, SettingError
@@ -35,6 +43,10 @@ from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
 
 DRAWS = 1000
+ONSET = 0.1
+"""Share of a run's length within which what its law does not know of other settings comes about."""
+EDGE = 0.01
+"""Levels move by log-odds as if they were at least this share of the range from its ends."""
 QUANTITIES = ("rate", "fluctuation_variance", "plateau")
 """What settings move."""
 
@@ -46,27 +58,25 @@ class Belief(NamedTuple):
     sd: float
 
 
-EXPONENTS: Mapping[str, Mapping[str, Belief]] = {
-    "learning_rate": {"rate": Belief(1.0, 0.3), "fluctuation_variance": Belief(1.0, 0.3), "plateau": Belief(0.0, 0.1)},
-    "group_size": {"rate": Belief(0.0, 0.1), "fluctuation_variance": Belief(-1.0, 0.3), "plateau": Belief(0.05, 0.1)},
-    "prompts_per_step": {
-        "rate": Belief(0.0, 0.1),
-        "fluctuation_variance": Belief(-1.0, 0.3),
-        "plateau": Belief(0.05, 0.1),
-    },
-    "refresh_interval": {
-        "rate": Belief(0.0, 0.1),
-        "fluctuation_variance": Belief(0.0, 0.3),
-        "plateau": Belief(0.0, 0.1),
-    },
+PATH = Path(__file__).with_name("exponents.json")
+VARIANCE: Mapping[str, Belief] = {
+    "learning_rate": Belief(1.0, 0.3),
+    "group_size": Belief(-1.0, 0.3),
+    "prompts_per_step": Belief(-1.0, 0.3),
+    "refresh_interval": Belief(0.0, 0.3),
 }
-"""Priors of the exponents about what theory expects to leading order. The plateau's is a change per e-fold of the
-setting, over the way from start to plateau: theory expects none, but where updates are mostly noise a policy grows
-certain before it has learned, which more completions a step put off. Of the group size the rate's comes on top of the
-factor of finite groups."""
-ADAM = Belief(0.2, 0.2)
-"""Prior of the rate's exponent on group size and prompts under Adam, which divides by a gradient that may be noise for
-the most part: from 0, no noise, to 1/2, nothing but noise."""
+"""Priors of the exponent of the fluctuation's variance, about what theory expects to leading order."""
+
+
+@cache
+def learned_exponents(path: Path = PATH) -> Mapping[str, Mapping[str, Belief]]:
+    """Setting → priors of its exponents of rate and plateau; `benchmarks/learn_exponents.py` makes them.
+
+    The public runs are all of Adam, under which more completions a step learn faster, as it divides by a gradient that
+    is noise for the most part. Of the group size the rate's comes on top of the factor of finite groups.
+    """
+    kept = json.loads(path.read_text(encoding="utf-8"))["exponents"]
+    return {name: {quantity: Belief(*belief) for quantity, belief in own.items()} for name, own in kept.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +104,10 @@ class Base:
 
 
 class Learned(NamedTuple):
-    """Draws of a setting's exponents, shape (draws,) each; a plateau's in reward per e-fold where a family gave it."""
+    """Draws of a setting's exponents, shape (draws,) each; a plateau's in reward per e-fold where a family gave it.
+
+    Else it is a move of the whole curve, in log-odds per e-fold.
+    """
 
     rate: np.ndarray
     fluctuation_variance: np.ndarray
@@ -102,19 +115,37 @@ class Learned(NamedTuple):
     family: bool
 
 
-class Outcome(NamedTuple):
-    """What settings lead to, shape (draws,) each."""
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What settings lead to, shape (draws,) each.
+
+    Attributes:
+        rate: Response rate at the highest learning rate, 1/step.
+        plateau: Where the curve settles.
+        start: Where it begins.
+        fluctuation: Stationary standard deviation of the latent reward.
+        shift: Move of the curve beyond its law, log-odds of the place in the reward's range.
+        onset: Steps within which that move comes about.
+        reward: Where the reward can lie.
+        unit: Standard deviation of the rows, reward.
+    """
 
     rate: np.ndarray
     plateau: np.ndarray
     start: np.ndarray
     fluctuation: np.ndarray
+    shift: np.ndarray
+    onset: float
+    reward: RewardRange
+    unit: float
 
     def at(self, exposure: np.ndarray | float) -> np.ndarray:
         """Expected reward after steps at the highest learning rate, shape (draws,) or (draws, steps)."""
         t = np.asarray(exposure, float)
-        rate, plateau, start = (x[:, None] if t.ndim else x for x in (self.rate, self.plateau, self.start))
-        return plateau + (start - plateau) * np.exp(-rate * t)
+        own = (self.rate, self.plateau, self.start, self.shift)
+        rate, plateau, start, shift = (x[:, None] if t.ndim else x for x in own)
+        level = plateau + (start - plateau) * np.exp(-rate * t)
+        return saturated(level, shift * (1.0 - np.exp(-t / self.onset)), self.reward, self.unit)
 
 
 def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
@@ -182,23 +213,29 @@ def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator
     return Base(rate, plateau, start, fluctuation, apart, rng.standard_normal(n))
 
 
+def learned_apart(size: int, seed: int, path: Path = PATH) -> np.ndarray:
+    """Draws of what sets one run apart from a sibling of equal settings, by the public runs; log-odds, (size,)."""
+    sd = float(json.loads(path.read_text(encoding="utf-8"))["apart"])
+    return sd * np.random.default_rng(seed_of(seed, "apart")).standard_normal(size)
+
+
 def prior_exponents(names: list[str], size: int, adam: bool, seed: int) -> dict[str, Learned]:
     """Exponents of settings by their priors alone.
 
     Args:
         names: Settings.
         size: Number of draws.
-        adam: Whether the optimizer divides by the gradient's size.
+        adam: Whether the optimizer divides by the gradient's size; where it does not, theory expects the same speed
+            whatever the number of completions.
         seed: Seed.
     """
     out = {}
     for name in names:
-        rng, drawn = np.random.default_rng(seed_of(seed, name)), []
-        for quantity in QUANTITIES:
-            belief = EXPONENTS[name][quantity]
-            if quantity == "rate" and adam and name in ("group_size", "prompts_per_step"):
-                belief = ADAM
-            drawn.append(belief.centre + belief.sd * rng.standard_normal(size))
+        rng, known = np.random.default_rng(seed_of(seed, name)), learned_exponents()[name]
+        rate, plateau = known["rate"], known["plateau"]
+        if not adam and name in ("group_size", "prompts_per_step"):
+            rate = Belief(0.0, rate.sd)
+        drawn = (b.centre + b.sd * rng.standard_normal(size) for b in (rate, VARIANCE[name], plateau))
         out[name] = Learned(*drawn, family=False)
     return out
 
@@ -227,6 +264,23 @@ def _check_law(family: Family) -> None:
         raise SettingError(f"plan: expected a family under the law exponential, found {family.regime}")
 
 
+def saturated(level: np.ndarray, shift: np.ndarray, reward: RewardRange, unit: float) -> np.ndarray:
+    """Levels moved on a scale that ends where the reward does.
+
+    Args:
+        level: Levels, reward.
+        shift: By how much, in log-odds of the place in the reward's range; without a range in units.
+        reward: Where the reward can lie.
+        unit: Standard deviation of the rows, reward.
+    """
+    if not (math.isfinite(reward.low) and math.isfinite(reward.high)):
+        return level + unit * shift
+    place = np.clip((level - reward.low) / (reward.high - reward.low), EDGE, 1.0 - EDGE)
+    moved = expit(logit(place) + shift)
+    # What lies beyond the edge stays where it is: only the way that was moved counts.
+    return level + (reward.high - reward.low) * (moved - place)
+
+
 def outcome(
     base: Base,
     exponents: Mapping[str, Learned],
@@ -234,6 +288,8 @@ def outcome(
     reward: RewardRange,
     difficulty: Difficulty | None,
     sizes: tuple[int, int] | None,
+    unit: float,
+    length: float,
 ) -> Outcome:
     """What settings lead to.
 
@@ -244,18 +300,24 @@ def outcome(
         reward: Where the reward can lie.
         difficulty: Of the prompts, for the factor of finite groups; None where it plays no part.
         sizes: Group size now and then; None where they are not known.
+        unit: Standard deviation of the rows, reward.
+        length: Steps of the present run.
     """
-    rate, plateau, log_variance = base.rate.copy(), base.plateau.copy(), np.zeros(len(base))
-    way = np.abs(base.plateau - base.start)
+    rate, log_variance = base.rate.copy(), np.zeros(len(base))
+    shift, moved = np.zeros(len(base)), np.zeros(len(base))
     for name, x in log_ratio.items():
         if x == 0.0:
             continue
         e = exponents[name]
         rate *= np.exp(e.rate * x)
         log_variance += e.fluctuation_variance * x
-        plateau += e.plateau * x * (1.0 if e.family else way)
+        if e.family:
+            moved += e.plateau * x
+        else:
+            shift += e.plateau * x
     # What a family has learned of the group size holds the factor already.
     if difficulty is not None and sizes is not None and sizes[0] != sizes[1] and not exponents["group_size"].family:
         rate *= difficulty.drift(sizes[1]) / difficulty.drift(sizes[0])
-    plateau = np.clip(plateau, reward.low, reward.high)
-    return Outcome(rate, plateau, base.start, base.fluctuation * np.exp(0.5 * log_variance))
+    plateau = np.clip(base.plateau + moved, reward.low, reward.high)
+    fluctuation = base.fluctuation * np.exp(0.5 * log_variance)
+    return Outcome(rate, plateau, base.start, fluctuation, shift, ONSET * length, reward, unit)

@@ -34,8 +34,8 @@ def render_plan(plan: Plan, console: Console) -> None:
     unit = "steps of the present run" if plan.unit == "present steps" else "money"
     console.print(
         f"[dim]{len(plan.candidates)} candidates; within a cost of {plan.budget:.4g} {unit}; gain over the present "
-        f"settings, mean over seeds, {LEVEL:.0%} intervals; one run: with its seed and fluctuation; better, stable: "
-        f"probabilities; useless: share of groups without spread{reached}[/dim]"
+        f"settings, mean over seeds, {LEVEL:.0%} intervals; one run: with its seed and fluctuation; better, fails: "
+        f"probabilities, the latter by what happened to others; useless: share of groups without spread{reached}[/dim]"
     )
     learned = sorted({WORDS[e.setting] for e in plan.exponents if e.source == "family"})
     if learned:
@@ -44,6 +44,14 @@ def render_plan(plan: Plan, console: Console) -> None:
             f"[dim]learned from the family: {', '.join(learned)}; by the priors alone the gain would be "
             rf"{g.median:+.3g} \[{g.low:+.3g}, {g.high:+.3g}][/dim]"
         )
+    best = plan.recommended
+    console.print(f"[dim]{safe(f'{plan.changes(best)}: {best.rests}', 400)}[/dim]")
+    if plan.batch:
+        runs = "; ".join(plan.changes(c) for s in plan.batch for c in plan.candidates if c.settings == s)
+        console.print(f"side by side: {safe(runs, 600)}", markup=False)
+    if len(plan.ladder) > 1:
+        rungs = ", then ".join(f"{plan.changes(r)} (fails with {probability_text(r.p_fails)})" for r in plan.ladder)
+        console.print(f"[dim]ladder, each rung if those before it hold: {safe(rungs, 600)}[/dim]")
     if plan.difficulty:
         console.print(f"[dim]{safe(plan.difficulty, 400)}[/dim]")
     for line in plan.cautions:
@@ -54,7 +62,7 @@ def _candidates(plan: Plan) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in plan.present:
         table.add_column(HEADS[name], justify="right", no_wrap=True)
-    columns = ["steps", "reward", "one run", "gain", "better", "stable", "useless"]
+    columns = ["steps", "reward", "one run", "gain", "better", "fails", "useless"]
     if plan.value_per_reward is not None:
         columns.insert(3, "net value")
     if plan.target is not None:
@@ -76,7 +84,9 @@ def _row(plan: Plan, c: Candidate) -> list[str]:
     cells += [
         rf"{c.expected_gain:+.3g} \[{c.gain.low:+.3g}, {c.gain.high:+.3g}]",
         probability_text(c.p_better),
-        probability_text(c.p_stable),
+        rf"{probability_text(c.p_fails)} \[{probability_text(c.fails.low)}, {probability_text(c.fails.high)}]"
+        if c.tried
+        else "nobody tried",
         "" if math.isnan(c.useless) else f"{c.useless:.0%}",
     ]
     if plan.target is not None:

@@ -15,6 +15,8 @@ from bayes_grpo.common.results import Result
 if TYPE_CHECKING:
     import pandas as pd
 
+TOLD = 0.05
+"""A risk above this leads the sentence."""
 UNSURE = (0.2, 0.8)
 """Between these probabilities of being better than the present settings, nothing is recommended for sure."""
 WORDS = {
@@ -34,15 +36,18 @@ class Candidate:
         cost_per_step: Cost of an optimizer step.
         steps: Steps that it is run for, within the budget.
         cost: Cost of these.
-        expected: Expected reward at their end, unstable draws ending where they began.
+        expected: Expected reward at their end, runs that fail counted with what they leave.
+        if_it_holds: The same if it does not fail.
         reward: The same as an interval, mean over seeds.
         next_run: Reward of one run there: with seed and fluctuation.
         net_value: Expected value less cost; NaN without a value.
         gain: What is gained over the present settings: reward, or net value where there is a value.
         expected_gain: Its mean.
         p_better: Probability that it is better than the present settings; a tie counts half.
-        p_stable: Probability of being stable, sampling policy held between refreshes.
-        p_stable_rule: The same by the published rule.
+        p_fails: Probability of failing, by what happened to others (`bayes_grpo.risk`).
+        fails: Its interval: share of such runs that fail.
+        tried: Whether anybody has moved each setting as far.
+        rests: What that probability rests on, in words.
         useless: Share of groups without spread; NaN where it is not known.
         reach_steps: Steps until the reward that is asked for, with the probability asked for; None if never.
         reach_cost: Their cost.
@@ -53,17 +58,35 @@ class Candidate:
     steps: float
     cost: float
     expected: float
+    if_it_holds: float
     reward: Interval
     next_run: Interval
     net_value: float
     gain: Interval
     expected_gain: float
     p_better: float
-    p_stable: float
-    p_stable_rule: float
+    p_fails: float
+    fails: Interval
+    tried: bool
+    rests: str
     useless: float
     reach_steps: float | None
     reach_cost: float | None
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A step of the ladder.
+
+    Attributes:
+        settings: Its settings.
+        p_fails: Probability of failing where all rungs before it have held.
+        fails: Its interval.
+    """
+
+    settings: Mapping[str, float]
+    p_fails: float
+    fails: Interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,18 +136,21 @@ class Plan(Result):
         run: Name of the present run.
         signal: "reward" or "eval_reward".
         present: The present settings.
-        candidates: All candidates, the best first; those that are probably unstable last.
+        candidates: All candidates, the best first; those that fail too probably last.
+        ladder: What to try after what: the recommended settings, then what is next if they hold.
+        batch: Settings to run side by side; empty where one run is asked for.
         budget: Largest cost.
         unit: Unit of cost: "money", or "present steps" where no cost was given.
         value_per_reward: Value of a unit of reward; None where none was given.
         target: Reward that is asked for; None without.
         probability: Probability with which it shall be reached.
+        risk: Largest P(fails) of what is recommended.
+        present_failed: Whether the present run seems to have failed itself.
         prior_share: Share of the variance of the recommended gain that exponents known from their priors alone bring.
         prior_gain: The recommended gain with every exponent at its prior; the same as its gain without a family.
         exponents: What settings do, as the plan takes it.
         courses: Expected reward against steps and cost: the best few and the present settings (last).
         difficulty: Where the shares of useless groups come from; "" where they are not known.
-        circular: Whether stability rests on a curvature of the same lagged run.
         cautions: What not to believe, one sentence each.
     """
 
@@ -132,17 +158,20 @@ class Plan(Result):
     signal: str
     present: Mapping[str, float]
     candidates: tuple[Candidate, ...]
+    ladder: tuple[Rung, ...]
+    batch: tuple[Mapping[str, float], ...]
     budget: float
     unit: str
     value_per_reward: float | None
     target: float | None
     probability: float
+    risk: float
+    present_failed: bool
     prior_share: float
     prior_gain: Interval
     exponents: tuple[Assumed, ...]
     courses: tuple[Course, ...]
     difficulty: str
-    circular: bool
     cautions: tuple[str, ...]
 
     in_json = (
@@ -157,13 +186,15 @@ class Plan(Result):
         "recommended",
         "candidates",
         "exponents",
+        "ladder",
+        "batch",
         "courses",
         "cautions",
     )
 
     @property
     def recommended(self) -> Candidate:
-        """The candidate with the largest expected gain among those that are probably stable."""
+        """The candidate with the largest expected gain among those that are unlikely enough to fail."""
         return self.candidates[0]
 
     @property
@@ -197,15 +228,20 @@ class Plan(Result):
         numbers = (
             f"expected {what} {best.expected:.3g} against {kept.expected:.3g} {at}, {worth}gain "
             f"{best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}], P(better) {probability_text(best.p_better)}, "
-            f"P(stable) {probability_text(best.p_stable)}{' (circular)' * self.circular}"
+            f"{_risk(best.p_fails, best.fails)}"
         )
         rests = f"{self.prior_share:.0%} of the gain's variance is the exponents' priors"
         tail = f"{numbers}; {rests} ({LEVEL:.0%} interval, mean over seeds)."
+        then = "".join(
+            f" If it holds, {self.changes(rung)} is next ({_risk(rung.p_fails, rung.fails)})."
+            for rung in self.ladder[1:2]
+        )
         if self.verdict == "change":
-            return f"Take {self.changes(best)} next, for {best.steps:.0f} steps: {tail}"
-        return f"Cannot tell whether other settings are better; the best guess is {self.changes(best)}: {tail}"
+            risky = f"May fail, with probability {probability_text(best.p_fails)}: t" if best.p_fails > TOLD else "T"
+            return f"{risky}ake {self.changes(best)} next, for {best.steps:.0f} steps: {tail}{then}"
+        return f"Cannot tell whether other settings are better; the best guess is {self.changes(best)}: {tail}{then}"
 
-    def changes(self, candidate: Candidate) -> str:
+    def changes(self, candidate: Candidate | Rung) -> str:
         """What a candidate changes, in words."""
         moved = [
             f"{WORDS[name]} {value:g} (now {self.present[name]:g})"
@@ -218,3 +254,8 @@ class Plan(Result):
         """One row a candidate, the best first; its settings are the index."""
         rows = ({**c.settings, **fields_of(c, "settings")} for c in self.candidates)
         return frame_of(rows, list(self.present))
+
+
+def _risk(p: float, fails: Interval) -> str:
+    low, high = (probability_text(x) for x in (fails.low, fails.high))
+    return f"P(fails) {probability_text(p)} [{low}, {high}]"

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from bayes_grpo.common.frames import frame_of
-from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.dynamics.reduction import MomentumConvention
+from bayes_grpo.risk.failing import Failing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,9 @@ class Verdict:
         lag_model: "rule", "delay" or "hold".
         threshold: Largest stable gain g = η K.
         margin: Threshold over gain, above 1 is stable.
-        probability_stable: Share of the curvature's draws that are stable; 0 or 1 for a single curvature.
+        probability_stable: Share of the curvature's draws that are stable; 0 or 1 for a single curvature. Of a
+            curvature that the reward shows it is no probability of being stable: directions that the reward does not
+            feel are steeper.
     """
 
     lag_model: Literal["rule", "delay", "hold"]
@@ -59,6 +62,10 @@ class StabilityReport(Result):
         hold: Exact verdict for a sampling policy frozen for K_ref steps.
         source: Where the curvature comes from.
         circular: Whether the verdict holds by construction and so says nothing.
+        failing: How probably a run with these settings fails: by the margin of a measured curvature, else by what
+            happened to others when their settings changed as much, see `bayes_grpo.risk`.
+        stiffness_ratio: How much steeper the stiffest direction is than the curvature that the reward shows, by where
+            others' runs began to fail; None for a measured curvature.
         level: Probability of the intervals.
         n_draws: Number of curvature draws; 1 for a single value.
     """
@@ -74,6 +81,8 @@ class StabilityReport(Result):
     hold: Verdict
     source: CurvatureSource
     circular: bool
+    failing: Failing
+    stiffness_ratio: Interval | None
     level: float
     n_draws: int
 
@@ -82,8 +91,9 @@ class StabilityReport(Result):
     @property
     def sentence(self) -> str:
         """The verdict in words, with its lag models, momentum convention and source of curvature."""
+        measured = self.failing.measured
         verdicts = "; ".join(
-            f"{words} {_judge(verdict)} (margin {_show(verdict.margin, self)})"
+            f"{words} {_judge(verdict) + ' ' if measured else ''}(margin {_show(verdict.margin, self)})"
             for words, verdict in (
                 ("by the published rule", self.rule),
                 ("with gradients always K_ref steps old", self.delay),
@@ -92,15 +102,26 @@ class StabilityReport(Result):
         )
         convention = "heavy-ball" if self.convention == "heavy_ball" else "EMA (Adam)"
         text = (
-            f"{convention} momentum {self.momentum:g}, K_ref {self.refresh_interval:g}, "
+            f"{self.stable}; {convention} momentum {self.momentum:g}, K_ref {self.refresh_interval:g}, "
             f"lag exposure {self.lag_exposure:g}: {verdicts}. Here {_SOURCES[self.source]}."
         )
+        if not measured:
+            text += (
+                " Margins count in the curvature that the reward shows, and foresee no border by themselves; the "
+                "probability integrates over how much stiffer the stiffest direction is, by where others' runs failed."
+            )
         if self.circular:
             text += (
-                " This verdict is circular: a curvature fitted to a lagged curve meets the rule whatever it is."
+                " These margins are circular: a curvature fitted to a lagged curve meets the rule whatever it is."
                 " Use a low-lag run, an independent measurement or a prior."
             )
         return text
+
+    @property
+    def stable(self) -> str:
+        """The probability of being stable in words, with its interval and what it rests on."""
+        low, high = (probability_text(1.0 - x) for x in (self.failing.interval.high, self.failing.interval.low))
+        return f"Stable with probability {probability_text(1.0 - self.failing.p)} [{low}, {high}]: {self.failing.rests}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row a lag model: largest stable gain, margin, probability of being stable."""

@@ -20,6 +20,8 @@ from bayes_grpo.dynamics.groups import group_drift_factor, usable_group_share
 from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
 from bayes_grpo.planning.result import CurvatureSource, GroupSizePlan, StabilityReport, Verdict
+from bayes_grpo.risk.change import Change
+from bayes_grpo.risk.failing import border_above, p_fails
 
 GROUP_SIZES = (2, 4, 8, 16, 32, 64)
 
@@ -34,6 +36,7 @@ def stability(
     learning_time: ArrayLike | None = None,
     lag_exposure: float = 1.0,
     source: CurvatureSource = "independent",
+    changed: Change | None = None,
     level: float = LEVEL,
 ) -> StabilityReport:
     """Margins of planned settings by the rule and by the exact maps.
@@ -51,6 +54,9 @@ def stability(
             < τ.
         lag_exposure: Share of the gradient that is late, in [0, 1]; below 1 with importance ratios.
         source: Where the curvature comes from; "same_run" with K_ref > 1 is circular.
+        changed: What these settings change from those of the run that the curvature comes from; None for a run of the
+            same learning rate that refreshed its policy every step. Of no account for a curvature that was measured
+            independently: that is taken to be the stiffest direction's.
         level: Probability of the equal-tailed intervals.
 
     Returns:
@@ -79,6 +85,11 @@ def stability(
         name: Verdict(name, value, _interval(value / gain, level), float(np.mean(gain < value)))
         for name, value in thresholds
     }
+    measured = source == "independent"
+    moved = Change(refresh_interval=math.log(refresh_interval), epochs=0.5 * math.log(refresh_interval))
+    failing = p_fails(
+        moved if changed is None else changed, margin=verdicts["hold"].threshold / gain if measured else None
+    )
     return StabilityReport(
         gain=_interval(gain, level),
         momentum=float(momentum),
@@ -89,6 +100,8 @@ def stability(
         **verdicts,
         source=source,
         circular=source == "same_run" and refresh_interval > 1,
+        failing=failing,
+        stiffness_ratio=None if measured else _stiffness(verdicts["hold"].threshold / gain, failing.change, level),
         level=float(level),
         n_draws=gain.size,
     )
@@ -158,6 +171,12 @@ def _gains(
         raise SettingError(f"{name}: expected positive numbers, found {given!r}")
     rate = effective_learning_rate(learning_rate, momentum, convention)
     return rate * values if learning_time is None else (1.0 - momentum) / values
+
+
+def _stiffness(margin: np.ndarray, moved: Change, level: float) -> Interval:
+    """The stiffest direction over what the reward shows: how much farther its margin reaches than others' runs did."""
+    reach = border_above(moved)
+    return _interval(np.outer(margin, 1.0 / reach).ravel(), level)
 
 
 def _interval(values: np.ndarray, level: float) -> Interval:

@@ -1,4 +1,4 @@
-"""What settings are worth: the reward within a budget, whether they are stable, when they reach a goal.
+"""What settings are worth: the reward within a budget, what is left where they fail, when they reach a goal.
 
 All candidates are judged at the same draws, so that a gain is a difference and not two intervals side by side.
 """
@@ -8,19 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bayes_grpo.planning.difficulty import Difficulty
-from bayes_grpo.planning.outlook import Base, Learned, Outcome, outcome
-from bayes_grpo.planning.result import CurvatureSource
-from bayes_grpo.planning.stability import stability
+from bayes_grpo.planning.outlook import Base, Learned, Outcome, outcome, saturated
+from bayes_grpo.planning.question import Terms
+from bayes_grpo.planning.risks import Risks
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
 
 LENGTHS = np.linspace(0.025, 1.0, 40)
 """Lengths of a run, over the budget, among which the most valuable one is looked for."""
+REACHED = 0.9
+"""Probability with which a reward that is asked for shall be reached, where nobody says."""
 FARTHEST = 20.0
 """Lengths of the present run within which a reward that is asked for is looked for."""
 
@@ -49,12 +51,12 @@ class Prospect:
         table: Rows of the present run.
         reward: Where the reward can lie.
         difficulty: Success rates over prompts; None where they are not known.
+        apart: What sets one run apart from a sibling of equal settings, log-odds, shape (draws,).
         present: Present settings.
         unit_cost: Cost of a step of the present run.
         budget: Largest cost of the next run.
-        value: Value of a unit of reward; None without.
-        target: Reward that is asked for; None without.
-        probability: Probability with which it shall be reached.
+        terms: What it may cost and what is wanted of it.
+        risks: How probably candidates fail.
     """
 
     base: Base
@@ -62,17 +64,12 @@ class Prospect:
     table: RowTable
     reward: RewardRange
     difficulty: Difficulty | None
+    apart: np.ndarray
     present: Mapping[str, float]
     unit_cost: float
     budget: float
-    value: float | None
-    target: float | None
-    probability: float
-
-    @property
-    def source(self) -> CurvatureSource:
-        """Where the curvature comes from."""
-        return "low_lag_run" if self.table.optimizer.refresh <= 1 else "same_run"
+    terms: Terms
+    risks: Risks
 
     @property
     def mean_rate(self) -> float:
@@ -85,51 +82,46 @@ class Prospect:
         ratio = {name: math.log(value / self.present[name]) for name, value in settings.items()}
         size = settings.get("group_size")
         sizes = None if size is None else (round(self.present["group_size"]), round(size))
-        return outcome(self.base, self.exponents, ratio, self.reward, self.difficulty, sizes)
+        return outcome(
+            self.base, self.exponents, ratio, self.reward, self.difficulty, sizes, self.table.scale, self.table.length
+        )
 
     def step_cost(self, settings: Mapping[str, float]) -> float:
         """Cost of an optimizer step: it follows the completions."""
         ratio = [settings[n] / self.present[n] for n in ("group_size", "prompts_per_step") if n in settings]
         return self.unit_cost * math.prod(ratio)
 
-    def stable(self, settings: Mapping[str, float], rate: np.ndarray) -> tuple[np.ndarray, float]:
-        """Which draws are stable with a policy held between refreshes, and the share that is so by the rule."""
-        moving = rate > 0
-        if not moving.any():
-            return np.ones(len(rate), bool), 1.0
-        optimizer = self.table.optimizer
-        convention: Any = optimizer.convention
-        report = stability(
-            settings.get("learning_rate", 1.0),
-            optimizer.momentum,
-            convention,
-            settings.get("refresh_interval", optimizer.refresh),
-            learning_time=1.0 / rate[moving],
-            source=self.source,
-        )
-        gain = (1.0 - optimizer.momentum) * rate
-        return gain < report.hold.threshold, 1.0 - float(np.mean(moving)) * (1.0 - report.rule.probability_stable)
+    def fails(self, settings: Mapping[str, float]) -> np.ndarray:
+        """Which draws fail, shape (draws,)."""
+        return self.risks.fails(self.risks.of(settings))
 
-    def worth(self, settings: Mapping[str, float], found: Outcome, stable: np.ndarray) -> Worth:
+    def ends(self, found: Outcome, fails: np.ndarray, exposure: np.ndarray | float) -> np.ndarray:
+        """Reward at the end of runs, shape (draws,) or (draws, lengths): a run that fails ends at its checkpoint."""
+        lost = found.at(self.terms.kept * np.asarray(exposure, float))
+        return np.where(fails[:, None] if lost.ndim > 1 else fails, lost, found.at(exposure))
+
+    def worth(self, settings: Mapping[str, float], found: Outcome, fails: np.ndarray) -> Worth:
         """What settings are worth at the most valuable length within the budget."""
-        cost = self.step_cost(settings)
-        steps = self.budget / cost * (LENGTHS if self.value is not None else LENGTHS[-1:])
-        # An unstable run is taken to end where it began.
-        reward = np.where(stable[:, None], found.at(self.mean_rate * steps), found.start[:, None])
-        worth = reward if self.value is None else self.value * reward - cost * steps
+        cost, value = self.step_cost(settings), self.terms.value_per_reward
+        steps = self.budget / cost * (LENGTHS if value is not None else LENGTHS[-1:])
+        reward = self.ends(found, fails, self.mean_rate * steps)
+        worth = reward if value is None else value * reward - cost * steps
+        worth = worth - self.terms.failure_cost * fails[:, None]
         best = int(np.argmax(worth.mean(axis=0)))
         return Worth(float(steps[best]), reward[:, best], worth[:, best])
 
     def one_run(self, found: Outcome, mean: np.ndarray) -> np.ndarray:
         """Reward of one run whose mean over seeds is given, shape of the mean."""
         apart = self.base.seed + found.fluctuation * self.base.swing
-        return np.clip(mean + (apart[:, None] if mean.ndim > 1 else apart), self.reward.low, self.reward.high)
+        own, other = (x[:, None] if mean.ndim > 1 else x for x in (apart, self.apart))
+        return np.clip(saturated(mean, other, self.reward, self.table.scale) + own, self.reward.low, self.reward.high)
 
-    def reached(self, found: Outcome, stable: np.ndarray) -> float | None:
+    def reached(self, found: Outcome, fails: np.ndarray) -> float | None:
         """Steps after which one run has the reward that is asked for with the probability asked for."""
-        if self.target is None:
+        target, probability = self.terms.reach, self.terms.probability
+        if target is None:
             return None
         steps = np.geomspace(1.0, FARTHEST * self.table.length, 200)
-        there = (self.one_run(found, found.at(self.mean_rate * steps)) >= self.target) & stable[:, None]
-        enough = np.flatnonzero(there.mean(axis=0) >= self.probability)
+        there = (self.one_run(found, found.at(self.mean_rate * steps)) >= target) & ~fails[:, None]
+        enough = np.flatnonzero(there.mean(axis=0) >= (REACHED if probability is None else probability))
         return float(steps[enough[0]]) if enough.size else None

@@ -34,6 +34,7 @@ from bayes_grpo.planning.curvature import curvature_of
 from bayes_grpo.planning.stability import stability
 from bayes_grpo.report.answer import Answer, Fitted, Forecasted, Stable
 from bayes_grpo.report.settings import PARTS, ReportSettings
+from bayes_grpo.risk.change import Change
 
 Tell = Callable[[str, float], None]
 """Called with a short phrase and the share of the work that is done."""
@@ -211,7 +212,13 @@ def _stability(ask: _Ask) -> Stable:
     kind: Any = attrs["momentum_convention"]
     refresh = float(attrs["refresh_interval"])
     report = stability(
-        rate, float(attrs["momentum"]), kind, refresh, curvature=curvature.draws, source=curvature.source
+        rate,
+        float(attrs["momentum"]),
+        kind,
+        refresh,
+        curvature=curvature.draws,
+        source=curvature.source,
+        changed=Change(),
     )
     return Stable(report, curvature.note if rate == logged else "")
 

@@ -167,17 +167,22 @@ def decay(shape: str, step: np.ndarray, begin: float, end: float) -> np.ndarray:
 
 
 def logged_rate(run: Run, step: np.ndarray) -> tuple[np.ndarray, float]:
-    """Learning rate on ``step`` over the run's highest one; ones where it was not logged."""
+    """Learning rate on ``step`` over the run's highest one; ones where it was not logged.
+
+    The highest one is the stated one where somebody states it.
+    """
     logged = run.signals.get("learning_rate")
     known = np.zeros(0, bool) if logged is None else np.isfinite(logged) & (logged > 0)
     reference = float(logged[known].max()) if logged is not None and known.any() else float("nan")
+    stated = run.settings.learning_rate.value
+    named = reference if stated is None else float(stated)
     if run.settings.schedule.value != "logged" or logged is None or not known.any():
-        return _scheduled(run, step), reference
+        return _scheduled(run, step), named
     known = np.isfinite(logged) & (logged >= 0)
     # A row's steps ran between the rate logged before it and its own: their mean.
     at_end = np.interp(step, run.step[known], logged[known])
     before = np.interp(np.concatenate([step[:1], step[:-1]]), run.step[known], logged[known])
-    return 0.5 * (at_end + before) / reference, reference
+    return 0.5 * (at_end + before) / reference, named
 
 
 def _scheduled(run: Run, step: np.ndarray) -> np.ndarray:

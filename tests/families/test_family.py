@@ -14,7 +14,8 @@ from bayes_grpo import compare_runs, family, plot_compare_runs, plot_family, rea
 from bayes_grpo.cli.compare_runs import each_by_itself
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.families.design import theory_of
-from bayes_grpo.families.members import Index, members_of
+from bayes_grpo.families.index import Index
+from bayes_grpo.families.members import members_of
 from bayes_grpo.regimes import get_regime
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call

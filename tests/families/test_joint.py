@@ -10,7 +10,8 @@ import pytest
 from numpyro.infer import MCMC, NUTS, init_to_median
 
 from bayes_grpo.families.design import together_of
-from bayes_grpo.families.members import Index, members_of
+from bayes_grpo.families.index import Index
+from bayes_grpo.families.members import members_of
 from bayes_grpo.families.model import spread_of
 from bayes_grpo.families.posterior import Together, family_posterior
 from bayes_grpo.regimes import get_regime

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError, SettingError
-from bayes_grpo.families.members import Index, index_of, members_of, read_runs
+from bayes_grpo.families.index import Index, index_of
+from bayes_grpo.families.members import members_of, read_runs
 from bayes_grpo.regimes import get_regime
 from tests.families.made import relaxing, swept
 from tests.helpers.runs import make_run, steps

@@ -9,9 +9,9 @@ from bayes_grpo.common.together import together
 from bayes_grpo.dynamics import likelihood
 from bayes_grpo.fitting.sampling import nuts
 from bayes_grpo.fitting.sampling.importance import fast_posterior
-from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics
 from bayes_grpo.fitting.sampling.sample import sample_posterior
 from bayes_grpo.fitting.sampling.target import target_of
+from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of

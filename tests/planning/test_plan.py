@@ -2,16 +2,25 @@
 
 import json
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bayes_grpo import family, plan, plot_plan, save_plot
+from bayes_grpo import check_plan, family, plan, plot_plan, save_plot
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.diagnosis.advice import fails_at
 from bayes_grpo.planning.difficulty import Difficulty, difficulty_of, useless_share
-from bayes_grpo.planning.outlook import Base, Learned, outcome, prior_exponents
+from bayes_grpo.planning.outlook import Base, Learned, outcome, prior_exponents, saturated
+from bayes_grpo.planning.planned import Candidate, Plan
+from bayes_grpo.planning.stability import stability
+from bayes_grpo.report.answer import Answer, Stable
+from bayes_grpo.report.sections.steady import steady
+from bayes_grpo.risk.change import Change
+from bayes_grpo.risk.failing import p_fails
 from bayes_grpo.rows.reward_range import RewardRange
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
@@ -33,16 +42,18 @@ def found():
 def test_more_rate_at_the_same_cost_is_recommended_while_the_reward_still_rises(found):
     best, kept = found.recommended, found.kept
     assert found.present == {"group_size": 8.0, "prompts_per_step": 4.0, "learning_rate": 1e-6}
-    assert len(found.candidates) == 27
-    assert best.settings["learning_rate"] == 2e-6
+    assert len(found.candidates) == 36  # the rung between the present rate and twice that too
+    assert best.settings["learning_rate"] > 1e-6
     assert best.expected > kept.expected
     assert kept.expected_gain == 0.0
     assert kept.p_better == 0.5
     assert all(c.cost == pytest.approx(60.0) for c in found.candidates)
-    assert "learning rate 2e-06 (now 1e-06)" in found.sentence
+    assert f"learning rate {best.settings['learning_rate']:g} (now 1e-06)" in found.sentence
+    assert f"P(fails) {best.p_fails:.2f}" in found.sentence
+    assert best.p_fails <= found.risk
+    assert all(c.p_fails > 0.0 for c in found.candidates)
     assert found.prior_share > 0.1
     assert {e.source for e in found.exponents} == {"prior"}
-    assert not found.circular
 
 
 def test_half_the_group_buys_twice_the_steps(found):
@@ -73,15 +84,18 @@ def test_a_value_asks_for_the_length_that_is_worth_its_cost():
     assert cheap.net_value == pytest.approx(1e5 * cheap.expected - cheap.cost)
 
 
-def test_a_lagged_run_says_that_its_stability_is_circular():
+def at(found: Plan, **settings: float) -> Candidate:
+    return next(c for c in found.candidates if c.settings == dict(found.present) | settings)
+
+
+def test_a_policy_that_is_held_longer_fails_more_often():
     lagged = plan(slow(refresh_interval=8))
-    assert lagged.circular
-    assert lagged.verdict == "keep" or "(circular)" in lagged.sentence
-    assert any("circular" in c for c in lagged.cautions)
     assert sorted({c.settings["refresh_interval"] for c in lagged.candidates}) == [4.0, 8.0, 16.0]
+    p = [at(lagged, refresh_interval=x).p_fails for x in (4.0, 8.0, 16.0)]
+    assert (np.diff(p) > 0.0).all()
 
 
-def test_a_candidate_that_is_probably_unstable_is_not_recommended():
+def test_a_candidate_that_probably_fails_is_not_recommended():
     light: dict[str, Any] = SETTINGS | {"momentum": 0.5}
     fast = plan(
         relaxing("fast", time=3.0, rows=60, learning_rate=1e-6, **light),
@@ -89,12 +103,58 @@ def test_a_candidate_that_is_probably_unstable_is_not_recommended():
         group_size=[8],
         prompts_per_step=[4],
     )
-    late = next(
-        c for c in fast.candidates if c.settings["refresh_interval"] == 64 and c.settings["learning_rate"] == 2e-6
-    )
-    assert late.p_stable < 0.5
-    assert fast.recommended.p_stable >= 0.9
+    late = at(fast, refresh_interval=64.0, learning_rate=2e-6)
+    assert not late.tried
+    assert late.p_fails > 0.4
+    assert "nobody has tried this: refresh interval" in late.rests
+    assert fast.recommended.p_fails <= fast.risk
     assert late.expected < fast.kept.expected
+
+
+def test_rates_that_others_runs_failed_at_come_after_rungs_that_held():
+    """From a run of 1e-5 to ten times that: not at once, and the next rung is said with its risk."""
+    wide = plan(slow(), learning_rate=[1e-5], group_size=[8], prompts_per_step=[4])
+    first, *later = wide.ladder
+    assert at(wide, learning_rate=1e-5).p_fails > 0.3
+    assert 1e-6 < first.settings["learning_rate"] < 4e-6
+    assert later[0].settings["learning_rate"] > first.settings["learning_rate"]
+    assert later[0].p_fails < at(wide, **later[0].settings).p_fails
+    assert "If it holds, learning rate" in wide.sentence
+    assert wide.sentence.startswith("May fail, with probability") == (wide.recommended.p_fails > 0.05)
+    bold = plan(slow(), learning_rate=[1e-5], group_size=[8], prompts_per_step=[4], risk=1.0, kept=0.9)
+    assert bold.recommended.settings["learning_rate"] > first.settings["learning_rate"]
+    dear = plan(slow(), learning_rate=[1e-5], group_size=[8], prompts_per_step=[4], failure_cost=100.0)
+    assert dear.recommended.settings["learning_rate"] <= 1e-6
+
+
+def test_runs_side_by_side_are_different_settings():
+    three = plan(slow(), learning_rate=[1e-5], group_size=[8], prompts_per_step=[4], parallel=3).batch
+    assert len({tuple(s.values()) for s in three}) == 3
+    assert plan(slow(), learning_rate=[2e-6], group_size=[8], prompts_per_step=[4]).batch == ()
+
+
+def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
+    whole = slow()
+    fallen = replace(whole, reward=np.where(np.arange(60) < 40, whole.reward, 0.02 * (np.arange(60) % 3)))
+    found = plan(fallen, group_size=[8], prompts_per_step=[4])
+    assert found.present_failed
+    assert found.kept.p_fails == p_fails(Change(), failed=True).p
+    assert at(found, learning_rate=5e-7).p_fails < found.kept.p_fails
+    assert any("failed itself" in c for c in found.cautions)
+    assert found.ladder == ()
+
+
+def test_one_voice_for_one_change():
+    """Plan, stability, remedies and the page ask one function."""
+    twice = p_fails(Change(learning_rate=math.log(2.0)))
+    assert at(plan(slow()), learning_rate=2e-6).p_fails == twice.p
+    report = stability(2e-6, 0.9, "ema", 1.0, curvature=3.0, source="low_lag_run", changed=twice.change)
+    assert report.failing.p == twice.p
+    assert f"{1.0 - twice.p:.2f}" in report.sentence
+    assert fails_at(2.0, failed=False) == twice.text
+    page = steady(Answer(Stable(report, "")))
+    (rates,) = [t for t in page.tables if "Other learning rates" in t.caption]
+    assert f"{twice.p:.2f}" in [cell.text for row in rates.rows for cell in row]
 
 
 def test_the_result_is_strict_json_a_table_and_a_picture(found, tmp_path):
@@ -121,6 +181,21 @@ def test_a_family_takes_the_place_of_the_priors(write_trl_log, tmp_path):
     assert informed.prior_share == pytest.approx(0.0, abs=1e-9)
 
 
+def test_levels_saturate_at_the_ends_of_the_reward_and_nowhere_else():
+    level, shift = np.array([0.02, 0.5, 0.98]), np.full(3, 5.0)
+    moved = saturated(level, shift, SHARE, 0.1)
+    assert (moved < 1.01).all()
+    assert moved[1] > 0.99
+    np.testing.assert_allclose(saturated(level, 0.0 * shift, SHARE, 0.1), level)
+    np.testing.assert_allclose(saturated(level, shift, RewardRange(), 0.1), level + 0.5)
+
+
+def test_an_outlook_is_wider_the_farther_settings_are_moved():
+    found = plan(slow(), learning_rate=[1e-6, 2e-6, 1.6e-5], group_size=[8], prompts_per_step=[4])
+    width = [at(found, learning_rate=x).next_run for x in (1e-6, 2e-6, 1.6e-5)]
+    assert np.diff([x.high - x.low for x in width]).min() > 0.0
+
+
 def test_useless_groups_follow_the_spread_of_success_rates():
     assert useless_share(0.5, math.inf, 4) == pytest.approx(2 * 0.5**4)
     assert useless_share(0.5, 2.0, 4) == pytest.approx(2 / 5)  # Beta(1, 1): E[p^4] = 1/5
@@ -144,14 +219,17 @@ def test_settings_move_rate_and_plateau_as_their_exponents_say():
         "learning_rate": Learned(1.0 * n, 1.0 * n, 0.1 * n, family=False),
         "group_size": Learned(0.0 * n, -1.0 * n, 0.05 * n, family=True),
     }
-    moved = outcome(base, exponents, {"learning_rate": math.log(2), "group_size": math.log(4)}, SHARE, None, None)
+    ratio = {"learning_rate": math.log(2), "group_size": math.log(4)}
+    moved = outcome(base, exponents, ratio, SHARE, None, None, 0.1, 50.0)
     np.testing.assert_allclose(moved.rate, 0.2)
     np.testing.assert_allclose(moved.fluctuation, 0.04 * math.sqrt(2 / 4))
-    np.testing.assert_allclose(moved.plateau, 0.8 + 0.1 * 0.6 * math.log(2) + 0.05 * math.log(4))
-    np.testing.assert_allclose(moved.at(5.0), moved.plateau + (0.2 - moved.plateau) * math.exp(-1.0))
+    np.testing.assert_allclose(moved.plateau, 0.8 + 0.05 * math.log(4))  # a family's plateau moves in reward
+    law = moved.plateau + (0.2 - moved.plateau) * math.exp(-1.0)
+    odds = law / (1.0 - law) * 2.0 ** (0.1 * (1.0 - math.exp(-1.0)))  # the priors' curve in log-odds, over 5 steps
+    np.testing.assert_allclose(moved.at(5.0), odds / (1.0 + odds))
     known = Difficulty(0.5, math.inf, "level")
     still = prior_exponents(["group_size"], 5, False, 0)["group_size"]._replace(rate=0.0 * n)
-    finer = outcome(base, {"group_size": still}, {"group_size": math.log(2)}, SHARE, known, (4, 8))
+    finer = outcome(base, {"group_size": still}, {"group_size": math.log(2)}, SHARE, known, (4, 8), 0.1, 50.0)
     np.testing.assert_allclose(finer.rate, 0.1 * known.drift(8) / known.drift(4))
     assert known.drift(8) > known.drift(4)
 
@@ -170,6 +248,39 @@ def test_settings_move_rate_and_plateau_as_their_exponents_say():
 def test_impossible_options_are_one_line(options, words):
     with pytest.raises(SettingError, match=words):
         plan(slow(), **options)
+
+
+def test_a_learning_rate_can_be_stated(tmp_path, write_trl_log):
+    path = write_trl_log(tmp_path / "run.json", slow().reward, learning_rate=None)
+    wanted = {"learning_rate": [1e-6, 2e-6], "group_size": [8]}
+    with pytest.raises(
+        SettingError, match=r"learning_rate: not known of run run.*give --set learning_rate=…, a line in"
+    ):
+        plan(path, **wanted, read={"settings": {"group_size": 8}})
+    stated = plan(path, **wanted, read={"settings": {"group_size": 8, "learning_rate": 1e-6}})
+    assert stated.present["learning_rate"] == 1e-6
+    index = tmp_path / "index.csv"
+    index.write_text("run_id,lr,G\nrun,1e-06,8\n")
+    assert plan(path, **wanted, index=index).present == stated.present
+    (tmp_path / "bayes_grpo.toml").write_text("[settings]\nlearning_rate = 1e-6\ngroup_size = 8\n")
+    assert plan(path, **wanted).present == stated.present
+
+
+def test_a_refusal_fits_nothing_and_imports_nothing_that_takes_long(tmp_path, write_trl_log):
+    path = write_trl_log(tmp_path / "run.json", slow().reward, learning_rate=None)
+    code = (
+        "import sys, bayes_grpo as bg\n"
+        "for ask in (bg.plan, bg.check_plan):\n"
+        f"    try: ask({str(path)!r}, learning_rate=[1e-6])\n"
+        "    except bg.BayesGrpoError as error: print(error)\n"
+        "print(sorted({'jax', 'numpyro', 'arviz', 'matplotlib'} & set(sys.modules)))\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert said[0] == said[1]
+    assert said[0].startswith("learning_rate: not known")
+    assert said[2] == "[]"
+    with pytest.raises(SettingError, match="parallel: expected 1 to 8 runs"):
+        check_plan(slow(), parallel=9)
 
 
 def test_settings_that_are_not_known_are_not_varied(tmp_path, write_trl_log):

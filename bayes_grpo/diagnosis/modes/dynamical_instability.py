@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval, probability_text
-from bayes_grpo.diagnosis.advice import rate_times, setting_text, span_text, swings_of
+from bayes_grpo.diagnosis.advice import fails_at, fails_fresh, rate_times, setting_text, span_text, swings_of
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode, last_true, steps_between
 from bayes_grpo.diagnosis.trends import RunTrends
@@ -178,8 +178,12 @@ def _slower(trends: RunTrends) -> list[str]:
     """A smaller learning rate, with what the dynamics expect of it where the trend swings."""
     run = trends.run
     found, half = swings_of(trends), f"lower {rate_times(run, BORDERS.slower)} first"
+    others = (
+        f"; beside public runs that failed, half the rate has {fails_at(BORDERS.slower, True)}, a fifth "
+        f"{fails_at(0.2, True)}"
+    )
     if found is None:
-        return [f"{half}: the trend shows no swing that would tell how far it is above the border of stability"]
+        return [f"{half}: the trend shows no swing that would tell how far it is above the border of stability{others}"]
     known = [setting_text("momentum", run.settings.momentum), setting_text("K_ref", run.settings.refresh_interval)]
     now, then = interval(found.damping_ratio), interval(found.damping_at(BORDERS.slower))
     line = (
@@ -192,7 +196,7 @@ def _slower(trends: RunTrends) -> list[str]:
     calm = [f for f in _FACTORS if np.median(found.damping_at(f)) >= BORDERS.calm_damping]
     if calm and calm[0] < BORDERS.slower:
         line += f"; swings would end at about {rate_times(run, calm[0]).rpartition('to ')[2]}"
-    return [line]
+    return [line + others]
 
 
 def _fresher(trends: RunTrends) -> list[str]:
@@ -204,7 +208,8 @@ def _fresher(trends: RunTrends) -> list[str]:
     now, then = (critical_gain(float(momentum), math.ceil(float(k)), "hold") for k in (held, 1))
     return [
         f"refresh the sampling policy every step ({setting_text('K_ref', settings.refresh_interval)}): the border of "
-        f"stability moves up by a factor of {then / now:.2g}, from a gain of {now:.2g} to {then:.2g}"
+        f"stability moves up by a factor of {then / now:.2g}, from a gain of {now:.2g} to {then:.2g} "
+        f"({fails_fresh(float(held))})"
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import rate_times, setting_text, span_text
+from bayes_grpo.diagnosis.advice import fails_at, rate_times, setting_text, span_text
 from bayes_grpo.diagnosis.components import reward_functions
 from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.mode import Mode
@@ -30,7 +30,9 @@ class Plateaued(Mode):
         level = float(trends.share(trends.reward.mean[-1]))
         if level > BORDERS.solved:
             return (*cancel, f"the task is solved (reward {level:.0%} of its range): stop, or take harder prompts")
-        louder = () if trends.swinging > BORDERS.probable else (f"raise {rate_times(trends.run, 2.0)}{_drift(trends)}",)
+        louder = ()
+        if trends.swinging <= BORDERS.probable:
+            louder = (f"raise {rate_times(trends.run, 2.0)} ({fails_at(2.0, False)}){_drift(trends)}",)
         return (
             *cancel,
             *louder,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import rate_times, span_text
+from bayes_grpo.diagnosis.advice import fails_at, rate_times, span_text
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode, last_true, steps_between
 from bayes_grpo.diagnosis.trends import RunTrends
@@ -83,7 +83,8 @@ class PolicyConcentration(Mode):
                 steps = interval(np.log(2.0) / np.maximum(decay, 1e-12))
                 out.append(
                     f"lower {rate_times(trends.run, BORDERS.slower)}: the entropy halves every "
-                    f"{span_text(steps, '.3g')} steps, and at half the rate is expected to take twice as many"
+                    f"{span_text(steps, '.3g')} steps, and at half the rate is expected to take twice as many "
+                    f"({fails_at(BORDERS.slower, True)})"
                 )
         room = evidence.posterior("entropy_headroom")
         if room is not None:

@@ -26,7 +26,8 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.families.members import LONGEST, Member, check_alike
+from bayes_grpo.families.index import LONGEST
+from bayes_grpo.families.members import Member, check_alike
 from bayes_grpo.families.readings import Reading, reading_of
 from bayes_grpo.families.recipes import PATH, Side, sides
 from bayes_grpo.laboratory.learners.record import keep, say

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.planning.question import RISK
 from bayes_grpo.planning.result import StabilityReport, Verdict
 from bayes_grpo.report.answer import Answer, Stable
 from bayes_grpo.report.page import Cell, Part, Section, Table, head, number, words
 from bayes_grpo.report.sections.common import digits, nothing, span
+from bayes_grpo.risk.change import Change
+from bayes_grpo.risk.failing import p_fails
 
 KEY, TITLE, QUESTION = "stability", "Stability", "Are learning rate, momentum and lag on the safe side?"
+FACTORS = (0.5, 1.0, 2.0, 4.0)
+"""Times the present learning rate of which the page says how probably they fail."""
 _NAMES = {
     "rule": "published rule",
     "delay": "gradients always K_ref steps old, exact",
@@ -21,46 +28,58 @@ def steady(found: Answer[Stable]) -> Section:
     if found.value is None:
         return nothing(KEY, TITLE, QUESTION, found.reason)
     report, note = found.value
-    worst = min((report.rule, report.delay, report.hold), key=lambda v: v.probability_stable)
     lines = [f"Without lag, oscillation sets in at a gain of {report.onset:.3g}."]
     if note:
         lines.append(f"Curvature: {note}.")
-    tell = (
-        "A curvature that does not come from this curve: a run that refreshes its policy every step (--refresh 1), or "
-        "a measured learning time; bayes-grpo stability takes both."
+    lines.append(
+        "The margins count in the curvature that the reward shows, and foresee no border by themselves: directions "
+        "that the reward does not feel may be steeper. The probability integrates over how much steeper, by where "
+        "others' runs failed."
     )
-    parts = [Part("What it rests on", tuple(lines))]
-    if report.circular:
-        parts.insert(0, Part("What would tell", (tell,)))
+    tell = (
+        "A measured curvature of the stiffest direction takes the place of what others' runs tell: bayes-grpo "
+        "stability --curvature."
+    )
+    parts = [Part("What would tell more", (tell,)), Part("What it rests on", tuple(lines))]
     return Section(
         KEY,
         TITLE,
         QUESTION,
-        answer=_answer(report, worst),
-        tone="doubt" if report.circular else "alarm" if worst.probability_stable < 0.5 else "good",
-        tables=(_table(report),),
+        answer=_answer(report),
+        tone="alarm" if report.failing.p > 0.5 else "doubt" if report.failing.p > RISK else "good",
+        tables=(_rates(), _table(report)),
         parts=tuple(parts),
         terms=("lag", "momentum"),
     )
 
 
-def _answer(report: StabilityReport, worst: Verdict) -> str:
+def _answer(report: StabilityReport) -> str:
     convention = "heavy-ball" if report.convention == "heavy_ball" else "EMA (Adam)"
     refresh = "step" if report.refresh_interval == 1 else f"{report.refresh_interval:g} steps"
-    settings = f"with {convention} momentum {report.momentum:g} and a refresh every {refresh}"
-    if report.circular:
-        return (
-            f"This log cannot tell: {settings}, a curvature fitted to a lagged curve meets the rule whatever it is, so "
-            f"the probabilities below hold by construction."
-        )
-    m = worst.margin
-    verdict = "stable" if worst.probability_stable >= 0.5 else "not stable"
-    share = max(worst.probability_stable, 1.0 - worst.probability_stable)
+    settings = f"{convention} momentum {report.momentum:g} and a refresh every {refresh}"
+    low, high = (probability_text(1.0 - x) for x in (report.failing.interval.high, report.failing.interval.low))
     return (
-        f"The settings are {verdict} with probability {probability_text(share)}, {settings}: by the strictest of three "
-        f"models of lag ({_NAMES[worst.lag_model]}) the learning rate could be "
-        f"{digits(m.median, '.3g')} times as large {span(m, '.3g')} ({m.level:.0%})."
+        f"Another run with these settings ({settings}) is stable with probability "
+        f"{probability_text(1.0 - report.failing.p)} [{low}, {high}] ({report.failing.interval.level:.0%}), if this "
+        f"one worked: {report.failing.rests}."
     )
+
+
+def _rates() -> Table:
+    """What other learning rates would do, by the function that `bayes-grpo plan` asks."""
+
+    def line(factor: float) -> tuple[Cell, ...]:
+        failing = p_fails(Change(learning_rate=math.log(factor)))
+        low, high = (probability_text(x) for x in (failing.interval.low, failing.interval.high))
+        return (
+            number(f"{factor:g}"),
+            number(probability_text(failing.p)),
+            number(f"[{low}, {high}]"),
+            words(failing.rests),
+        )
+
+    heads = head("learning rate, times the present", "P(fails)", Cell("90% interval", term="interval"), "rests on")
+    return Table("Other learning rates, all else as it is", heads, tuple(map(line, FACTORS)))
 
 
 def _table(report: StabilityReport) -> Table:
@@ -70,7 +89,6 @@ def _table(report: StabilityReport) -> Table:
             number(digits(v.threshold)),
             number(digits(v.margin.median, ".3g")),
             number(span(v.margin, ".3g")),
-            number(probability_text(v.probability_stable)),
         )
 
     g = report.gain
@@ -79,7 +97,6 @@ def _table(report: StabilityReport) -> Table:
         Cell("largest stable gain", term="gain g"),
         Cell("margin", term="margin"),
         Cell(f"{report.level:.0%} interval", term="interval"),
-        "P(stable)",
     )
     caption = f"Gain g of this run: {digits(g.median, '.3g')} {span(g, '.3g')} ({report.level:.0%})"
     return Table(caption, heads, tuple(map(line, (report.rule, report.delay, report.hold))))

@@ -1,0 +1,102 @@
+"""What a table says of runs beside their logs: settings in its columns. Imports nothing that takes long."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.text import plain
+from bayes_grpo.logs.reading import PathLike
+from bayes_grpo.logs.run import Run
+
+LOG_COLUMNS = ("run_id", "run", "log", "name")
+"""Columns that name the log, by their possible names."""
+LONGEST = 512
+"""Longer logs are averaged in blocks down to this number of rows."""
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "learning_rate": ("lr",),
+    "group_size": ("num_generations", "G"),
+    "model_size": ("model_params_b", "size", "parameters"),
+    "refresh_interval": ("k_ref", "K_ref"),
+    "prompts_per_step": ("prompts",),
+    "kl_weight": ("kl_beta", "beta", "kl_coef"),
+    "clip_range": ("epsilon", "clip_range_upper"),
+    "epochs": ("num_iterations", "ppo_epochs"),
+}
+"""Other names of settings in an index."""
+
+
+@dataclass(frozen=True)
+class Index:
+    """What a table says of runs.
+
+    Attributes:
+        rows: Name of a log → its columns, as text.
+        source: File; "" where the caller gave a mapping.
+    """
+
+    rows: Mapping[str, Mapping[str, Any]]
+    source: str = ""
+
+    def of(self, run: Run) -> Mapping[str, Any]:
+        """Columns of a run; empty where it is not named."""
+        stem = Path(run.source.split("; ")[0]).name
+        return next((self.rows[key] for key in (run.name, stem, Path(stem).stem) if key in self.rows), {})
+
+    def number(self, run: Run, name: str) -> float | None:
+        """A setting of a run as a number; None where its cell is empty or holds none.
+
+        Args:
+            run: The run.
+            name: The setting, by its own name or one of `ALIASES`.
+        """
+        columns = self.of(run)
+        given = next((columns[c] for c in (name, *ALIASES.get(name, ())) if str(columns.get(c, "")).strip()), None)
+        try:
+            value = math.nan if given is None else float(given)
+        except (TypeError, ValueError):
+            return None
+        return value if math.isfinite(value) else None
+
+
+def index_of(given: PathLike | Mapping[str, Mapping[str, Any]] | None, where: Mapping[str, str] | None = None) -> Index:
+    """An index of runs, from a CSV file or a mapping.
+
+    Args:
+        given: CSV file with a column that names the log (``run_id``, ``run``, ``log`` or ``name``) and columns of
+            settings; or a mapping of names to settings; None for none.
+        where: Column → value that a row must have; a cell may hold several, separated by semicolons.
+
+    Raises:
+        SettingError: It cannot be read, lacks a column, or no row is left.
+    """
+    if given is None or isinstance(given, Mapping):
+        return Index(dict(given or {}))
+    source = plain(os.fspath(given))
+    try:
+        with Path(given).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SettingError(f"{source}: cannot read this index ({error}); give a CSV file") from error
+    columns = [c for c in (rows[0] if rows else {}) if c]
+    name = next((c for c in LOG_COLUMNS if c in columns), None)
+    lacking = [c for c in where or {} if c not in columns]
+    if name is None or lacking:
+        wanted = lacking[0] if name is not None else LOG_COLUMNS[0]
+        found = ", ".join(columns) or "no row"
+        raise SettingError(f"{source}: expected an index with a column {wanted}, found {plain(found)}")
+    kept = [row for row in rows if row[name] and all(_holds(row[c], v) for c, v in (where or {}).items())]
+    if not kept:
+        asked = ", ".join(f"{c}={v}" for c, v in (where or {}).items())
+        raise SettingError(f"{source}: expected rows with {plain(asked)}, found none; check the value")
+    return Index({row[name]: row for row in kept}, source)
+
+
+def _holds(cell: str | None, value: str) -> bool:
+    return value.strip() in (part.strip() for part in (cell or "").split(";"))

@@ -1,0 +1,87 @@
+"""How probably candidates fail (`bayes_grpo.risk`), and which of a plan's draws do.
+
+All candidates share a draw's border, and each draw's luck is the same for all: where a rate fails, a higher one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.risk.change import Change, change
+from bayes_grpo.risk.failing import Failing, p_fails
+from bayes_grpo.rows.table import RowTable
+
+PART = 10
+"""Begin and end of a run are means over this part of its rows, at least 3."""
+LOST = 0.5
+"""A run has failed itself where its end has lost this share of what it had gained, or of its level."""
+SURE = 3.0
+"""And more than so many standard errors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Risks:
+    """P(fails) of candidates.
+
+    Attributes:
+        present: Settings of the present run, by the names of `Change`.
+        luck: Uniform numbers that decide, shape (draws,).
+        place: Which draw of the learned posterior and which border a draw has, uniform numbers, shape (draws, 2).
+        failed: Whether the present run failed itself.
+        known: Candidates that were asked for before.
+    """
+
+    present: Mapping[str, float]
+    luck: np.ndarray
+    place: np.ndarray
+    failed: bool
+    known: dict[Any, Failing] = field(default_factory=dict)
+
+    def change(self, settings: Mapping[str, float]) -> Change:
+        """What settings change."""
+        return change(self.present, settings)
+
+    def of(self, settings: Mapping[str, float], worked: tuple[Change, ...] = ()) -> Failing:
+        """How probably settings fail, those that worked besides the present ones given."""
+        key = (self.change(settings), worked)
+        if key not in self.known:
+            self.known[key] = p_fails(key[0], worked=worked, failed=self.failed)
+        return self.known[key]
+
+    def fails(self, failing: Failing) -> np.ndarray:
+        """Which draws fail, shape (draws,)."""
+        size = np.array(failing.draws.shape)
+        at = (self.place * size).astype(int)
+        return self.luck < failing.draws[at[:, 0], at[:, 1]]
+
+
+def risks_of(present: Mapping[str, float], size: int, failed: bool, seed: int) -> Risks:
+    """P(fails) of candidates beside a present run.
+
+    Args:
+        present: Its settings.
+        size: Number of draws.
+        failed: Whether it failed itself.
+        seed: Seed.
+    """
+    rng = np.random.default_rng(seed_of(seed, "risk"))
+    return Risks(dict(present), rng.permutation((np.arange(size) + 0.5) / size), rng.random((size, 2)), failed)
+
+
+def has_failed(table: RowTable) -> bool:
+    """Whether a run's reward has fallen as failures fall.
+
+    Args:
+        table: Its rows.
+    """
+    size = max(3, len(table.y) // PART)
+    means = np.convolve(table.y, np.full(size, 1.0 / size), mode="valid")
+    best, end, start = float(means.max()), float(means[-1]), float(means[0])
+    error = float(np.std(np.diff(table.y))) / np.sqrt(2.0 * size)
+    gained = best if 0.0 < 0.5 * best < start else best - start
+    return best - end > max(LOST * gained, SURE * np.sqrt(2.0) * error, 1e-12)

@@ -1,0 +1,57 @@
+"""The one formula: how probably a run fails at a severity, where its border lies some e-folds above a run that worked.
+
+A change's *severity* v counts in e-folds of the learning rate: v = Σ w·x over what changed (`Change`), w = 1 for the
+learning rate itself. A run that worked has a *border* G > 0, the severity from which on its siblings fail,
+
+    P(fails | v, G) = ε + (1 − ε) / (1 + exp((G − v) / s)),    log G ~ Normal(m, d²) over runs,
+
+with ε the share that fails for reasons of its own and s² = s₀² + λ² Σ (w x)² over all but the learning rate: what is
+known of other settings from others' runs holds less well the farther they move. Works on NumPy and on JAX arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+NODES = ndtri((np.arange(24) + 0.5) / 24.0)
+"""Standard normal quantiles that stand for the runs' borders, shape (nodes,)."""
+
+
+def borders(centre: Any, spread: Any, xp: Any = np) -> Any:
+    """Borders of runs in e-folds, all equally likely, shape (…, nodes).
+
+    Args:
+        centre: m, the logarithm of the median border; any shape.
+        spread: d, same shape.
+        xp: `numpy` or `jax.numpy`.
+    """
+    return xp.exp(centre[..., None] + spread[..., None] * NODES)
+
+
+def chance(gap: Any, severity: Any, width: Any, base: Any, xp: Any = np) -> Any:
+    """P(fails) at a severity; arguments broadcast.
+
+    Args:
+        gap: G, e-folds.
+        severity: v, e-folds.
+        width: s, e-folds.
+        base: ε.
+        xp: `numpy` or `jax.numpy`.
+    """
+    exponent = xp.clip((gap - severity) / width, -60.0, 60.0)
+    return base + (1.0 - base) / (1.0 + xp.exp(exponent))
+
+
+def width_of(effects: Any, sharpness: Any, looseness: Any, xp: Any = np) -> Any:
+    """Width of the border as a change meets it.
+
+    Args:
+        effects: w·x of every setting, the learning rate's first, shape (…, settings).
+        sharpness: s₀.
+        looseness: λ.
+        xp: `numpy` or `jax.numpy`.
+    """
+    return xp.sqrt(sharpness**2 + looseness**2 * (effects[..., 1:] ** 2).sum(-1))

@@ -1,0 +1,290 @@
+"""P(fails | what changed) for a run whose sibling worked: the one function that plan, stability, remedies and page ask.
+
+A new run is a new draw of the border above it (`bayes_grpo.risk.border`); the interval is what the learned posterior
+leaves open of the share that fails. A measured curvature, where there is one, replaces the guess of the border. Beyond
+what anybody tried in the direction of failing nothing was learned, so the probability may be anything from the
+model's up to 1, the more the farther.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
+from bayes_grpo.common.wording import counted
+from bayes_grpo.risk.border import borders, chance, width_of
+from bayes_grpo.risk.change import SIGNS, Change
+
+PATH = Path(__file__).with_name("failing.json")
+NEAR = math.log(1.5)
+"""Pairs that changed the same settings the same way, each within this distance on the scale of `Change`, are near."""
+SAME = 0.01
+"""Within this distance a change is as far as another."""
+DISCREPANCY = 0.35
+"""Standard deviation of the logarithm of the border over the one that a measured curvature gives: in the laboratory the
+exact threshold held within a few percent for a frozen gradient, and drifts with the policy as it learns."""
+WORDS = {
+    "learning_rate": "learning rate",
+    "refresh_interval": "refresh interval",
+    "epochs": "epochs of a rollout",
+    "group_size": "group size",
+    "prompts_per_step": "prompts a step",
+    "kl_weight": "KL weight",
+    "clip_range": "clip range",
+    "full": "LoRA or all weights",
+    "undecayed": "schedule",
+    "unguarded": "baseline or clipping",
+    "unscaled": "normalisation of advantages",
+}
+
+
+class Learned(NamedTuple):
+    """What was learned from labelled runs; `benchmarks/learn_failing.py` makes it.
+
+    Attributes:
+        posterior: Parameter of the model → draws, shape (draws,).
+        change: Changes between siblings, shape (cases, settings).
+        pairs: Ordered pairs of each, shape (cases,).
+        failed: How many of these failed, shape (cases,).
+        repository: Repository of each, shape (cases,).
+        kinds: Failure → failed runs.
+        about: Pairs and failed ones by repository.
+    """
+
+    posterior: Mapping[str, np.ndarray]
+    change: np.ndarray
+    pairs: np.ndarray
+    failed: np.ndarray
+    repository: np.ndarray
+    kinds: Mapping[str, int]
+    about: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Failing:
+    """How probably a run fails.
+
+    Attributes:
+        change: What changes.
+        p: Probability, mean over the posterior.
+        interval: Of the share of such runs that fail, by the posterior.
+        kinds: Failure → its probability; they add up to `p`.
+        near: Ordered pairs of public runs with about this change.
+        near_failed: How many of these failed.
+        repositories: From how many repositories these come.
+        beyond: Settings that nobody moved as far, in words.
+        measured: Whether a measured curvature gave the border.
+        draws: P(fails) at each draw of the posterior and of a run's border, shape (draws, nodes).
+    """
+
+    change: Change
+    p: float
+    interval: Interval
+    kinds: Mapping[str, float]
+    near: int
+    near_failed: int
+    repositories: int
+    beyond: tuple[str, ...]
+    measured: bool
+    draws: np.ndarray
+
+    @property
+    def tried(self) -> bool:
+        """Whether anybody moved every setting as far."""
+        return not self.beyond
+
+    @property
+    def text(self) -> str:
+        """The probability with its interval, e.g. "P(fails) 0.08 [0.03, 0.17]"."""
+        low, high = (probability_text(x) for x in (self.interval.low, self.interval.high))
+        return f"P(fails) {probability_text(self.p)} [{low}, {high}]"
+
+    @property
+    def rests(self) -> str:
+        """What it rests on, in words."""
+        if self.measured:
+            return "from the measured curvature of the stiffest direction"
+        if self.beyond:
+            return f"nobody has tried this: {' and '.join(self.beyond)} moved farther than in any public family"
+        if not self.near:
+            return "no public pair of runs has changed about this, only less and more"
+        where = "repository" if self.repositories == 1 else "repositories"
+        return (
+            f"{self.near_failed} of {counted(self.near, 'pair')} of public runs with about this change failed "
+            f"({self.repositories} {where})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready content."""
+        return {
+            "p": self.p,
+            "interval": self.interval._asdict(),
+            "kinds": dict(self.kinds),
+            "near": self.near,
+            "near_failed": self.near_failed,
+            "repositories": self.repositories,
+            "tried": self.tried,
+            "beyond": list(self.beyond),
+            "measured": self.measured,
+        }
+
+
+@cache
+def learned(path: Path = PATH) -> Learned:
+    """The learned numbers that come with the package."""
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    cases = kept["cases"]
+    return Learned(
+        {name: np.array(x) for name, x in kept["posterior"].items()},
+        np.array([case["change"] for case in cases], float),
+        np.array([case["pairs"] for case in cases], float),
+        np.array([case["failed"] for case in cases], float),
+        np.array([case["repository"] for case in cases]),
+        kept["kinds"],
+        kept["about"],
+    )
+
+
+def p_fails(
+    change: Change,
+    *,
+    worked: Sequence[Change] = (),
+    failed: bool = False,
+    margin: np.ndarray | None = None,
+    known: Learned | None = None,
+) -> Failing:
+    """How probably a run fails whose sibling worked, or failed.
+
+    Args:
+        change: From the settings of the run that somebody has to those of the run to come.
+        worked: Changes from the same run whose runs worked too: their settings bound the border from below.
+        failed: Whether that run failed itself. It is then taken to lie as far above its border as the public runs that
+            failed, each seen from its siblings that worked.
+        margin: Draws of the largest stable gain over the gain at the settings to come, by a measured curvature of the
+            stiffest direction; in place of the border that others' runs tell of.
+        known: What was learned; None for what comes with the package.
+    """
+    told = known or learned()
+    if margin is not None:
+        p = _by_margin(np.asarray(margin, float), told)
+    else:
+        p = _after_failure(change, told) if failed else _by_others(change, worked, told)
+    beyond = () if margin is not None or failed else _beyond(change, told)
+    mean = p.mean(axis=-1)
+    near = _near(change, told)
+    whole, total = float(p.mean()), max(sum(told.kinds.values()), 1)
+    return Failing(
+        change=change,
+        p=whole,
+        interval=interval(mean, LEVEL),
+        kinds={name: whole * count / total for name, count in told.kinds.items()},
+        near=round(float(told.pairs[near].sum())),
+        near_failed=round(float(told.failed[near].sum())),
+        repositories=len(set(told.repository[near])),
+        beyond=beyond,
+        measured=margin is not None,
+        draws=p,
+    )
+
+
+def border_above(change: Change, known: Learned | None = None) -> np.ndarray:
+    """How many times the learning rate of changed settings could be raised before runs fail, shape (draws · nodes,).
+
+    Args:
+        change: From the settings of a run that worked.
+        known: What was learned; None for what comes with the package.
+    """
+    told = known or learned()
+    gap = borders(told.posterior["centre"], told.posterior["spread"])
+    return np.exp(np.clip(gap - effects(change, told).sum(axis=-1)[:, None], -50.0, 50.0)).ravel()
+
+
+def effects(change: Change, known: Learned) -> np.ndarray:
+    """What every setting adds to the severity at each draw, e-folds, the learning rate's first: (draws, settings)."""
+    q = known.posterior
+    parts = []
+    for name, x in change._asdict().items():
+        weight = np.ones_like(q["base"]) if name == "learning_rate" else q[name]
+        sign = -1.0 if getattr(SIGNS, name) < 0.0 else 1.0
+        parts.append(sign * weight * x)
+    return np.stack(parts, axis=-1)
+
+
+def _at(change: Change, known: Learned) -> np.ndarray:
+    """P(fails) at each draw and border, shape (draws, nodes)."""
+    q, part = known.posterior, effects(change, known)
+    width = width_of(part, q["sharpness"], q["looseness"])
+    gap = borders(q["centre"], q["spread"])
+    return chance(gap, part.sum(axis=-1)[:, None], width[:, None], q["base"][:, None])
+
+
+def _by_others(change: Change, worked: Sequence[Change], known: Learned) -> np.ndarray:
+    p = _at(change, known)
+    if worked:
+        # A border at which a run that worked would have failed is as improbable as that.
+        weight = np.prod([1.0 - _at(other, known) for other in worked], axis=0)
+        weight = weight / weight.sum(axis=-1, keepdims=True)
+        picks = (np.arange(p.shape[-1]) + 0.5) / p.shape[-1]
+        place = (np.cumsum(weight, axis=-1)[:, :, None] < picks).sum(axis=1).clip(max=p.shape[-1] - 1)
+        p = np.take_along_axis(p, place, axis=-1)
+    far = sum(x for _, x in _excess(change, known))
+    if far > 0.0:
+        spread = (np.arange(len(p)) + 0.5) / len(p)
+        p = p + (1.0 - math.exp(-far)) * np.random.default_rng(0).permutation(spread)[:, None] * (1.0 - p)
+    return p
+
+
+def _by_margin(margin: np.ndarray, known: Learned) -> np.ndarray:
+    """P(fails) where the border is known but for what the measurement leaves open, shape (draws, margins)."""
+    q = known.posterior
+    picks = np.quantile(np.log(margin), (np.arange(25) + 0.5) / 25.0)
+    width = np.hypot(q["sharpness"], DISCREPANCY)[:, None]
+    return chance(picks[None, :], 0.0, width, q["base"][:, None])
+
+
+def _near(change: Change, known: Learned) -> np.ndarray:
+    own = np.array(change)
+    alike = np.sign(np.where(np.abs(known.change) > SAME, known.change, 0.0)) == np.sign(own)
+    return (alike & (np.abs(known.change - own) <= NEAR)).all(axis=-1)
+
+
+def _after_failure(change: Change, known: Learned) -> np.ndarray:
+    """P(fails) where the run that somebody has failed, shape (draws, 1): over its way from a sibling that worked."""
+    ways = np.flatnonzero(known.failed)
+    _, place = np.unique(known.repository[ways], return_inverse=True)
+    share = known.failed[ways] / np.bincount(place, known.failed[ways])[place]
+    both, first = 0.0, 0.0
+    for way, weight in zip(known.change[ways], share, strict=True):
+        then = weight * _at(Change(*way), known)
+        both = both + (then * _at(Change(*(way + np.array(change))), known)).sum(axis=-1)
+        first = first + then.sum(axis=-1)
+    return np.asarray(both / first)[:, None]
+
+
+def _excess(change: Change, known: Learned) -> list[tuple[str, float]]:
+    """Settings that were moved farther towards failing than by anybody, and by how many e-folds."""
+    out = []
+    for i, (name, x) in enumerate(change._asdict().items()):
+        sign = getattr(SIGNS, name)
+        tried = known.change[:, i]
+        most = float((np.sign(x) * tried).max(initial=0.0))
+        if (sign == 0.0 or x * sign > 0.0) and abs(x) > most + SAME:
+            out.append((name, abs(x) - most))
+    return out
+
+
+def _beyond(change: Change, known: Learned) -> tuple[str, ...]:
+    """Settings that nobody moved as far, either way, in words."""
+    out = []
+    for i, (name, x) in enumerate(change._asdict().items()):
+        if x != 0.0 and abs(x) > float((np.sign(x) * known.change[:, i]).max(initial=0.0)) + SAME:
+            out.append(WORDS[name])
+    return tuple(out)

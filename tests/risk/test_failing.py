@@ -1,0 +1,157 @@
+"""P(fails | what changed): monotone, never sure, wide where nobody has been, and right where the border is known."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from bayes_grpo.risk.border import NODES, borders, chance
+from bayes_grpo.risk.change import Change, change
+from bayes_grpo.risk.failing import Learned, border_above, learned, p_fails
+
+
+def faster(factor: float) -> Change:
+    return Change(learning_rate=math.log(factor))
+
+
+def test_a_higher_rate_never_fails_less():
+    p = [p_fails(faster(f)).p for f in np.geomspace(1e-3, 1e5, 60)]
+    assert (np.diff(p) >= -1e-12).all()
+    assert 0.0 < p[0] < 0.05
+    assert 0.9 < p[-1] < 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "sign"),
+    [("refresh_interval", 1), ("epochs", 1), ("group_size", -1), ("prompts_per_step", -1), ("unguarded", 1)],
+)
+def test_what_makes_runs_fail_does_so_the_more_the_farther(name, sign):
+    p = [p_fails(Change(**{name: sign * x})).p for x in (0.0, 0.5, 1.0, 2.0)]
+    assert (np.diff(p) > 0.0).all()
+
+
+def test_three_and_ten_times_the_rate_are_not_called_safe():
+    """At three and ten times a rate that worked, public siblings failed far more often than one in a hundred."""
+    three, ten = p_fails(faster(3.0)), p_fails(faster(10.0))
+    assert three.p > 0.15
+    assert ten.p > 0.35
+    assert three.interval.low < three.p < three.interval.high
+    assert three.near > 10
+    assert three.near_failed > 0
+    assert three.repositories > 1
+    assert sum(three.kinds.values()) == pytest.approx(three.p)
+
+
+def test_beyond_what_anybody_tried_it_says_so_and_is_wide():
+    far = p_fails(Change(group_size=-math.log(512.0)))
+    near = p_fails(Change(group_size=-math.log(2.0)))
+    assert not far.tried
+    assert "nobody has tried this: group size" in far.rests
+    assert near.tried
+    assert far.interval.high - far.interval.low > 2.0 * (near.interval.high - near.interval.low)
+    assert far.interval.high > 0.8
+
+
+def test_a_run_that_worked_farther_up_makes_its_neighbours_safer():
+    assert p_fails(faster(4.0), worked=[faster(2.0)]).p < p_fails(faster(4.0)).p
+    assert p_fails(faster(4.0), worked=[faster(4.0)]).p < 0.5 * p_fails(faster(4.0)).p
+
+
+def test_beside_a_run_that_failed_lower_rates_are_safer_and_none_is_safe():
+    p = [p_fails(faster(f), failed=True).p for f in (0.05, 0.2, 0.5, 1.0, 2.0)]
+    assert (np.diff(p) > 0.0).all()
+    assert p[0] > p_fails(faster(0.05)).p
+    assert p[3] > 0.5
+
+
+def test_a_measured_curvature_takes_the_place_of_the_guess():
+    far, short = (p_fails(faster(3.0), margin=np.full(50, x)) for x in (20.0, 0.3))
+    assert far.measured
+    assert far.p < 0.06
+    assert short.p > 0.9
+    assert "measured" in far.rests
+
+
+def test_the_border_above_settings_comes_nearer_with_the_rate():
+    here, there = border_above(Change()), border_above(faster(2.0))
+    near = here < 1e10
+    np.testing.assert_allclose(there[near], here[near] / 2.0)
+    assert np.median(here) > 2.0
+
+
+def test_settings_that_are_unknown_count_as_unchanged():
+    assert change({"learning_rate": 1e-6}, {"group_size": 8}) == Change()
+    assert change({"learning_rate": 1e-6, "group_size": None}, {"learning_rate": 2e-6, "group_size": 4}) == faster(2.0)
+
+
+def test_updates_that_nobody_counts_are_half_new_passes():
+    moved = change({"refresh_interval": 1.0}, {"refresh_interval": 4.0})
+    assert moved.refresh_interval == pytest.approx(math.log(4.0))
+    assert moved.epochs == pytest.approx(0.5 * math.log(4.0))
+    both = change({"refresh_interval": 1.0, "epochs": 1.0}, {"refresh_interval": 4.0, "epochs": 1.0})
+    assert both.epochs == 0.0
+    again = change({"epochs": 1.0, "refresh_interval": 1.0}, {"epochs": 3.0})
+    assert again.refresh_interval == again.epochs == pytest.approx(math.log(3.0))
+
+
+def test_a_kl_weight_of_none_has_a_place_on_the_scale():
+    off = change({"kl_weight": 0.04}, {"kl_weight": 0.0})
+    assert off.kl_weight == pytest.approx(-math.log(5.0))
+    assert p_fails(off).p > p_fails(Change()).p
+
+
+def test_what_is_shipped_is_what_the_table_says():
+    told = learned()
+    assert {len(x) for x in told.posterior.values()} == {len(told.posterior["base"])}
+    assert told.pairs.sum() == sum(r["pairs"] for r in told.about["repositories"].values())
+    assert told.failed.sum() == sum(r["failed"] for r in told.about["repositories"].values())
+    assert json.loads(json.dumps(p_fails(faster(2.0)).to_dict(), allow_nan=False))["tried"]
+
+
+def simulated(rng: np.random.Generator, families: int, runs: int = 8) -> list:
+    """Families whose runs fail above a border of their own, at learning rates of both sides."""
+    out = []
+    for gap in np.exp(0.5 + 0.4 * rng.standard_normal(families)):
+        at = np.concatenate([[0.0], rng.uniform(-1.0, 4.0, runs - 1)])
+        failed = rng.random(runs) < chance(gap, at, 0.2, 0.01)
+        failed[0] = False
+        views = []
+        for i in np.flatnonzero(~failed):
+            others = np.arange(runs) != i
+            changes = np.zeros((runs - 1, len(Change._fields)))
+            changes[:, 0] = at[others] - at[i]
+            views.append((changes, failed[others].astype(float)))
+        out.append(views)
+    return out
+
+
+@pytest.fixture(scope="module")
+def relearned() -> Learned:
+    """What the model learns from families with a known border."""
+    from bayes_grpo.risk.model import pairs_of, posterior
+
+    found = posterior(pairs_of(simulated(np.random.default_rng(1), 25)), chains=1, draws=200)
+    draws = {name: x.reshape(-1) for name, x in found.items()}
+    none = np.zeros((0, len(Change._fields)))
+    return Learned(draws, none, np.zeros(0), np.zeros(0), np.zeros(0, str), {}, {})
+
+
+@pytest.mark.slow
+def test_the_share_that_fails_is_found_again(relearned):
+    """Siblings of a run drawn from those that worked, which is what the model is asked about."""
+    rng, rows = np.random.default_rng(2), []
+    for views in simulated(rng, 600):
+        changes, failed = views[rng.integers(len(views))]
+        rows += [(x[0], y) for x, y in zip(changes, failed, strict=True)]
+    at, failed = np.array(rows).T
+    for low, high in ((-2.0, 0.0), (0.3, 1.0), (1.0, 2.0), (2.0, 3.0)):
+        inside = (at >= low) & (at < high)
+        q = relearned.posterior
+        v = at[inside]
+        gap = borders(q["centre"], q["spread"])
+        told = np.mean(
+            [chance(gap, x, q["sharpness"][:, None], q["base"][:, None]).mean() for x in v[:: max(len(v) // 40, 1)]]
+        )
+        assert told == pytest.approx(failed[inside].mean(), abs=0.1), (low, high)
+    assert len(NODES) == 24
