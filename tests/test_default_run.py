@@ -109,7 +109,7 @@ def test_parts_are_all_and_none_is_twice():
     assert sorted(x for found in parts for x in found) == files
     assert every(files, *part("44/3")) == parts[0]
     for wrong in ("3", "a/3", "1/0"):
-        with pytest.raises(ValueError, match="unpack|invalid literal|at least one part"):
+        with pytest.raises(ValueError, match=r"unpack|invalid literal|at least one part"):
             part(wrong)
 
 
