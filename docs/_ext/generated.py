@@ -29,7 +29,10 @@ ROOMS = {
     "families": "Families of runs",
     "planning": "Before a run",
     "simulate": "Simulating",
-    "live": "Many runs, and runs that are going on",
+    "laboratory": "Simulating a transformer",
+    "fleets": "Many runs",
+    "watching": "Runs that are going on",
+    "training": "Inside a training",
     "report": "The page",
     "common": "Errors and files",
 }
