@@ -70,6 +70,7 @@ def test_a_repository_of_many_forecasts_does_not_drown_the_others():
     assert rates[0] < rates[1] == pytest.approx(rates[2], rel=1e-3)
 
 
+@pytest.mark.thorough
 def test_a_sign_is_learned_where_it_tells_and_a_missing_one_counts_as_average():
     rng = np.random.default_rng(1)
     signs = rng.standard_normal(800)

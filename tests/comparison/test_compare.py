@@ -105,6 +105,7 @@ def test_psis_agrees_with_exact_refits(found):
         assert scores.pointwise[row] == pytest.approx(exact, abs=0.1)
 
 
+@pytest.mark.thorough
 def test_rows_where_psis_fails_are_refitted_and_the_rest_is_said(found, monkeypatch):
     loo_module = importlib.import_module("arviz_stats.loo.loo")  # the package shows its function by this name
     honest = loo_module.loo

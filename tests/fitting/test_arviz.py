@@ -93,6 +93,7 @@ def test_loo_of_the_view_is_ours(saved, fitted):
     assert alone.elpd == pytest.approx(ours.data.elpd, abs=0.05)
 
 
+@pytest.mark.thorough
 def test_compare_of_views_is_ours(saved, fitted, flat):
     one, other = (bg.leave_one_out(x, refits=0) for x in (fitted, flat))
     table = az.compare({"exponential": bg.loo_view(saved), "flat": bg.loo_view(flat)}, round_to="none")

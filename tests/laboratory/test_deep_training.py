@@ -167,6 +167,7 @@ def test_a_delayed_policy_writes_with_old_weights(sums, start, runs):
     assert late[3].reward[-10:].mean() > late[STEPS].reward[-10:].mean() + 0.1
 
 
+@pytest.mark.thorough
 def test_start_and_reference_may_differ(sums, start, runs):
     found = train(lab(), numbers(learning_rate=np.array([0.03])), sums, 1.2 * start[None], [0], reference=start)
     assert found.kl[0, 0] > 1e-3
