@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.backtesting.backtest import MIN_ROWS, backtest
+from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, backtest
 from bayes_grpo.backtesting.pieces import Piece
 from bayes_grpo.backtesting.plot import plot_backtest
-from bayes_grpo.backtesting.result import AVERAGED, Backtest, Line, Score
+from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, ScoreLine
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import save_plot
@@ -69,8 +69,8 @@ def one(path: Path, cache: Path | None, seed: int, learned: PriorTable | None) -
     try:
         run = read_log(path)
         table = rows_of(run)
-        if len(table.y) < MIN_ROWS:
-            found["refused"] = [f"{path.stem}: fewer than {MIN_ROWS} rows"]
+        if len(table.y) < MIN_BACKTEST_ROWS:
+            found["refused"] = [f"{path.stem}: fewer than {MIN_BACKTEST_ROWS} rows"]
         else:
             result = backtest(run, seed=seed, priors=priors)
             found |= {k: v for k, v in result.to_dict().items() if k in ("scores", "refused")}
@@ -201,7 +201,7 @@ def worse_than(result: Backtest, rival: str) -> float:
 def by_repository(result: Backtest, repos: dict[str, str], rival: str) -> dict[str, dict[str, float]]:
     """Prints the forecast and a rival for each repository, and the ratio without any one of them."""
 
-    def of(kept: Callable[[str], bool]) -> dict[str, Line]:
+    def of(kept: Callable[[str], bool]) -> dict[str, ScoreLine]:
         part = Backtest(tuple(s for s in result.scores if kept(repos.get(s.log, "unknown"))))
         return {line.name: line for line in part.lines}
 

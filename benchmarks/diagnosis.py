@@ -34,12 +34,12 @@ from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.laboratory.learners.diagnosis import (
     LABORATORY,
     SIMULATED,
-    Case,
-    Row,
+    LabelledCase,
+    LayerRow,
     frequencies,
     lab_rows,
-    learn,
-    rows_of,
+    layer_rows,
+    learn_layer,
 )
 from bayes_grpo.laboratory.learners.lab_logs import lab_logs
 from bayes_grpo.laboratory.learners.public_logs import labelled_logs
@@ -120,7 +120,7 @@ def answers(features: Sequence[Mapping[str, float]], prior: dict[str, float]) ->
     )
 
 
-def simulated(test: list[Row], practice: list[Row], plot: Path | None) -> dict[str, Any]:
+def simulated(test: list[LayerRow], practice: list[LayerRow], plot: Path | None) -> dict[str, Any]:
     """Part 1: calibration and confusion on simulated runs, beside the rivals."""
     labels = [r.label for r in test]
     prior = frequencies([r.label for r in practice])
@@ -266,8 +266,8 @@ def _without(run: Run, names: Sequence[str]) -> Run:
 
 def labelled(
     indices: Sequence[Path],
-    simulated: Sequence[Row],
-    lab: Sequence[Row],
+    simulated: Sequence[LayerRow],
+    lab: Sequence[LayerRow],
     out_of_domain: tuple[str, ...],
     python: Path | None = None,
 ) -> dict[str, Any]:
@@ -281,12 +281,14 @@ def labelled(
     if python is not None:
         found |= external([x.run for x in logs], python, [x.group_size for x in logs])
     kept = [x for x in logs if not x.name.startswith(out_of_domain)]
-    cases = [Case(x.label, x.repository, x.features) for x in kept]
-    others = [Case(r.label, SIMULATED, r.features, r.modes) for r in simulated]
-    others += [Case(r.label, LABORATORY, r.features, r.modes) for r in lab]
+    cases = [LabelledCase(x.label, x.repository, x.features) for x in kept]
+    others = [LabelledCase(r.label, SIMULATED, r.features, r.modes) for r in simulated]
+    others += [LabelledCase(r.label, LABORATORY, r.features, r.modes) for r in lab]
     judged_logs: list[dict[str, Any]] = []
     print("\nlabelled logs (c: label from the curve only), nested by repository; probabilities; alarms of P >= 0.5")
-    layers = {r: learn([c for c in cases if c.repository != r] + others, {}) for r in {x.repository for x in logs}}
+    layers = {
+        r: learn_layer([c for c in cases if c.repository != r] + others, {}) for r in {x.repository for x in logs}
+    }
     for i, x in enumerate(logs):
         result = posterior(x.features, None, layers[x.repository])
         rest = [c.label for c in cases if c.repository != x.repository]
@@ -423,13 +425,13 @@ def main() -> None:
     options = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
     out: dict[str, Any] = {}
-    practice = rows_of(max(options.runs // 3, 50), options.seed + 1, False, options.jobs, RIVALS)
+    practice = layer_rows(max(options.runs // 3, 50), options.seed + 1, False, options.jobs, RIVALS)
     prior = frequencies([r.label for r in practice])
-    test = rows_of(options.runs, options.seed, False, options.jobs, RIVALS)
+    test = layer_rows(options.runs, options.seed, False, options.jobs, RIVALS)
     out["simulated"] = simulated(test, practice, options.plot)
     if options.index:
         lab = [r for complete in (True, False) for r in lab_rows(options.lab_learned, complete)]
-        small = rows_of(900, 100, False, options.jobs)
+        small = layer_rows(900, 100, False, options.jobs)
         out["labelled"] = labelled(options.index, small, lab, tuple(options.out_of_domain), options.rivals)
     if options.lab:
         out["laboratory"] = laboratory(options.lab_learned, options.lab)

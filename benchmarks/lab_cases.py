@@ -17,7 +17,7 @@ from bayes_grpo.laboratory.curvature import (
     local,
     reward_spectrum,
 )
-from bayes_grpo.laboratory.enumerated_training import Path, Places, follow
+from bayes_grpo.laboratory.enumerated_training import EnumeratedPath, Places, follow
 from bayes_grpo.laboratory.enumeration import Listing, list_completions
 from bayes_grpo.laboratory.network import Network
 from bayes_grpo.laboratory.settings import Lab, LabNumbers
@@ -122,7 +122,7 @@ def run(
     probes: np.ndarray | None = None,
     reference: Any = None,
     **base: Any,
-) -> Path:
+) -> EnumeratedPath:
     """Runs of a case with these numeric settings."""
     numbers = numbers_of(**base)._replace(temperature=float(case.point.numbers.temperature))
     return follow(listing, numbers, start, seeds, case.places(probes, reference), every=every, double=double)

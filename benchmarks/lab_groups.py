@@ -14,7 +14,7 @@ from scipy.linalg import solve_discrete_lyapunov
 from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.laboratory.curvature import balancing_reference, local
 from bayes_grpo.laboratory.enumerated_training import drift
-from bayes_grpo.laboratory.enumeration import Listing, reading_of
+from bayes_grpo.laboratory.enumeration import Listing, enumerated_reading
 from bayes_grpo.simulate.measure import log_log_slope
 from benchmarks.common import say
 from benchmarks.lab_cases import KL_WEIGHT, Case, relisted, run
@@ -119,7 +119,7 @@ def _drift(listing: Listing, numbers: Any, case: Case, theta: np.ndarray) -> np.
     with jax.enable_x64(True):
         far = jax.tree.map(jnp.asarray, case.point.reference)
         scalars = jax.tree.map(jnp.asarray, numbers)
-        reading = reading_of(far, listing, scalars.temperature)
+        reading = enumerated_reading(far, listing, scalars.temperature)
         return np.asarray(drift(listing, scalars, reading, jnp.asarray(theta, float)))
 
 

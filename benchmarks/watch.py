@@ -28,11 +28,18 @@ from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior, posterior
 from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.diagnosis.layer import Layer
-from bayes_grpo.laboratory.learners.diagnosis import LABORATORY, SIMULATED, Case, lab_rows, learn, rows_of
+from bayes_grpo.laboratory.learners.diagnosis import (
+    LABORATORY,
+    SIMULATED,
+    LabelledCase,
+    lab_rows,
+    layer_rows,
+    learn_layer,
+)
 from bayes_grpo.laboratory.learners.public_logs import LabelledLog, labelled_logs
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.watching.alarms import earlier
-from bayes_grpo.watching.result import ALARM, LASTING, LEAST_ROWS, Watching
+from bayes_grpo.watching.result import ALARM, LASTING, LEAST_LOOK_ROWS, Watching
 from bayes_grpo.watching.update import rewards_of, update_of
 from benchmarks.common import keep, say
 from benchmarks.diagnosis_early import half_lost
@@ -225,11 +232,14 @@ def replay(options: argparse.Namespace) -> dict[str, Any]:
     """The first part."""
     logs = [x for x in labelled_logs(options.index) if not x.name.startswith(tuple(options.leave_out))]
     say(f"{len(logs)} logs")
-    cases = [Case(x.label, x.repository, x.features) for x in logs]
-    others = [Case(r.label, SIMULATED, r.features, r.modes) for r in rows_of(900, 100, False)]
-    others += [Case(r.label, LABORATORY, r.features, r.modes) for c in (True, False) for r in lab_rows(options.lab, c)]
+    cases = [LabelledCase(x.label, x.repository, x.features) for x in logs]
+    others = [LabelledCase(r.label, SIMULATED, r.features, r.modes) for r in layer_rows(900, 100, False)]
+    others += [
+        LabelledCase(r.label, LABORATORY, r.features, r.modes) for c in (True, False) for r in lab_rows(options.lab, c)
+    ]
     layers = {
-        r: learn([c for c in cases if c.repository != r] + others, {}) for r in sorted({x.repository for x in logs})
+        r: learn_layer([c for c in cases if c.repository != r] + others, {})
+        for r in sorted({x.repository for x in logs})
     }
     say(f"{len(layers)} layers")
     found = replayed(logs, layers, options.cuts, options.features)
@@ -241,7 +251,7 @@ def replay(options: argparse.Namespace) -> dict[str, Any]:
     print("the rule that names most")
     summarised(found, best)
     print("the shipped rule")
-    out = summarised(found, Rule(ALARM, LASTING, LEAST_ROWS))
+    out = summarised(found, Rule(ALARM, LASTING, LEAST_LOOK_ROWS))
     out |= {"logs": len(logs), "repositories": len(layers), "cuts": options.cuts, "names_most": best._asdict()}
     out["chosen_without_the_repository"] = left_out(tables)
     print(f"chosen without the repository: {out['chosen_without_the_repository']}")

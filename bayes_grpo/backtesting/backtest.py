@@ -31,7 +31,7 @@ from bayes_grpo.rows.rows_of import rows_of
 
 ORIGINS = (0.3, 0.5, 0.7)
 """Forecast origins as shares of the rows."""
-MIN_ROWS = 20
+MIN_BACKTEST_ROWS = 20
 """Fewer rows leave too little before the first origin and after the last."""
 BACKTEST_POINTS = ImportanceSettings(effective=1000.0)
 """Points of a backtest's posteriors: hundreds of fits, of which only predictive draws are used."""
@@ -71,7 +71,7 @@ def backtest(
         The scores; origins that cannot be used are named in it.
 
     Raises:
-        FitError: No such signal, or fewer than `MIN_ROWS` rows.
+        FitError: No such signal, or fewer than `MIN_BACKTEST_ROWS` rows.
         MissingExtraError: A rival's package is not installed.
         SettingError: An origin outside (0, 1), or an unknown rival.
     """
@@ -81,10 +81,10 @@ def backtest(
     if unknown:
         raise SettingError(f"rivals: expected some of {', '.join(RIVALS)}, found {unknown[0]!r}")
     whole = rows_of(run, signal)
-    if len(whole.y) < MIN_ROWS:
+    if len(whole.y) < MIN_BACKTEST_ROWS:
         raise FitError(
-            f"{run.source}: a backtest needs at least {MIN_ROWS} rows of {whole.signal}, found {len(whole.y)}; "
-            "wait for more steps or log more often"
+            f"{run.source}: a backtest needs at least {MIN_BACKTEST_ROWS} rows of {whole.signal}, found "
+            f"{len(whole.y)}; wait for more steps or log more often"
         )
     method = Method(regimes, priors, settings or BACKTEST_POINTS, pool)
     scores: list[Score] = []

@@ -56,7 +56,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Line:
+class ScoreLine:
     """One forecaster over all logs and origins of a backtest.
 
     Attributes:
@@ -106,7 +106,7 @@ class Backtest(Result):
     )
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[ScoreLine, ...]:
         """The table: the averaged forecast first, then regimes and rivals, the best first.
 
         Only cases that every forecaster has count, so that all are compared on the same rows.
@@ -155,14 +155,14 @@ class Backtest(Result):
         )
 
 
-def _line(name: str, kind: str, scores: list[Score]) -> Line:
+def _line(name: str, kind: str, scores: list[Score]) -> ScoreLine:
     origins = sorted({s.origin for s in scores})
     by_origin = {}
     for o in origins:
         own = [s for s in scores if s.origin == o]
         by_origin[o] = (float(np.mean([s.crps for s in own])), float(np.mean([s.coverage for s in own])))
     weights = np.array([s.weight for s in scores])  # NaN where a law had too few rows
-    return Line(
+    return ScoreLine(
         name=name,
         kind=kind,
         crps=float(np.mean([s.crps for s in scores])),

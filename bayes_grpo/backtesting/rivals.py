@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import MissingExtraError
-from bayes_grpo.rows.blocks import blocks_of
+from bayes_grpo.rows.blocks import row_blocks
 
-LAST = 10
+_LAST = 10
 """Rows whose mean is the rival to beat late in a run."""
 GP_ROWS = 300
 """Rows of the Gaussian process at most; longer logs are averaged in blocks."""
@@ -44,13 +44,13 @@ def last_value(step: np.ndarray, y: np.ndarray, ahead: np.ndarray) -> Normal:
 
 def mean_of_last(step: np.ndarray, y: np.ndarray, ahead: np.ndarray) -> Normal:
     """Mean of the last ten rows, with the spread of rows about the mean of the ten before them."""
-    if len(y) <= LAST:
+    if len(y) <= _LAST:
         return _constant(float(y.mean()), y - y.mean(), ahead)
-    before = np.convolve(y, np.ones(LAST) / LAST, mode="valid")[:-1]
-    errors = y[LAST:] - before
-    if len(errors) < LAST:
-        errors = np.concatenate([errors, y[-LAST:] - y[-LAST:].mean()])
-    return _constant(float(y[-LAST:].mean()), errors, ahead)
+    before = np.convolve(y, np.ones(_LAST) / _LAST, mode="valid")[:-1]
+    errors = y[_LAST:] - before
+    if len(errors) < _LAST:
+        errors = np.concatenate([errors, y[-_LAST:] - y[-_LAST:].mean()])
+    return _constant(float(y[-_LAST:].mean()), errors, ahead)
 
 
 def _constant(value: float, errors: np.ndarray, ahead: np.ndarray) -> Normal:
@@ -65,7 +65,7 @@ def exponential(step: np.ndarray, y: np.ndarray, ahead: np.ndarray) -> Normal:
     def curve(t: np.ndarray, p: np.ndarray) -> np.ndarray:
         return p[0] - (p[0] - p[1]) * np.exp(-(t - step[0]) / np.exp(p[2]))
 
-    starts = [[y[-LAST:].mean(), y[:3].mean(), np.log(length * share)] for share in (0.05, 0.2, 1.0)]
+    starts = [[y[-_LAST:].mean(), y[:3].mean(), np.log(length * share)] for share in (0.05, 0.2, 1.0)]
     return _least_squares(curve, starts, step, y, ahead)
 
 
@@ -79,7 +79,7 @@ def sigmoid(step: np.ndarray, y: np.ndarray, ahead: np.ndarray) -> Normal:
 
     length = step[-1] - origin
     starts = [
-        [y[-LAST:].mean(), y[:3].mean(), np.log(length * share), np.log(power)]
+        [y[-_LAST:].mean(), y[:3].mean(), np.log(length * share), np.log(power)]
         for share in (0.1, 0.3, 0.8)
         for power in (1.0, 3.0)
     ]
@@ -133,7 +133,7 @@ def gaussian_process(step: np.ndarray, y: np.ndarray, ahead: np.ndarray) -> Norm
     from scipy.linalg import cho_factor, cho_solve
     from scipy.optimize import minimize
 
-    blocks = blocks_of(len(y), GP_ROWS)
+    blocks = row_blocks(len(y), GP_ROWS)
     t, v, count = blocks.mean(step), blocks.mean(y), blocks.size
     centre, scale, length = float(y.mean()), max(float(y.std()), 1e-12), float(step[-1] - step[0])
     v = (v - centre) / scale

@@ -8,7 +8,7 @@ from bayes_grpo.common.intervals import LEVEL
 
 PAIRS = 4000
 """Pairs of paths whose distance is averaged in an energy score."""
-FAR = 1e-3
+_FAR = 1e-3
 """Share of a kernel's weight with a heavy tail, in the log score."""
 
 
@@ -65,7 +65,7 @@ def log_score(draws: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Log density of ``y`` under a normal kernel estimate of the draws; larger is better.
 
     The bandwidth is Silverman's rule, 0.9 min(sd, IQR/1.34) m^(−1/5)
-    (Silverman 1986, https://doi.org/10.1201/9781315140919). A share `FAR` of every kernel is Cauchy's: no number of
+    (Silverman 1986, https://doi.org/10.1201/9781315140919). A share `_FAR` of every kernel is Cauchy's: no number of
     draws tells how improbable a row out of their reach is, and a score of −10¹⁸ would drown all others.
 
     Args:
@@ -80,8 +80,8 @@ def log_score(draws: np.ndarray, y: np.ndarray) -> np.ndarray:
     spread = np.minimum(x.std(axis=0), (high - low) / 1.34)
     width = np.maximum(0.9 * spread * len(x) ** -0.2, 1e-12 * np.maximum(np.abs(y), 1.0))
     away = ((y - x) / width) ** 2
-    near = -0.5 * away - 0.5 * np.log(2.0 * np.pi) + np.log1p(-FAR)
-    terms = np.logaddexp(near, np.log(FAR) - np.log(np.pi) - np.log1p(away))
+    near = -0.5 * away - 0.5 * np.log(2.0 * np.pi) + np.log1p(-_FAR)
+    terms = np.logaddexp(near, np.log(_FAR) - np.log(np.pi) - np.log1p(away))
     top = terms.max(axis=0)
     return top + np.log(np.mean(np.exp(terms - top), axis=0)) - np.log(width)
 

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.checking.residuals import Residuals, loo_pit, residuals_of
-from bayes_grpo.checking.result import ALERT, Check, Finding, verdict_sentence
+from bayes_grpo.checking.result import ALERT, Check, Finding, check_sentence
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.fitting.result import Fit
 
-REPLICATES = 4000
+_REPLICATES = 4000
 """Replicated series behind each tail probability."""
-MIN_ROWS = 12
+_MIN_ROWS = 12
 """Fewer rows cannot show any of the defects."""
 
 
@@ -44,18 +44,18 @@ def check(fit: Fit) -> Check:
         The findings, each with a tail probability that is uniform if the law is right.
 
     Raises:
-        FitError: Fewer than `MIN_ROWS` rows.
+        FitError: Fewer than `_MIN_ROWS` rows.
     """
     n = len(fit.step())
-    if n < MIN_ROWS:
+    if n < _MIN_ROWS:
         raise FitError(
-            f"{fit.data.attrs['source']}: a check of the residuals needs at least {MIN_ROWS} rows, found {n}; "
+            f"{fit.data.attrs['source']}: a check of the residuals needs at least {_MIN_ROWS} rows, found {n}; "
             "log more often or wait for more steps"
         )
     residuals = residuals_of(fit.posterior)
     findings = findings_of(residuals, fit.step())
     return Check(
-        sentence=verdict_sentence(findings, fit.regime.name, n),
+        sentence=check_sentence(findings, fit.regime.name, n),
         findings=findings,
         residuals=residuals,
         pit=loo_pit(residuals),
@@ -110,7 +110,7 @@ def _largest_cusum(e: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=8)
 def _replicated(n: int, seed: int) -> dict[str, np.ndarray]:
     """Sorted statistics of replicated series of n rows."""
-    e = np.random.default_rng(seed).standard_normal((REPLICATES, n))
+    e = np.random.default_rng(seed).standard_normal((_REPLICATES, n))
     statistics = {"autocorrelation": _ljung_box, "variance": _spread_change, "break": _largest_cusum}
     return {name: np.sort(statistic(e)) for name, statistic in statistics.items()}
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-SEEN, BAND = "#c2410c", "#9ca3af"
-REPLICATES = 2000
+_SEEN, BAND = "#c2410c", "#9ca3af"
+_REPLICATES = 2000
 
 
 def plot_check(fit: Fit, check: Check, level: float = LEVEL, figure: Canvas | None = None) -> Canvas:
@@ -41,7 +41,7 @@ def plot_check(fit: Fit, check: Check, level: float = LEVEL, figure: Canvas | No
     figure = canvas(figure, (13, 7.2))
     axes = figure.subplots(2, 3)
     e = np.median(check.residuals.innovation, axis=0)
-    noise = np.random.default_rng(0).standard_normal((REPLICATES, len(e)))
+    noise = np.random.default_rng(0).standard_normal((_REPLICATES, len(e)))
     _plot_residuals(axes[0, 0], fit.step(), check)
     _plot_spread(axes[0, 1], fit.step(), e, noise, level)
     _plot_pit(axes[0, 2], check.pit, level)
@@ -67,7 +67,7 @@ def _plot_residuals(axes: Axes, step: np.ndarray, check: Check) -> None:
     axes.axhline(0, color=BAND, lw=0.8)
     axes.plot(step, loo, ".", color="#111827", ms=4)
     out = np.abs(loo) > limit
-    axes.plot(step[out], loo[out], "o", mfc="none", color=SEEN, ms=8)
+    axes.plot(step[out], loo[out], "o", mfc="none", color=_SEEN, ms=8)
     axes.set_title("leave-one-out residuals (band: 95% of replicates inside)", fontsize=9, loc="left")
     axes.set_xlabel("optimizer step", fontsize=8)
     axes.set_ylabel("sd", fontsize=8)
@@ -83,7 +83,7 @@ def _plot_spread(axes: Axes, step: np.ndarray, e: np.ndarray, noise: np.ndarray,
 
     at = np.convolve(step, np.ones(width) / width, mode="valid")
     axes.fill_between(at, *_band(running(noise), level), color=BAND, alpha=0.3, lw=0)
-    axes.plot(at, running(e), color=SEEN, lw=1.5)
+    axes.plot(at, running(e), color=_SEEN, lw=1.5)
     axes.set_ylim(bottom=0)
     axes.set_title(f"size of the one-step residuals, {width} rows at a time", fontsize=9, loc="left")
     axes.set_xlabel("optimizer step", fontsize=8)
@@ -97,12 +97,12 @@ def _plot_pit(axes: Axes, pit: np.ndarray, level: float) -> None:
     def difference(values: np.ndarray) -> np.ndarray:
         return np.searchsorted(np.sort(values), points, side="right") / len(values) - points
 
-    uniform = np.random.default_rng(0).uniform(size=(REPLICATES, len(pit)))
+    uniform = np.random.default_rng(0).uniform(size=(_REPLICATES, len(pit)))
     draws = np.stack([difference(u) for u in uniform])
     width = np.sqrt(points * (1 - points) / len(pit))
     reach = np.quantile(np.max(np.abs(draws) / width, axis=1), level)
     axes.fill_between(points, -reach * width, reach * width, color=BAND, alpha=0.3, lw=0)
-    axes.plot(points, difference(pit), color=SEEN, lw=1.5, drawstyle="steps-post")
+    axes.plot(points, difference(pit), color=_SEEN, lw=1.5, drawstyle="steps-post")
     axes.set_title("leave-one-out PIT: ECDF less the diagonal", fontsize=9, loc="left")
     axes.set_xlabel("probability of a smaller row", fontsize=8)
 
@@ -112,7 +112,7 @@ def _plot_autocorrelation(axes: Axes, e: np.ndarray, noise: np.ndarray, level: f
     place = np.arange(1, lags + 1)
     axes.fill_between(place, *_band(autocorrelation(noise, lags), level), color=BAND, alpha=0.3, lw=0)
     axes.axhline(0, color=BAND, lw=0.8)
-    axes.vlines(place, 0, autocorrelation(e, lags), color=SEEN, lw=2)
+    axes.vlines(place, 0, autocorrelation(e, lags), color=_SEEN, lw=2)
     axes.set_title("autocorrelation of the one-step residuals", fontsize=9, loc="left")
     axes.set_xlabel("lag, rows", fontsize=8)
 
@@ -130,7 +130,7 @@ def _plot_spectrum(axes: Axes, e: np.ndarray, noise: np.ndarray, level: float) -
     frequency = np.fft.rfftfreq(len(e))[1:]
     frequency = frequency[: len(seen) * size].reshape(-1, size).mean(axis=-1)
     axes.fill_between(frequency, *_band(smooth(noise), level), color=BAND, alpha=0.3, lw=0)
-    axes.plot(frequency, seen, color=SEEN, lw=1.5)
+    axes.plot(frequency, seen, color=_SEEN, lw=1.5)
     axes.set_yscale("log")
     axes.set_title("spectrum of the one-step residuals", fontsize=9, loc="left")
     axes.set_xlabel("cycles a row", fontsize=8)
@@ -143,7 +143,7 @@ def _plot_pareto(axes: Axes, fit: Fit) -> None:
         warnings.simplefilter("ignore")  # high values are what the panel shows
         found = leave_one_out(fit, refits=0)
     k, limit = found.pareto_k, float(found.data.good_k)
-    axes.axhline(limit, color=SEEN, lw=1, ls=":", label=f"{limit:.2f}: unreliable above")
+    axes.axhline(limit, color=_SEEN, lw=1, ls=":", label=f"{limit:.2f}: unreliable above")
     axes.plot(fit.step(), k, ".", color="#111827", ms=4)
     axes.set_ylim(min(-0.2, k.min() - 0.05), max(0.8, k.max() + 0.05))
     axes.legend(fontsize=7, frameon=False, loc="upper right")

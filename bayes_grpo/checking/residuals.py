@@ -18,7 +18,7 @@ from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows
 
-DRAWS = 400
+_DRAWS = 400
 """Posterior draws, evenly spread, at which residuals are looked at."""
 _CHUNK = 200
 
@@ -37,7 +37,7 @@ class Residuals(NamedTuple):
     loo_log_density: Any
 
 
-def residuals_of(draws: Draws, count: int = DRAWS) -> Residuals:
+def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
     """Standardised residuals of the rows at evenly spread draws of a posterior."""
     picks, n = spread(draws.size, count), len(draws.rows.table.y)
     with jax.enable_x64(True):

@@ -104,7 +104,7 @@ _WORDS = {
 }
 
 
-def verdict_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
+def check_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
     """The verdict of the checks in words, all of them held to `ALERT` together."""
     missed = _rejected(findings)
     faint = [f.name for f in findings if f.tail < ALERT and f.name not in missed]

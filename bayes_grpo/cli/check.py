@@ -16,7 +16,7 @@ from bayes_grpo.cli.options import (
     Reading,
     Seed,
     Signal,
-    Stated,
+    StatedSettings,
     check_pictures,
     grouped,
 )
@@ -35,7 +35,7 @@ def check(
     seed: Seed = 0,
     *,
     reading: Reading,
-    stated: Stated,
+    stated: StatedSettings,
 ) -> None:
     """Check a fit against its data: autocorrelated residuals, changing noise, outliers, a break."""
     check_pictures(plot)

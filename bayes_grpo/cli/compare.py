@@ -16,7 +16,7 @@ from bayes_grpo.cli.options import (
     Reading,
     Seed,
     Signal,
-    Stated,
+    StatedSettings,
     check_pictures,
     grouped,
     names_in,
@@ -47,7 +47,7 @@ def compare(
     seed: Seed = 0,
     *,
     reading: Reading,
-    stated: Stated,
+    stated: StatedSettings,
 ) -> None:
     """Compare regimes on a run: which the data favour, and between which they cannot tell."""
     check_pictures(plot)

@@ -12,7 +12,7 @@ from bayes_grpo.cli.options import Json, Seed
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import OutputError
 
-SEEN = 0.5
+_SEEN = 0.5
 """Share of the simulated run that the page sees, so that something is left to forecast."""
 
 
@@ -31,7 +31,7 @@ def demo(
         tell("simulating a run")
         path = bg.write_runs(bg.simulate_scenario(scenario.replace("-", "_"), 1, seed), out / "runs")[0]
         whole = bg.read_log(path)
-        cut = float(whole.step[int(SEEN * len(whole.step)) - 1])
+        cut = float(whole.step[int(_SEEN * len(whole.step)) - 1])
         question = bg.Question(cost_per_step=1.0, value_per_reward=2000.0)
         settings = bg.ReportSettings(until=float(whole.step[-1]), question=question, seed=seed)
         made = bg.report_run(whole.until(cut), settings=settings, progress=tell)

@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import EXIT_FAILING, At, Json, LogFile, Plot, Reading, Stated, check_pictures, grouped
+from bayes_grpo.cli.options import (
+    EXIT_FAILING,
+    At,
+    Json,
+    LogFile,
+    Plot,
+    Reading,
+    StatedSettings,
+    check_pictures,
+    grouped,
+)
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.common.intervals import probability_text
@@ -40,7 +50,7 @@ def diagnose(
     json_: Json = False,
     *,
     reading: Reading,
-    stated: Stated,
+    stated: StatedSettings,
 ) -> None:
     """Name what is wrong with a run: probabilities of four failures, the evidence, the onset, what to do."""
     check_pictures(plot)

@@ -17,7 +17,7 @@ from bayes_grpo.cli.options import (
     Reading,
     Seed,
     Signal,
-    Stated,
+    StatedSettings,
     check_pictures,
     grouped,
 )
@@ -57,7 +57,7 @@ def fit(
     draws: Annotated[int, typer.Option(help="Kept draws a chain.")] = 1000,
     *,
     reading: Reading,
-    stated: Stated,
+    stated: StatedSettings,
 ) -> None:
     """Fit a regime to a run's reward: posterior of stiffness, damping and fixed point, verdict first."""
     if out is not None:

@@ -17,7 +17,7 @@ from bayes_grpo.cli.options import (
     Reading,
     Seed,
     Signal,
-    Stated,
+    StatedSettings,
     check_pictures,
     grouped,
     names_in,
@@ -54,7 +54,7 @@ def fleet(
     seed: Seed = 0,
     *,
     reading: Reading,
-    stated: Stated,
+    stated: StatedSettings,
 ) -> None:
     """Fit, forecast and diagnose many logs: one table, and a killed call goes on where it was."""
     check_pictures(plot)

@@ -16,7 +16,7 @@ from bayes_grpo.cli.options import (
     Reading,
     Seed,
     Signal,
-    Stated,
+    StatedSettings,
     check_pictures,
     grouped,
     names_in,
@@ -71,7 +71,7 @@ def forecast(
     priors = bg.priors_named(prior, prior_table)
     names = names_in(regimes) or list(bg.FORECAST_REGIMES)
     # As a setting too: where a trainer's default decays, past and future follow it.
-    run = reading.read(log, at, stated=Stated(total_steps=total_steps))
+    run = reading.read(log, at, stated=StatedSettings(total_steps=total_steps))
     question = bg.priced(question, run)
     if plot_decision is not None and not question.has_net_value:
         raise SettingError(

@@ -63,12 +63,12 @@ class Reading:
         ),
     ] = None
 
-    def read(self, log: list[Path], at: float | None = None, stated: Stated | None = None) -> Run:
+    def read(self, log: list[Path], at: float | None = None, stated: StatedSettings | None = None) -> Run:
         """Reads a log up to step ``at``, with the settings that were stated."""
         run = bg.read_log(log[0] if len(log) == 1 else log, **self.options(stated))
         return run if at is None else run.until(at)
 
-    def options(self, stated: Stated | None = None) -> dict[str, Any]:
+    def options(self, stated: StatedSettings | None = None) -> dict[str, Any]:
         """The same as keyword arguments of `bayes_grpo.read_log`."""
         return {
             "format": self.format_,
@@ -83,7 +83,7 @@ class Reading:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stated:
+class StatedSettings:
     """Settings of the run that have a flag of their own."""
 
     group_size: Annotated[int | None, typer.Option(help="Completions a prompt (G).")] = None

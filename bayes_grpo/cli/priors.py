@@ -15,7 +15,7 @@ from bayes_grpo.common.errors import PriorError
 if TYPE_CHECKING:
     from bayes_grpo import Run
 
-WORDS = ("weak", "corpus")
+_WORDS = ("weak", "corpus")
 PriorTableFile = Annotated[
     Path | None, typer.Option(help="Table of a corpus prior from learn-prior, in place of the one shipped.")
 ]
@@ -33,10 +33,10 @@ def split_priors(texts: Sequence[str] | None) -> tuple[str, list[str]]:
     Raises:
         PriorError: Both words were given.
     """
-    words = [t.strip() for t in texts or [] if t.strip() in WORDS]
+    words = [t.strip() for t in texts or [] if t.strip() in _WORDS]
     if len(set(words)) > 1:
         raise PriorError("--prior: found both weak and corpus; give one, and NAME=MEDIAN,SPREAD for single parameters")
-    return (words[0] if words else ""), [t for t in texts or [] if t.strip() not in WORDS]
+    return (words[0] if words else ""), [t for t in texts or [] if t.strip() not in _WORDS]
 
 
 def overrides(texts: Sequence[str], file: Path | None) -> dict[str, Any]:

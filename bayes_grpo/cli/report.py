@@ -18,7 +18,7 @@ from bayes_grpo.cli.options import (
     Reading,
     Seed,
     Signal,
-    Stated,
+    StatedSettings,
     grouped,
     names_in,
 )
@@ -29,7 +29,7 @@ from bayes_grpo.common.files import check_writable
 if TYPE_CHECKING:
     from bayes_grpo import Report, ReportSettings, Run
 
-WITHOUT = "Parts to leave out, separated by commas: fit, laws, check, forecast, diagnosis, stability."
+_WITHOUT = "Parts to leave out, separated by commas: fit, laws, check, forecast, diagnosis, stability."
 
 
 @grouped
@@ -51,7 +51,7 @@ def report(
     signal: Signal = "auto",
     at: At = None,
     history: Annotated[int, typer.Option(help="Cuts of the log at which to say what would have been said then.")] = 12,
-    without: Annotated[str | None, typer.Option(help=WITHOUT, metavar="NAME,NAME,...")] = None,
+    without: Annotated[str | None, typer.Option(help=_WITHOUT, metavar="NAME,NAME,...")] = None,
     b: Annotated[
         list[Path] | None,
         typer.Option(metavar="LOG ...", help="Logs of another recipe, B, one a seed; the others are A's."),
@@ -73,7 +73,7 @@ def report(
     *,
     asked: Asked,
     reading: Reading,
-    stated: Stated,
+    stated: StatedSettings,
 ) -> None:
     """Write one page about a run: what drives it, what is left and whether it pays, what is wrong, and the evidence."""
     check_writable(out)
@@ -112,7 +112,13 @@ def report(
 
 
 def _one(
-    log: list[Path], fit: Path | None, reading: Reading, at: float | None, stated: Stated, settings: Any, tell: Any
+    log: list[Path],
+    fit: Path | None,
+    reading: Reading,
+    at: float | None,
+    stated: StatedSettings,
+    settings: Any,
+    tell: Any,
 ) -> Report:
     """The page of one run, of a saved fit, or of a fleet's table."""
     fleet = bg.read_fleet(log[0]) if len(log) == 1 else None
@@ -132,7 +138,7 @@ _Read = tuple[list["Run"], dict[str, str]]
 """Runs, and the logs that could not be read with their reasons."""
 
 
-def _read_all(logs: list[Path], reading: Reading, at: float | None, stated: Stated, tell: Any) -> _Read:
+def _read_all(logs: list[Path], reading: Reading, at: float | None, stated: StatedSettings, tell: Any) -> _Read:
     runs, unread = [], {}
     for path in logs:
         tell(f"reading {path.name}")

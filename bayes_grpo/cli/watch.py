@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import EXIT_FAILING, Asked, LogFile, Reading, Seed, Signal, Stated, grouped
+from bayes_grpo.cli.options import EXIT_FAILING, Asked, LogFile, Reading, Seed, Signal, StatedSettings, grouped
 from bayes_grpo.cli.terminal import console
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def watch(
     *,
     asked: Asked,
     reading: Reading,
-    stated: Stated,
+    stated: StatedSettings,
 ) -> None:
     """Follow a run while it goes on: forecast, diagnosis, advice at every new row; an alarm once a finding."""
     rules = {k: v for k, v in {"alarm": alarm, "least_rows": least_rows}.items() if v is not None}

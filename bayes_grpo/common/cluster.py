@@ -6,13 +6,13 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from bayes_grpo.common.errors import MissingExtraError, SettingError, WorkerError
-from bayes_grpo.common.tasks import Outcome, Task, attempt_away
+from bayes_grpo.common.tasks import ParallelTask, TaskOutcome, attempt_away
 
-PATIENCE = 5.0
+CLUSTER_PATIENCE = 5.0
 """Seconds in which a scheduler has to answer."""
 
 
-def on_cluster(task: Task, arguments: Sequence[Any], address: str) -> Generator[Outcome]:
+def on_cluster(task: ParallelTask, arguments: Sequence[Any], address: str) -> Generator[TaskOutcome]:
     """Does a task with every argument on the workers of a Dask cluster, which need the same packages.
 
     Dask begins the tasks of a worker that died anew on others; one that has ended several workers is given up. The
@@ -37,7 +37,7 @@ def on_cluster(task: Task, arguments: Sequence[Any], address: str) -> Generator[
             "work on a Dask cluster needs distributed, which is not installed; install bayes-grpo[dask]"
         ) from None
     try:
-        client = Client(address, timeout=PATIENCE, set_as_default=False)
+        client = Client(address, timeout=CLUSTER_PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise SettingError(
             f"dask: expected the scheduler of a Dask cluster at {address!r}, none answers ({error}); start one with "
@@ -54,7 +54,7 @@ def on_cluster(task: Task, arguments: Sequence[Any], address: str) -> Generator[
                 # A result that its worker has taken to the grave is computed anew: this waits for it.
                 outcome = future.result()
             except Exception as error:
-                outcome = Outcome(places[future.key], None, WorkerError(_why(error)))
+                outcome = TaskOutcome(places[future.key], None, WorkerError(_why(error)))
             yield outcome
 
 

@@ -9,11 +9,11 @@ import sys
 
 from bayes_grpo.common.machine import give_back, resident
 
-LARGE = 1200.0
+LARGE_PROCESS = 1200.0
 """Memory from which on a process is made small again between tasks, MB; a task adds up to a quarter to it."""
 
 
-def lighten(most: float = LARGE) -> bool:
+def lighten(most: float = LARGE_PROCESS) -> bool:
     """Hands back freed memory, and where that is not enough our compiled programs, which the cache on disk has.
 
     Args:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from bayes_grpo.common.errors import BayesGrpoWarning, WorkerError
 from bayes_grpo.common.machine import cores, resident, threads
 from bayes_grpo.common.memory import lighten
-from bayes_grpo.common.tasks import Outcome, Task, attempt_away, portable
+from bayes_grpo.common.tasks import ParallelTask, TaskOutcome, attempt_away, portable
 
 TRIES = 2
 """Times a task is begun before the death of its process is taken for its own doing."""
@@ -48,7 +48,9 @@ class Limits(NamedTuple):
 LIMITS = Limits()
 
 
-def in_processes(task: Task, arguments: Sequence[Any], jobs: int, limits: Limits = LIMITS) -> Generator[Outcome]:
+def in_processes(
+    task: ParallelTask, arguments: Sequence[Any], jobs: int, limits: Limits = LIMITS
+) -> Generator[TaskOutcome]:
     """Does a task with every argument in processes of its own.
 
     Args:
@@ -95,7 +97,7 @@ def in_processes(task: Task, arguments: Sequence[Any], jobs: int, limits: Limits
                     elif begun[worker.busy] < TRIES:
                         waiting.appendleft(worker.busy)
                     else:
-                        yield Outcome(worker.busy, None, WorkerError(_died(code)))
+                        yield TaskOutcome(worker.busy, None, WorkerError(_died(code)))
     finally:
         for worker in workers:
             worker.end()
@@ -104,7 +106,7 @@ def in_processes(task: Task, arguments: Sequence[Any], jobs: int, limits: Limits
 class _Message(NamedTuple):
     """What a worker says after a task."""
 
-    outcome: Outcome
+    outcome: TaskOutcome
     resident: float
 
 
@@ -118,7 +120,7 @@ class _Worker:
         done: Tasks that it has done.
     """
 
-    def __init__(self, task: Task, jobs: int) -> None:
+    def __init__(self, task: ParallelTask, jobs: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, task), daemon=True)
@@ -177,7 +179,7 @@ def _surroundings(share: int) -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(connection: Connection, task: Task) -> None:
+def _serve(connection: Connection, task: ParallelTask) -> None:
     """A worker's life: a task, its outcome, the next, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -193,7 +195,7 @@ def _serve(connection: Connection, task: Task) -> None:
             except OSError:
                 raise
             except Exception as error:  # a value that cannot be pickled
-                connection.send(_Message(Outcome(index, None, portable(error)), resident()))
+                connection.send(_Message(TaskOutcome(index, None, portable(error)), resident()))
     except (EOFError, OSError):
         os._exit(0)  # threads may still be inside XLA; tearing the interpreter down under them crashes
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError
 
-Task = Callable[[Any], Any]
+ParallelTask = Callable[[Any], Any]
 """What is done with every argument."""
 
 
-class Outcome(NamedTuple):
+class TaskOutcome(NamedTuple):
     """What became of one task.
 
     Attributes:
@@ -30,15 +30,15 @@ class Outcome(NamedTuple):
     error: Exception | None
 
 
-def attempt(task: Task, argument: Any, place: int = 0) -> Outcome:
+def attempt(task: ParallelTask, argument: Any, place: int = 0) -> TaskOutcome:
     """Does one task; what it raises is data. An interrupt is none."""
     try:
-        return Outcome(place, task(argument), None)
+        return TaskOutcome(place, task(argument), None)
     except Exception as error:
-        return Outcome(place, None, error)
+        return TaskOutcome(place, None, error)
 
 
-def attempt_away(task: Task, argument: Any, place: int = 0) -> Outcome:
+def attempt_away(task: ParallelTask, argument: Any, place: int = 0) -> TaskOutcome:
     """`attempt` in another process: an error that can travel, with where it comes from if nobody foresaw it."""
     done = attempt(task, argument, place)
     if done.error is None:

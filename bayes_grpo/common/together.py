@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from bayes_grpo.common.programs import call_here, calls_go_to
-from bayes_grpo.common.tasks import Outcome, Task, attempt
+from bayes_grpo.common.tasks import ParallelTask, TaskOutcome, attempt
 
 WIDTH = 64
 """Tasks under way at once."""
@@ -110,7 +110,7 @@ def side_by_side(make: Callable[..., Any], *options: Any) -> Any:
     return jax.vmap(make(*options))
 
 
-def together(task: Task, arguments: Sequence[Any], width: int = WIDTH) -> Generator[Outcome]:
+def together(task: ParallelTask, arguments: Sequence[Any], width: int = WIDTH) -> Generator[TaskOutcome]:
     """Does a task with every argument, many at once, with one program run for the calls of many.
 
     Args:
@@ -124,7 +124,7 @@ def together(task: Task, arguments: Sequence[Any], width: int = WIDTH) -> Genera
     width = min(width, len(arguments))
     if not width:
         return
-    meeting, done, todo = Meeting(width), SimpleQueue[Outcome](), SimpleQueue[tuple[int, Any] | None]()
+    meeting, done, todo = Meeting(width), SimpleQueue[TaskOutcome](), SimpleQueue[tuple[int, Any] | None]()
     for item in [*enumerate(arguments), *[None] * width]:
         todo.put(item)
 

@@ -11,14 +11,14 @@ from typing import Any
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.machine import resident
-from bayes_grpo.common.memory import LARGE, lighten
-from bayes_grpo.common.tasks import Outcome, Task, attempt
+from bayes_grpo.common.memory import LARGE_PROCESS, lighten
+from bayes_grpo.common.tasks import ParallelTask, TaskOutcome, attempt
 
 
 @contextmanager
 def outcomes(
-    task: Task, arguments: Sequence[Any], *, jobs: int = 1, dask: str | None = None
-) -> Iterator[Iterator[Outcome]]:
+    task: ParallelTask, arguments: Sequence[Any], *, jobs: int = 1, dask: str | None = None
+) -> Iterator[Iterator[TaskOutcome]]:
     """Does a task with every argument, and gives the outcomes as they come.
 
     Leaving the block ends what still runs. Numbers do not depend on where a task runs, as long as the task's own do
@@ -50,7 +50,7 @@ def check_jobs(jobs: int) -> None:
         raise SettingError(f"jobs: expected a whole number of processes of at least 1, found {jobs!r}")
 
 
-def _started(task: Task, arguments: Sequence[Any], jobs: int, dask: str | None) -> Generator[Outcome]:
+def _started(task: ParallelTask, arguments: Sequence[Any], jobs: int, dask: str | None) -> Generator[TaskOutcome]:
     if dask is not None:
         from bayes_grpo.common.cluster import on_cluster
 
@@ -68,8 +68,8 @@ def _started(task: Task, arguments: Sequence[Any], jobs: int, dask: str | None) 
     return in_processes(task, arguments, jobs)
 
 
-def _here(task: Task, arguments: Sequence[Any]) -> Generator[Outcome]:
+def _here(task: ParallelTask, arguments: Sequence[Any]) -> Generator[TaskOutcome]:
     for place, argument in enumerate(arguments):
         yield attempt(task, argument, place)
-        if resident() > LARGE:
+        if resident() > LARGE_PROCESS:
             lighten()

@@ -28,7 +28,7 @@ from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 
-Progress = Callable[[str, float], None]
+StageProgress = Callable[[str, float], None]
 
 
 def compare(
@@ -41,7 +41,7 @@ def compare(
     sampler: SamplerSettings | None = None,
     lfo: bool = True,
     refits: int = REFITS,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> Comparison:
     """Puts laws on a run and compares how well they predict rows that they have not seen.
 

@@ -23,7 +23,7 @@ import numpy as np
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.batch import row_densities
+from bayes_grpo.fitting.sampling.batch import densities_of_rows
 from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import target_of
@@ -137,7 +137,7 @@ def leave_future_out(
         start = found.points if found.usable else None
         ahead, block = slice(cut, cut + horizon), rows.values(cut, cut + horizon)
         step_by_step, unseen = (
-            row_densities(found.target, found.points, block, rows.values(0, known))[:, ahead]
+            densities_of_rows(found.target, found.points, block, rows.values(0, known))[:, ahead]
             for known in (cut + horizon, cut)
         )
         blocks.append(_log_mean(step_by_step.sum(axis=1)))

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-COLOURS = (
+_COLOURS = (
     "#c2410c", "#1d4ed8", "#15803d", "#7e22ce", "#b45309", "#0e7490", "#be185d", "#4d7c0f", "#475569", "#111827",
 )  # fmt: skip
-DATA, GRID = "#111827", "#9ca3af"
+_DATA, _GRID = "#111827", "#9ca3af"
 
 
 def plot_comparison(comparison: Comparison, level: float = LEVEL, figure: Canvas | None = None) -> Canvas:
@@ -47,7 +47,7 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL, figure: Canvas
     panels = np.atleast_1d(left.subplots(rows, columns, sharex=True, sharey=True)).ravel()
     for i, axes in enumerate(panels):
         if i < len(lines):
-            _plot_regime(axes, comparison, lines[i].regime, COLOURS[i % len(COLOURS)], level, legend=i == 0)
+            _plot_regime(axes, comparison, lines[i].regime, _COLOURS[i % len(_COLOURS)], level, legend=i == 0)
         else:
             axes.set_visible(False)
     for axes in panels[max(0, len(lines) - columns) : len(lines)]:
@@ -68,10 +68,10 @@ def _plot_regime(axes: Axes, comparison: Comparison, name: str, colour: str, lev
     tails = [(1 - level) / 2, (1 + level) / 2]
     curve = found.curves()
     predicted = found.measured_again(np.random.default_rng(seed_of(comparison.seed, "rows")))[1]
-    axes.fill_between(step, *np.quantile(predicted, tails, axis=0), color=GRID, alpha=0.25, lw=0, label="logged rows")
+    axes.fill_between(step, *np.quantile(predicted, tails, axis=0), color=_GRID, alpha=0.25, lw=0, label="logged rows")
     axes.fill_between(step, *np.quantile(curve, tails, axis=0), color=colour, alpha=0.25, lw=0)
     axes.plot(step, found.curve_mean, color=colour, lw=1.8, label="unforced law")
-    axes.plot(step, y, ".", color=DATA, ms=2.5, alpha=0.6, label="logged")
+    axes.plot(step, y, ".", color=_DATA, ms=2.5, alpha=0.6, label="logged")
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.2 * spread, y.max() + 0.2 * spread)
     axes.set_title(f"{name}   R² {line.r2:.2f}   weight {line.weight:.2f}", fontsize=9, loc="left", color=colour)
@@ -89,10 +89,10 @@ def _plot_differences(axes: Axes, comparison: Comparison) -> None:
     error = np.array([x.difference_se for x in lines])
     near = [abs(v) + e for v, e in zip(value, error, strict=True) if abs(v) < 15 * CLEAR]
     reach = max(2.5 * CLEAR, 1.15 * max(near, default=0.0))
-    axes.axvspan(-CLEAR, CLEAR, color=GRID, alpha=0.2, lw=0)
-    axes.axvline(0, color=GRID, lw=0.8)
+    axes.axvspan(-CLEAR, CLEAR, color=_GRID, alpha=0.2, lw=0)
+    axes.axvline(0, color=_GRID, lw=0.8)
     for i, x in enumerate(lines):
-        colour = COLOURS[i % len(COLOURS)]
+        colour = _COLOURS[i % len(_COLOURS)]
         if -value[i] > reach:
             axes.annotate("", (-reach, i), (-0.9 * reach, i), arrowprops={"arrowstyle": "->", "color": colour})
             axes.text(-0.88 * reach, i, f"{x.difference:.0f} ± {x.difference_se:.0f}", fontsize=8, va="center")
@@ -110,7 +110,7 @@ def _plot_differences(axes: Axes, comparison: Comparison) -> None:
 def _plot_weights(axes: Axes, comparison: Comparison) -> None:
     lines = comparison.lines
     place = np.arange(len(lines))
-    colours = [COLOURS[i % len(COLOURS)] for i in range(len(lines))]
+    colours = [_COLOURS[i % len(_COLOURS)] for i in range(len(lines))]
     axes.barh(place - 0.19, [x.weight for x in lines], 0.34, color=colours)
     ahead = [comparison.weights_lfo.get(x.regime, 0.0) for x in lines]
     axes.barh(place + 0.19, ahead, 0.34, color=colours, alpha=0.4)

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import safe
-from bayes_grpo.comparison.result import Comparison, Line
+from bayes_grpo.comparison.result import Comparison, ComparisonLine
 
 
 def render_comparison(comparison: Comparison, console: Console) -> None:
@@ -67,13 +67,13 @@ def _table(comparison: Comparison) -> Table:
     return table
 
 
-def _ahead(x: Line) -> str:
+def _ahead(x: ComparisonLine) -> str:
     if math.isnan(x.lfo):
         return ""
     return "best" if x.verdict_ahead == "best" else f"{x.lfo_difference:.1f} ± {x.lfo_difference_se:.1f}"
 
 
-def _verdict(x: Line) -> str:
+def _verdict(x: ComparisonLine) -> str:
     ahead = x.verdict_ahead
     return f"{x.verdict}, {ahead} ahead" if ahead in ("best", "worse") and ahead != x.verdict else x.verdict
 

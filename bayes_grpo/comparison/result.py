@@ -27,7 +27,7 @@ FEW_ROWS = 100
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparisonLine:
     """One law's line of the table, scores in nats.
 
     Attributes:
@@ -90,8 +90,8 @@ class Comparison(Result):
         damping: Probability of overdamped, oscillatory and unstable, for each law that has a damping ratio.
         weights_loo: Regime → stacking weight by LOO.
         weights_lfo: Regime → weight for forecasts: stacking of the forecast scores, shrunk towards equal weights
-            (see `bayes_grpo.comparison.stacking.shrunk`, with the forecast origins as points). Equal weights of all
-            laws that can forecast where there are no forecast scores.
+            (see `bayes_grpo.comparison.stacking.shrunk_weights`, with the forecast origins as points). Equal weights of
+            all laws that can forecast where there are no forecast scores.
         run: The run.
         posteriors: Regime → draws by which it was weighed, for the laws of the table.
         fits: Regime → fit by NUTS, sampled when it is asked for first.
@@ -104,7 +104,7 @@ class Comparison(Result):
         seed: Seed that was used.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[ComparisonLine, ...]
     sentence: str
     cautions: tuple[str, ...]
     left_out: Mapping[str, str]
@@ -144,16 +144,16 @@ class Comparison(Result):
         """Law with the highest leave-one-out score."""
         return self.lines[0].regime
 
-    def line(self, regime: str) -> Line:
+    def line(self, regime: str) -> ComparisonLine:
         """The line of a regime."""
         return next(x for x in self.lines if x.regime == regime)
 
     def to_frame(self) -> pd.DataFrame:
-        """The table, one row a law: the fields of `Line`."""
+        """The table, one row a law: the fields of `ComparisonLine`."""
         return frame_of(self.lines, "regime")
 
 
-def verdict_sentence(lines: tuple[Line, ...], what: str) -> str:
+def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:
     """What the data favour over what, and what they cannot tell apart.
 
     A law is out where either score speaks clearly against it: leave-one-out, or the rows ahead, which can tell laws
@@ -182,7 +182,7 @@ def verdict_sentence(lines: tuple[Line, ...], what: str) -> str:
     return f"The data favour {left[0]} over {reasons}{tie}."
 
 
-def _reason(line: Line) -> str:
+def _reason(line: ComparisonLine) -> str:
     """The score that speaks more clearly against a law, as a difference in log density."""
     found = []
     if line.verdict == "worse":

@@ -30,7 +30,7 @@ def stacking_weights(log_density: np.ndarray, steps: int = 2000) -> np.ndarray:
     return weight / weight.sum()
 
 
-def shrunk(weight: np.ndarray, points: int) -> np.ndarray:
+def shrunk_weights(weight: np.ndarray, points: int) -> np.ndarray:
     """Weights drawn towards equal ones, as if every law had been right once more.
 
     With b independent points and K laws the result is (b · weight + 1) / (b + K): the mean of a Dirichlet posterior

@@ -12,8 +12,8 @@ from bayes_grpo.common import imports
 from bayes_grpo.common.about import About
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
-from bayes_grpo.comparison.result import CLEAR, SURE, Comparison, Line, verdict_sentence
-from bayes_grpo.comparison.stacking import shrunk, stacking_weights
+from bayes_grpo.comparison.result import CLEAR, SURE, Comparison, ComparisonLine, verdict_sentence
+from bayes_grpo.comparison.stacking import shrunk_weights, stacking_weights
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.result import Fit
@@ -99,7 +99,7 @@ def comparison_of(
     )
 
 
-def _doubts(lines: Sequence[Line], loo: Mapping[str, LeaveOneOut]) -> list[str]:
+def _doubts(lines: Sequence[ComparisonLine], loo: Mapping[str, LeaveOneOut]) -> list[str]:
     """What of the table not to believe."""
     out = [
         f"{line.regime}: leave-one-out is unreliable at {line.high_k} rows (Pareto k above "
@@ -137,7 +137,7 @@ def _forecast_weights(future: Mapping[str, LeaveFutureOut]) -> dict[str, float]:
     """Weights by the forecast score; the blocks after the origins count as the independent points."""
     density = np.stack([x.forecast for x in future.values()], axis=1)
     points = len(next(iter(future.values())).origins)
-    return dict(zip(future, shrunk(stacking_weights(density), points).tolist(), strict=True))
+    return dict(zip(future, shrunk_weights(stacking_weights(density), points).tolist(), strict=True))
 
 
 def _chances(draws: Draws) -> dict[str, float]:
@@ -149,7 +149,7 @@ def _chances(draws: Draws) -> dict[str, float]:
 
 def _line(
     row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None, weight_lfo: float | None, growth: float
-) -> Line:
+) -> ComparisonLine:
     """A law's line: its row of ArviZ's table, and how far it is behind the best law ahead."""
     found, future, regime = scored.posterior, scored.lfo, scored.posterior.draws.regime
     y = found.draws.rows.table.y
@@ -157,7 +157,7 @@ def _line(
     against = abs(difference) >= CLEAR and p_worse >= SURE
     nothing = float("nan")
     behind, behind_se, verdict_ahead = _behind(future, ahead)
-    return Line(
+    return ComparisonLine(
         regime=regime.name,
         title=regime.title,
         elpd=row["elpd"],

@@ -15,7 +15,7 @@ from bayes_grpo.common.results import Result
 if TYPE_CHECKING:
     from bayes_grpo.forecasting.result import Forecast
 
-Unit = Literal["", "GPU hours"]
+BudgetUnit = Literal["", "GPU hours"]
 """Unit of costs and values: that of the user's own prices, or GPU hours where no price is given."""
 
 PROBABILITY = 0.8
@@ -45,7 +45,7 @@ class Budget(Result):
     step: float | None
     steps: float | None
     cost: float | None
-    unit: Unit
+    unit: BudgetUnit
     highest: float
     highest_step: float
     ever: float
@@ -76,7 +76,7 @@ def steps_for_gain(
     probability: float = PROBABILITY,
     *,
     cost_per_step: float | None = None,
-    unit: Unit = "",
+    unit: BudgetUnit = "",
 ) -> Budget:
     """How many more steps until the underlying reward has gained ``gain`` with probability ``probability``.
 
@@ -129,7 +129,7 @@ def check_probability(name: str, value: float | None) -> None:
         raise SettingError(f"{name}: expected a number strictly between 0 and 1, found {value!r}")
 
 
-def amount(value: float, unit: Unit = "") -> str:
+def amount(value: float, unit: BudgetUnit = "") -> str:
     """A cost or value in words, with no more digits than it has meaning."""
     size = abs(value)
     text = f"{value:,.0f}" if size >= 1000 else f"{value:.3g}" if size >= 0.1 else f"{value:.2g}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, interval
-from bayes_grpo.decision.budget import PROBABILITY, Unit, check_amount, rise_of, steps_for_gain
+from bayes_grpo.decision.budget import PROBABILITY, BudgetUnit, check_amount, rise_of, steps_for_gain
 from bayes_grpo.decision.limit import best_limit
 from bayes_grpo.decision.result import Decision, Stopping
 
@@ -32,7 +32,7 @@ def decide(
     *,
     cost_per_step: float,
     value_per_reward: float,
-    unit: Unit = "",
+    unit: BudgetUnit = "",
     gain: float | None = None,
     probability: float = PROBABILITY,
     level: float = LEVEL,

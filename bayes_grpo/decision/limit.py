@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.results import Result
-from bayes_grpo.decision.budget import Unit, amount
+from bayes_grpo.decision.budget import BudgetUnit, amount
 
-LEVELS = 16
+_LEVELS = 16
 """Values tried: quantiles of the rows to come."""
 LEAST_GAIN = 0.01
 """What a rule must be worth more than a fixed step, as a share of the mean difference between the best and the worst
@@ -51,7 +51,7 @@ class Limit(Result):
     net: float
     more: float
     reached: float
-    unit: Unit
+    unit: BudgetUnit
 
     in_json = (..., "sentence")
 
@@ -68,7 +68,7 @@ class Limit(Result):
 
 
 def best_limit(
-    step: np.ndarray, net: np.ndarray, rows: np.ndarray, unit: Unit = "", last_row: float = np.nan
+    step: np.ndarray, net: np.ndarray, rows: np.ndarray, unit: BudgetUnit = "", last_row: float = np.nan
 ) -> Limit | None:
     """The best rule with one value and one last step.
 
@@ -85,7 +85,7 @@ def best_limit(
     fitted, held = np.arange(len(net)) % 2 == 0, np.arange(len(net)) % 2 == 1
     if held.sum() < 2 or len(step) < 3:
         return None
-    values = np.quantile(rows, np.linspace(0.2, 0.99, LEVELS))
+    values = np.quantile(rows, np.linspace(0.2, 0.99, _LEVELS))
     before = np.column_stack([np.full(len(rows), np.inf if np.isnan(last_row) else last_row), rows[:, :-1]])
     seen, earlier, worths = rows[fitted], before[fitted], net[fitted]  # copies: not in the loop
     best, chosen = -np.inf, None

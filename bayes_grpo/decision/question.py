@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.decision.budget import PROBABILITY, Unit, check_amount, check_probability, steps_for_gain
+from bayes_grpo.decision.budget import PROBABILITY, BudgetUnit, check_amount, check_probability, steps_for_gain
 from bayes_grpo.decision.decide import decide, range_warnings
 from bayes_grpo.decision.result import Decision
 
@@ -78,7 +78,7 @@ class Question:
         return self.gpu_hours_per_step * (1.0 if self.price_per_gpu_hour is None else self.price_per_gpu_hour)
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> BudgetUnit:
         """Unit of cost and value."""
         return "GPU hours" if self.gpu_hours_per_step is not None and self.price_per_gpu_hour is None else ""
 

@@ -14,7 +14,7 @@ from bayes_grpo.common.text import safe
 from bayes_grpo.decision.budget import amount
 from bayes_grpo.decision.result import Decision, Stopping
 
-SHOWN = 8
+_SHOWN = 8
 """Stopping steps in the table, beside the recommended one; JSON holds all of them."""
 
 
@@ -77,7 +77,7 @@ def _table(stopping: Stopping) -> Table:
 def _shown(stopping: Stopping) -> np.ndarray:
     """Rows of the table: evenly spread, with now, the recommended step and the end."""
     n = len(stopping.step)
-    picks = np.unique(spread(n, SHOWN))
+    picks = np.unique(spread(n, _SHOWN))
     return np.unique(np.append(picks, int(np.argmin(np.abs(stopping.step - stopping.recommended)))))
 
 

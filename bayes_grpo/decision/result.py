@@ -10,14 +10,14 @@ import numpy as np
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.common.results import Result
-from bayes_grpo.decision.budget import Budget, Unit, amount
+from bayes_grpo.decision.budget import Budget, BudgetUnit, amount
 from bayes_grpo.decision.limit import Limit
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-COLUMNS = ("step", "gain", "net", "net_low", "net_high", "best")
+_COLUMNS = ("step", "gain", "net", "net_low", "net_high", "best")
 """What is known of every stopping step."""
 
 
@@ -52,7 +52,7 @@ class Stopping(Result):
 
     cost_per_step: float
     value_per_reward: float
-    unit: Unit
+    unit: BudgetUnit
     step: np.ndarray
     gain: np.ndarray
     net: np.ndarray
@@ -72,13 +72,13 @@ class Stopping(Result):
     limit: Limit | None
 
     in_json = ("sentence", ..., "limit", "table")
-    not_in_json = COLUMNS
+    not_in_json = _COLUMNS
 
     @property
     def table(self) -> list[dict[str, float]]:
         """One entry a stopping step."""
-        columns = [getattr(self, name).tolist() for name in COLUMNS]
-        return [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
+        columns = [getattr(self, name).tolist() for name in _COLUMNS]
+        return [dict(zip(_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
 
     @property
     def now(self) -> float:
@@ -158,7 +158,7 @@ class Decision(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row a stopping step: gain, net value and its interval, probability to be best. Empty without costs."""
         if self.stopping is None:
-            return frame_of((), "step", COLUMNS)
+            return frame_of((), "step", _COLUMNS)
         table = frame_of(self.stopping.table, "step")
         table.attrs["interval_level"] = self.stopping.level
         return table

@@ -29,8 +29,8 @@ from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, P
 from bayes_grpo.diagnosis.layer import Comorbidity, Layer, combined_features, shipped_layer
 from bayes_grpo.events.borders import BORDERS
 
-HACKING, CONCENTRATION, INSTABILITY = "reward_hacking", "policy_concentration", "dynamical_instability"
-HIDES = {HACKING: ("uncoupled", "healthy"), CONCENTRATION: ("spent", "plateaued")}
+HACKING, _CONCENTRATION, INSTABILITY = "reward_hacking", "policy_concentration", "dynamical_instability"
+HIDES = {HACKING: ("uncoupled", "healthy"), _CONCENTRATION: ("spent", "plateaued")}
 """Failure → feature that would show it, and the class that it is taken for without."""
 
 

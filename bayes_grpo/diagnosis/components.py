@@ -18,7 +18,7 @@ from bayes_grpo.diagnosis.evidence import EvidenceQuantity, quantity
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 
-SHOWN = 8
+_SHOWN = 8
 """Functions whose change is reported: those that changed most."""
 
 
@@ -78,7 +78,7 @@ class RewardFunctions(NamedTuple):
     def quantities(self) -> tuple[EvidenceQuantity, ...]:
         """Change of each function, and what one takes back of another."""
         meaning = "what its change adds to the total" if self.adds_up else "change of its mean"
-        found = [quantity(f"component {c.name}", c.change, "reward", meaning) for c in self.all[:SHOWN]]
+        found = [quantity(f"component {c.name}", c.change, "reward", meaning) for c in self.all[:_SHOWN]]
         back = self.taken_back
         if back is not None:
             found.append(quantity("taken_back", back, "", "share of the largest rise that the largest fall takes back"))

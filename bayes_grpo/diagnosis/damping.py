@@ -20,7 +20,7 @@ from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.trend import Trend
 from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, unstable_damping
-from bayes_grpo.rows.blocks import blocks_of
+from bayes_grpo.rows.blocks import row_blocks
 from bayes_grpo.rows.padding import Rows
 
 DAMPING_ROWS = 128
@@ -84,7 +84,7 @@ def dampings_of(trends: list[Trend]) -> list[Damping]:
 
 def _padded(trend: Trend) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows in units of their spread and of the log's length, padded to `DAMPING_ROWS`; and the scatter of a row."""
-    blocks = blocks_of(len(trend.raw), DAMPING_ROWS)
+    blocks = row_blocks(len(trend.raw), DAMPING_ROWS)
     step, rows = blocks.mean(trend.raw_step), blocks.mean(trend.raw)
     n = len(rows)
     length = step[-1] - step[0]

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COURSE, HELD, DATA = "#1d4ed8", "#c2410c", "#111827"
+COURSE, HELD, _DATA = "#1d4ed8", "#c2410c", "#111827"
 BAD = "#b91c1c"
-COLOURS = {
+_COLOURS = {
     "healthy": "#15803d",
     "plateaued": "#a3c585",
     "reward_hacking": "#d97706",
@@ -125,7 +125,7 @@ def _plot_course(axes: Axes, trend: Trend, label: str, colour: str, exponential:
     low, middle, high = np.quantile(trend.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
     values = shown(trend.raw)
     size, alpha = (3.0, 0.45) if trend.rows < _CROWD else (1.2, 0.25)
-    dots = colour if colour == HELD else DATA
+    dots = colour if colour == HELD else _DATA
     axes.plot(trend.raw_step, values, ".", color=dots, ms=size, alpha=alpha, rasterized=trend.rows >= _CROWD)
     axes.fill_between(trend.step, shown(low), shown(high), color=colour, alpha=0.25, lw=0)
     axes.plot(trend.step, shown(middle), color=colour, lw=1.5, label=f"{label}, trend with {LEVEL:.0%} band", zorder=3)
@@ -210,7 +210,7 @@ def _plot_history(axes: Axes, past: History) -> None:
     """Probabilities of all answers at each cut, stacked from the healthy ones up."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.stackplot(past.step, [past.probability[n] for n in ANSWERS], colors=list(COLOURS.values()), lw=0)
+    axes.stackplot(past.step, [past.probability[n] for n in ANSWERS], colors=list(_COLOURS.values()), lw=0)
     axes.vlines(past.step, 0.0, 1.0, color="white", lw=0.6, alpha=0.7)
     axes.set_xlim(past.step[0], past.step[-1])
     axes.set_ylim(0.0, 1.0)
@@ -224,11 +224,11 @@ def _plot_history(axes: Axes, past: History) -> None:
 def _plot_bars(axes: Axes, result: Diagnosis) -> None:
     beside = [n for n in result.own if n not in ANSWERS]  # no learned likelihood, so no bar
     place = np.arange(len(ANSWERS))[::-1]
-    axes.barh(place, [result.probability[n] for n in ANSWERS], color=[COLOURS[n] for n in ANSWERS], height=0.62)
+    axes.barh(place, [result.probability[n] for n in ANSWERS], color=[_COLOURS[n] for n in ANSWERS], height=0.62)
     for y, name in zip(place, ANSWERS, strict=True):
-        axes.plot([result.prior[name]] * 2, [y - 0.36, y + 0.36], color=DATA, lw=1.2)
+        axes.plot([result.prior[name]] * 2, [y - 0.36, y + 0.36], color=_DATA, lw=1.2)
         # The colour beside the name, because a bar may be too short to show it.
-        axes.plot(-0.05, y, "s", color=COLOURS[name], ms=7, clip_on=False)
+        axes.plot(-0.05, y, "s", color=_COLOURS[name], ms=7, clip_on=False)
         axes.text(_NUMBERS, y, probability_text(result.probability[name]), va="center", fontsize=7.5)
     rows = dict(zip((*ANSWERS, *beside), (*place, *range(-1, -1 - len(beside), -1)), strict=True))
     for name in result.own:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.events.trend import TREND_DRAWS, Trend
-from bayes_grpo.rows.blocks import blocks_of
+from bayes_grpo.rows.blocks import row_blocks
 
 TREND_ROWS = 48
 """Longer signals are averaged in blocks of rows down to this number."""
@@ -46,7 +46,7 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0) -> Trend | Non
     raw_step, raw = np.asarray(step, float)[kept], np.asarray(value, float)[kept]
     if len(raw) < LEAST_VALUES:
         return None
-    blocks = blocks_of(len(raw), TREND_ROWS)
+    blocks = row_blocks(len(raw), TREND_ROWS)
     x, y, count = blocks.mean(raw_step), blocks.mean(raw), blocks.size
     rng = np.random.default_rng(seed)
     centre, scale = float(np.median(y)), float(np.std(y))

@@ -11,7 +11,7 @@ from bayes_grpo.dynamics.kalman import advance, at_row, initial_moments, over_ro
 from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector, dot, matvec, plus, times
 
 
-class Path(NamedTuple):
+class StatePath(NamedTuple):
     """One path over the rows, arrays of shape (T,); 0 outside the rows that it was carried over.
 
     Attributes:
@@ -43,7 +43,7 @@ def state_before(space: StateSpace, y: Array, first: Array) -> tuple[Vector, Mat
     return lax.fori_loop(0, first, body, initial_moments(space))
 
 
-def carried(space: StateSpace, start: Vector, first: Array, last: Array, noise: Array) -> Path:
+def carried(space: StateSpace, start: Vector, first: Array, last: Array, noise: Array) -> StatePath:
     """Carries a state over rows with their noise.
 
     Args:
@@ -58,7 +58,7 @@ def carried(space: StateSpace, start: Vector, first: Array, last: Array, noise: 
     """
     n = space.size
 
-    def step(t: Any, carry: tuple[Vector, Vector, Path]) -> tuple[Vector, Vector, Path]:
+    def step(t: Any, carry: tuple[Vector, Vector, StatePath]) -> tuple[Vector, Vector, StatePath]:
         state, expected, path = carry
         here = at_row(space, t)
         z = tuple(noise[t, j] for j in range(n + 2))
@@ -68,11 +68,11 @@ def carried(space: StateSpace, start: Vector, first: Array, last: Array, noise: 
         latent = plus(plus(dot(here.observation, state), here.offset), kick[n])
         trend = plus(dot(here.observation, expected), here.offset)
         shown = latent + jnp.sqrt(jnp.asarray(here.measurement_var, float)) * z[n + 1]
-        path = Path(*(x.at[t].set(v) for x, v in zip(path, (latent, trend, shown), strict=True)))
+        path = StatePath(*(x.at[t].set(v) for x, v in zip(path, (latent, trend, shown), strict=True)))
         moved = tuple(plus(m, k) for m, k in zip(matvec(here.transition, state), kick[:n], strict=True))
         return _arrays(moved), _arrays(matvec(here.transition, expected)), path
 
-    empty = Path(*(jnp.zeros(len(noise)) for _ in range(3)))
+    empty = StatePath(*(jnp.zeros(len(noise)) for _ in range(3)))
     return lax.fori_loop(first, last, step, (_arrays(start), _arrays(start), empty))[2]
 
 

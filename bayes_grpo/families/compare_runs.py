@@ -13,21 +13,21 @@ from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.families.compared import Answer, Compared, Counts, Curve
+from bayes_grpo.families.compared import Compared, Counts, RecipeAnswer, RecipeCurve
 from bayes_grpo.families.index import LONGEST, Index
-from bayes_grpo.families.members import Logs, Member, check_alike, read_runs
-from bayes_grpo.families.readings import Reading, reading_of
+from bayes_grpo.families.members import FamilyLogs, FamilyMember, check_alike, read_runs
+from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import SURE, SeedPrior, difference_of, further_seeds, seed_prior, sides
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.rows_of import rows_of
 
-SHOWN = 4000
+_SHOWN = 4000
 """Draws for intervals."""
 
 
 def compare_runs(
-    a: Logs,
-    b: Logs,
+    a: FamilyLogs,
+    b: FamilyLogs,
     *,
     step: float | None = None,
     signal: str = "auto",
@@ -57,10 +57,12 @@ def compare_runs(
     """
     tell = progress or (lambda _: None)
     tell("reading")
-    runs = [[Member(r, rows_of(r, signal, LONGEST), {}, "") for r in read_runs(x, Index({}), read)] for x in (a, b)]
+    runs = [
+        [FamilyMember(r, rows_of(r, signal, LONGEST), {}, "") for r in read_runs(x, Index({}), read)] for x in (a, b)
+    ]
     members = [*runs[0], *runs[1]]
     check_alike(members)
-    readings: list[list[Reading]] = []
+    readings: list[list[RunReading]] = []
     for side, some in zip("AB", runs, strict=True):
         found = []
         for i, m in enumerate(some):
@@ -112,13 +114,13 @@ class _Asked(NamedTuple):
     prior: SeedPrior
     seed: int
 
-    def answer(self, at: str, words: str, values: Sequence[Sequence[np.ndarray]]) -> Answer:
+    def answer(self, at: str, words: str, values: Sequence[Sequence[np.ndarray]]) -> RecipeAnswer:
         """The answer at one place, from draws of every run's reading there."""
         a, b = (sides(x) for x in values)
         found = difference_of(a, b, self.unit, self.prior)
         rng = np.random.default_rng(seed_of(self.seed, at))
-        draws, p = found.draws(SHOWN, rng), float(found.p_better)
-        return Answer(
+        draws, p = found.draws(_SHOWN, rng), float(found.p_better)
+        return RecipeAnswer(
             at=at,
             words=words,
             a=interval(draws["a"]),
@@ -131,7 +133,7 @@ class _Asked(NamedTuple):
         )
 
 
-def _compute(readings: Sequence[Reading]) -> list[tuple[str, str, list[np.ndarray]]]:
+def _compute(readings: Sequence[RunReading]) -> list[tuple[str, str, list[np.ndarray]]]:
     """Compute that was spent until every row of every run, in each measure that all logs state."""
     each = [_completions(r.run) for r in readings]
     known = [c for c in each if c is not None]
@@ -155,7 +157,7 @@ def _completions(run: Run) -> float | None:
     return None if size is None or prompts is None else float(size) * float(prompts)
 
 
-def _lengths(reading: Reading) -> np.ndarray | None:
+def _lengths(reading: RunReading) -> np.ndarray | None:
     """Mean tokens of a completion at every row, where they are logged."""
     logged = reading.run.signals.get("completion_length")
     known = None if logged is None else np.isfinite(logged) & (logged > 0)
@@ -164,7 +166,7 @@ def _lengths(reading: Reading) -> np.ndarray | None:
     return np.interp(reading.table.step, reading.run.step[known], logged[known])
 
 
-def _curve(side: str, reading: Reading) -> Curve:
+def _curve(side: str, reading: RunReading) -> RecipeCurve:
     tail = (1.0 - LEVEL) / 2.0
     low, middle, high = np.quantile(reading.latent, [tail, 0.5, 1.0 - tail], axis=0)
-    return Curve(side, plain(reading.run.name, 80), reading.table.step, reading.table.y, middle, low, high)
+    return RecipeCurve(side, plain(reading.run.name, 80), reading.table.step, reading.table.y, middle, low, high)

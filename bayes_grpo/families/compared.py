@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Answer(Result):
+class RecipeAnswer(Result):
     """Which recipe is better at one place.
 
     Attributes:
@@ -54,7 +54,7 @@ class Answer(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class RecipeCurve:
     """A run in the picture: its side, its rows, and its latent reward's median and interval there."""
 
     side: str
@@ -88,15 +88,15 @@ class Compared(Result):
 
     signal: str
     counts: Counts
-    answers: tuple[Answer, ...]
-    curves: tuple[Curve, ...]
+    answers: tuple[RecipeAnswer, ...]
+    curves: tuple[RecipeCurve, ...]
     spread_from: str
     cautions: tuple[str, ...]
 
     in_json = ("sentence", ("interval_level", LEVEL), ...)
     not_in_json = ("curves",)
 
-    def answer(self, at: str) -> Answer:
+    def answer(self, at: str) -> RecipeAnswer:
         """One answer by its place.
 
         Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.families.members import Member
+from bayes_grpo.families.members import FamilyMember
 from bayes_grpo.families.posterior import FamilyPosterior, Together
 from bayes_grpo.families.shrink import RunDraws
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def data_of(
     together: Together,
-    members: Sequence[Member],
+    members: Sequence[FamilyMember],
     vary: Sequence[str],
     found: FamilyPosterior,
     shrunk: Sequence[RunDraws],

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.families.evidence import Scale
-from bayes_grpo.families.members import Member
+from bayes_grpo.families.members import FamilyMember
 from bayes_grpo.families.model import FamilyPriors
 from bayes_grpo.families.posterior import Together
 from bayes_grpo.learning.coordinates import kind_of
@@ -22,7 +22,7 @@ TIMES = ("response_time", "relaxation_time", "half_time", "midpoint")
 """Times whose inverse is the response rate of a law, by name; else its first time."""
 SAME_START = ("group_size", "learning_rate", "prompts_per_step", "refresh_interval")
 """Settings that cannot move the reward before the first update."""
-SLOPE_SD: Mapping[str, float] = {"time": 1.0, "noise": 0.5, "number": 0.0, "level": 1.0}
+_SLOPE_SD: Mapping[str, float] = {"time": 1.0, "noise": 0.5, "number": 0.0, "level": 1.0}
 """Prior standard deviations of slopes by kind of trait: e-folds per e-fold of a setting; levels in units of the pooled
 standard deviation of the rows. A slope of .5 on a noise is an exponent of 1 on its variance."""
 SPREAD: Mapping[str, float] = {"time": 0.5, "noise": 0.4, "number": 0.4, "level": 0.5}
@@ -32,7 +32,7 @@ BETWEEN = 1.0
 
 
 @dataclass(frozen=True)
-class Quantity:
+class FamilyQuantity:
     """A quantity whose dependence on the settings is reported.
 
     Attributes:
@@ -63,27 +63,27 @@ class Theory(NamedTuple):
     finite: float
 
 
-def quantities_of(regime: Regime) -> list[Quantity]:
+def quantities_of(regime: Regime) -> list[FamilyQuantity]:
     """Quantities of a law: response rate, variances of fluctuation and measurement, plateau, start."""
     names = [p.name for p in regime.parameters]
     times = [p.name for p in regime.sampled if kind_of(p) == "time"]
     time = next((t for t in TIMES if t in times), times[0] if times else None)
     out = []
     if time is not None and regime.has_trend:
-        out.append(Quantity("rate", names.index(time), -1.0, False, "response rate"))
+        out.append(FamilyQuantity("rate", names.index(time), -1.0, False, "response rate"))
     for noise, name, words in (
         ("fluctuation_sd", "fluctuation_variance", "fluctuation variance"),
         ("observation_sd", "observation_variance", "measurement variance"),
     ):
         if noise in names:
-            out.append(Quantity(name, names.index(noise), 2.0, False, words))
-    out.append(Quantity("plateau", names.index("fixed_point"), 1.0, True, "plateau"))
+            out.append(FamilyQuantity(name, names.index(noise), 2.0, False, words))
+    out.append(FamilyQuantity("plateau", names.index("fixed_point"), 1.0, True, "plateau"))
     if regime.has_trend:
-        out.append(Quantity("initial_reward", names.index("initial_reward"), 1.0, True, "initial reward"))
+        out.append(FamilyQuantity("initial_reward", names.index("initial_reward"), 1.0, True, "initial reward"))
     return out
 
 
-def together_of(regime: Regime, members: Sequence[Member], vary: Sequence[str]) -> Together:
+def together_of(regime: Regime, members: Sequence[FamilyMember], vary: Sequence[str]) -> Together:
     """The runs as the model sees them.
 
     Args:
@@ -126,7 +126,7 @@ def priors_of(regime: Regime, tables: Sequence[RowTable], vary: Sequence[str]) -
         for p, known in zip(regime.sampled, weak, strict=True)
     ]
     levels = len(regime.linear)
-    slope = np.array([[SLOPE_SD[kind] for kind in kinds] for _ in vary])
+    slope = np.array([[_SLOPE_SD[kind] for kind in kinds] for _ in vary])
     for i, name in enumerate(vary):
         for q, p in enumerate(regime.parameters):
             if p.name == "initial_reward" and name in SAME_START:
@@ -151,7 +151,7 @@ def offset_of(regime: Regime, tables: Sequence[RowTable]) -> np.ndarray:
     return offset
 
 
-def theory_of(quantity: str, setting: str, members: Sequence[Member]) -> Theory:
+def theory_of(quantity: str, setting: str, members: Sequence[FamilyMember]) -> Theory:
     """What the reduced model expects of an exponent; see `Theory`.
 
     Stiffness is the learning rate times the curvature; the stationary variance is the step's noise over stiffness and

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import norm
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
-from bayes_grpo.families.design import Quantity, quantities_of, theory_of
-from bayes_grpo.families.members import Member
+from bayes_grpo.families.design import FamilyQuantity, quantities_of, theory_of
+from bayes_grpo.families.members import FamilyMember
 from bayes_grpo.families.model import FLOOR
 from bayes_grpo.families.posterior import FamilyPosterior, Together
 from bayes_grpo.families.result import Exponent, Spread
@@ -33,7 +33,7 @@ class Effect(NamedTuple):
         relative: Whether a level's change is over its own size.
     """
 
-    quantity: Quantity
+    quantity: FamilyQuantity
     setting: int
     draws: np.ndarray
     doubling: np.ndarray
@@ -49,7 +49,7 @@ def effects_of(together: Together, found: FamilyPosterior, settings: int) -> lis
     return [_effect(together, found, q, k) for k, q in pairs]
 
 
-def _effect(together: Together, found: FamilyPosterior, quantity: Quantity, k: int) -> Effect:
+def _effect(together: Together, found: FamilyPosterior, quantity: FamilyQuantity, k: int) -> Effect:
     slope, sd = found.draws.slopes[..., k, quantity.trait], float(together.priors.slope[k, quantity.trait])
     left = float(slope.var() / sd**2)
     if not quantity.level:
@@ -61,7 +61,7 @@ def _effect(together: Together, found: FamilyPosterior, quantity: Quantity, k: i
     return Effect(quantity, k, unit * slope / size, math.log(2.0) * unit * slope, unit * sd / typical, left, relative)
 
 
-def size_of(together: Together, found: FamilyPosterior, quantity: Quantity) -> tuple[Any, bool]:
+def size_of(together: Together, found: FamilyPosterior, quantity: FamilyQuantity) -> tuple[Any, bool]:
     """What the change of a level is over: its own size at the middle of the settings, or the range of the rewards."""
     y = np.concatenate([t.y for t in together.tables])
     low, high = np.quantile(y, [0.05, 0.95])
@@ -70,7 +70,7 @@ def size_of(together: Together, found: FamilyPosterior, quantity: Quantity) -> t
     return (own, True) if sure else (float(high - low), False)
 
 
-def exponent_of(effect: Effect, name: str, members: Sequence[Member], rope: float) -> Exponent:
+def exponent_of(effect: Effect, name: str, members: Sequence[FamilyMember], rope: float) -> Exponent:
     """An exponent as it is reported.
 
     Args:
@@ -105,7 +105,7 @@ def normal_interval(sd: float) -> Interval:
     return Interval(0.0, -reach, reach, LEVEL)
 
 
-def spread_of(together: Together, found: FamilyPosterior, quantity: Quantity) -> Spread:
+def spread_effect(together: Together, found: FamilyPosterior, quantity: FamilyQuantity) -> Spread:
     """What sets replicates apart: of the logarithm of a quantity, or of a level in reward."""
     factor = together.scale.unit if quantity.level else abs(quantity.power)
     scale = float(together.priors.spread[quantity.trait])

@@ -31,7 +31,7 @@ from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.table import RowTable
 
-NODES = 400
+LIKELIHOOD_NODES = 400
 """Draws of a run's parameters over which a model averages."""
 BANDWIDTH = 0.35
 """Width of a node over that of the run's posterior."""
@@ -81,7 +81,7 @@ def run_likelihood(
     table: RowTable,
     scale: Scale,
     priors: Mapping[str, Prior] | None = None,
-    nodes: int = NODES,
+    nodes: int = LIKELIHOOD_NODES,
     seed: int = 0,
 ) -> Sampled:
     """What a run says.
@@ -113,7 +113,7 @@ def run_likelihood(
     places, width, gained = kernels(z)
     stretch = np.asarray(prior.scale)
     u = np.asarray(prior.location) + stretch * places
-    spent = integrated(top, slope, curve, mean, sd) - gained
+    spent = levels_integrated(top, slope, curve, mean, sd) - gained
     likelihood = RunLikelihood(u, stretch[:, None] * width * stretch, spent, top, slope, curve)
     return Sampled(likelihood, "" if found.usable else found.note)
 
@@ -174,7 +174,9 @@ def level_quadratic(target: Target, z: np.ndarray, scale: Scale) -> tuple[np.nda
     return top, stretch * (slope - shift * total), stretch**2 * curve
 
 
-def integrated(top: np.ndarray, slope: np.ndarray, curve: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+def levels_integrated(
+    top: np.ndarray, slope: np.ndarray, curve: np.ndarray, mean: np.ndarray, sd: np.ndarray
+) -> np.ndarray:
     """Log of the likelihood integrated over normal levels, up to a constant; shape of ``top``.
 
     Args:

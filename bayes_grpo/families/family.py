@@ -18,9 +18,9 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.data import data_of
 from bayes_grpo.families.design import quantities_of, together_of
-from bayes_grpo.families.effects import effects_of, exponent_of, spread_of
+from bayes_grpo.families.effects import effects_of, exponent_of, spread_effect
 from bayes_grpo.families.index import Index, index_of
-from bayes_grpo.families.members import Logs, Member, Members, members_of, read_runs
+from bayes_grpo.families.members import FamilyLogs, FamilyMember, Members, members_of, read_runs
 from bayes_grpo.families.posterior import LEAST_NODES, FamilyPosterior, Together, family_posterior
 from bayes_grpo.families.result import Family, ShrunkRun
 from bayes_grpo.families.shrink import RunDraws, shrunk
@@ -45,7 +45,7 @@ class _Asked(NamedTuple):
 
 
 def family(
-    logs: Logs,
+    logs: FamilyLogs,
     vary: Sequence[str],
     *,
     index: PathLike | Mapping[str, Mapping[str, Any]] | None = None,
@@ -110,7 +110,7 @@ def _named(tell: Progress, name: str) -> Progress:
 
 
 def _evaluated(
-    logs: Logs, runs: Sequence[Run], index: Index, names: Sequence[str], read: Mapping[str, Any] | None
+    logs: FamilyLogs, runs: Sequence[Run], index: Index, names: Sequence[str], read: Mapping[str, Any] | None
 ) -> dict[str, list[Run]]:
     """The runs once more for every evaluation column that is wanted, with that column as their held-out reward."""
     if not names:
@@ -148,7 +148,7 @@ def _family(
         regime=regime.name,
         signal=members[0].table.signal,
         exponents=tuple(exponent_of(e, vary[e.setting], members, asked.rope) for e in effects),
-        spreads=tuple(spread_of(together, found, q) for q in quantities_of(regime)),
+        spreads=tuple(spread_effect(together, found, q) for q in quantities_of(regime)),
         runs=tuple(_run(together, found.alone[i], m, drawn[i]) for i, m in enumerate(members)),
         studies=together.studies,
         replicates=sum(n for n in counts.values() if n > 1),
@@ -161,7 +161,7 @@ def _family(
     )
 
 
-def _run(together: Together, alone: np.ndarray, member: Member, draws: RunDraws) -> ShrunkRun:
+def _run(together: Together, alone: np.ndarray, member: FamilyMember, draws: RunDraws) -> ShrunkRun:
     rate = next((q for q in quantities_of(together.regime) if q.name == "rate"), None)
     time = None if rate is None else together.regime.parameters[rate.trait].name
     tail = (1.0 - LEVEL) / 2.0
@@ -187,7 +187,7 @@ def _run(together: Together, alone: np.ndarray, member: Member, draws: RunDraws)
 
 
 def _cautions(
-    together: Together, members: Sequence[Member], vary: Sequence[str], found: FamilyPosterior
+    together: Together, members: Sequence[FamilyMember], vary: Sequence[str], found: FamilyPosterior
 ) -> tuple[str, ...]:
     """What a reader should not believe."""
     out = []

@@ -22,14 +22,14 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 
-Logs = PathLike | Run | Iterable[PathLike | Run]
+FamilyLogs = PathLike | Run | Iterable[PathLike | Run]
 """Files, folders, patterns and runs."""
 STUDIES = (*REPOSITORIES, "study")
-APART = 20.0
+_APART = 20.0
 """Times by which the rewards of one run may exceed another's, where they exceed this number: percents beside shares."""
 
 
-class Member(NamedTuple):
+class FamilyMember(NamedTuple):
     """A run of a family.
 
     Attributes:
@@ -45,7 +45,7 @@ class Member(NamedTuple):
     study: str
 
 
-def read_runs(logs: Logs, index: Index, read: Mapping[str, Any] | None = None) -> list[Run]:
+def read_runs(logs: FamilyLogs, index: Index, read: Mapping[str, Any] | None = None) -> list[Run]:
     """Reads the runs of a family.
 
     Args:
@@ -101,7 +101,7 @@ class Members(NamedTuple):
         left_out: A sentence for every run that the law cannot be put on.
     """
 
-    members: list[Member]
+    members: list[FamilyMember]
     left_out: tuple[str, ...]
 
 
@@ -132,7 +132,7 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: R
             continue
         settings = {name: _setting(run, table, name, columns) for name in vary}
         study = next((str(columns[c]) for c in STUDIES if columns.get(c)), "")
-        members.append(Member(run, table, settings, study))
+        members.append(FamilyMember(run, table, settings, study))
     if len(members) < 3:
         why = f" ({left_out[0]})" if left_out else ""
         raise FitError(f"family: expected at least 3 runs, found {len(members)}; compare two with compare-runs{why}")
@@ -171,10 +171,10 @@ def _setting(run: Run, table: RowTable, name: str, columns: Mapping[str, Any]) -
     return value
 
 
-def check_alike(members: Sequence[Member]) -> None:
+def check_alike(members: Sequence[FamilyMember]) -> None:
     """Raises `FitError` where the rewards of the runs are not of one kind."""
 
-    def apart(what: str, of: Callable[[Member], Any], mend: str) -> None:
+    def apart(what: str, of: Callable[[FamilyMember], Any], mend: str) -> None:
         values = {of(m): plain(m.run.name, 60) for m in reversed(members) if of(m) is not None}
         if len(values) > 1:
             (other, second), *_, (one, first) = values.items()
@@ -189,7 +189,7 @@ def check_alike(members: Sequence[Member]) -> None:
     apart("smallest rewards", lambda m: _stated(m.run, "reward_low"), "bring the rewards to one unit")
     size = [float(np.max(np.abs(m.table.y))) for m in members]
     small, large = int(np.argmin(size)), int(np.argmax(size))
-    if size[large] >= APART and size[large] >= APART * size[small]:
+    if size[large] >= _APART and size[large] >= _APART * size[small]:
         raise FitError(
             f"units disagree: rewards up to {size[large]:.3g} in {plain(members[large].run.name, 60)}, up to "
             f"{size[small]:.3g} in {plain(members[small].run.name, 60)}; bring them to one unit (shares or percents)"
@@ -204,7 +204,7 @@ def check_alike(members: Sequence[Member]) -> None:
         seen[content] = m.run.name
 
 
-def _key(member: Member) -> str | None:
+def _key(member: FamilyMember) -> str | None:
     """Which of a trainer's rewards a run's is, where its log names one that says so."""
     return member.run.keys.get(member.table.signal)
 

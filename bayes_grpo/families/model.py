@@ -26,9 +26,9 @@ from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergen
 
 FLOOR = 0.02
 """Least spread between runs, e-folds or units of the levels: no two runs agree better."""
-CHAINS, WARMUP, DRAWS = 4, 300, 600
-TARGET_ACCEPT, RETRY_TARGET_ACCEPT = 0.92, 0.98
-BUCKET = 4
+CHAINS, _WARMUP, _DRAWS = 4, 300, 600
+_TARGET_ACCEPT, _RETRY_TARGET_ACCEPT = 0.92, 0.98
+_BUCKET = 4
 """Runs are padded to a multiple of this, so that one run more or less compiles nothing."""
 
 
@@ -81,7 +81,7 @@ class Runs(NamedTuple):
     def of(cls, likelihoods: Sequence[RunLikelihood], x: np.ndarray, offset: np.ndarray, study: np.ndarray) -> Runs:
         """Runs in their order, padded to the next bucket."""
         parts = [np.stack(part) for part in zip(*likelihoods, strict=True)]
-        more = -len(x) % BUCKET
+        more = -len(x) % _BUCKET
         whole = (*parts, x, offset, np.asarray(study), np.ones(len(x)))
         # A run that is absent repeats the first one: its density is finite, and counts for nothing.
         padded = [np.concatenate([part, np.repeat(part[:1], more, axis=0)]) for part in whole]
@@ -228,9 +228,9 @@ def sample_family(
         lambda sites, stats, retried: _checked((sites, stats), priors, studies, retried),
         seed=seed,
         chains=chains,
-        warmup=WARMUP,
-        draws=DRAWS,
-        target_accept=(TARGET_ACCEPT, RETRY_TARGET_ACCEPT),
+        warmup=_WARMUP,
+        draws=_DRAWS,
+        target_accept=(_TARGET_ACCEPT, _RETRY_TARGET_ACCEPT),
         max_tree_depth=8,
     )
 

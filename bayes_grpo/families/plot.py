@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-POSTERIOR, PRIOR, THEORY, DATA = "#1d4ed8", "#d1d5db", "#c2410c", "#9ca3af"
+POSTERIOR, _PRIOR, THEORY, _DATA = "#1d4ed8", "#d1d5db", "#c2410c", "#9ca3af"
 SIDES = ("#1d4ed8", "#c2410c")
-NAMED = 12
+_NAMED = 12
 """Runs whose names fit into a legend."""
 
 
@@ -54,7 +54,7 @@ def _plot_runs(axes: Axes, family: Family) -> None:
         colour: Any = shades[values.index(value)]
         _plot_run(axes, run, colour, f"{name} {value:g}" if value not in seen else None)
         seen.add(value)
-    if len(values) <= NAMED:
+    if len(values) <= _NAMED:
         axes.legend(fontsize=8, frameon=False, loc="best")
     axes.set_xlabel("optimizer step", fontsize=9)
     axes.set_ylabel("reward" if family.signal == "reward" else "held-out reward", fontsize=9)
@@ -72,7 +72,7 @@ def _plot_run(axes: Axes, run: ShrunkRun, colour: Any, label: str | None) -> Non
 def _plot_exponents(axes: Axes, exponents: tuple[Exponent, ...]) -> None:
     place = np.arange(len(exponents))
     for i, e in enumerate(exponents):
-        axes.plot([e.prior.low, e.prior.high], [i, i], color=PRIOR, lw=7, solid_capstyle="butt")
+        axes.plot([e.prior.low, e.prior.high], [i, i], color=_PRIOR, lw=7, solid_capstyle="butt")
         axes.plot([e.posterior.low, e.posterior.high], [i, i], color=POSTERIOR, lw=2)
         axes.plot(e.posterior.median, i, "o", color=POSTERIOR, ms=5)
         if np.isfinite(e.finite):
@@ -114,7 +114,7 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     left.legend(fontsize=8, frameon=False)
     answers = compared.answers
     for i, a in enumerate(answers):
-        right.plot([a.difference.low, a.difference.high], [i, i], color=DATA, lw=3)
+        right.plot([a.difference.low, a.difference.high], [i, i], color=_DATA, lw=3)
         right.plot(a.difference.median, i, "o", color="#111827", ms=5)
         right.annotate(
             f"P(B better) {probability_text(a.p_better)}",
@@ -123,7 +123,7 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
             textcoords="offset points",
             fontsize=8,
         )
-    right.axvline(0.0, color=DATA, lw=0.8)
+    right.axvline(0.0, color=_DATA, lw=0.8)
     right.set_yticks(range(len(answers)), [drawable(a.words, 40) for a in answers], fontsize=8)
     right.set_ylim(len(answers) - 0.5, -0.5)
     right.margins(x=0.25)

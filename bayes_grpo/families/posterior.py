@@ -18,7 +18,7 @@ import numpy as np
 from bayes_grpo.common.draws import spread
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.families.evidence import NODES, Scale, informed, run_likelihood
+from bayes_grpo.families.evidence import LIKELIHOOD_NODES, Scale, informed, run_likelihood
 from bayes_grpo.families.model import CHAINS, FamilyDraws, FamilyPriors, Runs, log_weights, sample_family
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.regimes.base import Regime
@@ -30,7 +30,7 @@ LEAST_NODES = 10.0
 """Nodes that have to carry the weight of every run at a typical draw of the family."""
 FINER = 3
 """Times as many nodes where they are too few: many short logs that say little each."""
-LOOKS = 64
+_LOOKS = 64
 """Draws of the family at which nodes are counted."""
 
 
@@ -121,12 +121,15 @@ def family_posterior(
             out.append(found.likelihood)
         return Runs.of(out, together.x, together.offset, together.study)
 
-    first = nodes("each run by itself", NODES)
+    first = nodes("each run by itself", LIKELIHOOD_NODES)
     tell("a first look at the family")
     draws, _ = sample_family(first, together.priors, together.studies, seed_of(seed, "first"), chains=1)
     carrying, attempt = np.zeros(n), ""
     runs = first
-    for attempt, count in (("the runs as the family expects them", NODES), ("the same, more finely", FINER * NODES)):
+    for attempt, count in (
+        ("the runs as the family expects them", LIKELIHOOD_NODES),
+        ("the same, more finely", FINER * LIKELIHOOD_NODES),
+    ):
         runs = nodes(attempt, count, expected_traits(together, draws.flat()))
         carrying = effective_nodes(runs, draws.flat())[:n]
         if carrying.min() >= LEAST_NODES:
@@ -151,7 +154,7 @@ def expected_traits(together: Together, draws: FamilyDraws) -> tuple[np.ndarray,
 
 def effective_nodes(runs: Runs, draws: FamilyDraws) -> np.ndarray:
     """Effective number of nodes of every run, mean over some draws of the family, shape (n,)."""
-    log_weight = weights_at(runs, draws, spread(len(draws.mean), LOOKS))
+    log_weight = weights_at(runs, draws, spread(len(draws.mean), _LOOKS))
     weight = np.exp(log_weight - log_weight.max(axis=-1, keepdims=True))
     return (weight.sum(axis=-1) ** 2 / (weight**2).sum(axis=-1)).mean(axis=0)
 

@@ -25,11 +25,11 @@ from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.table import RowTable
 
 LAWS = ("exponential", "flat")
-DRAWS = 400
+_DRAWS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class RunReading:
     """A run as its laws see it.
 
     Attributes:
@@ -54,7 +54,7 @@ class Reading:
         return self.latent[:, int(np.argmin(np.abs(self.table.step - step)))]
 
 
-def reading_of(run: Run, table: RowTable, seed: int = 0) -> Reading:
+def reading_of(run: Run, table: RowTable, seed: int = 0) -> RunReading:
     """Reads a run.
 
     Args:
@@ -66,7 +66,7 @@ def reading_of(run: Run, table: RowTable, seed: int = 0) -> Reading:
         FitError: No law can be put on the rows.
     """
     found: list[Draws] = []
-    rows, points = prepare_rows(table, many=True), ImportanceSettings(effective=1000.0, draws=DRAWS)
+    rows, points = prepare_rows(table, many=True), ImportanceSettings(effective=1000.0, draws=_DRAWS)
     for name in LAWS:
         try:
             target = target_of(get_regime(name), rows)
@@ -76,7 +76,7 @@ def reading_of(run: Run, table: RowTable, seed: int = 0) -> Reading:
                 raise
     evidence = np.array([f.log_evidence for f in found])
     share = np.exp(evidence - evidence.max())
-    counts = np.round(DRAWS * share / share.sum()).astype(int)
+    counts = np.round(_DRAWS * share / share.sum()).astype(int)
     latents, plateaus, rng = [], [], np.random.default_rng(seed_of(seed, "latent"))
     for f, count in zip(found, counts, strict=True):
         if count:
@@ -86,4 +86,4 @@ def reading_of(run: Run, table: RowTable, seed: int = 0) -> Reading:
             # One number for all rows of a draw: rows near each other swing together.
             latents.append(mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal((count, 1)))
             plateaus.append(drawn.draws.flat("fixed_point"))
-    return Reading(run, table, np.concatenate(latents), np.concatenate(plateaus))
+    return RunReading(run, table, np.concatenate(latents), np.concatenate(plateaus))

@@ -23,12 +23,12 @@ import numpy as np
 from scipy.stats import norm
 
 PATH = Path(__file__).with_name("seeds.json")
-GRID = 61
-WIDE = 10.0
+_GRID = 61
+_WIDE = 10.0
 """Standard deviation of the prior of the recipes' common mean, in units of the rows': nothing is said of it."""
 FURTHER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Numbers of further seeds of each recipe that are looked at."""
-SURE, TOLD = 0.95, 0.8
+SURE, _TOLD = 0.95, 0.8
 """Probability from which a recipe is called better; probability with which further seeds shall lead there."""
 
 
@@ -71,7 +71,7 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Difference:
+class RecipeDifference:
     """The posterior on a grid of spreads, reward.
 
     Attributes:
@@ -105,7 +105,7 @@ class Difference:
         return {"spread": self.spread[at], "a": both[:, 0], "difference": both[:, 1]}
 
 
-def difference_of(a: Side, b: Side, unit: float, prior: SeedPrior) -> Difference:
+def difference_of(a: Side, b: Side, unit: float, prior: SeedPrior) -> RecipeDifference:
     """The difference of two recipes.
 
     Args:
@@ -114,13 +114,13 @@ def difference_of(a: Side, b: Side, unit: float, prior: SeedPrior) -> Difference
         unit: Standard deviation of all rows, reward.
         prior: What is known of seeds and recipes.
     """
-    z = np.linspace(-3.0, 3.0, GRID)
+    z = np.linspace(-3.0, 3.0, _GRID)
     spread = unit * np.exp(prior.centre + prior.width * z)
     centre = 0.5 * (a.mean.mean(axis=-1) + b.mean.mean(axis=-1))[..., None]
     log_prior = -0.5 * z**2
     (pa, sa, la), (pb, sb, lb) = (_summed(side, centre, spread) for side in (a, b))
     # (A, B less A): A and B about the same centre; the difference has a prior of its own.
-    before = np.diag([(WIDE * unit) ** -2.0, (prior.difference * unit) ** -2.0])
+    before = np.diag([(_WIDE * unit) ** -2.0, (prior.difference * unit) ** -2.0])
     precision = np.empty((*pa.shape, 2, 2))
     precision[..., 0, 0], precision[..., 1, 1] = pa + pb + before[0, 0], pb + before[1, 1]
     precision[..., 0, 1] = precision[..., 1, 0] = pb
@@ -130,7 +130,7 @@ def difference_of(a: Side, b: Side, unit: float, prior: SeedPrior) -> Difference
     fit = la + lb + 0.5 * np.einsum("...i,...i", pull, mean) + 0.5 * np.linalg.slogdet(cov)[1]
     weight = np.exp(log_prior + fit - (log_prior + fit).max(axis=-1, keepdims=True))
     mean[..., 0] += centre
-    return Difference(spread, weight / weight.sum(axis=-1, keepdims=True), mean, cov)
+    return RecipeDifference(spread, weight / weight.sum(axis=-1, keepdims=True), mean, cov)
 
 
 def _summed(side: Side, centre: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -157,7 +157,7 @@ def further_seeds(a: Side, b: Side, unit: float, prior: SeedPrior, rng: np.rando
         rng: Randomness.
 
     Returns:
-        The smallest of `FURTHER` that tells with probability `TOLD`; None where none does.
+        The smallest of `FURTHER` that tells with probability `_TOLD`; None where none does.
     """
     size = 300
     draws = difference_of(a, b, unit, prior).draws(size, rng)
@@ -172,7 +172,7 @@ def further_seeds(a: Side, b: Side, unit: float, prior: SeedPrior, rng: np.rando
 
         both = more(a, draws["a"], noise[0]), more(b, draws["a"] + draws["difference"], noise[1])
         p = difference_of(*both, unit, prior).p_better
-        if np.mean((p >= SURE) | (p <= 1.0 - SURE)) >= TOLD:
+        if np.mean((p >= SURE) | (p <= 1.0 - SURE)) >= _TOLD:
             return count
     return None
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from xarray import DataTree
 
-SURE = 0.95
+_SURE = 0.95
 """Probability from which something is said to be so."""
 KNOWN = 0.3
 """Share of the prior's width that data have to take away before an exponent is said to be known."""
@@ -66,11 +66,11 @@ class Exponent(Result):
     @property
     def verdict(self) -> str:
         """What is said of it: "moves", "does not move" or "cannot tell"."""
-        if self.p_zero >= SURE:
+        if self.p_zero >= _SURE:
             return "does not move"
         # A posterior that knows nothing lies outside the region too: the direction has to be known as well.
-        directed = max(self.p_positive, 1.0 - self.p_positive) >= SURE
-        return "moves" if directed and self.p_zero <= 1.0 - SURE else "cannot tell"
+        directed = max(self.p_positive, 1.0 - self.p_positive) >= _SURE
+        return "moves" if directed and self.p_zero <= 1.0 - _SURE else "cannot tell"
 
     @property
     def sentence(self) -> str:

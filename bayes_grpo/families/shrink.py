@@ -21,9 +21,9 @@ from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.table import RowTable
 
-SHOWN = 400
+_SHOWN = 400
 """Draws of the family at which runs are drawn."""
-CHUNK = 200
+_CHUNK = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ def shrunk(together: Together, found: FamilyPosterior, seed: int) -> list[RunDra
         seed: Seed.
     """
     draws, rng = found.draws.flat(), np.random.default_rng(seed)
-    picks = spread(len(draws.mean), SHOWN)
+    picks = spread(len(draws.mean), _SHOWN)
     log_weight = weights_at(found.runs, draws, picks)
     expected, sd, p = expected_at(found.runs, draws)[picks], draws.spread[picks], found.runs.u.shape[-1]
     out = []
@@ -80,7 +80,7 @@ def run_draws(regime: Regime, table: RowTable, u: np.ndarray, t: np.ndarray, sca
     values = values_of_draws(Target(regime, rows, {}, plain), u)
     sampled = np.stack([values[p.name] for p in regime.sampled], axis=-1)
     with jax.enable_x64(True):
-        curve = over_draws(_curve_program, (regime,), CHUNK, (sampled, levels), rows.arrays)
+        curve = over_draws(_curve_program, (regime,), _CHUNK, (sampled, levels), rows.arrays)
     values |= {p.name: levels[:, j] for j, p in enumerate(regime.linear)}
     return RunDraws(u, values, curve[:, : len(table.y)])
 

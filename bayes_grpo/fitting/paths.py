@@ -24,7 +24,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.future import FutureRows
 from bayes_grpo.rows.padding import Rows
 
-CHUNK = 250
+_CHUNK = 250
 """Draws a call of the compiled program; a forecast of any size compiles once."""
 
 
@@ -66,7 +66,7 @@ def predict(draws: Draws, picks: np.ndarray, future: FutureRows, seed: int) -> P
     noise[:, first : first + h] = later.standard_normal((total, h, n + 2), np.float32)
     each, ends = (draws.sampled(picks), start, noise), np.array([first, first + h])
     with jax.enable_x64(True):
-        latent, trend, shown, fixed = over_draws(_paths_program, (draws.regime,), CHUNK, each, prior, rows, ends)
+        latent, trend, shown, fixed = over_draws(_paths_program, (draws.regime,), _CHUNK, each, prior, rows, ends)
     ahead = slice(first, first + h)
     return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LAW, LATENT, DATA, PRIOR = "#c2410c", "#1d4ed8", "#111827", "#9ca3af"
+LAW, _LATENT, _DATA, _PRIOR = "#c2410c", "#1d4ed8", "#111827", "#9ca3af"
 
 
 def plot_fit(fit: Fit, title: str = "", level: float = LEVEL, figure: Figure | None = None) -> Figure:
@@ -71,12 +71,12 @@ def plot_curve(fit: Fit, level: float = LEVEL, ax: Axes | None = None) -> Axes:
 
     predicted = fit.trajectories("rows")
     constant = fit.data["constant_data"].dataset
-    axes.fill_between(step, *band(predicted), color=PRIOR, alpha=0.25, lw=0, label=f"logged rows, {level:.0%}")
-    axes.fill_between(step, *band(fit.trajectories("latent")), color=LATENT, alpha=0.2, lw=0)
-    axes.plot(step, constant["latent_mean"], color=LATENT, lw=1.2, label=f"latent reward, {level:.0%}")
+    axes.fill_between(step, *band(predicted), color=_PRIOR, alpha=0.25, lw=0, label=f"logged rows, {level:.0%}")
+    axes.fill_between(step, *band(fit.trajectories("latent")), color=_LATENT, alpha=0.2, lw=0)
+    axes.plot(step, constant["latent_mean"], color=_LATENT, lw=1.2, label=f"latent reward, {level:.0%}")
     axes.fill_between(step, *band(fit.trajectories("curve")), color=LAW, alpha=0.2, lw=0)
     axes.plot(step, constant["curve_mean"], color=LAW, lw=1.8, label=f"unforced law, {level:.0%}")
-    axes.plot(step, y, ".", color=DATA, ms=3.5, alpha=0.7, label="logged")
+    axes.plot(step, y, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     axes.set_xlabel("optimizer step")
     axes.set_ylabel("reward" if fit.signal == "reward" else "held-out reward")
     # Bands of an unresolved law can be wide; the data set the view.
@@ -130,7 +130,7 @@ def plot_quantity(fit: Fit, name: str, level: float = LEVEL, ax: Axes | None = N
         width = np.diff(np.log(bins)) if logarithmic else np.diff(bins)
         return np.histogram(draws, bins)[0] / max(len(draws), 1) / width
 
-    axes.stairs(density(prior), bins, color=PRIOR, fill=True, alpha=0.5, label="prior")
+    axes.stairs(density(prior), bins, color=_PRIOR, fill=True, alpha=0.5, label="prior")
     axes.stairs(density(posterior), bins, color=LAW, lw=1.5, label="posterior")
     for edge in np.quantile(posterior, [(1 - level) / 2, (1 + level) / 2]):
         axes.axvline(edge, color=LAW, lw=0.8, ls=":")

@@ -11,7 +11,7 @@ from rich.table import Table
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import safe
 from bayes_grpo.fitting.sensitivity import CONFLICT, STRONG_PRIOR, THRESHOLD
-from bayes_grpo.fitting.summary import Row, Summary
+from bayes_grpo.fitting.summary import Summary, SummaryRow
 
 
 def render_fit(summary: Summary, console: Console) -> None:
@@ -84,7 +84,7 @@ def _table(summary: Summary) -> Table:
 _SHORT = {CONFLICT: " [yellow]both[/yellow]", STRONG_PRIOR: " [yellow]prior[/yellow]"}
 
 
-def _sensitivity(row: Row) -> str:
+def _sensitivity(row: SummaryRow) -> str:
     """Both sensitivities, and what moves the quantity where the prior does."""
     if math.isnan(row.prior_sensitivity):
         return ""

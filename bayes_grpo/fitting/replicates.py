@@ -21,7 +21,7 @@ from bayes_grpo.fitting.sampling.target import Target, state_space_at
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows
 
-CHUNK = 500
+_CHUNK = 500
 """Draws a call of the compiled program."""
 
 
@@ -60,7 +60,7 @@ def replicate(target: Target, values: Mapping[str, np.ndarray], rng: np.random.G
     noise[:, :n] = rng.standard_normal((len(noise), n))
     each = (sampled.reshape(len(noise), -1), levels.reshape(len(noise), -1), noise)
     with jax.enable_x64(True):
-        shown, normalisation, misfit = over_draws(_replicate_program, (regime,), CHUNK, each, rows)
+        shown, normalisation, misfit = over_draws(_replicate_program, (regime,), _CHUNK, each, rows)
     return Replicates(shown[:, :n].reshape(*shape, n), normalisation.reshape(shape), misfit.reshape(shape))
 
 

@@ -27,7 +27,7 @@ CONTRACTION_LIMIT = 0.5
 
 
 @dataclass(frozen=True)
-class Row:
+class SummaryRow:
     """One line of the table.
 
     Attributes:
@@ -88,7 +88,7 @@ class Summary(Result):
     """
 
     verdict: str
-    rows: tuple[Row, ...]
+    rows: tuple[SummaryRow, ...]
     probabilities: dict[str, float]
     r2: float
     r2_latent: float
@@ -127,7 +127,7 @@ class Summary(Result):
     )
 
     def to_frame(self) -> pd.DataFrame:
-        """The table, one row a parameter or derived quantity: the fields of `Row`."""
+        """The table, one row a parameter or derived quantity: the fields of `SummaryRow`."""
         return frame_of(self.rows, "name")
 
 
@@ -215,14 +215,14 @@ def contraction(fit: Fit, name: str) -> float:
     return float(1.0 - ndtri(np.clip(rank, 1e-6, 1 - 1e-6)).var())
 
 
-def _rows(fit: Fit, level: float) -> list[Row]:
+def _rows(fit: Fit, level: float) -> list[SummaryRow]:
     posterior, prior = fit.data["posterior"].dataset, fit.data["prior"].dataset
     out, sensitivity = [], sensitivities(fit)
     for name in posterior.data_vars:
         unit, meaning = fit.regime.described(str(name))
         share = contraction(fit, str(name))
         out.append(
-            Row(
+            SummaryRow(
                 name=str(name),
                 unit=unit,
                 meaning=meaning,
@@ -244,7 +244,7 @@ def _probabilities(fit: Fit) -> dict[str, float]:
     return probabilities(fit.regime, draws, float(fit.step()[-1] - fit.data.attrs["start"]))
 
 
-def _warnings(fit: Fit, rows: tuple[Row, ...], chances: dict[str, float]) -> tuple[str, ...]:
+def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float]) -> tuple[str, ...]:
     out = []
     if not fit.convergence.passed:
         out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
@@ -279,7 +279,7 @@ def _assumed(fit: Fit) -> tuple[str, ...]:
     )
 
 
-def _verdict(fit: Fit, rows: tuple[Row, ...], chances: dict[str, float]) -> str:
+def _verdict(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float]) -> str:
     by_name = {r.name: r for r in rows}
     what = fit.about.reward
     level = f"{rows[0].posterior.level:.0%}"
@@ -308,7 +308,7 @@ def _verdict(fit: Fit, rows: tuple[Row, ...], chances: dict[str, float]) -> str:
     return f"{failed}{course} ({level} intervals){clause}."
 
 
-def _damping_clause(zeta: Row, chances: dict[str, float]) -> str:
+def _damping_clause(zeta: SummaryRow, chances: dict[str, float]) -> str:
     names = ("overdamped", "oscillatory", "unstable")
     best = max(names, key=lambda n: chances[n])
     p = chances[best]

@@ -17,14 +17,14 @@ from bayes_grpo.fleets.journal import journal, journal_of
 from bayes_grpo.fleets.result import Fleet
 from bayes_grpo.fleets.survey import Log, Logs, survey
 from bayes_grpo.fleets.table import check_table, table_of, write_table
-from bayes_grpo.fleets.unit import TASKS, Row, Unit, work
+from bayes_grpo.fleets.unit import FLEET_TASKS, FleetRow, FleetUnit, work
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 
-Tell = Callable[..., None]
+FleetProgress = Callable[..., None]
 
 
 def fleet(
@@ -42,7 +42,7 @@ def fleet(
     read: Mapping[str, Any] | None = None,
     sampler: SamplerSettings | None = None,
     seed: int = 0,
-    progress: Tell | None = None,
+    progress: FleetProgress | None = None,
 ) -> Fleet:
     """Fits, forecasts and diagnoses many logs.
 
@@ -103,19 +103,19 @@ class _Asked(NamedTuple):
     fitted: tuple[Regime, ...]
     averaged: tuple[Regime, ...]
 
-    def units(self, log: Log, options: Mapping[str, Any]) -> list[Unit | None]:
+    def units(self, log: Log, options: Mapping[str, Any]) -> list[FleetUnit | None]:
         """The units of one log; a single None where it cannot be read."""
         if log.place is None:
             return [None]
         laws = {"fit": [(x,) for x in self.fitted], "forecast": [self.averaged], "diagnose": [()]}
-        return [Unit(log.place, task, some, **options) for task in self.tasks for some in laws[task]]
+        return [FleetUnit(log.place, task, some, **options) for task in self.tasks for some in laws[task]]
 
 
 class _Slot(NamedTuple):
     """A row of the table to come: of which log, what fills it, and the key of that."""
 
     log: Log
-    unit: Unit | None
+    unit: FleetUnit | None
     key: str
 
     def programs(self) -> tuple[str, str, str]:
@@ -123,15 +123,15 @@ class _Slot(NamedTuple):
         return ("", "", "") if self.unit is None else (self.unit.task, self.unit.regime, self.log.shapes)
 
 
-def _slot(log: Log, unit: Unit | None) -> _Slot:
+def _slot(log: Log, unit: FleetUnit | None) -> _Slot:
     return _Slot(log, unit, "" if unit is None else unit.key(log.fingerprint))
 
 
 def _check(asked: _Asked, options: Mapping[str, Any], table: Path | None, jobs: int) -> None:
     """Refuses now what would fail for every log."""
-    unknown = [task for task in asked.tasks if task not in TASKS]
+    unknown = [task for task in asked.tasks if task not in FLEET_TASKS]
     if unknown or not asked.tasks:
-        raise SettingError(f"do: expected some of {', '.join(TASKS)}, found {unknown[0] if unknown else ''!r}")
+        raise SettingError(f"do: expected some of {', '.join(FLEET_TASKS)}, found {unknown[0] if unknown else ''!r}")
     if not asked.fitted or not asked.averaged:
         raise SettingError("regimes: expected at least one regime, found none")
     if options["signal"] not in ("auto", "reward", "eval"):
@@ -143,7 +143,7 @@ def _check(asked: _Asked, options: Mapping[str, Any], table: Path | None, jobs: 
         check_table(table)
 
 
-def _surveyed(logs: Logs, options: Mapping[str, Any], skipped: set[Path], tell: Tell) -> list[Log]:
+def _surveyed(logs: Logs, options: Mapping[str, Any], skipped: set[Path], tell: FleetProgress) -> list[Log]:
     found: list[Log] = []
     for log in survey(logs, options["read"], skipped, options["signal"]):
         found.append(log)
@@ -151,7 +151,9 @@ def _surveyed(logs: Logs, options: Mapping[str, Any], skipped: set[Path], tell: 
     return found
 
 
-def _work_through(slots: Sequence[_Slot], kept: Any, jobs: int, dask: str | None, tell: Tell) -> dict[str, Row]:
+def _work_through(
+    slots: Sequence[_Slot], kept: Any, jobs: int, dask: str | None, tell: FleetProgress
+) -> dict[str, FleetRow]:
     """Does what the journal does not hold; rows that may go otherwise next time, by key."""
     # Work that shares compiled programs comes together: compiling takes longer than sampling, and programs most memory.
     together = sorted(slots, key=_Slot.programs)
@@ -176,7 +178,7 @@ def _work_through(slots: Sequence[_Slot], kept: Any, jobs: int, dask: str | None
     return failed
 
 
-def _row(slot: _Slot, row: Row) -> Row:
+def _row(slot: _Slot, row: FleetRow) -> FleetRow:
     log, unit = slot.log, slot.unit
     who = {"log": log.name, "source": log.source, "log_hash": log.log_hash}
     if unit is None:

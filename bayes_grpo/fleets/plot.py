@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-Rows = list[dict[str, Any]]
+FleetRows = list[dict[str, Any]]
 
 LABELLED = 80
 """Logs whose names fit beside the panels."""
-COLOURS = ("#1d4ed8", "#c2410c", "#15803d", "#7c3aed", "#0e7490", "#a16207")
+_COLOURS = ("#1d4ed8", "#c2410c", "#15803d", "#7c3aed", "#0e7490", "#a16207")
 ANSWER_COLOURS = dict(
     zip(ANSWERS, ("#15803d", "#a3a3a3", "#b91c1c", "#c2410c", "#7c3aed", "#0e7490", "#e5e7eb"), strict=True)
 )
@@ -59,7 +59,7 @@ def plot_fleet(fleet: Fleet, figure: Canvas | None = None) -> Canvas:
     return figure
 
 
-def _ordered(rows: Rows) -> dict[str, int]:
+def _ordered(rows: FleetRows) -> dict[str, int]:
     """Log → line: the largest expected gain first, without forecasts the least healthy."""
     for column, sign in (("gain_50", -1.0), ("p_healthy", 1.0)):
         known = {row["source"]: sign * row[column] for row in rows if row.get(column) is not None}
@@ -69,11 +69,11 @@ def _ordered(rows: Rows) -> dict[str, int]:
     return {key: i for i, key in enumerate(dict.fromkeys(row["source"] for row in rows))}
 
 
-def _draw_fits(axes: Axes, rows: Rows, at: np.ndarray) -> None:
+def _draw_fits(axes: Axes, rows: FleetRows, at: np.ndarray) -> None:
     laws = list(dict.fromkeys(row["regime"] for row in rows))
     for i, law in enumerate(laws):
         own = np.array([row["regime"] == law for row in rows])
-        colour = COLOURS[i % len(COLOURS)]
+        colour = _COLOURS[i % len(_COLOURS)]
         filled = [row["converged"] for row in rows if row["regime"] == law]
         shift = 0.5 * ((i + 0.5) / len(laws) - 0.5)
         _intervals(axes, _quantiles(rows, "fixed_point")[own], at[own] + shift, colour, filled)
@@ -83,17 +83,17 @@ def _draw_fits(axes: Axes, rows: Rows, at: np.ndarray) -> None:
     axes.set_title(f"where the reward would settle, {LEVEL:.0%}\n(open: not converged)", fontsize=9, loc="left")
 
 
-def _draw_forecasts(axes: Axes, rows: Rows, at: np.ndarray) -> None:
+def _draw_forecasts(axes: Axes, rows: FleetRows, at: np.ndarray) -> None:
     now, ahead = _quantiles(rows, "now"), _quantiles(rows, "at_horizon")
-    _intervals(axes, ahead, at, COLOURS[0], [True] * len(rows))
+    _intervals(axes, ahead, at, _COLOURS[0], [True] * len(rows))
     axes.plot(now[:, 1], at, "|", ms=8, mew=1.5, color="#111827", label="now")
-    axes.plot([], [], "o-", ms=4, color=COLOURS[0], label="at the horizon")
+    axes.plot([], [], "o-", ms=4, color=_COLOURS[0], label="at the horizon")
     _limits(axes, np.concatenate([ahead, now]))
     axes.legend(fontsize=7, frameon=False)
     axes.set_title(f"reward now and at the horizon, {LEVEL:.0%}\n(largest expected gain first)", fontsize=9, loc="left")
 
 
-def _draw_diagnoses(axes: Axes, rows: Rows, at: np.ndarray) -> None:
+def _draw_diagnoses(axes: Axes, rows: FleetRows, at: np.ndarray) -> None:
     left = np.zeros(len(rows))
     for answer in ANSWERS:
         share = np.array([row[f"p_{answer}"] for row in rows], float)
@@ -104,14 +104,14 @@ def _draw_diagnoses(axes: Axes, rows: Rows, at: np.ndarray) -> None:
     axes.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-PANELS: dict[str, Callable[[Any, Rows, np.ndarray], None]] = {
+PANELS: dict[str, Callable[[Any, FleetRows, np.ndarray], None]] = {
     "fit": _draw_fits,
     "forecast": _draw_forecasts,
     "diagnose": _draw_diagnoses,
 }
 
 
-def _quantiles(rows: Rows, name: str) -> np.ndarray:
+def _quantiles(rows: FleetRows, name: str) -> np.ndarray:
     """Low end, median and high end of a column's interval, shape (rows, 3); NaN where unknown."""
     return np.array([[row.get(f"{name}_{q}") for q in ("5", "50", "95")] for row in rows], float)
 

@@ -11,7 +11,7 @@ from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import safe
 from bayes_grpo.fleets.result import Fleet
 
-SHOWN = 60
+_SHOWN = 60
 """Lines that are printed; the table has all."""
 
 
@@ -33,7 +33,7 @@ def render_fleet(fleet: Fleet, console: Console) -> None:
         for name in ("rows", "last step"):
             table.add_column(name, justify="right")
         table.add_column(f"median [{LEVEL:.0%} interval], probability", overflow="fold")
-        for row in good[:SHOWN]:
+        for row in good[:_SHOWN]:
             number = f"{row['last_step']:g}"
             table.add_row(
                 safe(row["log"]),
@@ -47,15 +47,15 @@ def render_fleet(fleet: Fleet, console: Console) -> None:
         _rest(console, len(good))
     if bad:
         console.print()
-        for row in bad[:SHOWN]:
+        for row in bad[:_SHOWN]:
             what = "" if row["task"] == "read" else f", {row['task']} {row['regime']}".rstrip()
             console.print(f"[red]{safe(row['log'])}{safe(what)}[/red]: {safe(row['error'])}")
         _rest(console, len(bad))
 
 
 def _rest(console: Console, n: int) -> None:
-    if n > SHOWN:
-        console.print(f"[dim]… and {n - SHOWN} more in the table[/dim]")
+    if n > _SHOWN:
+        console.print(f"[dim]… and {n - _SHOWN} more in the table[/dim]")
 
 
 def _fit(row: dict[str, Any]) -> str:

@@ -33,12 +33,12 @@ AHEAD = 1.5
 """Horizon of a forecast over the last step, where neither the user nor the log says how long the run is to be."""
 _QUANTILES = tuple(f"{100 * q:g}" for q in ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
 
-Row = dict[str, Any]
+FleetRow = dict[str, Any]
 """Column → value, ready for JSON."""
 
 
 @dataclass(frozen=True, eq=False)
-class Unit:
+class FleetUnit:
     """What is to be done.
 
     Attributes:
@@ -94,10 +94,10 @@ class Done(NamedTuple):
     """
 
     key: str
-    row: Row
+    row: FleetRow
 
 
-def work(unit: Unit) -> Done:
+def work(unit: FleetUnit) -> Done:
     """Does a unit. An error that a user can mend is a row too.
 
     The numbers are those of `bayes_grpo.fit`, `forecast` and `diagnose` with the seed in the row, which depends on the
@@ -112,7 +112,7 @@ def work(unit: Unit) -> Done:
         row = {"log_hash": run.log_hash, "seed": seed}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BayesGrpoWarning)  # the row says the same
-            row |= TASKS[unit.task](run, unit, seed)
+            row |= FLEET_TASKS[unit.task](run, unit, seed)
     except BayesGrpoError as error:
         row["error"] = plain(error, 1000)
     return Done(key, json_safe(row | {"seconds": time.perf_counter() - begin}))
@@ -131,10 +131,10 @@ def horizon(run: Run, last: float) -> tuple[float, str]:
     return AHEAD * last, f"{AHEAD:g} times the last step"
 
 
-def _fit(run: Run, unit: Unit, seed: int) -> Row:
+def _fit(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
     summary = summarize(fit(run, unit.regimes[0], signal=unit.signal, seed=seed, sampler=unit.sampler))
     worst = summary.convergence.worst
-    row: Row = _about(summary.about) | {
+    row: FleetRow = _about(summary.about) | {
         "verdict": plain(summary.verdict, 1000),
         "converged": summary.convergence.passed,
         "rhat": worst.rhat,
@@ -147,12 +147,12 @@ def _fit(run: Run, unit: Unit, seed: int) -> Row:
     return row
 
 
-def _forecast(run: Run, unit: Unit, seed: int) -> Row:
+def _forecast(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
     last = max(float(x[-1]) for x in (run.step, run.eval_step) if len(x))
     until, said = (unit.until, "given") if unit.until is not None else horizon(run, last)
     found = forecast(run, until, signal=unit.signal, regimes=unit.regimes, seed=seed, sampler=unit.sampler)
     summary = summarize_forecast(found)
-    row: Row = _about(summary.about) | {
+    row: FleetRow = _about(summary.about) | {
         "verdict": plain(summary.sentence, 1000),
         "until": summary.until,
         "until_from": said,
@@ -166,23 +166,27 @@ def _forecast(run: Run, unit: Unit, seed: int) -> Row:
     return row | _quantiles("gain", summary.remaining_gain)
 
 
-def _diagnose(run: Run, unit: Unit, seed: int) -> Row:
+def _diagnose(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
     found = diagnose(run)
     about = found.about
-    row: Row = {"rows": about.rows, "first_step": about.first_step, "last_step": about.last_step}
+    row: FleetRow = {"rows": about.rows, "first_step": about.first_step, "last_step": about.last_step}
     row |= {"verdict": plain(found.sentence, 1000), "answer": found.answer}
     row |= {f"p_{name}": p for name, p in found.probability.items()}
     return row | {"failing": found.failing} | {f"own_{name}": p for name, p in found.own.items()}
 
 
-TASKS: Mapping[str, Callable[[Run, Unit, int], Row]] = {"fit": _fit, "forecast": _forecast, "diagnose": _diagnose}
+FLEET_TASKS: Mapping[str, Callable[[Run, FleetUnit, int], FleetRow]] = {
+    "fit": _fit,
+    "forecast": _forecast,
+    "diagnose": _diagnose,
+}
 """What can be done with a log, by name."""
 
 
-def _about(about: Any) -> Row:
+def _about(about: Any) -> FleetRow:
     return {name: getattr(about, name) for name in ("signal", "rows", "first_step", "last_step")}
 
 
-def _quantiles(name: str, values: Interval) -> Row:
+def _quantiles(name: str, values: Interval) -> FleetRow:
     ends = (values.low, values.median, values.high)
     return {f"{name}_{share}": value for share, value in zip(_QUANTILES, ends, strict=True)}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bayes_grpo.common.picture import Canvas
 
 
-LATENT, ROWS, PLATEAU, DATA, TARGET = "#1d4ed8", "#9ca3af", "#c2410c", "#111827", "#047857"
+_LATENT, _ROWS, PLATEAU, _DATA, _TARGET = "#1d4ed8", "#9ca3af", "#c2410c", "#111827", "#047857"
 
 
 def plot_forecast(
@@ -69,22 +69,27 @@ def _draw_fan(axes: Axes, f: Forecast, level: float) -> None:
     latent = np.concatenate([f.latent_now[:, None], f.latent], axis=1)
     tails = [(1 - level) / 2, (1 + level) / 2]
     axes.fill_between(
-        f.step, *np.quantile(f.rows, tails, axis=0), color=ROWS, alpha=0.3, lw=0, label=f"logged rows, {level:.0%}"
+        f.step, *np.quantile(f.rows, tails, axis=0), color=_ROWS, alpha=0.3, lw=0, label=f"logged rows, {level:.0%}"
     )
     axes.fill_between(
         step,
         *np.quantile(latent, tails, axis=0),
-        color=LATENT,
+        color=_LATENT,
         alpha=0.18,
         lw=0,
         label=f"underlying reward, {level:.0%}",
     )
     axes.fill_between(
-        step, *np.quantile(latent, [0.25, 0.75], axis=0), color=LATENT, alpha=0.25, lw=0, label="underlying reward, 50%"
+        step,
+        *np.quantile(latent, [0.25, 0.75], axis=0),
+        color=_LATENT,
+        alpha=0.25,
+        lw=0,
+        label="underlying reward, 50%",
     )
-    axes.plot(step, np.median(latent, axis=0), color=LATENT, lw=1.6, label="its median")
-    axes.plot(f.logged_step, f.logged, ".", color=DATA, ms=3.5, alpha=0.7, label="logged")
-    axes.axvline(f.now, color=DATA, lw=0.8, ls=":")
+    axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="its median")
+    axes.plot(f.logged_step, f.logged, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
+    axes.axvline(f.now, color=_DATA, lw=0.8, ls=":")
     if math.isfinite(f.schedule.total_steps) and f.schedule.total_steps <= f.until:
         axes.axvline(f.schedule.total_steps, color=PLATEAU, lw=0.8, ls="--", label="learning rate reaches 0")
     axes.set_xlabel("optimizer step")
@@ -95,12 +100,12 @@ def _draw_fan(axes: Axes, f: Forecast, level: float) -> None:
 
 def _draw_reach(axes: Axes, asked: Reach) -> None:
     told = f"{asked.reward:g} by step {asked.until:g}: {probability_text(asked.by_horizon)}"
-    axes.axhline(asked.reward, color=TARGET, lw=0.9, ls="--", label=told)
+    axes.axhline(asked.reward, color=_TARGET, lw=0.9, ls="--", label=told)
     low, middle, high = (min(x, asked.until) for x in (asked.step.low, asked.step.median, asked.step.high))
     if math.isfinite(asked.step.low):
-        axes.plot([low, high], [asked.reward] * 2, color=TARGET, lw=3.0, alpha=0.6, solid_capstyle="butt")
+        axes.plot([low, high], [asked.reward] * 2, color=_TARGET, lw=3.0, alpha=0.6, solid_capstyle="butt")
     if math.isfinite(asked.step.median):
-        axes.plot(middle, asked.reward, "o", color=TARGET, ms=5)
+        axes.plot(middle, asked.reward, "o", color=_TARGET, ms=5)
 
 
 def _draw_plateau(axes: Axes, f: Forecast, low: float, high: float, level: float) -> None:

@@ -36,7 +36,7 @@ from bayes_grpo.rows.table import RowTable
 
 PriorsFor = Callable[[Regime, RowTable], Mapping[str, Prior]]
 """Prior overrides of a regime for the rows before a forecast's origin."""
-LAST = 10
+_LAST = 10
 """Rows that say where the reward is now, at most; a third of the log where that is shorter."""
 _SLOW = ("initial_success", "exponent")
 """Parameters that make a slow start."""
@@ -58,7 +58,7 @@ def forecast_priors(regime: Regime, table: RowTable) -> dict[str, Prior]:
     if "initial_reward" not in names:
         return {"fluctuation_time": lasting} if "fluctuation_time" in names else {}
     n, spread = len(table.y), table.scale
-    end = float(np.mean(table.y[-max(3, min(LAST, n // 3)) :]))
+    end = float(np.mean(table.y[-max(3, min(_LAST, n // 3)) :]))
     begin = float(np.mean(table.y[: max(3, n // 5)]))
     room = 1.0 - end if names & set(_SLOW) and table.is_share else 0.0
     reach = max(6.0 * spread, room)

@@ -27,16 +27,16 @@ from bayes_grpo.laboratory.enumeration import (
     Listing,
     all_logits,
     batch_loss,
+    enumerated_reading,
+    enumerated_reward,
     log_share,
     mean_batch,
-    mean_reward,
     read_all,
-    reading_of,
 )
 from bayes_grpo.laboratory.settings import LabNumbers, check_lab_numbers
 
-Part = Literal["all", "at", "sampling"]
-_MOVED: dict[Part, tuple[float, float]] = {"all": (1.0, 1.0), "at": (1.0, 0.0), "sampling": (0.0, 1.0)}
+StiffnessPart = Literal["all", "at", "sampling"]
+_MOVED: dict[StiffnessPart, tuple[float, float]] = {"all": (1.0, 1.0), "at": (1.0, 0.0), "sampling": (0.0, 1.0)}
 """How far the point of the gradient and the policy that writes move with a push."""
 
 
@@ -67,7 +67,7 @@ class Local:
         """Largest entry of the drift."""
         return float(np.abs(self.force).max())
 
-    def product(self, direction: ArrayLike, part: Part = "all", transposed: bool = False) -> np.ndarray:
+    def product(self, direction: ArrayLike, part: StiffnessPart = "all", transposed: bool = False) -> np.ndarray:
         """−J times a direction: what of a push decays per unit learning rate and step.
 
         Args:
@@ -225,9 +225,9 @@ def reward_spectrum(point: Local, push: ArrayLike, preconditioner: ArrayLike = 1
 @partial(jax.jit, static_argnums=0)
 def _values(listing: Listing, numbers: Any, reference: Any, theta: Array) -> tuple[Array, Array, Array]:
     def value(x: Array) -> Array:
-        return mean_reward(read_all(policy(listing, x), listing, numbers.temperature), listing)
+        return enumerated_reward(read_all(policy(listing, x), listing, numbers.temperature), listing)
 
-    far = reading_of(reference, listing, numbers.temperature)
+    far = enumerated_reading(reference, listing, numbers.temperature)
     return drift(listing, numbers, far, theta), *jax.value_and_grad(value)(theta)
 
 
@@ -242,7 +242,7 @@ def _product(
     moved: tuple[Array, Array],
 ) -> Array:
     """One program for all parts, which differ in what moves: compiling takes far longer than a product."""
-    field = partial(stale_drift, listing, numbers, reading_of(reference, listing, numbers.temperature))
+    field = partial(stale_drift, listing, numbers, enumerated_reading(reference, listing, numbers.temperature))
     if transposed:
         ends = jax.vjp(field, theta, theta)[1](direction)
         return -(moved[0] * ends[0] + moved[1] * ends[1])
@@ -253,11 +253,11 @@ def _product(
 def _pushes(listing: Listing, numbers: Any, theta: Array) -> tuple[Any, Any, Any]:
     """Probabilities of the tokens after every beginning, mean pushes on them, and the share that comes by it."""
     logits = all_logits(policy(listing, theta), listing)
-    before = reading_of(logits, listing, numbers.temperature)
+    before = enumerated_reading(logits, listing, numbers.temperature)
     batch = mean_batch(before, listing)
 
     def loss(at: Any) -> Array:
-        now = reading_of(at, listing, numbers.temperature)
+        now = enumerated_reading(at, listing, numbers.temperature)
         return batch_loss(now, before, before, batch, listing, numbers)
 
     push = jax.tree.map(lambda g: -g * numbers.temperature * listing.lab.limit, jax.grad(loss)(logits))

@@ -19,20 +19,20 @@ from bayes_grpo.laboratory.enumeration import (
     Listing,
     batch_loss,
     drawn_batch,
+    enumerated_reading,
+    enumerated_reward,
     log_share,
     mean_batch,
-    mean_reward,
     read_all,
-    reading_of,
 )
 from bayes_grpo.laboratory.network import Transformer
-from bayes_grpo.laboratory.rollout import Reading
+from bayes_grpo.laboratory.rollout import PolicyReading
 from bayes_grpo.laboratory.settings import LabNumbers, check_lab_numbers, spread_numbers
 from bayes_grpo.laboratory.training import network_from
 from bayes_grpo.simulate.optimizers import OptimizerState, learning_rate, optimizer_step
 
 
-class Path(NamedTuple):
+class EnumeratedPath(NamedTuple):
     """What runs show and hide, over T steps and T / every looks; a leading axis of runs.
 
     Attributes:
@@ -82,7 +82,7 @@ def policy(listing: Listing, theta: Array) -> Transformer:
     return network_from(listing.lab, listing.vocabulary)[1](theta)
 
 
-def stale_drift(listing: Listing, numbers: LabNumbers, reference: Reading, at: Array, sampling: Array) -> Array:
+def stale_drift(listing: Listing, numbers: LabNumbers, reference: PolicyReading, at: Array, sampling: Array) -> Array:
     """Exact mean of the update's direction.
 
     Args:
@@ -99,12 +99,14 @@ def stale_drift(listing: Listing, numbers: LabNumbers, reference: Reading, at: A
     return -_gradient(listing, numbers, (before, reference), mean_batch(before, listing), at)
 
 
-def drift(listing: Listing, numbers: LabNumbers, reference: Reading, theta: Array) -> Array:
+def drift(listing: Listing, numbers: LabNumbers, reference: PolicyReading, theta: Array) -> Array:
     """`stale_drift` where the policy that is trained writes."""
     return stale_drift(listing, numbers, reference, theta, theta)
 
 
-def _gradient(listing: Listing, numbers: LabNumbers, readings: tuple[Reading, Reading], batch: Any, at: Array) -> Array:
+def _gradient(
+    listing: Listing, numbers: LabNumbers, readings: tuple[PolicyReading, PolicyReading], batch: Any, at: Array
+) -> Array:
     def loss(theta: Array) -> Array:
         now = read_all(policy(listing, theta), listing, numbers.temperature)
         return batch_loss(now, *readings, batch, listing, numbers)
@@ -121,7 +123,7 @@ def follow(
     *,
     every: int = 1,
     double: bool = False,
-) -> Path:
+) -> EnumeratedPath:
     """Trains a batch of networks with the listed update.
 
     Args:
@@ -165,7 +167,9 @@ def follow(
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _run(listing: Listing, memory: int, every: int, numbers: Any, start: Array, seeds: Array, places: Places) -> Path:
+def _run(
+    listing: Listing, memory: int, every: int, numbers: Any, start: Array, seeds: Array, places: Places
+) -> EnumeratedPath:
     return jax.vmap(partial(_train, listing, memory, every), in_axes=(0, 0, 0, None))(numbers, start, seeds, places)
 
 
@@ -177,9 +181,9 @@ def _train(
     start: Array,
     seed: Array,
     places: Places,
-) -> Path:
+) -> EnumeratedPath:
     """One run: blocks of updates, each followed by a look."""
-    reference = reading_of(places.reference, listing, numbers.temperature)
+    reference = enumerated_reading(places.reference, listing, numbers.temperature)
     centre = jnp.exp(log_share(read_all(policy(listing, jnp.asarray(places.centre)), listing, numbers.temperature)))
     structure, key = listing.lab.structure, jax.random.key(seed)
     half = structure.n_steps // 2
@@ -190,7 +194,7 @@ def _train(
         if structure.update == "sampled":
             batch, reward, zero = drawn_batch(jax.random.fold_in(key, t), before, listing, numbers)
         else:
-            batch, reward, zero = mean_batch(before, listing), mean_reward(before, listing), jnp.zeros(())
+            batch, reward, zero = mean_batch(before, listing), enumerated_reward(before, listing), jnp.zeros(())
         at = state.parameters + numbers.base.lag_exposure * (sampling - state.parameters)
         gradient = _gradient(listing, numbers, (before, reference), batch, at)
         rate = learning_rate(t, structure, numbers.base)
@@ -203,14 +207,14 @@ def _train(
         now = read_all(policy(listing, state.parameters), listing, numbers.temperature)
         away = jnp.sqrt(jnp.mean(jnp.sum((jnp.exp(log_share(now)) - centre) ** 2, axis=1)))
         along = jnp.asarray(places.probes) @ (state.parameters - jnp.asarray(places.centre))
-        return state, (rows, (mean_reward(now, listing), away, along))
+        return state, (rows, (enumerated_reward(now, listing), away, along))
 
     zero = jnp.zeros_like(start)
     first = _State(start, OptimizerState(zero, zero), jnp.broadcast_to(start, (memory, *start.shape)), zero)
     last, (rows, looks) = jax.lax.scan(block, first, jnp.arange(structure.n_steps // every))
     reward, zero_share = (x.reshape(-1) for x in rows)
     latent, away, along = looks
-    return Path(reward, zero_share, latent, away, along, last.squared, last.parameters)
+    return EnumeratedPath(reward, zero_share, latent, away, along, last.squared, last.parameters)
 
 
 def _sampling_policy(

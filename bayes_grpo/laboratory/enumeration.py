@@ -22,10 +22,10 @@ from jax import Array
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.laboratory.loss import Weights, group_statistics, grpo_loss
 from bayes_grpo.laboratory.network import Transformer, remember, step
-from bayes_grpo.laboratory.rollout import Completions, Reading, score
+from bayes_grpo.laboratory.rollout import Completions, PolicyReading, score
 from bayes_grpo.laboratory.settings import Lab, LabNumbers
 from bayes_grpo.laboratory.tasks import END, PAD, Task
-from bayes_grpo.laboratory.training import reward_of
+from bayes_grpo.laboratory.training import trained_reward
 
 MOST_COMPLETIONS = 100_000
 """Completions of a prompt beyond which listing them is refused."""
@@ -96,7 +96,7 @@ def list_completions(lab: Lab, task: Task, numbers: LabNumbers) -> Listing:
     n, c = len(task.train), len(tokens)
     text = np.hstack([np.repeat(task.train, c, axis=0), np.tile(tokens, (n, 1))])
     scores = score(Completions(jnp.asarray(text), jnp.tile(written, (n, 1))), np.repeat(task.train_answer, c, axis=0))  # pyright: ignore[reportArgumentType]
-    reward = np.asarray(reward_of(scores, numbers), float).reshape(n, c)
+    reward = np.asarray(trained_reward(scores, numbers), float).reshape(n, c)
     return Listing(lab, task.vocabulary, np.asarray(task.train), tokens, written, reward)
 
 
@@ -124,7 +124,7 @@ def all_logits(network: Transformer, listing: Listing) -> tuple[Array, ...]:
     return tuple(found)
 
 
-def reading_of(logits: tuple[Array, ...], listing: Listing, temperature: Any = 1.0) -> Reading:
+def enumerated_reading(logits: tuple[Array, ...], listing: Listing, temperature: Any = 1.0) -> PolicyReading:
     """How the policy with these logits (`all_logits`) sees all completions, shape (N, C, L) each."""
     begun, parts = np.zeros(len(listing.tokens), np.int32), []
     for i, level in enumerate(logits):
@@ -133,26 +133,26 @@ def reading_of(logits: tuple[Array, ...], listing: Listing, temperature: Any = 1
         token, counts = listing.tokens[:, i], jnp.asarray(listing.written[:, i])
         parts.append([jnp.where(counts, x, 0.0) for x in (scores[:, begun, token], entropy[:, begun])])
         begun = begun * listing.vocabulary + token
-    return Reading(*(jnp.stack(x, axis=-1) for x in zip(*parts, strict=True)))
+    return PolicyReading(*(jnp.stack(x, axis=-1) for x in zip(*parts, strict=True)))
 
 
-def read_all(network: Transformer, listing: Listing, temperature: Any = 1.0) -> Reading:
+def read_all(network: Transformer, listing: Listing, temperature: Any = 1.0) -> PolicyReading:
     """How a policy sees all completions, shape (N, C, L) each."""
-    return reading_of(all_logits(network, listing), listing, temperature)
+    return enumerated_reading(all_logits(network, listing), listing, temperature)
 
 
-def log_share(reading: Reading) -> Array:
+def log_share(reading: PolicyReading) -> Array:
     """Log-probability of every completion of every prompt, shape (N, C)."""
     return reading.log_probability.sum(axis=-1)
 
 
-def mean_reward(reading: Reading, listing: Listing) -> Array:
+def enumerated_reward(reading: PolicyReading, listing: Listing) -> Array:
     """Exact mean reward of a policy over the training prompts."""
     probability = jnp.exp(log_share(reading))
     return jnp.sum(probability * jnp.asarray(listing.reward, probability.dtype), axis=1).mean()
 
 
-def mean_batch(sampling: Reading, listing: Listing) -> Batch:
+def mean_batch(sampling: PolicyReading, listing: Listing) -> Batch:
     """The mean of all batches that a policy may write.
 
     Args:
@@ -176,7 +176,9 @@ def mean_batch(sampling: Reading, listing: Listing) -> Batch:
     return Batch(share * jnp.maximum(away, 0.0), share * jnp.minimum(away, 0.0), share)
 
 
-def drawn_batch(key: Array, sampling: Reading, listing: Listing, numbers: LabNumbers) -> tuple[Batch, Array, Array]:
+def drawn_batch(
+    key: Array, sampling: PolicyReading, listing: Listing, numbers: LabNumbers
+) -> tuple[Batch, Array, Array]:
     """A batch of B prompts and G completions each.
 
     Args:
@@ -204,7 +206,12 @@ def drawn_batch(key: Array, sampling: Reading, listing: Listing, numbers: LabNum
 
 
 def batch_loss(
-    now: Reading, before: Reading, reference: Reading, batch: Batch, listing: Listing, numbers: LabNumbers
+    now: PolicyReading,
+    before: PolicyReading,
+    reference: PolicyReading,
+    batch: Batch,
+    listing: Listing,
+    numbers: LabNumbers,
 ) -> Array:
     """`grpo_loss` of a batch of tables.
 
@@ -227,7 +234,7 @@ def batch_loss(
         """Loss of each completion as a batch of its own."""
 
         def one(log_probability: Array, entropy: Array, old: Array, far: Array, a: Array, written: Array) -> Array:
-            alone = Reading(log_probability[None], entropy[None])
+            alone = PolicyReading(log_probability[None], entropy[None])
             return grpo_loss(alone, old[None], far[None], a[None], written[None], weights, "constant")[0]
 
         each = jax.vmap(jax.vmap(one), in_axes=(0, 0, 0, 0, 0, None))

@@ -47,7 +47,7 @@ FamilyName = Literal[
 ]
 MIXED: tuple[Cause, ...] = ("loophole", "length", "concentration", "explosion", "rate", "stale", "broken")
 """Causes that a mixture takes two of."""
-ADAM = tuple(setup for setup in SETUPS if setup.lab.structure.optimizer == "adam")
+_ADAM = tuple(setup for setup in SETUPS if setup.lab.structure.optimizer == "adam")
 ABLE = tuple(setup for setup in SETUPS if setup.task != "brackets")
 """Setups whose small network learns all that there is to learn."""
 
@@ -201,7 +201,7 @@ def _concentration(rng: np.random.Generator, draw: Draw) -> Draw:
     # A heavy ball hardly moves while few groups have spread: it keeps its entropy. An answer of one token is the
     # easiest to settle on wrongly; longer ones rather collapse.
     short = rng.random() < 0.6
-    usual = [setup for setup in ADAM if (setup.task == "modular_sum") == short]
+    usual = [setup for setup in _ADAM if (setup.task == "modular_sum") == short]
     draw = draw.moved(usual[rng.integers(len(usual))]).faster(_spread(rng, 5.0, 15.0))
     draw = replace(draw, success=_spread(rng, 0.02, 0.2))
     draw = draw.base(kl_weight=0.0, entropy_weight=0.0, clip_low=rng.choice([0.2, 10.0]), warmup_steps=0)

@@ -9,10 +9,10 @@ import numpy as np
 from bayes_grpo.laboratory.settings import REWARDS, Lab, LabNumbers, written_at
 from bayes_grpo.laboratory.training import DeepTrajectory
 from bayes_grpo.simulate.settings import RefreshModel
-from bayes_grpo.simulate.trainer_log import Columns, columns_of, settings_of, state_of
+from bayes_grpo.simulate.trainer_log import LogColumns, columns_of, settings_of, state_of
 
 
-def deep_columns(trajectory: DeepTrajectory, numbers: LabNumbers, refresh: RefreshModel = "hold") -> Columns:
+def deep_columns(trajectory: DeepTrajectory, numbers: LabNumbers, refresh: RefreshModel = "hold") -> LogColumns:
     """What TRL logs of a run: components with a weight alone, and the KL divergence only where it has one.
 
     Args:

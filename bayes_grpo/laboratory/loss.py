@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from bayes_grpo.laboratory.rollout import Reading
+from bayes_grpo.laboratory.rollout import PolicyReading
 
 LossKind = Literal["sequence", "token", "constant"]
 """Mean over a completion's tokens and then over completions; mean over all tokens; sum over the longest length."""
@@ -81,7 +81,7 @@ class Weights(NamedTuple):
 
 
 def grpo_loss(
-    now: Reading,
+    now: PolicyReading,
     before: Array,
     reference: Array,
     advantage: Array,

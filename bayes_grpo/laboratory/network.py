@@ -88,7 +88,7 @@ class Transformer(eqx.Module):
     heads: int = eqx.field(static=True)
 
 
-class Memory(NamedTuple):
+class KeyValueCache(NamedTuple):
     """Keys and values of the tokens that were read.
 
     Attributes:
@@ -157,7 +157,7 @@ def logits(network: Transformer, tokens: Array) -> Array:
     return _read(network, tokens)[0]
 
 
-def remember(network: Transformer, tokens: Array, length: int) -> tuple[Array, Memory]:
+def remember(network: Transformer, tokens: Array, length: int) -> tuple[Array, KeyValueCache]:
     """Reads the beginning of a text.
 
     Args:
@@ -170,10 +170,10 @@ def remember(network: Transformer, tokens: Array, length: int) -> tuple[Array, M
     """
     found, (keys, values) = _read(network, tokens)
     room = ((0, 0), (0, 0), (0, length - tokens.shape[0]), (0, 0))
-    return found[-1], Memory(jnp.pad(keys, room), jnp.pad(values, room))
+    return found[-1], KeyValueCache(jnp.pad(keys, room), jnp.pad(values, room))
 
 
-def step(network: Transformer, memory: Memory, token: Array, position: Array) -> tuple[Array, Memory]:
+def step(network: Transformer, memory: KeyValueCache, token: Array, position: Array) -> tuple[Array, KeyValueCache]:
     """Reads one token more.
 
     Args:
@@ -197,7 +197,7 @@ def step(network: Transformer, memory: Memory, token: Array, position: Array) ->
         values = values.at[i, :, position].set(value[:, 0])
         x = x + block.out(_attend(query, keys[i], values[i], seen[None])[0])
         x = x + _gated(block, block.unit_norm(x))
-    return network.head(network.norm(x)), Memory(keys, values)
+    return network.head(network.norm(x)), KeyValueCache(keys, values)
 
 
 def _read(network: Transformer, tokens: Array) -> tuple[Array, tuple[Array, Array]]:

@@ -42,7 +42,7 @@ class Scores(NamedTuple):
     length: Array
 
 
-class Reading(NamedTuple):
+class PolicyReading(NamedTuple):
     """How a policy sees completions; shape (n, L) each.
 
     Attributes:
@@ -83,7 +83,7 @@ def write(network: Transformer, prompts: Array, limit: int, key: Array, temperat
     return Completions(jnp.concatenate([prompts, tokens.T], axis=1), written.T)
 
 
-def read(network: Transformer, completions: Completions, temperature: Any = 1.0) -> Reading:
+def read(network: Transformer, completions: Completions, temperature: Any = 1.0) -> PolicyReading:
     """Log-probabilities of completions under a policy, and its entropy at their tokens.
 
     Args:
@@ -100,7 +100,7 @@ def read(network: Transformer, completions: Completions, temperature: Any = 1.0)
     log_probability = jax.nn.log_softmax(score, axis=-1)
     chosen = jnp.take_along_axis(log_probability, completions.text[:, given:, None], axis=-1)[..., 0]
     entropy = -jnp.sum(jnp.exp(log_probability) * log_probability, axis=-1)
-    return Reading(jnp.where(completions.written, chosen, 0.0), jnp.where(completions.written, entropy, 0.0))
+    return PolicyReading(jnp.where(completions.written, chosen, 0.0), jnp.where(completions.written, entropy, 0.0))
 
 
 def score(completions: Completions, answers: Array) -> Scores:

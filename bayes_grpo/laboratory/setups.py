@@ -12,9 +12,9 @@ from bayes_grpo.laboratory.network import Network
 from bayes_grpo.laboratory.settings import Lab
 from bayes_grpo.laboratory.tasks import Task, make_task
 from bayes_grpo.laboratory.warm_start import Ladder, warm_start
-from bayes_grpo.simulate.settings import AdvantageScale, Optimizer, ScheduleKind, Structure
+from bayes_grpo.simulate.settings import AdvantageScale, OptimizerName, ScheduleKind, Structure
 
-SMALL = Network(layers=1, width=32, heads=2, hidden=64)
+_SMALL = Network(layers=1, width=32, heads=2, hidden=64)
 LARGE = Network(layers=2, width=48, heads=4, hidden=96)
 WARM_SEEDS = 2
 """Fresh networks of a task; each is trained to answer once."""
@@ -66,11 +66,11 @@ def _ladder(task: str, network: Network, limit: int, seed: int, clumsy: float) -
 def _setup(
     task: str,
     shape: tuple[int, int, int],
-    optimizer: Optimizer,
+    optimizer: OptimizerName,
     schedule: ScheduleKind,
     rate: float,
     *,
-    network: Network = SMALL,
+    network: Network = _SMALL,
     limit: int = 8,
     loss: LossKind = "token",
     advantage: AdvantageScale = "std",

@@ -63,7 +63,7 @@ class DeepTrajectory(NamedTuple):
     final_parameters: Any
 
 
-class Tables(NamedTuple):
+class TaskTables(NamedTuple):
     """A task's prompts and answers on the device."""
 
     train: Array
@@ -111,9 +111,9 @@ class _State(NamedTuple):
     past: Array  # sampling policies: (1, parameters) for hold, a ring of the last ones for delay
 
 
-def tables_of(task: Task) -> Tables:
+def tables_of(task: Task) -> TaskTables:
     """A task's tables."""
-    return Tables(*(jnp.asarray(x) for x in (task.train, task.train_answer, task.held_out, task.held_out_answer)))
+    return TaskTables(*(jnp.asarray(x) for x in (task.train, task.train_answer, task.held_out, task.held_out_answer)))
 
 
 def network_from(lab: Lab, vocabulary: int) -> tuple[int, Any]:
@@ -179,7 +179,7 @@ def _run(program: Program, numbers: Any, tables: Any, policies: tuple[Array, Arr
 
 
 def _train(
-    program: Program, numbers: LabNumbers, tables: Tables, policies: tuple[Array, Array], seed: Array
+    program: Program, numbers: LabNumbers, tables: TaskTables, policies: tuple[Array, Array], seed: Array
 ) -> DeepTrajectory:
     """One run: blocks of updates, each followed by an evaluation."""
     lab, structure, (start, reference) = program.lab, program.lab.structure, policies
@@ -231,7 +231,7 @@ def _train(
 
 
 def rollout(
-    lab: Lab, policy: Transformer, numbers: LabNumbers, tables: Tables, prompts: Array, key: Array, written: Any
+    lab: Lab, policy: Transformer, numbers: LabNumbers, tables: TaskTables, prompts: Array, key: Array, written: Any
 ) -> tuple[Completions, Scores, Array]:
     """Completions of a step, G of each of B prompts side by side, their scores and their reward, shape (B G,).
 
@@ -241,7 +241,7 @@ def rollout(
     chosen = jnp.repeat(prompts, lab.structure.group_size)
     completions = write(policy, tables.train[chosen], lab.limit, token_key, numbers.temperature)
     scores = score(completions, tables.train_answer[chosen])
-    return completions, scores, jnp.where(written < numbers.broken_from, reward_of(scores, numbers), 0.0)
+    return completions, scores, jnp.where(written < numbers.broken_from, trained_reward(scores, numbers), 0.0)
 
 
 def prompts_of(lab: Lab, many: int, run_key: Array, key: Array, batch: Array) -> Array:
@@ -255,7 +255,7 @@ def prompts_of(lab: Lab, many: int, run_key: Array, key: Array, batch: Array) ->
     return jax.lax.dynamic_slice(order, (batch % steps * size,), (size,))
 
 
-def reward_of(scores: Scores, numbers: LabNumbers) -> Array:
+def trained_reward(scores: Scores, numbers: LabNumbers) -> Array:
     """The reward that is trained on, shape (n,)."""
     return jnp.sum(jnp.stack([getattr(numbers, name) * getattr(scores, name) for name in REWARDS]), axis=0)
 
@@ -307,10 +307,10 @@ def _sampling_policy(
     return past, past[(t - interval) % program.memory], t
 
 
-def evaluate(lab: Lab, policy: Transformer, tables: Tables, numbers: LabNumbers, key: Array) -> tuple[Array, Array]:
+def evaluate(lab: Lab, policy: Transformer, tables: TaskTables, numbers: LabNumbers, key: Array) -> tuple[Array, Array]:
     """Gold reward and trained reward on held-out prompts, one completion each."""
     prompt_key, token_key = jax.random.split(key)
     chosen = jax.random.randint(prompt_key, (lab.eval_prompts,), 0, len(tables.held_out))
     completions = write(policy, tables.held_out[chosen], lab.limit, token_key, numbers.temperature)
     scores = score(completions, tables.held_out_answer[chosen])
-    return scores.right.mean(), reward_of(scores, numbers).mean()
+    return scores.right.mean(), trained_reward(scores, numbers).mean()

@@ -111,7 +111,7 @@ def deep_truth(
     """
     weights = np.array([float(getattr(numbers, name)) for name in REWARDS])
     scores = np.asarray(trajectory.components, float)
-    attainable = attainable_reward(numbers, answer)
+    attainable = trained_reward(numbers, answer)
     deserved = scores @ weights / attainable
     true = _TrueSignals(
         gold=smoothed(scores[:, 0]),
@@ -147,7 +147,7 @@ def deep_truth(
     )
 
 
-def attainable_reward(numbers: LabNumbers, answer: float) -> float:
+def trained_reward(numbers: LabNumbers, answer: float) -> float:
     """The better of two completions: the right one, and one that holds the answer and fills the limit.
 
     Args:

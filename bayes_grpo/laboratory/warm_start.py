@@ -15,15 +15,15 @@ from bayes_grpo.laboratory.network import flat, fresh
 from bayes_grpo.laboratory.rollout import Completions, read, score, write
 from bayes_grpo.laboratory.settings import Lab
 from bayes_grpo.laboratory.tasks import PAD, Task
-from bayes_grpo.laboratory.training import Tables, network_from, tables_of
+from bayes_grpo.laboratory.training import TaskTables, network_from, tables_of
 from bayes_grpo.simulate.optimizers import OptimizerState, optimizer_step
 from bayes_grpo.simulate.settings import Numbers, Structure
 
 RATE = 3e-3
-BATCH = 64
-EVERY = 5
+_BATCH = 64
+_EVERY = 5
 """Updates between two looks at the success rate."""
-LOOKS = 160
+_LOOKS = 160
 """Looks at most."""
 MEASURED = 512
 """Completions of a look."""
@@ -50,7 +50,7 @@ class Ladder(NamedTuple):
         if not len(reached):
             raise SettingError(
                 f"warm start: expected a success rate of {success:g}, found {self.success.max():.2f} after "
-                f"{EVERY * len(self.success)} updates; ask for less, or take a larger network"
+                f"{_EVERY * len(self.success)} updates; ask for less, or take a larger network"
             )
         return self.parameters[reached[0]]
 
@@ -74,7 +74,7 @@ def warm_start(lab: Lab, task: Task, seed: int, clumsy: float = 0.0) -> Ladder:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _climb(lab: Lab, vocabulary: int, tables: Tables, seed: Array, clumsy: Array) -> tuple[Array, Array]:
+def _climb(lab: Lab, vocabulary: int, tables: TaskTables, seed: Array, clumsy: Array) -> tuple[Array, Array]:
     weight_key, key = jax.random.split(jax.random.key(seed))
     _, made = network_from(lab, vocabulary)
     theta = flat(fresh(lab.network, vocabulary, weight_key))
@@ -83,10 +83,10 @@ def _climb(lab: Lab, vocabulary: int, tables: Tables, seed: Array, clumsy: Array
 
     def texts(key: Array) -> Completions:
         which, more, symbol = jax.random.split(key, 3)
-        chosen = jax.random.randint(which, (BATCH,), 0, len(tables.train))
+        chosen = jax.random.randint(which, (_BATCH,), 0, len(tables.train))
         answer = jnp.pad(tables.train_answer[chosen], ((0, 0), (0, lab.limit - size)))
         noise = jax.random.randint(symbol, answer.shape, 2, vocabulary)
-        ramble = jax.random.uniform(more, (BATCH, 1)) < clumsy
+        ramble = jax.random.uniform(more, (_BATCH, 1)) < clumsy
         ended = jnp.cumsum(answer == 1, axis=1) > 0
         answer = jnp.where(ramble & ended, noise, answer)
         return Completions(jnp.concatenate([tables.train[chosen], answer], axis=1), answer != PAD)
@@ -107,8 +107,8 @@ def _climb(lab: Lab, vocabulary: int, tables: Tables, seed: Array, clumsy: Array
         chosen = jax.random.randint(which, (MEASURED,), 0, len(tables.train))
         written = write(made(theta), tables.train[chosen], lab.limit, tokens)
         success = score(written, tables.train_answer[chosen]).right.mean()
-        carry, _ = jax.lax.scan(update, carry, i * EVERY + jnp.arange(EVERY))
+        carry, _ = jax.lax.scan(update, carry, i * _EVERY + jnp.arange(_EVERY))
         return carry, (theta, success)
 
     zero = jnp.zeros_like(theta)
-    return jax.lax.scan(look, (theta, OptimizerState(zero, zero)), jnp.arange(LOOKS))[1]
+    return jax.lax.scan(look, (theta, OptimizerState(zero, zero)), jnp.arange(_LOOKS))[1]

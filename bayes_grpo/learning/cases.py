@@ -30,8 +30,8 @@ from bayes_grpo.rows.table import RowTable
 
 CUTS = (0.3, 0.5, 0.7, 1.0)
 """Shares of a log at which it could have been cut off: a user's log is unfinished."""
-DRAWS = 150
-SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250)
+_DRAWS = 150
+_SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250)
 """Settings of NUTS where a fast posterior cannot be trusted."""
 
 
@@ -55,7 +55,7 @@ def case_of(
     signal: str = "auto",
     cuts: Sequence[float] = CUTS,
     seed: int = 0,
-    sampler: SamplerSettings = SAMPLER,
+    sampler: SamplerSettings = _SAMPLER,
 ) -> LogCase:
     """Fits a law to a whole log and expresses what it learned as seen from each cut.
 
@@ -83,7 +83,7 @@ def case_of(
     if not seen:
         raise FitError(f"{run.source}: too few rows at any cut")
     target = target_of(regime, prepare_rows(table, many=True))
-    found = fast_posterior(target, seed=seed, settings=ImportanceSettings(draws=DRAWS), sampler=sampler)
+    found = fast_posterior(target, seed=seed, settings=ImportanceSettings(draws=_DRAWS), sampler=sampler)
     if not found.usable:
         raise FitError(f"{run.source}, law {regime.name}: {found.note}")
     order = [p.name for p in regime.parameters]
@@ -91,7 +91,7 @@ def case_of(
     u = dict(zip([p.name for p in regime.sampled], coordinates.T, strict=True))
     found = found.with_levels(seed_of(seed, "levels"))
     u |= {p.name: found.flat(p.name) for p in regime.linear}
-    values = np.stack([u[name] for name in order], axis=-1)[spread(found.size, DRAWS)]
+    values = np.stack([u[name] for name in order], axis=-1)[spread(found.size, _DRAWS)]
     centre = np.array([p.transform.inverse(found.priors[p.name].median) for p in regime.parameters])
     width = np.array([found.priors[p.name].spread for p in regime.parameters])
     units = [np.array([unit_of(p, f) for p in regime.parameters]) for f in seen]

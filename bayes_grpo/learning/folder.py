@@ -16,7 +16,7 @@ from bayes_grpo.learning.learn import LogCase
 from bayes_grpo.logs import Run, read_log
 from bayes_grpo.logs.options import SIDECAR_NAME
 
-DEPTH = 4
+_DEPTH = 4
 """Folders within folders that are looked into."""
 NAMES, REPOSITORIES = ("run_id", "run", "log", "name"), ("repo", "repository", "project", "team")
 """Columns of an index, by their possible names."""
@@ -74,7 +74,7 @@ def read_folder(folder: str | Path, index: str | Path | None = None) -> Corpus:
 
 
 def logs_in(
-    folder: Path, read: Callable[[Path], Run] = read_log, skipped: Collection[Path] = (), depth: int = DEPTH
+    folder: Path, read: Callable[[Path], Run] = read_log, skipped: Collection[Path] = (), depth: int = _DEPTH
 ) -> Iterator[tuple[Path, Run | BayesGrpoError]]:
     """Logs in a folder and, to a depth, in the folders in it; hidden files and sidecars are passed by.
 

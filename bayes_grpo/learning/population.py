@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.learning.population_model import Logs, LogSums, sample_population
+from bayes_grpo.learning.population_model import LogSums, PopulationLogs, sample_population
 
 _GROUPS_NEEDED = 3
 """With fewer repositories their spread cannot be learned, and logs are taken as independent."""
@@ -93,7 +93,7 @@ def learn_population(members: Sequence[Member], uses: np.ndarray, seed: int = 0)
     group = np.array([names.index(m.group) if together else 0 for m in members])
     used = uses.any(axis=1)  # a covariate that no parameter uses costs nothing
     parts = [LogSums.of(m.draws, m.weak, np.nan_to_num(m.covariates - centres)[:, used]) for m in members]
-    draws, checks = sample_population(Logs.of(parts, group), uses[used], len(names) if together else 1, seed)
+    draws, checks = sample_population(PopulationLogs.of(parts, group), uses[used], len(names) if together else 1, seed)
     slopes = np.zeros(uses.shape)
     slopes[used] = draws.slopes.mean(axis=(0, 1))
     return Population(
@@ -109,7 +109,7 @@ def learn_population(members: Sequence[Member], uses: np.ndarray, seed: int = 0)
     )
 
 
-def log_score(population: Population, member: Member) -> float:
+def population_log_score(population: Population, member: Member) -> float:
     """Log of the density that a population gives a log which it has not seen, averaged over the log's cuts.
 
     The likelihood of the log is known by its draws alone, so that scores of one log can be compared between

@@ -19,18 +19,18 @@ from jax import Array
 from bayes_grpo.fitting.sampling.chains import sample_model
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 
-MEAN_SD, SLOPE_SD, SPREAD_SCALE = 5.0, 0.5, 0.5
+MEAN_SD, _SLOPE_SD, SPREAD_SCALE = 5.0, 0.5, 0.5
 """Weak priors of the population: sd of means and of slopes, scale of the half-Cauchy of the spreads."""
 SPREAD_FLOOR = 0.05
 """Least spread within repositories: below it a log would be known by a single one of its draws."""
-CHAINS, WARMUP, DRAWS = 4, 300, 600
-TARGET_ACCEPT, RETRY_TARGET_ACCEPT = 0.8, 0.95
+_CHAINS, _WARMUP, _DRAWS = 4, 300, 600
+_TARGET_ACCEPT, _RETRY_TARGET_ACCEPT = 0.8, 0.95
 BUCKET = 16
 """Logs are padded to a multiple of this, so that one log more or less compiles nothing."""
 
 
 class LogSums(NamedTuple):
-    """What the model knows of one log, see `Logs`; shapes without the leading axis."""
+    """What the model knows of one log, see `PopulationLogs`; shapes without the leading axis."""
 
     sums: np.ndarray
     weak: np.ndarray
@@ -52,7 +52,7 @@ class LogSums(NamedTuple):
         return cls(weight * sums, weak, weight * covariates.sum(axis=0), weight * covariates.T @ covariates)
 
 
-class Logs(NamedTuple):
+class PopulationLogs(NamedTuple):
     """What the model knows of the logs; sums run over cuts with weights that add up to one for a log.
 
     Attributes:
@@ -72,18 +72,18 @@ class Logs(NamedTuple):
     present: Any
 
     @classmethod
-    def of(cls, parts: Sequence[LogSums], group: np.ndarray) -> Logs:
+    def of(cls, parts: Sequence[LogSums], group: np.ndarray) -> PopulationLogs:
         """The logs in their order; the repository of each in ``group``."""
         sums, weak, covariates, products = (np.stack(x) for x in zip(*parts, strict=True))
         return cls(sums, weak, covariates, products, group, np.ones(len(parts)))
 
-    def padded(self) -> Logs:
+    def padded(self) -> PopulationLogs:
         """With absent logs up to the next bucket."""
         more = -len(self.present) % BUCKET
-        return Logs(*(np.pad(x, [(0, more), *[(0, 0)] * (x.ndim - 1)]) for x in self))
+        return PopulationLogs(*(np.pad(x, [(0, more), *[(0, 0)] * (x.ndim - 1)]) for x in self))
 
 
-class Draws(NamedTuple):
+class PopulationDraws(NamedTuple):
     """Draws of the population, leading axes (chains, draws).
 
     Attributes:
@@ -99,7 +99,7 @@ class Draws(NamedTuple):
     between: np.ndarray
 
 
-def population_model(logs: Logs, uses: Any, groups: int) -> None:
+def population_model(logs: PopulationLogs, uses: Any, groups: int) -> None:
     """The population of logs as a NumPyro model.
 
     Args:
@@ -115,7 +115,7 @@ def population_model(logs: Logs, uses: Any, groups: int) -> None:
     spread: Any = numpyro.sample(
         "spread", dist.TruncatedCauchy(0.0, SPREAD_SCALE, low=SPREAD_FLOOR).expand([p]).to_event(1)
     )
-    slopes = uses * numpyro.sample("slopes", dist.Normal(0.0, SLOPE_SD).expand([k, p]).to_event(2))
+    slopes = uses * numpyro.sample("slopes", dist.Normal(0.0, _SLOPE_SD).expand([k, p]).to_event(2))
     centre = mean[None]
     if groups > 1:
         # Not centred: the spread between a dozen repositories may well be near zero.
@@ -125,7 +125,7 @@ def population_model(logs: Logs, uses: Any, groups: int) -> None:
     numpyro.factor("logs", jnp.sum(logs.present * log_likelihood(logs, centre[logs.group], slopes, spread)))
 
 
-def log_likelihood(logs: Logs, centre: Array, slopes: Array, spread: Array) -> Array:
+def log_likelihood(logs: PopulationLogs, centre: Array, slopes: Array, spread: Array) -> Array:
     """Log density of each log, up to a constant of its own: averaged over its draws, their weak prior divided out.
 
     Args:
@@ -148,7 +148,9 @@ def log_likelihood(logs: Logs, centre: Array, slopes: Array, spread: Array) -> A
     return score - 0.5 * expected @ precision - jnp.log(spread).sum()
 
 
-def sample_population(logs: Logs, uses: np.ndarray, groups: int, seed: int) -> tuple[Draws, Convergence]:
+def sample_population(
+    logs: PopulationLogs, uses: np.ndarray, groups: int, seed: int
+) -> tuple[PopulationDraws, Convergence]:
     """Draws of a population by NUTS, once more and more carefully where the checks fail.
 
     Args:
@@ -166,18 +168,18 @@ def sample_population(logs: Logs, uses: np.ndarray, groups: int, seed: int) -> t
         (logs.padded(), uses.astype(float)),
         lambda sites, stats, retried: _checked((sites, stats), uses, retried),
         seed=seed,
-        chains=CHAINS,
-        warmup=WARMUP,
-        draws=DRAWS,
-        target_accept=(TARGET_ACCEPT, RETRY_TARGET_ACCEPT),
+        chains=_CHAINS,
+        warmup=_WARMUP,
+        draws=_DRAWS,
+        target_accept=(_TARGET_ACCEPT, _RETRY_TARGET_ACCEPT),
     )
 
 
 def _checked(
     found: tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]], uses: np.ndarray, retried: bool
-) -> tuple[Draws, Convergence]:
+) -> tuple[PopulationDraws, Convergence]:
     sites, stats = found
-    draws = Draws(
+    draws = PopulationDraws(
         mean=sites["mean"],
         slopes=uses * sites["slopes"],
         spread=sites["spread"],

@@ -18,9 +18,9 @@ from bayes_grpo.learning.population import Population
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 3
+_FORMAT = 3
 """Version of the table's layout that is written."""
-_KEYS = {2: "laws", FORMAT: "regimes"}
+_KEYS = {2: "laws", _FORMAT: "regimes"}
 """Versions that can be read, and the key under which each keeps its populations; another version is refused."""
 SHIPPED = Path(__file__).with_name("corpus_prior.json")
 COVARIATES = ("rate", "length")
@@ -60,7 +60,7 @@ class PriorTable:
                 "centres": centres,
                 "parameters": rows,
             }
-        return {"format": FORMAT, "provenance": dict(self.provenance), "regimes": regimes}
+        return {"format": _FORMAT, "provenance": dict(self.provenance), "regimes": regimes}
 
     def to_frame(self) -> pd.DataFrame:
         """One row a regime and parameter: mean, spread, spread between repositories, error of the mean, slopes."""

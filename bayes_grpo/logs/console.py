@@ -17,7 +17,7 @@ _REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
 _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
 
 
-class Line(NamedTuple):
+class ConsoleLine(NamedTuple):
     """One line of console text.
 
     Attributes:
@@ -29,17 +29,17 @@ class Line(NamedTuple):
     bars: tuple[tuple[int, int], ...] = ()
 
 
-def lines_of(text: str) -> Iterator[Line]:
+def lines_of(text: str) -> Iterator[ConsoleLine]:
     """Lines of console text; a carriage return ends a line too."""
     if "\x1b" in text:
         text = ANSI.sub("", text)
     for raw in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         line = _PREFIX.sub("", raw, count=1) if raw.lstrip()[:1] == "(" else raw
         if "%|" not in line:
-            yield Line(line)
+            yield ConsoleLine(line)
             continue
         bars = tuple((int(done), int(planned)) for done, planned in _BAR.findall(line))
-        yield Line(_BAR_TEXT.sub("", line), bars)
+        yield ConsoleLine(_BAR_TEXT.sub("", line), bars)
 
 
 def names_reward(keys: Iterable[str]) -> bool:

@@ -20,7 +20,7 @@ _GLOBAL_STEP = re.compile(rb'"global_step"\s*:\s*(\d{1,15})')
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 
 
-class Found(NamedTuple):
+class FoundLog(NamedTuple):
     """The files behind a path.
 
     Attributes:
@@ -33,7 +33,7 @@ class Found(NamedTuple):
     store: StoreRun | None = None
 
 
-def find(path: Path, wanted: str | None) -> Found:
+def find(path: Path, wanted: str | None) -> FoundLog:
     """What a path stands for; a file stands for itself.
 
     Args:
@@ -47,7 +47,7 @@ def find(path: Path, wanted: str | None) -> Found:
     files, problem = (path,), None
     try:
         if not path.is_dir():
-            return Found(files)
+            return FoundLog(files)
         files = _logs_in(path)
     except (OSError, ValueError) as error:
         problem = f"expected a readable directory, found {clean(error)}; check path and permissions"
@@ -61,7 +61,7 @@ def find(path: Path, wanted: str | None) -> Found:
         raise LogReadError(f"{clean(path, 200)}: {error}") from None
     if store is None and problem is not None:
         raise LogReadError(f"{clean(path, 200)}: {problem}")
-    return Found(files) if store is None else Found(store.files, store)
+    return FoundLog(files) if store is None else FoundLog(store.files, store)
 
 
 def _logs_in(folder: Path) -> tuple[Path, ...]:

@@ -19,7 +19,7 @@ SIDECAR_NAME = "bayes_grpo.toml"
 
 _MAX_SIDECAR_BYTES = 1_000_000
 
-Check = tuple[str, Callable[[Any], Any]]
+OptionCheck = tuple[str, Callable[[Any], Any]]
 """What is expected, in words, and a function that returns the value or raises ValueError."""
 
 
@@ -43,7 +43,7 @@ def _whole(low: int) -> Callable[[Any], int]:
     return check
 
 
-def _one_of(*names: str) -> Check:
+def _one_of(*names: str) -> OptionCheck:
     def check(value: Any) -> str:
         if not isinstance(value, str) or value.strip().lower() not in names:
             raise ValueError
@@ -65,7 +65,7 @@ def _float(value: Any) -> float:
     return number
 
 
-CHECKS: Mapping[str, Check] = {
+CHECKS: Mapping[str, OptionCheck] = {
     "group_size": ("a whole number of at least 1", _whole(1)),
     "prompts_per_step": ("a number above 0", _number(0, above=True)),
     "momentum": ("a number in [0, 1)", _number(0, below=1)),

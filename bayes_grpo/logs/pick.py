@@ -23,7 +23,7 @@ class Named(Protocol):
         ...
 
 
-def chosen(runs: Sequence[Named], wanted: str | None) -> int:
+def chosen_run(runs: Sequence[Named], wanted: str | None) -> int:
     """Which run is meant: the only one, or the one whose name or id is or begins with a text.
 
     Returns:

@@ -103,7 +103,7 @@ class _Inert(pickle.Unpickler):
         return Unbuilt()
 
 
-def plain(data: bytes) -> Any:
+def plain_values(data: bytes) -> Any:
     """The value that a pickle holds, built of plain values and `Unbuilt`.
 
     Args:

@@ -13,7 +13,7 @@ _KEYS = (STEP_OF_STEPS, "iteration", "step", "global_step")
 _PAIR = re.compile(r"\s*(\d{1,15})\s*/\s*(\d{1,15})\s*")
 
 
-class Progress:
+class StepCounter:
     """Iterates over rows, with "5/300" under a step's key replaced by 5.
 
     Attributes:

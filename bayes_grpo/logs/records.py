@@ -18,7 +18,7 @@ from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
 
-FORMAT = "records"
+_FORMAT = "records"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
     return Run(
         name=clean(known.name),
         source=clean(known.name),
-        format=FORMAT,
+        format=_FORMAT,
         log_hash=digest.hexdigest(),
         **assemble([parsed], Choices(), known.settings, {}),
     )

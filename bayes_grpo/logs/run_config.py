@@ -11,7 +11,7 @@ from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainer import Trainer
-from bayes_grpo.logs.training_args import SCHEDULES, settings_of
+from bayes_grpo.logs.training_args import SCHEDULES, settings_of_args
 
 WHERE = "the run's configuration"
 
@@ -51,7 +51,7 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
     """
     found: dict[str, Setting] = {}
     if "num_generations" in config and "per_device_train_batch_size" in config:
-        found |= settings_of(config, WHERE)
+        found |= settings_of_args(config, WHERE)
     for name, keys in trainer.config.items():
         if name == COMPLETIONS:
             continue

@@ -8,7 +8,7 @@ from bayes_grpo.logs.identify import identify
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.table import Table, TableBuilder
 
-Row = dict[str, float]
+StoreRow = dict[str, float]
 
 
 class Points:
@@ -38,8 +38,8 @@ class Points:
         axes = _axes(tuple(keys))
         axis_of = {key: next((axis for axis in axes if key.startswith(f"{axis}/")), "") for key in keys}
         counter = "_step" if "step" in keys else "step"
-        rows: list[Row] = []
-        current: dict[tuple[str, float], Row] = {}
+        rows: list[StoreRow] = []
+        current: dict[tuple[str, float], StoreRow] = {}
         for step, key, value in zip(self._step, self._key, self._value, strict=True):
             axis = axis_of[key]
             row = current.get((axis, step))

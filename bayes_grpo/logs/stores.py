@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.detect import pick_reader
 from bayes_grpo.logs.parsed import RunName, StoreReader
-from bayes_grpo.logs.pick import chosen, listed_runs
+from bayes_grpo.logs.pick import chosen_run, listed_runs
 from bayes_grpo.logs.source import Source, load
 from bayes_grpo.stores.companions import METRICS, MLFLOW_RUN
 from bayes_grpo.stores.sqlite_copy import MAGIC
@@ -66,7 +66,7 @@ def run_in(path: Path, wanted: str | None, is_log: bool) -> StoreRun | None:
                     f"expected a log in the folder, found runs of stores further down: {listed_runs(deeper)}; "
                     f"choose with --run NAME"
                 )
-    return runs[chosen(runs, wanted)] if runs else None
+    return runs[chosen_run(runs, wanted)] if runs else None
 
 
 def _runs_at(path: Path) -> list[StoreRun]:

@@ -12,7 +12,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.finding import checkpoint_step
 from bayes_grpo.logs.options import checked
-from bayes_grpo.logs.plain_pickle import MAX_BYTES, Unbuilt, plain
+from bayes_grpo.logs.plain_pickle import MAX_BYTES, Unbuilt, plain_values
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.logs.table import to_float
 
@@ -57,10 +57,10 @@ def read_beside(log: Path) -> Stated:
     except (ValueError, OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
         return Stated({}, (f"{FILE_NAME} could not be read ({clean(error)}); its settings are missing",))
     told = [f"{name} {clean(arguments[name])}" for name in _TOLD if isinstance(arguments.get(name), int | float | str)]
-    return Stated(settings_of(arguments), (f"{FILE_NAME} says {', '.join(told)}",) if told else ())
+    return Stated(settings_of_args(arguments), (f"{FILE_NAME} says {', '.join(told)}",) if told else ())
 
 
-def settings_of(arguments: Mapping[str, Any], where: str = FILE_NAME) -> dict[str, Setting]:
+def settings_of_args(arguments: Mapping[str, Any], where: str = FILE_NAME) -> dict[str, Setting]:
     """Settings that follow from the fields of a ``GRPOConfig``; impossible values are passed over.
 
     Args:
@@ -134,7 +134,7 @@ def _arguments(path: Path) -> dict[str, Any]:
         if len(names) != 1:
             raise ValueError("no data.pkl of torch.save")
         with archive.open(names[0]) as member:
-            saved = plain(member.read(MAX_BYTES + 1))
+            saved = plain_values(member.read(MAX_BYTES + 1))
     fields = saved.state if isinstance(saved, Unbuilt) else saved
     if not isinstance(fields, dict):
         raise ValueError("no object with fields")

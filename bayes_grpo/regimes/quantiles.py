@@ -18,8 +18,8 @@ from jax import Array
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.regimes.parameters import REAL, Parameter, Prior
 
-LARGEST, STEP = 6.0, 0.125
-GRID = np.arange(-LARGEST, LARGEST + STEP / 2, STEP)
+_LARGEST, STEP = 6.0, 0.125
+GRID = np.arange(-_LARGEST, _LARGEST + STEP / 2, STEP)
 """Standard normal numbers at which quantiles are kept, shape (97,)."""
 _POINTS = 40001
 _REACH = 8.0  # of sinh, in robust spreads: the tails of a Cauchy too
@@ -70,7 +70,7 @@ def tabulated(parameter: Parameter, distribution: Any) -> Prior:
     return Prior(median, spread, tuple(quantiles.tolist()), name)
 
 
-def interpolated(quantiles: Array, slopes: Array, z: Array) -> Array:
+def interpolated_coordinates(quantiles: Array, slopes: Array, z: Array) -> Array:
     """The coordinate u at standard normal numbers.
 
     Args:
@@ -81,8 +81,8 @@ def interpolated(quantiles: Array, slopes: Array, z: Array) -> Array:
     Returns:
         Shape (..., p).
     """
-    inside = jnp.clip(z, -LARGEST, LARGEST)
-    place = (inside + LARGEST) / STEP
+    inside = jnp.clip(z, -_LARGEST, _LARGEST)
+    place = (inside + _LARGEST) / STEP
     left = jnp.clip(jnp.floor(place).astype(int), 0, len(GRID) - 2)
     t = place - left
     which = jnp.arange(quantiles.shape[0])

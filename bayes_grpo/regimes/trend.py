@@ -41,7 +41,7 @@ FLUCTUATION: tuple[Parameter, ...] = (
 """Parameters of the fluctuation and the measurement."""
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
-NODES, WEIGHTS = 0.5 * (1.0 + _NODES), 0.5 * _WEIGHTS
+_NODES, _WEIGHTS = 0.5 * (1.0 + _NODES), 0.5 * _WEIGHTS
 """Three-point Gauss-Legendre rule on [0, 1]; its middle node is the middle of the window."""
 
 
@@ -83,7 +83,7 @@ def row_times(rows: Rows, weighted: bool) -> RowTimes:
     total = jnp.asarray((window + gap) * rate)
     end = total * jnp.arange(1.0, n + 1.0) if total.ndim == 0 else jnp.cumsum(total)
     span = jnp.broadcast_to(jnp.asarray(window * rate), (n,))
-    places = jnp.asarray(NODES if rows.window is not None else [1.0])
+    places = jnp.asarray(_NODES if rows.window is not None else [1.0])
     nodes = end - span * (1.0 - places[:, None])
     gap_middle = None if rows.gap is None else end - span - 0.5 * jnp.asarray(gap * rate)
     return RowTimes(nodes, gap_middle)
@@ -91,7 +91,7 @@ def row_times(rows: Rows, weighted: bool) -> RowTimes:
 
 def window_mean(at_nodes: Array) -> Array:
     """Means over the rows' windows of a function given at `RowTimes.nodes`, shape (T,)."""
-    return at_nodes[0] if len(at_nodes) == 1 else jnp.asarray(WEIGHTS) @ at_nodes
+    return at_nodes[0] if len(at_nodes) == 1 else jnp.asarray(_WEIGHTS) @ at_nodes
 
 
 def fluctuation_rows(

@@ -16,14 +16,14 @@ from bayes_grpo.fleets.plot import plot_fleet
 from bayes_grpo.fleets.result import Fleet
 from bayes_grpo.fleets.table import table_of
 from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
-from bayes_grpo.report.page import Cell, Lead, Page, Part, Picture, Section, Table, head, number, said, words
+from bayes_grpo.report.page import Cell, Lead, Page, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.result import Report
 from bayes_grpo.report.sections.common import digits, new_figure
 from bayes_grpo.report.svg import Pictures
 
-COLUMNS = {"log", "source", "log_hash", "task", "verdict", "error"}
+_COLUMNS = {"log", "source", "log_hash", "task", "verdict", "error"}
 """Columns by which the table of a fleet is known."""
-SHOWN = 400
+_SHOWN = 400
 """Rows of a table on the page; the file has all."""
 DRAWN = 60
 """Logs up to which the picture is drawn."""
@@ -85,7 +85,7 @@ def _rows(path: Path) -> list[dict[str, Any]] | None:
     suffix = path.suffix.lower()
     if suffix == ".csv":
         with path.open(newline="", encoding="utf-8", errors="replace") as file:
-            if not set(next(csv.reader(file), [])) >= COLUMNS:
+            if not set(next(csv.reader(file), [])) >= _COLUMNS:
                 return None
             file.seek(0)
             return list(csv.DictReader(file))
@@ -93,14 +93,14 @@ def _rows(path: Path) -> list[dict[str, Any]] | None:
         import pandas as pd
 
         frame = pd.read_parquet(path)
-        return frame.astype(object).where(frame.notna(), None).to_dict("records") if set(frame) >= COLUMNS else None  # type: ignore[return-value]
+        return frame.astype(object).where(frame.notna(), None).to_dict("records") if set(frame) >= _COLUMNS else None  # type: ignore[return-value]
     if suffix == ".json":
         with path.open(encoding="utf-8", errors="replace") as file:
             if not file.read(64).lstrip().startswith("["):
                 return None
             file.seek(0)
             rows = json.load(file)
-        return rows if rows and isinstance(rows[0], dict) and set(rows[0]) >= COLUMNS else None
+        return rows if rows and isinstance(rows[0], dict) and set(rows[0]) >= _COLUMNS else None
     return None
 
 
@@ -185,7 +185,7 @@ def _errors(fleet: Fleet) -> Section:
     title, question = "Errors", "Which logs have no numbers, and why?"
     if not lines:
         return Section("errors", title, question, answer="All of them have.", tone="good")
-    parts = (Part("Why", tuple(said(x, 400) for x in lines[:SHOWN])),)
+    parts = (Part("Why", tuple(said(x, 400) for x in lines[:_SHOWN])),)
     return Section(
         "errors", title, question, answer=f"{len(lines)} rows of {len(fleet.frame)}.", tone="doubt", parts=parts
     )
@@ -193,8 +193,8 @@ def _errors(fleet: Fleet) -> Section:
 
 def _section(key: str, caption: str, heads: tuple[Cell, ...], rows: Sequence[tuple[Cell, ...]]) -> Section:
     title, question = next((t, q) for k, t, q, _ in _SECTIONS if k == key)
-    cut = f"The first {SHOWN} of {len(rows)} rows." if len(rows) > SHOWN else f"{len(rows)} rows."
-    table = Table(caption, heads, tuple(rows[:SHOWN]))
+    cut = f"The first {_SHOWN} of {len(rows)} rows." if len(rows) > _SHOWN else f"{len(rows)} rows."
+    table = PageTable(caption, heads, tuple(rows[:_SHOWN]))
     return Section(key, title, question, answer=cut, tables=(table,), terms=("interval",))
 
 

@@ -9,8 +9,8 @@ from bayes_grpo.report.answer import Found
 from bayes_grpo.report.page import Lead, said
 from bayes_grpo.report.sections import ahead, curve, laws, wrong
 
-LABELS = ("What drives the curve", "What is left, and is it worth it", "What is wrong")
-NAMED = 3
+_LABELS = ("What drives the curve", "What is left, and is it worth it", "What is wrong")
+_NAMED = 3
 """Laws that are named where several are left."""
 
 
@@ -29,7 +29,7 @@ def alert(found: Found) -> str:
 
 
 def _drives(found: Found) -> Lead:
-    label, fitted, compared = LABELS[0], found.fit.value, found.laws.value
+    label, fitted, compared = _LABELS[0], found.fit.value, found.laws.value
     law = "" if compared is None else _law(compared)
     if fitted is None:
         if compared is None:
@@ -56,19 +56,19 @@ def _law(c: Comparison) -> str:
         return f"Of {len(c.lines)} laws of the curve the rows favour {left[0]}."
     if not left:
         return "No law of the curve both fills holes and predicts best."
-    more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
-    return f"Which law of the curve holds, the rows cannot tell: {', '.join(left[:NAMED])}{more} remain."
+    more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+    return f"Which law of the curve holds, the rows cannot tell: {', '.join(left[:_NAMED])}{more} remain."
 
 
 def _left(found: Found) -> Lead:
-    label, value = LABELS[1], found.forecast.value
+    label, value = _LABELS[1], found.forecast.value
     if value is None:
         return Lead(label, f"Cannot be told: {found.forecast.reason}", tone="doubt", section=ahead.KEY)
     return Lead(label, ahead.left_of(value), ahead.chance_of(value), ahead.tone_of(value.summary), ahead.KEY)
 
 
 def _wrong(found: Found) -> Lead:
-    label, value = LABELS[2], found.diagnosis.value
+    label, value = _LABELS[2], found.diagnosis.value
     if value is None:
         return Lead(label, f"Cannot be told: {found.diagnosis.reason}", tone="doubt", section=wrong.KEY)
     return Lead(label, said(value.sentence, 500), wrong.chance_of(value), wrong.tone_of(value), wrong.KEY)

@@ -54,7 +54,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table.
 
     Attributes:
@@ -115,7 +115,7 @@ class Section:
     answer: str = ""
     tone: Tone = ""
     pictures: tuple[Picture, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[PageTable, ...] = ()
     parts: tuple[Part, ...] = ()
     terms: tuple[str, ...] = ()
     explained: Mapping[str, str] = field(default_factory=dict)

@@ -27,7 +27,7 @@ from bayes_grpo.report.settings import PARTS, ReportSettings
 from bayes_grpo.report.svg import Pictures
 from bayes_grpo.report.work import COST, Left, Tell, answers
 
-NAME_LIMIT = 120
+_NAME_LIMIT = 120
 """Characters of a run's name that a page shows."""
 _PICTURES = 3.0
 """Seconds that the pictures take."""
@@ -120,7 +120,7 @@ def _hero(answer: Answer[Any], pictures: Pictures) -> Picture | None:
 
 def _title(summary: RunSummary | None, fit: Fit | None) -> str:
     name = summary.name if summary is not None else fit.about.run if fit is not None else ""
-    return plain(name, NAME_LIMIT).strip() or "A run without a name"
+    return plain(name, _NAME_LIMIT).strip() or "A run without a name"
 
 
 def _about(summary: RunSummary | None, fit: Fit | None) -> str:

@@ -34,9 +34,9 @@ _ORDER = (
     *(key for key, *_ in (*together.SECTIONS[1:], *apart.SECTIONS)),
 )
 """Sections in the order of the page."""
-PARTS = ("fit", "forecast", "diagnosis")
+_PARTS = ("fit", "forecast", "diagnosis")
 """What is computed of every run."""
-NAME_LIMIT = 40
+_NAME_LIMIT = 40
 """Characters of a run's name."""
 
 
@@ -76,7 +76,7 @@ def report_runs(
     begin = time.perf_counter()
     settings = settings or ReportSettings()
     asked = _questions(runs, against, vary, index, settings)
-    left = Left(progress, len(everyone) * sum(COST[name] for name in PARTS) + 10.0 * len(asked) + 2.0)
+    left = Left(progress, len(everyone) * sum(COST[name] for name in _PARTS) + 10.0 * len(asked) + 2.0)
     until = settings.until if settings.until is not None else max(horizon(r, _last(r))[0] for r in everyone)
     ask = settings.until_step(until)
     found, pictures = [], Pictures()
@@ -84,7 +84,7 @@ def report_runs(
         names = names_of(everyone)
         for run, name in zip(everyone, names, strict=True):
             left.begin(name)
-            found.append(OneOf(name, run, dict(answers(run, ask, parts=PARTS, left=left))))
+            found.append(OneOf(name, run, dict(answers(run, ask, parts=_PARTS, left=left))))
         drawn = {
             key: guarded(partial(make, found, pictures), key, title, question)
             for key, title, question, make in (*together.SECTIONS, *apart.SECTIONS)
@@ -134,7 +134,7 @@ def _questions(
 
 def names_of(runs: Sequence[Run]) -> list[str]:
     """Short names that tell the runs apart: those of the logs, numbered where they are the same."""
-    short = [plain(run.name, NAME_LIMIT).strip() or "run" for run in runs]
+    short = [plain(run.name, _NAME_LIMIT).strip() or "run" for run in runs]
     return [f"{x} ({short[: i + 1].count(x)})" if short.count(x) > 1 else x for i, x in enumerate(short)]
 
 

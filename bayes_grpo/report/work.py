@@ -41,7 +41,7 @@ Tell = Callable[[str, float], None]
 
 COST = {"laws": 10.0, "forecast": 6.0, "fit": 4.0, "diagnosis": 2.0, "check": 1.0, "stability": 0.2}
 """Seconds of each part on two cores, roughly: what the bar of progress goes by, and the order of starting."""
-WORDS = {
+_WORDS = {
     "fit": "the curve's parameters",
     "laws": "laws compared",
     "check": "residuals",
@@ -111,7 +111,7 @@ def answers(
 
 
 def _busy(futures: Mapping[str, Future[Any]]) -> str:
-    return ", ".join(WORDS[name] for name, f in futures.items() if not f.done()) or "writing the page"
+    return ", ".join(_WORDS[name] for name, f in futures.items() if not f.done()) or "writing the page"
 
 
 _Ask = tuple[Run | None, ReportSettings, Fit | None, Mapping[str, Future[Answer[Any]]]]

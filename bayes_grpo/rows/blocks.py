@@ -28,7 +28,7 @@ class Blocks(NamedTuple):
         return np.add.reduceat(values, self.start) / self.size
 
 
-def blocks_of(n: int, limit: int) -> Blocks:
+def row_blocks(n: int, limit: int) -> Blocks:
     """At most ``limit`` blocks of ``n`` rows; a row a block where there are no more rows than that."""
     edges = np.unique(np.linspace(0, n, min(n, limit) + 1).astype(int))
     return Blocks(edges[:-1], np.diff(edges).astype(float))

@@ -35,7 +35,7 @@ class RowsAhead(NamedTuple):
     Attributes:
         step: Steps of the forecast, shape (h,), the last one the horizon.
         beyond: Steps after the horizon at which the trend is followed on, shape (k,).
-        logged: Rows that the log would show until the horizon; ``step`` has no more of them than `GRID`.
+        logged: Rows that the log would show until the horizon; ``step`` has no more of them than `_GRID`.
         future: Rows of both, after an instantaneous one at the log's end (the reward now), shape (1 + h + k,) each.
     """
 
@@ -57,15 +57,15 @@ def extended(table: RowTable, future: FutureRows) -> RowTable:
     )
 
 
-GRID = 96
+_GRID = 96
 """Future rows of a forecast at most."""
 
 
-BEYOND = 30
+_BEYOND = 30
 """Steps after the horizon at which the trend is followed on, to find when a share of the gain is reached."""
 
 
-FAR = 20.0
+_FAR = 20.0
 """How far it is followed, in lengths of log and horizon together."""
 
 
@@ -75,7 +75,7 @@ def rows_until(table: RowTable, until: float) -> int:
 
 
 def future_steps(table: RowTable, until: float) -> np.ndarray:
-    """Steps of the forecast: as the log's rows are spaced, or further apart so that there are `GRID` at most.
+    """Steps of the forecast: as the log's rows are spaced, or further apart so that there are `_GRID` at most.
 
     Raises:
         SettingError: The horizon is not after the last row.
@@ -85,7 +85,7 @@ def future_steps(table: RowTable, until: float) -> np.ndarray:
         raise SettingError(
             f"until: expected a step after the last logged one ({now:g}), found {until:g}; the horizon lies in the past"
         )
-    count = min(GRID, rows_until(table, until))
+    count = min(_GRID, rows_until(table, until))
     step = now + (until - now) * np.arange(1, count + 1) / count
     if np.all(table.step == np.round(table.step)) and until == round(until):
         step = np.unique(np.round(step))  # whole steps stay whole
@@ -96,8 +96,8 @@ def future_steps(table: RowTable, until: float) -> np.ndarray:
 def beyond_steps(table: RowTable, until: float) -> np.ndarray:
     """Steps after the horizon at which the trend is followed on, further and further apart."""
     span = until - table.start
-    step = until + span * np.geomspace(0.05, FAR, BEYOND)
-    return np.unique(np.round(step)) if until == round(until) and span > 2 * BEYOND else step
+    step = until + span * np.geomspace(0.05, _FAR, _BEYOND)
+    return np.unique(np.round(step)) if until == round(until) and span > 2 * _BEYOND else step
 
 
 def future_rows(table: RowTable, step: np.ndarray, ahead: RemainingRate) -> FutureRows:

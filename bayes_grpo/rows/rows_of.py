@@ -8,7 +8,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.logs.run import Provenance, Run
-from bayes_grpo.rows.blocks import blocks_of
+from bayes_grpo.rows.blocks import row_blocks
 from bayes_grpo.rows.entropy import entropy_at
 from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.table import Optimizer, RowTable
@@ -129,7 +129,7 @@ def _weight(window: np.ndarray) -> np.ndarray:
 def _blocked(table: RowTable, limit: int) -> RowTable:
     """Averages blocks of neighbouring rows; a mean of windows is the mean over a longer window."""
     n = len(table.y)
-    blocks = blocks_of(n, limit)
+    blocks = row_blocks(n, limit)
     ends, begins = table.step[blocks.last], table.step[blocks.start] - table.window[blocks.start]
     least, most = int(blocks.size.min()), int(blocks.size.max())
     size = f"{most}" if least == most else f"{least} or {most}"

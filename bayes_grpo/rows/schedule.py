@@ -13,7 +13,7 @@ from bayes_grpo.logs.run import Provenance, Run, Setting
 from bayes_grpo.rows.table import RowTable
 
 SHAPES = ("constant", "linear", "cosine")
-FALLING = 0.02
+_FALLING = 0.02
 """A rate that fell by less than this share of its peak is called constant."""
 
 
@@ -140,7 +140,7 @@ def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None) ->
     """The decay that fits the logged rates after their peak best."""
     now, rate_now = float(step[-1]), float(rate[-1])
     peak = int(len(rate) - 1 - np.argmax(rate[::-1]))
-    falling = rate[peak] - rate_now > FALLING * rate[peak]
+    falling = rate[peak] - rate_now > _FALLING * rate[peak]
     if not falling or len(rate) - peak < 4:
         return RemainingRate("constant", now, rate_now, 0.0, math.inf, "learning rate: stays at its last logged value")
     begin, t, r = float(step[peak]), step[peak:], rate[peak:] / rate[peak]

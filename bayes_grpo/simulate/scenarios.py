@@ -37,7 +37,7 @@ ScenarioName = Literal[
 _GROUPS = ((4, 32), (8, 16), (16, 8))
 
 
-class Draw(NamedTuple):
+class ScenarioDraw(NamedTuple):
     """Settings of one run before it is simulated."""
 
     structure: Structure
@@ -142,7 +142,7 @@ def scenario_names() -> tuple[str, ...]:
     return get_args(ScenarioName)
 
 
-def _healthy(rng: np.random.Generator) -> Draw:
+def _healthy(rng: np.random.Generator) -> ScenarioDraw:
     """Contextual policy, reward 0.15–0.35 growing to an interior fixed point of about 0.7–0.9."""
     group_size, prompts = _GROUPS[rng.integers(3)]
     adam = rng.random() < 0.5
@@ -161,10 +161,10 @@ def _healthy(rng: np.random.Generator) -> Draw:
         warmup_steps=rng.integers(0, 21),
     )
     environment = contextual_bandit(rng, difficulty_mean=rng.uniform(0.2, 0.8), difficulty_sd=rng.uniform(1.8, 2.4))
-    return Draw(structure, numbers, environment)
+    return ScenarioDraw(structure, numbers, environment)
 
 
-def _slow_start(rng: np.random.Generator) -> Draw:
+def _slow_start(rng: np.random.Generator) -> ScenarioDraw:
     """Bandit that begins at a reward of 0.01–0.05, where p(1 − p) leaves little to learn from."""
     structure = Structure(
         n_steps=400, group_size=8, prompts_per_step=16, advantage="mean", optimizer="ema", eval_every=20
@@ -178,10 +178,10 @@ def _slow_start(rng: np.random.Generator) -> Draw:
         momentum=0.9,
         kl_weight=_kl_weight_for(structure, fixed_point - start),
     )
-    return Draw(structure, numbers, bernoulli_bandit(start, start))
+    return ScenarioDraw(structure, numbers, bernoulli_bandit(start, start))
 
 
-def _oscillatory(rng: np.random.Generator) -> Draw:
+def _oscillatory(rng: np.random.Generator) -> ScenarioDraw:
     """Bandit at 10–40 times the onset of oscillation and at most 0.6 of the exact threshold of the hold."""
     mu = rng.uniform(0.85, 0.95)
     interval = int(rng.choice([1, 2, 4]))
@@ -190,7 +190,7 @@ def _oscillatory(rng: np.random.Generator) -> Draw:
     return _lagged_bandit(rng, mu, interval, "hold", gain, n_steps=200)
 
 
-def _unstable(rng: np.random.Generator) -> Draw:
+def _unstable(rng: np.random.Generator) -> ScenarioDraw:
     """Bandit at 1.2–1.8 times the exact threshold of its lag model, K_ref of 4 or 8."""
     mu = rng.uniform(0.5, 0.9)
     interval = int(rng.choice([4, 8]))
@@ -199,7 +199,7 @@ def _unstable(rng: np.random.Generator) -> Draw:
     return _lagged_bandit(rng, mu, interval, model, gain, n_steps=300)
 
 
-def _reward_hacking(rng: np.random.Generator) -> Draw:
+def _reward_hacking(rng: np.random.Generator) -> ScenarioDraw:
     """Contextual policy with an exploit arm that the proxy always rewards and the gold reward never does."""
     group_size, prompts = _GROUPS[rng.integers(3)]
     structure = Structure(n_steps=400, group_size=group_size, prompts_per_step=prompts, optimizer="adam", eval_every=20)
@@ -212,10 +212,10 @@ def _reward_hacking(rng: np.random.Generator) -> Draw:
         exploit_logit=rng.uniform(-3.5, -2.5),
         exploit_strength=rng.uniform(2.0, 3.0),
     )
-    return Draw(structure, numbers, environment)
+    return ScenarioDraw(structure, numbers, environment)
 
 
-def _advantage_degeneracy(rng: np.random.Generator) -> Draw:
+def _advantage_degeneracy(rng: np.random.Generator) -> ScenarioDraw:
     """Prompts too hard (behind by 6–8 logits), too easy (ahead by 6–8), or groups of 2 on mixed extremes."""
     cause = rng.choice(["too_hard", "too_easy", "too_small"])
     group_size, prompts = (2, 64) if cause == "too_small" else (8, 16)
@@ -223,10 +223,10 @@ def _advantage_degeneracy(rng: np.random.Generator) -> Draw:
     lead = rng.uniform(6.0, 8.0)
     mean, sd = {"too_hard": (lead, 0.5), "too_easy": (-lead, 0.5), "too_small": (1.5, lead)}[str(cause)]
     numbers = Numbers(learning_rate=rng.uniform(0.01, 0.03), momentum=0.5, kl_weight=rng.uniform(0.05, 0.2))
-    return Draw(structure, numbers, contextual_bandit(rng, difficulty_mean=mean, difficulty_sd=sd))
+    return ScenarioDraw(structure, numbers, contextual_bandit(rng, difficulty_mean=mean, difficulty_sd=sd))
 
 
-def _policy_concentration(rng: np.random.Generator) -> Draw:
+def _policy_concentration(rng: np.random.Generator) -> ScenarioDraw:
     """Ten arms, no penalty, a large step: a good arm takes all before the best (below 0.5%) is seen."""
     structure = Structure(n_steps=300, group_size=8, prompts_per_step=4, eval_every=20)
     reward = rng.uniform(0.02, 0.2, 10)
@@ -234,10 +234,10 @@ def _policy_concentration(rng: np.random.Generator) -> Draw:
     reward[0], logits[0] = rng.uniform(0.9, 1.0), rng.uniform(-5.0, -3.5)
     reward[1], logits[1] = rng.uniform(0.5, 0.7), rng.uniform(0.5, 1.0)
     numbers = Numbers(learning_rate=rng.uniform(0.2, 0.5), momentum=0.5)
-    return Draw(structure, numbers, softmax_bandit(reward, logits))
+    return ScenarioDraw(structure, numbers, softmax_bandit(reward, logits))
 
 
-def _plateau(rng: np.random.Generator) -> Draw:
+def _plateau(rng: np.random.Generator) -> ScenarioDraw:
     """Bandit that starts at its fixed point, a reward of 0.3–0.85, and stays."""
     group_size, prompts = _GROUPS[rng.integers(3)]
     structure = Structure(n_steps=300, group_size=group_size, prompts_per_step=prompts, advantage="mean", eval_every=20)
@@ -247,7 +247,7 @@ def _plateau(rng: np.random.Generator) -> Draw:
     # The fixed point lies (1 − 1/G)/β above the reference.
     reference = logit - (1.0 - 1.0 / group_size) / weight
     numbers = Numbers(learning_rate=rng.uniform(0.02, 0.1), momentum=0.5, kl_weight=weight)
-    return Draw(structure, numbers, bernoulli_bandit(logit, reference))
+    return ScenarioDraw(structure, numbers, bernoulli_bandit(logit, reference))
 
 
 def _lagged_bandit(
@@ -257,7 +257,7 @@ def _lagged_bandit(
     model: Literal["hold", "delay"],
     gain: float,
     n_steps: int,
-) -> Draw:
+) -> ScenarioDraw:
     """Mean-only bandit of a given gain: fixed point 0.5–0.7, start 1.5–2 logits below, gradients all late."""
     structure = Structure(
         n_steps=n_steps,
@@ -278,7 +278,7 @@ def _lagged_bandit(
         lag_exposure=1.0,
         kl_weight=weight,
     )
-    return Draw(structure, numbers, bernoulli_bandit(logit - distance, logit - distance))
+    return ScenarioDraw(structure, numbers, bernoulli_bandit(logit - distance, logit - distance))
 
 
 def _kl_weight_for(structure: Structure, distance: float) -> float:
@@ -286,7 +286,7 @@ def _kl_weight_for(structure: Structure, distance: float) -> float:
     return (1.0 - 1.0 / structure.group_size) / distance
 
 
-SCENARIOS: dict[str, Callable[[np.random.Generator], Draw]] = {
+SCENARIOS: dict[str, Callable[[np.random.Generator], ScenarioDraw]] = {
     "healthy": _healthy,
     "slow_start": _slow_start,
     "oscillatory": _oscillatory,

@@ -15,7 +15,7 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 
 AdvantageScale = Literal["std", "mean"]
-Optimizer = Literal["heavy_ball", "ema", "adam"]
+OptimizerName = Literal["heavy_ball", "ema", "adam"]
 ScheduleKind = Literal["constant", "linear", "cosine"]
 RefreshModel = Literal["hold", "delay"]
 UpdateKind = Literal["sampled", "expected", "infinite_group"]
@@ -45,7 +45,7 @@ class Structure:
     prompts_per_step: int = 16
     advantage: AdvantageScale = "std"
     ddof: Literal[0, 1] = 1
-    optimizer: Optimizer = "heavy_ball"
+    optimizer: OptimizerName = "heavy_ball"
     schedule: ScheduleKind = "constant"
     refresh: RefreshModel = "hold"
     update: UpdateKind = "sampled"
@@ -69,7 +69,7 @@ class Structure:
         for name, allowed in (
             ("advantage", get_args(AdvantageScale)),
             ("ddof", (0, 1)),
-            ("optimizer", get_args(Optimizer)),
+            ("optimizer", get_args(OptimizerName)),
             ("schedule", get_args(ScheduleKind)),
             ("refresh", get_args(RefreshModel)),
             ("update", get_args(UpdateKind)),

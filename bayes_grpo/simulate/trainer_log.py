@@ -25,11 +25,11 @@ MEANS = {
     "kl": "kl",
     "clip_ratio": "clip_ratio/region_mean",
 }
-LAST = {"grad_norm": "grad_norm", "learning_rate": "learning_rate"}
+_LAST = {"grad_norm": "grad_norm", "learning_rate": "learning_rate"}
 _SIMULATED_SECONDS_PER_STEP = 1.0
 
 
-class Columns(NamedTuple):
+class LogColumns(NamedTuple):
     """What a run logs, under TRL's keys.
 
     Attributes:
@@ -65,13 +65,13 @@ def trainer_state(
     return state_of(columns_of(trajectory), structure, n_prompts, logging_steps)
 
 
-def columns_of(trajectory: Any) -> Columns:
+def columns_of(trajectory: Any) -> LogColumns:
     """What every trainer logs of a run, small policy or deep network (no leading axis)."""
 
     def named(keys: Mapping[str, str]) -> dict[str, np.ndarray]:
         return {key: np.asarray(getattr(trajectory, name)) for name, key in keys.items()}
 
-    return Columns(named(MEANS), named(LAST), np.asarray(trajectory.eval_step), np.asarray(trajectory.eval_reward))
+    return LogColumns(named(MEANS), named(_LAST), np.asarray(trajectory.eval_step), np.asarray(trajectory.eval_reward))
 
 
 def settings_of(structure: Structure, numbers: Numbers, low: float = 0.0, high: float = 1.0) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def settings_of(structure: Structure, numbers: Numbers, low: float = 0.0, high: 
     }
 
 
-def state_of(columns: Columns, structure: Structure, n_prompts: int, logging_steps: int = 1) -> dict[str, Any]:
+def state_of(columns: LogColumns, structure: Structure, n_prompts: int, logging_steps: int = 1) -> dict[str, Any]:
     """Columns as the content of a `trainer_state.json`.
 
     As in TRL, a row is the mean over its logging window, except for ``grad_norm`` and ``learning_rate``,

@@ -21,7 +21,7 @@ FILE_HEADER = 7
 """Bytes before the first chunk: four that name the store, the rest its version."""
 
 
-def records(data: bytes, damage: Damage) -> Iterator[bytes]:
+def leveldb_records(data: bytes, damage: Damage) -> Iterator[bytes]:
     """Whole records in file order; what is cut or damaged is left out and counted.
 
     Args:

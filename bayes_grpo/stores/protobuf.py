@@ -87,7 +87,7 @@ def text(value: int | bytes) -> str:
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def double(value: int | bytes) -> float:
+def double_of_bytes(value: int | bytes) -> float:
     """A field of eight bytes as a number."""
     return struct.unpack("<d", value)[0] if isinstance(value, bytes) else float(value)
 

@@ -28,7 +28,7 @@ _MAX_TABLES = 1_000
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_TRANSACTION})
 
 
-class Tables:
+class DatabaseTables:
     """The plain tables of a database.
 
     Attributes:
@@ -82,7 +82,7 @@ def has_columns(known: Mapping[str, Sequence[str]], wanted: Mapping[str, Sequenc
 
 
 @contextmanager
-def opened(data: bytes, beside: Mapping[str, bytes]) -> Iterator[Tables]:
+def opened(data: bytes, beside: Mapping[str, bytes]) -> Iterator[DatabaseTables]:
     """The tables of a database.
 
     Args:
@@ -100,7 +100,7 @@ def opened(data: bytes, beside: Mapping[str, bytes]) -> Iterator[Tables]:
                 path.with_name(path.name + end).write_bytes(content)
         connection = sqlite3.connect(path, isolation_level=None)
         try:
-            yield Tables(_guarded(connection))
+            yield DatabaseTables(_guarded(connection))
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
             raise LogReadError(
                 f"expected an SQLite database of a store, found one that cannot be read ({clean(error)}); copy it "

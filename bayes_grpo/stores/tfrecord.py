@@ -18,7 +18,7 @@ _LENGTH = struct.Struct("<Q")
 _BEFORE, _AFTER = 12, 4
 _BATCH = 4096
 _SEARCH = 1 << 17
-LARGEST = 1 << 16
+_LARGEST = 1 << 16
 """Bytes of a record that is read: a longer one holds a picture, a sound or a histogram."""
 
 
@@ -27,8 +27,8 @@ def starts(data: bytes) -> bool:
     return len(data) >= _BEFORE and bool(_headers_hold(data, np.array([0]))[0])
 
 
-def records(data: bytes, damage: Damage) -> Iterator[bytes]:
-    """Whole records of at most `LARGEST` bytes in file order; what is cut or damaged is left out and counted.
+def tfrecord_records(data: bytes, damage: Damage) -> Iterator[bytes]:
+    """Whole records of at most `_LARGEST` bytes in file order; what is cut or damaged is left out and counted.
 
     Args:
         data: The file.
@@ -43,7 +43,7 @@ def records(data: bytes, damage: Damage) -> Iterator[bytes]:
         good = _headers_hold(data, place)
         true = len(place) if good.all() else int(np.argmin(good))
         place, size = place[:true], size[:true]
-        read = size <= LARGEST
+        read = size <= _LARGEST
         first, length = place[read] + _BEFORE, size[read]
         stored = _words(data, first + length)
         holds = crc32c.masked(data, first, length) == stored

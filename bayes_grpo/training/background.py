@@ -25,7 +25,7 @@ _PATIENCE = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setup:
+class BackgroundSetup:
     """What the process is told first.
 
     Attributes:
@@ -41,7 +41,7 @@ class Setup:
     every: float = EVERY
 
 
-class Answer(NamedTuple):
+class BackgroundAnswer(NamedTuple):
     """What the process says.
 
     Attributes:
@@ -68,7 +68,7 @@ class Background:
         threads: Threads that it may use; by default half of the processors, at most `MOST_THREADS`.
     """
 
-    def __init__(self, setup: Setup, threads: int | None = None) -> None:
+    def __init__(self, setup: BackgroundSetup, threads: int | None = None) -> None:
         self.setup, self.failed = setup, ""
         self.alarms: tuple[Alarm, ...] = ()
         self._sent = self._answered = 0
@@ -131,7 +131,7 @@ class Background:
             with self._no_harm():
                 link.close()
 
-    def _take(self, answers: list[Answer]) -> None:
+    def _take(self, answers: list[BackgroundAnswer]) -> None:
         for answer in answers:
             self._answered = answer.rows
             if answer.update is not None:

@@ -19,8 +19,8 @@ from bayes_grpo.decision.question import Question
 from bayes_grpo.logs.keyindex import OWN
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.records import Known
-from bayes_grpo.logs.training_args import settings_of
-from bayes_grpo.training.background import EVERY, Background, Setup
+from bayes_grpo.logs.training_args import settings_of_args
+from bayes_grpo.training.background import EVERY, Background, BackgroundSetup
 from bayes_grpo.training.entries import SAID, entries_of, sounded_in, stops_now
 from bayes_grpo.training.monitor import number_of, watching_of
 from bayes_grpo.watching.result import Memory, Update
@@ -102,7 +102,7 @@ class Watcher:
             if state.is_world_process_zero:
                 self._say_who_sees(getattr(args, "report_to", ()))
                 history = [row for row in state.log_history if row.get("step", 0) <= state.global_step]
-                setup = Setup(
+                setup = BackgroundSetup(
                     known=known_by(args, state, self._settings),
                     watching=self._watching,
                     memory=Memory(sounded=sounded_in(history)),
@@ -229,7 +229,7 @@ def known_by(args: Any, state: Any, settings: Mapping[str, Any]) -> Known:
         name=str(scalars.get("run_name") or "run"),
         trainer="trl",
         settings=settings,
-        stated=settings_of(scalars, "the trainer's arguments"),
+        stated=settings_of_args(scalars, "the trainer's arguments"),
         total_steps=planned if planned > 0 else None,
         logging_steps=spacing if spacing >= 1 else None,
     )

@@ -15,7 +15,7 @@ from bayes_grpo.decision.question import Question
 from bayes_grpo.logs.records import Known, run_of
 from bayes_grpo.logs.run import SIGNALS, Run
 from bayes_grpo.logs.table import to_float
-from bayes_grpo.training.background import EVERY, Background, Setup
+from bayes_grpo.training.background import EVERY, Background, BackgroundSetup
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 
 
@@ -61,7 +61,7 @@ class Monitor:
         **watching: Any,
     ) -> None:
         known = Known(name=name, settings=settings or {})
-        self._setup = Setup(known=known, watching=watching_of(until, question, watching), every=every)
+        self._setup = BackgroundSetup(known=known, watching=watching_of(until, question, watching), every=every)
         self._rows: list[dict[str, float]] = []
         self._memory: Memory | None = None
         self._update: Update | None = None

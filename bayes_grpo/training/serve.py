@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.training.background import AT_ONCE, Answer, Setup
+from bayes_grpo.training.background import AT_ONCE, BackgroundAnswer, BackgroundSetup
 from bayes_grpo.training.link import framed, messages_in
 
 _NICENESS = 19
@@ -47,7 +47,7 @@ def serve(parent: int) -> None:
 
 
 def _answer(inbox: Inbox, replies: int) -> None:
-    setup: Setup = inbox.take(1)[0]
+    setup: BackgroundSetup = inbox.take(1)[0]
     from bayes_grpo.logs.records import run_of
     from bayes_grpo.watching.update import update_of
 
@@ -59,9 +59,9 @@ def _answer(inbox: Inbox, replies: int) -> None:
         rows, begun = rows + new, time.monotonic()
         try:
             update, memory = update_of(run_of(rows, setup.known), setup.watching, memory)
-            _write(replies, Answer(len(rows), update, ""))
+            _write(replies, BackgroundAnswer(len(rows), update, ""))
         except Exception as error:  # whatever it is, the next row may be better
-            _write(replies, Answer(len(rows), None, plain(f"{type(error).__name__}: {error}", 500)))
+            _write(replies, BackgroundAnswer(len(rows), None, plain(f"{type(error).__name__}: {error}", 500)))
         inbox.rest(setup.every - (time.monotonic() - begun))
 
 

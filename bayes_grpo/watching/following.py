@@ -26,7 +26,7 @@ PATIENCE = 30.0
 """Seconds after which a last line that has not ended counts as it is: some trainers never end their last line."""
 FILES = 4000
 """Files of a folder that are looked at to see whether it has changed."""
-DEPTH = 6
+_DEPTH = 6
 """Folders within folders, likewise."""
 
 Stamp = tuple[tuple[str, int, int, int], ...]
@@ -182,7 +182,7 @@ def _files(folder: Path) -> list[Path]:
     out: list[Path] = []
     depth = len(folder.parts)
     for place, folders, names in os.walk(folder):
-        if len(Path(place).parts) - depth >= DEPTH:
+        if len(Path(place).parts) - depth >= _DEPTH:
             folders.clear()
         folders.sort()
         out += [Path(place, name) for name in sorted(names)]

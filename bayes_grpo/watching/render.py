@@ -14,7 +14,7 @@ from bayes_grpo.diagnosis.classes import ANSWERS
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.watching.result import Update
 
-SHOWN = 0.01
+_SHOWN = 0.01
 """Answers of at least this probability have a line."""
 BAR = 24
 """Characters of a probability of 1."""
@@ -95,7 +95,7 @@ def _answers(update: Update) -> Table:
     table.add_column()
     for name in sorted(ANSWERS, key=lambda name: -update.probability.get(name, 0.0)):
         p = update.probability.get(name, 0.0)
-        if p >= SHOWN:
+        if p >= _SHOWN:
             table.add_row(label_of(name), probability_text(p), "█" * round(BAR * p))
     return table
 

@@ -23,7 +23,7 @@ ALARM = 0.8
 """Probability of a failure from which on it is a finding, if it lasts."""
 LASTING = 0.1
 """Share of the rows for which it has to last."""
-LEAST_ROWS = 10
+LEAST_LOOK_ROWS = 10
 """Fewer rewards than this raise no alarm."""
 
 
@@ -52,7 +52,7 @@ class Watching:
     signal: str = "auto"
     alarm: float = ALARM
     lasting: float = LASTING
-    least_rows: int = LEAST_ROWS
+    least_rows: int = LEAST_LOOK_ROWS
     forecasts: bool = True
     draws: int = 1000
     seed: int = 0

@@ -14,7 +14,7 @@ from bayes_grpo.logs.hygiene import row_windows
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 
-PARTS = 20
+_PARTS = 20
 """Files into which a log was rotated, at most; the last ones count."""
 
 
@@ -31,7 +31,7 @@ def rotated_away(path: Path, begins: float, read: Mapping[str, Any]) -> list[Run
     """
     try:
         beside = [x for x in path.parent.iterdir() if x.name.startswith((f"{path.name}.", f"{path.name}-"))]
-        beside = sorted((x for x in beside if x.is_file()), key=lambda x: x.stat().st_mtime_ns)[-PARTS:]
+        beside = sorted((x for x in beside if x.is_file()), key=lambda x: x.stat().st_mtime_ns)[-_PARTS:]
     except OSError:
         return []
     parts = []

@@ -13,7 +13,7 @@ import platformdirs
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.watching.result import Memory
 
-FORMAT = 1
+_FORMAT = 1
 """Number of the file's format."""
 FOLDER = Path(platformdirs.user_state_dir("bayes_grpo")) / "watch"
 """Where memories are kept unless a watch is told otherwise."""
@@ -32,7 +32,7 @@ def load_memory(path: Path) -> Memory:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if content["format"] != FORMAT:
+        if content["format"] != _FORMAT:
             return Memory()
         return Memory.from_dict(content)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -49,4 +49,4 @@ def save_memory(memory: Memory, path: Path) -> None:
         with suppress(OSError):  # what is wrong with it is said below
             FOLDER.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as temporary:
-        temporary.write_text(json.dumps({"format": FORMAT} | memory.to_dict()), encoding="utf-8")
+        temporary.write_text(json.dumps({"format": _FORMAT} | memory.to_dict()), encoding="utf-8")

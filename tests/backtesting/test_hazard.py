@@ -9,8 +9,8 @@ from bayes_grpo.events.hazards import COLLAPSE
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.hazard import Hazard, Rate
 from bayes_grpo.laboratory.learners.hazard import learn_hazard, learn_rates, nested, stated
-from bayes_grpo.laboratory.learners.hazard_cases import MOST, SIGNS, Case, cases_of
-from bayes_grpo.laboratory.learners.hazard_scores import compared, reliability, said
+from bayes_grpo.laboratory.learners.hazard_cases import MOST, SIGNS, Case, hazard_cases_of
+from bayes_grpo.laboratory.learners.hazard_scores import compared, reliability, reliability_text
 from tests.helpers.runs import make_run, rising_run, steps
 
 OPTIONS = {"origins": (0.5,), "rivals": (), "settings": ImportanceSettings(effective=500.0, draws=500)}
@@ -50,11 +50,11 @@ def test_one_law_alone_meets_no_event():
 def test_a_log_that_collapses_is_a_case_of_it_at_the_origins_before():
     rise = np.concatenate([np.linspace(0.1, 0.8, 50), np.full(20, 0.8), np.full(30, 0.1)])
     noise = 0.01 * np.random.default_rng(0).standard_normal(100)
-    found = cases_of("repo", "log", make_run(steps(100), rise + noise))
+    found = hazard_cases_of("repo", "log", make_run(steps(100), rise + noise))
     assert [c.event for c in found] == [COLLAPSE] * 3
     assert [c.ahead for c in found] == pytest.approx([7 / 3, 1.0, 3 / 7])
     assert np.isnan(found[1].signs["entropy_change"])
-    before = cases_of("repo", "log", make_run(steps(70), (rise + noise)[:70]))
+    before = hazard_cases_of("repo", "log", make_run(steps(70), (rise + noise)[:70]))
     assert {c.event for c in before} == {""}
 
 
@@ -80,7 +80,7 @@ def test_a_sign_is_learned_where_it_tells_and_a_missing_one_counts_as_average():
     assert rates[COLLAPSE].weight == pytest.approx([1.0, 0.0], abs=0.25)
     told, missing = (stated(rates, case("a", False, kl=x))[COLLAPSE] for x in (signs.mean(), np.nan))
     assert told == pytest.approx(missing, rel=1e-3)
-    both = [said(cases, nested(cases, x)) for x in (("kl",), ())]
+    both = [reliability_text(cases, nested(cases, x)) for x in (("kl",), ())]
     score = compared(*both)
     assert score["gain"] > 2.0 * score["se"] > 0.0
     lines = reliability(both[0])

@@ -51,7 +51,7 @@ def test_a_fleet_on_a_cluster_has_the_numbers_of_one_here(cluster):
 
 
 def test_an_address_where_nobody_answers_is_refused_in_seconds(monkeypatch):
-    monkeypatch.setattr(module, "PATIENCE", 1.0)
+    monkeypatch.setattr(module, "CLUSTER_PATIENCE", 1.0)
     begin = time.perf_counter()
     for address in ("tcp://127.0.0.1:1", "no such address"):
         with pytest.raises(SettingError, match="dask: expected the scheduler"):

@@ -11,7 +11,7 @@ from bayes_grpo.backtesting.result import Backtest, Score
 from bayes_grpo.checking.result import Check, Finding
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.comparison.result import Comparison, Line
+from bayes_grpo.comparison.result import Comparison, ComparisonLine
 from bayes_grpo.decision.result import Decision, Stopping
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.forecasting.summary import ForecastSummary, Reached
@@ -40,8 +40,10 @@ def test_intervals_become_three_columns_and_nan_stays():
 
 
 def test_comparison():
-    fields: dict[str, Any] = dict.fromkeys(Line.__dataclass_fields__, 0.0)
-    lines = tuple(Line(**fields | {"regime": r, "elpd": e}) for r, e in (("flat", 3.0), ("sigmoid", math.nan)))
+    fields: dict[str, Any] = dict.fromkeys(ComparisonLine.__dataclass_fields__, 0.0)
+    lines = tuple(
+        ComparisonLine(**fields | {"regime": r, "elpd": e}) for r, e in (("flat", 3.0), ("sigmoid", math.nan))
+    )
     table = made(Comparison, lines=lines).to_frame()
     assert list(table.index) == ["flat", "sigmoid"]
     assert table.loc["flat", "elpd"] == 3.0

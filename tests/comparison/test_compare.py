@@ -18,8 +18,8 @@ from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
 from bayes_grpo.comparison.loo import exact_density, leave_one_out
 from bayes_grpo.comparison.plot import plot_comparison
 from bayes_grpo.comparison.render import render_comparison
-from bayes_grpo.comparison.result import FEW_ROWS, Line, verdict_sentence
-from bayes_grpo.comparison.stacking import shrunk, stacking_weights
+from bayes_grpo.comparison.result import FEW_ROWS, ComparisonLine, verdict_sentence
+from bayes_grpo.comparison.stacking import shrunk_weights, stacking_weights
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.data import draw_prior
@@ -196,8 +196,8 @@ def test_impossible_choices_of_laws(synthetic_run, bad):
 
 
 def line(name, difference, error, p_worse, verdict, ahead="", lfo_difference=0.0, lfo_error=0.0):
-    rest: dict[str, Any] = dict.fromkeys(Line.__dataclass_fields__, 0.0) | {"verdict_ahead": ahead}
-    return Line(**rest | {
+    rest: dict[str, Any] = dict.fromkeys(ComparisonLine.__dataclass_fields__, 0.0) | {"verdict_ahead": ahead}
+    return ComparisonLine(**rest | {
         "regime": name, "difference": difference, "difference_se": error, "p_worse": p_worse, "verdict": verdict,
         "lfo_difference": lfo_difference, "lfo_difference_se": lfo_error,
     })  # fmt: skip
@@ -238,8 +238,8 @@ def test_stacking_maximises_the_mixture_s_score():
 
     for _ in range(200):
         assert score(rng.dirichlet(np.ones(3))) <= score(best) + 1e-9
-    np.testing.assert_allclose(shrunk(np.array([1.0, 0.0]), 0), [0.5, 0.5])
-    np.testing.assert_allclose(shrunk(np.array([1.0, 0.0]), 8), [0.9, 0.1])
+    np.testing.assert_allclose(shrunk_weights(np.array([1.0, 0.0]), 0), [0.5, 0.5])
+    np.testing.assert_allclose(shrunk_weights(np.array([1.0, 0.0]), 8), [0.9, 0.1])
 
 
 def test_pictures_and_terminal_hold_every_law(found):

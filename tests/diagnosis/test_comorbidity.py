@@ -9,7 +9,7 @@ from bayes_grpo import diagnose
 from bayes_grpo.diagnosis.classes import CLASSES, MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior, log_odds, under_way
 from bayes_grpo.diagnosis.layer import Comorbidity, shipped_layer
-from bayes_grpo.laboratory.learners.diagnosis import Case, learn_comorbidity
+from bayes_grpo.laboratory.learners.diagnosis import LabelledCase, learn_comorbidity
 from tests.helpers.runs import evaluated, make_run, steps
 
 HACKING, WASTE, SPENT, LOST = MODES
@@ -64,7 +64,7 @@ def test_two_numbers_are_learned_back():
         p = _leading(features)
         own = under_way(p, true)
         there = tuple(m for m in MODES if rng.uniform() < own[m])
-        cases.append((Case("healthy", "made", features, there), 1.0))
+        cases.append((LabelledCase("healthy", "made", features, there), 1.0))
     found = learn_comorbidity(cases, layer)
     assert found.intercept == pytest.approx(true.intercept, abs=0.25)
     assert found.slope == pytest.approx(true.slope, abs=0.15)

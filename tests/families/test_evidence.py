@@ -11,9 +11,9 @@ from bayes_grpo.families.evidence import (
     BANDWIDTH,
     Scale,
     informed,
-    integrated,
     kernels,
     level_quadratic,
+    levels_integrated,
     run_likelihood,
 )
 from bayes_grpo.families.model import FamilyPriors, Runs, distances, log_weights, spread_of
@@ -55,7 +55,7 @@ def test_levels_are_integrated_as_on_a_grid():
     inside = t @ slope - 0.5 * np.einsum("...i,ij,...j", t, curve, t)
     density = np.exp(inside) * norm.pdf(t[..., 0], mean[0], sd[0]) * norm.pdf(t[..., 1], mean[1], sd[1])
     whole = np.log(density.sum() * (axis[1] - axis[0]) ** 2)
-    assert integrated(np.zeros(()), slope, curve, mean, sd) == pytest.approx(whole, abs=1e-6)
+    assert levels_integrated(np.zeros(()), slope, curve, mean, sd) == pytest.approx(whole, abs=1e-6)
 
 
 def test_kernels_keep_mean_and_covariance_and_give_the_posterior_back_under_its_prior():

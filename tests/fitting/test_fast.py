@@ -13,7 +13,7 @@ from bayes_grpo import SamplerSettings
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.batch import level_draws, log_likelihoods, row_densities
+from bayes_grpo.fitting.sampling.batch import densities_of_rows, level_draws, log_likelihoods
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.sample import sample_posterior
@@ -127,7 +127,7 @@ def test_the_batched_likelihood_is_the_sampler_s_own(synthetic_run, name):
     np.testing.assert_allclose(log_likelihoods(target, z), one, rtol=1e-9)
     among_many = replace(target, rows=prepare_rows(table, many=True))
     np.testing.assert_allclose(log_likelihoods(among_many, z), one, rtol=1e-9)
-    steps = row_densities(target, z, np.asarray(rows.y))
+    steps = densities_of_rows(target, z, np.asarray(rows.y))
     np.testing.assert_allclose(steps.sum(axis=1), one, rtol=1e-9)
 
 

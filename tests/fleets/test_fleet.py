@@ -86,7 +86,7 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     run = rising_run(40, total_steps=60.0)
     laws = ["flat", "exponential"]
     both = [run, make_run(steps(3), [0.1, 0.2, 0.3], name="short")]
-    found = fleet(both, list(unit.TASKS), regimes=["exponential"], forecast_regimes=laws, sampler=FAST)
+    found = fleet(both, list(unit.FLEET_TASKS), regimes=["exponential"], forecast_regimes=laws, sampler=FAST)
     fitted, ahead, sick, *short = found.frame.to_dict("records")
     assert [bool(row["error"]) for row in (fitted, ahead, sick, *short)] == [False] * 3 + [True] * 2 + [False]
     assert "at least" in short[0]["error"]

@@ -18,11 +18,11 @@ from bayes_grpo.laboratory.enumeration import (
     all_logits,
     batch_loss,
     drawn_batch,
+    enumerated_reading,
+    enumerated_reward,
     list_completions,
     log_share,
-    mean_reward,
     read_all,
-    reading_of,
 )
 from bayes_grpo.laboratory.loss import group_statistics
 from bayes_grpo.laboratory.network import Network
@@ -141,7 +141,7 @@ def test_without_a_penalty_the_drift_is_the_slope_of_the_mean_reward(listing, th
     step = 1e-5 * np.random.default_rng(1).standard_normal((4, len(theta)))
 
     def reward(x):
-        return mean_reward(read_all(policy(listing, x), listing), listing)
+        return enumerated_reward(read_all(policy(listing, x), listing), listing)
 
     many = jax.jit(jax.vmap(reward))
     rise = many(jnp.asarray(theta + step)) - many(jnp.asarray(theta - step))
@@ -191,8 +191,8 @@ def test_a_balancing_reference_holds_the_policy(point, listing, theta):
 
         @jax.jit
         def success(logits):
-            far = reading_of(logits, listing)
-            return jnp.exp(log_share(far)).sum(axis=1), mean_reward(far, listing)
+            far = enumerated_reading(logits, listing)
+            return jnp.exp(log_share(far)).sum(axis=1), enumerated_reward(far, listing)
 
         whole, reward = success(tuple(map(jnp.asarray, point.reference)))
         assert np.allclose(whole, 1.0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.laboratory.loss import LossKind, Weights, group_statistics, grpo_loss
-from bayes_grpo.laboratory.rollout import Reading, write
+from bayes_grpo.laboratory.rollout import PolicyReading, write
 from bayes_grpo.laboratory.settings import Lab, LabNumbers
 from bayes_grpo.laboratory.training import Policies, Program, step_gradient
 from bayes_grpo.simulate.settings import Numbers
@@ -63,7 +63,7 @@ def plain_loss(batch, kind, kl_kind):
 def test_loss_and_metrics(batch, kind, kl_kind):
     now, before, reference, entropy, advantage, written = (jnp.asarray(x) for x in batch)
     loss, metrics = grpo_loss(
-        Reading(now, entropy), before, reference, advantage, written, WEIGHTS, kind, kl_kind=kl_kind
+        PolicyReading(now, entropy), before, reference, advantage, written, WEIGHTS, kind, kl_kind=kl_kind
     )
     expected, expected_metrics = plain_loss(batch, kind, kl_kind)
     assert float(loss) == pytest.approx(expected, rel=1e-5)
@@ -72,7 +72,7 @@ def test_loss_and_metrics(batch, kind, kl_kind):
 
 def test_an_endless_ratio_leaves_the_penalty_finite():
     one = jnp.ones((1, 1))
-    reading = Reading(-200.0 * one, 0 * one)
+    reading = PolicyReading(-200.0 * one, 0 * one)
     loss, metrics = grpo_loss(reading, -200.0 * one, 0 * one, one[0], one > 0, WEIGHTS, "token")
     assert np.isfinite([float(loss), float(metrics["kl"])]).all()
 

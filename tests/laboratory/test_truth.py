@@ -6,7 +6,7 @@ import pytest
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.laboratory.settings import REWARDS, LabNumbers
 from bayes_grpo.laboratory.training import DeepTrajectory
-from bayes_grpo.laboratory.truth import TRUE_EVENTS, attainable_reward, deep_truth, smoothed
+from bayes_grpo.laboratory.truth import TRUE_EVENTS, trained_reward, deep_truth, smoothed
 
 STEPS = 200
 VOCABULARY = 14
@@ -145,8 +145,8 @@ def test_an_event_lasts():
 
 
 def test_attainable_is_the_better_of_the_right_completion_and_a_long_one():
-    assert attainable_reward(LabNumbers(length=1.0), ANSWER) == pytest.approx(1.25)
-    assert attainable_reward(LabNumbers(length=4.0), ANSWER) == pytest.approx(4.0)
+    assert trained_reward(LabNumbers(length=1.0), ANSWER) == pytest.approx(1.25)
+    assert trained_reward(LabNumbers(length=4.0), ANSWER) == pytest.approx(4.0)
 
 
 def test_smoothing_keeps_level_and_length():

@@ -10,14 +10,14 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from bayes_grpo.learning.population import Member, learn_population, log_score
+from bayes_grpo.learning.population import Member, learn_population, population_log_score
 from bayes_grpo.learning.population_model import (
     BUCKET,
     MEAN_SD,
     SPREAD_FLOOR,
     SPREAD_SCALE,
-    Logs,
     LogSums,
+    PopulationLogs,
     log_likelihood,
 )
 
@@ -80,7 +80,7 @@ def test_the_right_population_scores_best():
     right = learn_population(logs[80:], np.array([[True]]))
     wrong = replace(right, mean=right.mean + 3.0)
     blind = learn_population(logs[80:], np.array([[False]]))
-    score = {name: np.mean([log_score(p, m) for m in logs[:80]]) for name, p in
+    score = {name: np.mean([population_log_score(p, m) for m in logs[:80]]) for name, p in
              (("right", right), ("wrong", wrong), ("blind", blind))}  # fmt: skip
     assert score["right"] > score["blind"] > score["wrong"]
     assert np.all(blind.slopes == 0)
@@ -116,7 +116,7 @@ def test_sums_over_cuts_give_the_likelihood_that_plain_loops_give():
         )
         for g, (x, weak, z) in zip(group, logs, strict=True)
     ]
-    stacked = Logs.of([LogSums.of(*log) for log in logs], group)
+    stacked = PopulationLogs.of([LogSums.of(*log) for log in logs], group)
     padded = stacked.padded()
     assert padded.present.shape == (BUCKET,)
     assert padded.present.sum() == len(logs)

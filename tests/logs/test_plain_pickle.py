@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayes_grpo.logs.plain_pickle import MAX_TUPLES, Unbuilt, plain
+from bayes_grpo.logs.plain_pickle import MAX_TUPLES, Unbuilt, plain_values
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
@@ -40,7 +40,7 @@ class Slotted:
 def quiet(data: bytes):
     """The value, or None where it is refused; anything else that is raised is a failure."""
     try:
-        return plain(data)
+        return plain_values(data)
     except ValueError:
         return None
 
@@ -73,24 +73,24 @@ def samples() -> list[bytes]:
 @given(value=PLAIN, protocol=st.integers(3, 5))
 @settings(max_examples=100, deadline=None)
 def test_plain_values_come_back(value, protocol):
-    assert plain(pickle.dumps(value, protocol)) == value
+    assert plain_values(pickle.dumps(value, protocol)) == value
 
 
 @pytest.mark.parametrize("data", samples(), ids=range(24))
 def test_nothing_is_imported_and_nothing_called(data, nothing_runs):
-    assert plain(data) is not None
+    assert plain_values(data) is not None
 
 
 def test_a_module_by_name_stays_where_it_is(nothing_runs):
     for data in (f"c{ABSENT}\nrgb_to_hsv\n.", f"(I1\ni{ABSENT}\nrgb_to_hsv\n.", f"c{ABSENT}\nrgb_to_hsv\n)R."):
-        assert plain(data.encode()) is Unbuilt or isinstance(plain(data.encode()), Unbuilt)
+        assert plain_values(data.encode()) is Unbuilt or isinstance(plain_values(data.encode()), Unbuilt)
 
 
 def test_what_would_have_been_built_keeps_its_arguments_and_attributes():
-    found = plain(pickle.dumps(Call(os.system, "true", state={"x": [1]}), 2))
+    found = plain_values(pickle.dumps(Call(os.system, "true", state={"x": [1]}), 2))
     assert (found.args, found.state) == (("true",), {"x": [1]})
-    assert isinstance(plain(b"cos\nsystem\n(S'a'\ntR)R."), Unbuilt)  # a call of what a call returned
-    assert isinstance(plain(b"Pid\n."), Unbuilt)
+    assert isinstance(plain_values(b"cos\nsystem\n(S'a'\ntR)R."), Unbuilt)  # a call of what a call returned
+    assert isinstance(plain_values(b"Pid\n."), Unbuilt)
 
 
 BUILD_ON_A_CLASS = b"cos\nsystem\n(N}(S'__call__'\nI1\nS'__setstate__'\nI2\nutb."
@@ -99,7 +99,7 @@ BUILD_ON_A_CLASS = b"cos\nsystem\n(N}(S'__call__'\nI1\nS'__setstate__'\nI2\nutb.
 def test_a_class_is_not_changed():
     before = {name: getattr(Unbuilt, name) for name in ("__call__", "__setstate__", "__new__", "append")}
     with pytest.raises(ValueError, match="broken pickle"):
-        plain(BUILD_ON_A_CLASS)
+        plain_values(BUILD_ON_A_CLASS)
     with pytest.raises(ValueError, match="changes a class"):
         Unbuilt.args = 3  # pyright: ignore[reportAttributeAccessIssue]
     assert {name: getattr(Unbuilt, name) for name in before} == before
@@ -109,7 +109,7 @@ def test_a_code_of_copyreg_leads_to_no_class():
     copyreg.add_extension("os", "system", 77)
     try:
         with pytest.raises(ValueError, match="EXT1"):
-            plain(b"\x80\x02\x82\x4d(S'true'\ntR.")
+            plain_values(b"\x80\x02\x82\x4d(S'true'\ntR.")
     finally:
         copyreg.remove_extension("os", "system", 77)
 
@@ -141,17 +141,17 @@ BOMBS = {
 def test_a_bomb_is_refused_at_once(name):
     begin = time.process_time()
     with pytest.raises(ValueError):  # noqa: PT011 (each by its own check)
-        plain(BOMBS[name])
+        plain_values(BOMBS[name])
     assert time.process_time() - begin < 2
 
 
 def test_deep_nesting_and_keys_that_collide_cost_a_second_at_most():
     begin = time.process_time()
-    assert isinstance(plain(b"]" * 9_000 + b"a" * 8_999 + b"."), list)
+    assert isinstance(plain_values(b"]" * 9_000 + b"a" * 8_999 + b"."), list)
     hold = b"".join(b"\x8a\x0a" + (k * (2**61 - 1)).to_bytes(10, "little", signed=True) + b"N" for k in range(1, 9_000))
-    assert len(plain(b"\x80\x02}(" + hold + b"u.")) == 8_999
+    assert len(plain_values(b"\x80\x02}(" + hold + b"u.")) == 8_999
     tuples = b"}I1\n" + b"\x85" * (MAX_TUPLES - 1) + b"I1\ns."
-    assert len(plain(tuples)) == 1
+    assert len(plain_values(tuples)) == 1
     assert time.process_time() - begin < 6
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 import pytest
 
 from bayes_grpo.logs import Provenance, read_log
-from bayes_grpo.logs.plain_pickle import plain
+from bayes_grpo.logs.plain_pickle import plain_values
 from tests.logs.log_samples import trl_row, trl_state
 
 ROWS = [trl_row(s, 0.1 + 0.005 * s) for s in range(10, 60, 10)]
@@ -187,7 +187,7 @@ def test_nothing_in_a_pickle_is_called(folder, tmp_path, protocol):
     assert read_log(folder(saved(protocol, num_generations=attack))).settings.group_size.value == 8
     run = read_log(folder(archive(pickle.dumps(attack, protocol))))
     assert run.settings.group_size.value == 8
-    plain(pickle.dumps([attack, attack], protocol))
+    plain_values(pickle.dumps([attack, attack], protocol))
     assert not mark.exists()
     pickle.loads(pickle.dumps(attack, protocol))  # the same bytes do call where they are unpickled
     assert mark.exists()
@@ -246,4 +246,4 @@ def test_a_bomb_in_a_zip_is_not_blown_up(folder):
 def test_plain_values_are_those_of_pickle(protocol):
     shared = ["a", 1]
     value = {"x": [1, -2.5, None, True, 2**80, "é\n"], "y": (shared, shared, ()), "z": {"w": {}}, "b": (1, 2, 3, 4)}
-    assert plain(pickle.dumps(value, protocol)) == value
+    assert plain_values(pickle.dumps(value, protocol)) == value

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayes_grpo.dynamics import blocks, kalman
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
-from bayes_grpo.rows.blocks import blocks_of
+from bayes_grpo.rows.blocks import row_blocks
 from bayes_grpo.rows.padding import Rows, padded, shared
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.strategies import runs
@@ -43,7 +43,7 @@ def test_steps_increase_and_windows_do_not_overlap(run, limit):
 @given(n=st.integers(1, 400), limit=st.integers(1, 90), seed=st.integers(0, 5))
 @settings(max_examples=200, deadline=None)
 def test_blocks_hold_every_row_once_and_keep_the_mean(n, limit, seed):
-    found = blocks_of(n, limit)
+    found = row_blocks(n, limit)
     assert len(found.start) == min(n, limit)
     np.testing.assert_array_equal(found.start, np.concatenate([[0], found.last[:-1] + 1]))
     assert found.last[-1] == n - 1
@@ -56,7 +56,7 @@ def test_blocks_hold_every_row_once_and_keep_the_mean(n, limit, seed):
 @settings(max_examples=100, deadline=None)
 def test_averaged_rows_keep_mean_span_and_completions(run, limit):
     whole, averaged = rows_of(run), rows_of(run, max_rows=limit)
-    size = blocks_of(len(whole.y), limit).size
+    size = row_blocks(len(whole.y), limit).size
     np.testing.assert_allclose(averaged.y @ size, whole.y.sum(), atol=1e-9)
     np.testing.assert_allclose(averaged.rate @ size, whole.rate.sum())
     np.testing.assert_allclose(averaged.weight.mean(), whole.weight.mean())

@@ -18,7 +18,7 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.records import run_of
 from bayes_grpo.training import callback as module
-from bayes_grpo.training.background import Setup
+from bayes_grpo.training.background import BackgroundSetup
 from bayes_grpo.training.callback import AGREEING, Watcher, known_by
 from bayes_grpo.watching.result import Alarm, Outlook, Update
 
@@ -109,7 +109,7 @@ class Training:
 class Beside:
     """In the place of the process beside: it answers with what a test has laid ready."""
 
-    def __init__(self, setup: Setup, threads: int | None) -> None:
+    def __init__(self, setup: BackgroundSetup, threads: int | None) -> None:
         self.setup, self.rows, self.closed, self.waited = setup, [], False, 0.0
         self.update: Update | None = None
         self.alarms: tuple[Alarm, ...] = ()

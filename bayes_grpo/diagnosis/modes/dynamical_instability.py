@@ -35,7 +35,7 @@ _MARGIN = (
 _ENGINES = "mismatch of trainer and inference engine, end over start"
 _FACTORS = tuple(np.geomspace(1.0, BORDERS.slowest, 40).tolist())
 """Factors on the learning rate that a linear law is trusted to advise, the largest first."""
-FALLING, SWINGING = "the reward is near its best for the last time", "the reward begins to swing"
+_FALLING, SWINGING = "the reward is near its best for the last time", "the reward begins to swing"
 
 
 def _swinging(trends: RunTrends) -> bool:
@@ -126,7 +126,7 @@ class DynamicalInstability(Mode):
         found = steps[last_true(path >= top - BORDERS.near_best * (top - end_of(path)[:, None]))]
         # A best that was lost within the first rows is one that a robust trend passes over.
         at_once = trend.raw[: BORDERS.first_rows].mean() > top[:, 0] + BORDERS.noise * trend.noise_sd
-        return np.where(at_once, trend.raw_step[0], found), FALLING
+        return np.where(at_once, trend.raw_step[0], found), _FALLING
 
     def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """The checkpoint before, a smaller learning rate times refresh interval, clipped gradients."""

@@ -22,7 +22,7 @@ from bayes_grpo.fitting.sampling.target import FARTHEST, PriorNumbers, Target, s
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows
 
-CHUNK = 512
+_CHUNK = 512
 """Draws a call of a program; threads share the chunks."""
 SMOOTHED = 500
 """Draws a call of the program that smooths the rows."""
@@ -40,11 +40,11 @@ def log_likelihoods(target: Target, z: np.ndarray) -> np.ndarray:
     """
     flat = np.reshape(z, (-1, z.shape[-1]))
     with jax.enable_x64(True):
-        found = over_draws(_likelihood_program, (target.regime,), CHUNK, flat, *target.arguments)
+        found = over_draws(_likelihood_program, (target.regime,), _CHUNK, flat, *target.arguments)
     return found.reshape(z.shape[:-1])
 
 
-def row_densities(target: Target, z: np.ndarray, y: np.ndarray, known: np.ndarray | None = None) -> np.ndarray:
+def densities_of_rows(target: Target, z: np.ndarray, y: np.ndarray, known: np.ndarray | None = None) -> np.ndarray:
     """Log density of every row given the known rows before it.
 
     Where no row is known from some row on, these are the densities of rows some way ahead, each by itself, the rows
@@ -62,7 +62,7 @@ def row_densities(target: Target, z: np.ndarray, y: np.ndarray, known: np.ndarra
     numbers, rows = target.arguments
     rows = rows if known is None else rows._replace(y=known)
     with jax.enable_x64(True):
-        return over_draws(_densities_program, (target.regime,), CHUNK, z, numbers, rows, np.asarray(y, float))
+        return over_draws(_densities_program, (target.regime,), _CHUNK, z, numbers, rows, np.asarray(y, float))
 
 
 def level_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:

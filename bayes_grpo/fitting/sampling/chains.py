@@ -23,7 +23,7 @@ Sites = Mapping[str, np.ndarray]
 """Draws by name, leading axes (chains, draws)."""
 
 
-def side_by_side(make: Any, options: tuple[Any, ...], each: Any, *shared: Any) -> Any:
+def chains_side_by_side(make: Any, options: tuple[Any, ...], each: Any, *shared: Any) -> Any:
     """What a single-chain program returns for every chain.
 
     Args:
@@ -101,7 +101,7 @@ def sample_model[D](
         key, accept = (first, target_accept[0]) if failed is None else (second, target_accept[1])
         with jax.enable_x64(True):
             each = [(k,) for k in jax.random.split(key, chains)]
-        return side_by_side(_model_program, options, each, np.asarray(accept), *arguments)
+        return chains_side_by_side(_model_program, options, each, np.asarray(accept), *arguments)
 
     return converged(run, lambda found, retried: check(*found, retried), retry=chains > 1)
 

@@ -21,7 +21,7 @@ from jax import Array
 from bayes_grpo.common.imports import nuts_kernels
 from bayes_grpo.common.programs import accelerated, call, program
 from bayes_grpo.fitting.sampling.batch import SMOOTHED, random_keys, summary_program
-from bayes_grpo.fitting.sampling.chains import side_by_side
+from bayes_grpo.fitting.sampling.chains import chains_side_by_side
 from bayes_grpo.fitting.sampling.target import PriorNumbers, Target, potential
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows
@@ -158,4 +158,4 @@ def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSett
     if accelerated():
         return call(_chain_program, _options(target, settings, True), keys, start.z, *shared)
     each = list(zip(keys, start.z, strict=True))
-    return side_by_side(_chain_program, _options(target, settings, False), each, *shared)
+    return chains_side_by_side(_chain_program, _options(target, settings, False), each, *shared)

@@ -24,7 +24,7 @@ from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.regimes.quantiles import GRID, interpolated, slopes_of
+from bayes_grpo.regimes.quantiles import GRID, interpolated_coordinates, slopes_of
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.prepared import PreparedRows
 
@@ -121,7 +121,7 @@ def coordinates(z: Array | np.ndarray, prior: PriorNumbers) -> Array | np.ndarra
     """Coordinates u of the parameters from standardised ones, shape (..., p)."""
     if prior.quantiles is None or prior.slopes is None:
         return prior.location + prior.scale * z
-    return interpolated(jnp.asarray(prior.quantiles), jnp.asarray(prior.slopes), jnp.asarray(z))
+    return interpolated_coordinates(jnp.asarray(prior.quantiles), jnp.asarray(prior.slopes), jnp.asarray(z))
 
 
 def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: Rows) -> dict[str, Array]:

@@ -13,7 +13,7 @@ LEAST_EFFECTIVE = 400.0
 """Effective size of the weights from which draws are taken, as for the ESS of chains."""
 PARETO_K = 0.7
 """Above this sums of weights cannot be trusted (Vehtari et al. 2024, https://jmlr.org/papers/v25/19-556.html)."""
-APART = 0.25
+_APART = 0.25
 """Posterior standard deviations by which the means of two halves of the points may differ."""
 
 
@@ -99,8 +99,8 @@ class WeightDiagnostics:
             out.append(f"the effective size of the weights is {self.effective:.0f} (limit {LEAST_EFFECTIVE:.0f})")
         if not self.pareto_k <= PARETO_K:
             out.append(f"their Pareto k is {self.pareto_k:.2f} (limit {PARETO_K})")
-        if not self.apart <= APART:
-            out.append(f"the means of two halves lie {self.apart:.2f} posterior sd apart (limit {APART})")
+        if not self.apart <= _APART:
+            out.append(f"the means of two halves lie {self.apart:.2f} posterior sd apart (limit {_APART})")
         return tuple(out)
 
     @property

@@ -3,7 +3,7 @@
     python -m bayes_grpo.laboratory.learners.diagnosis INDEX.csv ... --lab FOLDER ... [--simulated 900] [--seed 100]
                                                        [--jobs 2] [--out layer.json]
 
-The logs of one repository count as `MOST` logs at most, and so do all small softmax policies together and all runs of
+The logs of one repository count as `_MOST` logs at most, and so do all small softmax policies together and all runs of
 the deep laboratory (`lab_logs` makes them): authors differ more than their runs do, and a simulator is one author.
 """
 
@@ -34,17 +34,17 @@ from bayes_grpo.laboratory.learners.record import keep
 from bayes_grpo.laboratory.learners.simulated_runs import SETTINGS, labelled_runs
 from bayes_grpo.logs.run import Run
 
-TARGET = Path(__file__).parents[2] / "diagnosis" / "layer.json"
-PART = 450
-MOST = 8.0
+_TARGET = Path(__file__).parents[2] / "diagnosis" / "layer.json"
+_PART = 450
+_MOST = 8.0
 Rivals = Mapping[str, Callable[[Run], Mapping[str, float]]]
 """Rival → function of a run that gives the step of its first alarm for each failure."""
 SIMULATED, LABORATORY = "simulated", "laboratory"
-WITHOUT = Comorbidity(0.0, 1.0)
+_WITHOUT = Comorbidity(0.0, 1.0)
 """Before anything is learned: a failure beside another one has its probability against no failure."""
 
 
-class Case(NamedTuple):
+class LabelledCase(NamedTuple):
     """A labelled run as the layer learns from it.
 
     Attributes:
@@ -60,7 +60,7 @@ class Case(NamedTuple):
     modes: tuple[str, ...] | None = None
 
 
-def learn(cases: Sequence[Case], provenance: Mapping[str, object]) -> Layer:
+def learn_layer(cases: Sequence[LabelledCase], provenance: Mapping[str, object]) -> Layer:
     """The layer of highest posterior density: multinomial logistic likelihood, normal priors.
 
     What a failure keeps of its evidence beside another one is learned after it, from the cases that know every failure.
@@ -70,7 +70,7 @@ def learn(cases: Sequence[Case], provenance: Mapping[str, object]) -> Layer:
     x = np.stack([event_values(c.features) for c in cases])
     truth = np.array([CLASSES.index(c.label) for c in cases])
     count = Counter(c.repository for c in cases)
-    weight = np.array([min(1.0, MOST / count[c.repository]) for c in cases])
+    weight = np.array([min(1.0, _MOST / count[c.repository]) for c in cases])
     belongs = np.array([CLASSES.index(e.belongs) for e in PREDICTORS])
     middle, k = np.array([e.weight for e in PREDICTORS]), len(CLASSES)
     place = np.eye(k)[belongs]
@@ -89,12 +89,12 @@ def learn(cases: Sequence[Case], provenance: Mapping[str, object]) -> Layer:
 
     found = minimize(loss, np.concatenate([np.zeros(k), middle]), jac=True, method="L-BFGS-B").x
     share = np.bincount(truth, weight, k) + 1.0
-    layer = Layer(found[:k] - found[:k].mean(), found[k:], share / share.sum(), dict(provenance), WITHOUT)
+    layer = Layer(found[:k] - found[:k].mean(), found[k:], share / share.sum(), dict(provenance), _WITHOUT)
     known = [(c, w) for c, w in zip(cases, weight, strict=True) if c.modes is not None]
     return replace(layer, comorbidity=learn_comorbidity(known, layer)) if known else layer
 
 
-def learn_comorbidity(cases: Sequence[tuple[Case, float]], layer: Layer) -> Comorbidity:
+def learn_comorbidity(cases: Sequence[tuple[LabelledCase, float]], layer: Layer) -> Comorbidity:
     """What a failure keeps of its own evidence beside one that leads: the maximum of a weighted Bernoulli likelihood.
 
     Args:
@@ -126,7 +126,7 @@ def frequencies(labels: Sequence[str], cannot_tell: float = 0.12) -> dict[str, f
     return dict(zip(CLASSES, share.tolist(), strict=True)) | {CANNOT_TELL: cannot_tell}
 
 
-class Row(NamedTuple):
+class LayerRow(NamedTuple):
     """What is kept of a simulated run.
 
     Attributes:
@@ -142,7 +142,7 @@ class Row(NamedTuple):
     alarms: Mapping[str, Mapping[str, float]]
 
 
-def rows_of(n: int, seed: int, complete: bool, jobs: int = 1, rivals: Rivals | None = None) -> list[Row]:
+def layer_rows(n: int, seed: int, complete: bool, jobs: int = 1, rivals: Rivals | None = None) -> list[LayerRow]:
     """Simulates runs and gathers their evidence.
 
     The runs come in parts with a seed each, so that their number of processes does not matter.
@@ -155,19 +155,19 @@ def rows_of(n: int, seed: int, complete: bool, jobs: int = 1, rivals: Rivals | N
         rivals: Name → what tells the alarms of a run; asked of every run.
     """
     asked = rivals or {}
-    parts = [(min(PART, n - first), 1000 * seed + i, complete, asked) for i, first in enumerate(range(0, n, PART))]
+    parts = [(min(_PART, n - first), 1000 * seed + i, complete, asked) for i, first in enumerate(range(0, n, _PART))]
     if jobs == 1:
         return [row for part in parts for row in _part(*part)]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         return [row for rows in pool.map(_part, *zip(*parts, strict=True)) for row in rows]
 
 
-def _part(n: int, seed: int, complete: bool, rivals: Rivals) -> list[Row]:
+def _part(n: int, seed: int, complete: bool, rivals: Rivals) -> list[LayerRow]:
     runs = labelled_runs(n, seed, complete=complete)
     with compilation_cache():
         gathered = gather_all([r.run for r in runs])
     return [
-        Row(
+        LayerRow(
             r.label,
             r.modes,
             {} if g is None else g.features,
@@ -177,14 +177,14 @@ def _part(n: int, seed: int, complete: bool, rivals: Rivals) -> list[Row]:
     ]
 
 
-def lab_rows(folders: Sequence[Path], complete: bool, seed: int = 5) -> list[Row]:
+def lab_rows(folders: Sequence[Path], complete: bool, seed: int = 5) -> list[LayerRow]:
     """Evidence of laboratory logs, with all signals or with signals missing at random."""
     logs, rng = lab_logs(folders), np.random.default_rng(seed)
     runs = [x.run if complete else thinned(x.run, rng) for x in logs]
     with compilation_cache():
         found = [g for first in range(0, len(runs), 64) for g in gather_all(runs[first : first + 64])]
     pairs = zip(logs, found, strict=True)
-    return [Row(x.label, x.modes, {} if g is None else g.features, {}) for x, g in pairs]
+    return [LayerRow(x.label, x.modes, {} if g is None else g.features, {}) for x, g in pairs]
 
 
 def main() -> None:
@@ -195,17 +195,17 @@ def main() -> None:
     parser.add_argument("--simulated", type=int, default=900)
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--leave-out", nargs="*", default=["rec_"], help="Logs whose names begin so: out of domain.")
-    parser.add_argument("--out", type=Path, default=TARGET)
+    parser.add_argument("--out", type=Path, default=_TARGET)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     begun = time.perf_counter()
-    simulated = rows_of(options.simulated, options.seed, False, options.jobs)
+    simulated = layer_rows(options.simulated, options.seed, False, options.jobs)
     logs = [x for x in labelled_logs(options.index) if not x.name.startswith(tuple(options.leave_out))]
-    cases = [Case(x.label, x.repository, x.features) for x in logs]
-    cases += [Case(r.label, SIMULATED, r.features, r.modes) for r in simulated]
+    cases = [LabelledCase(x.label, x.repository, x.features) for x in logs]
+    cases += [LabelledCase(r.label, SIMULATED, r.features, r.modes) for r in simulated]
     lab = [r for complete in (True, False) for r in lab_rows(options.lab, complete)]
-    cases += [Case(r.label, LABORATORY, r.features, r.modes) for r in lab]
-    layer = learn(
+    cases += [LabelledCase(r.label, LABORATORY, r.features, r.modes) for r in lab]
+    layer = learn_layer(
         cases,
         {
             "made by": "bayes_grpo/laboratory/learners/diagnosis.py",
@@ -219,7 +219,7 @@ def main() -> None:
     )
     with written_whole(options.out) as temporary:
         temporary.write_text(json.dumps(layer.to_dict(), indent=1) + "\n", encoding="utf-8")
-    if options.out == TARGET:
+    if options.out == _TARGET:
         keep(
             "learn_diagnosis",
             {

@@ -40,21 +40,21 @@ from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.hazard import Hazard, Rate, chances
 from bayes_grpo.forecasting.priors import forecast_priors
-from bayes_grpo.laboratory.learners.hazard_cases import SIGNS, Case, counted, lab_cases, public_cases
+from bayes_grpo.laboratory.learners.hazard_cases import SIGNS, Case, events_counted, lab_cases, public_cases
 from bayes_grpo.laboratory.learners.hazard_scores import judged
 from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.rows.rows_of import rows_of
 
-BEYOND = 3.0
+_BEYOND = 3.0
 """Standard deviations of what was learned from, beyond which a sign is held."""
 WORTH = 2.0
 """Standard errors by which signs have to be better than base rates to be told to pay."""
 
-TARGET = Path(__file__).parents[2] / "forecasting" / "hazard.json"
+_TARGET = Path(__file__).parents[2] / "forecasting" / "hazard.json"
 BASE_MEDIAN, BASE_SD = 0.05, 1.5
 """Prior of a rate: lognormal with this median, in 1 / rows seen, and this standard deviation of its log."""
-WEIGHT_SD = 0.5
+_WEIGHT_SD = 0.5
 """Prior standard deviation of what a standard deviation of a sign does to the log rate."""
 QUANTILES = 11
 
@@ -79,7 +79,7 @@ class Signed(NamedTuple):
     def of(self, signs: Mapping[str, float]) -> float:
         """Rate of a log; signs that it does not tell count as average."""
         z = (np.array([signs[name] for name in self.signs]) - self.centre) / self.scale
-        return float(np.exp(self.base + self.weight @ np.clip(np.nan_to_num(z), -BEYOND, BEYOND)))
+        return float(np.exp(self.base + self.weight @ np.clip(np.nan_to_num(z), -_BEYOND, _BEYOND)))
 
 
 def learn_rates(cases: Sequence[Case], signs: Sequence[str] = ()) -> dict[str, Signed]:
@@ -89,7 +89,7 @@ def learn_rates(cases: Sequence[Case], signs: Sequence[str] = ()) -> dict[str, S
         cases: Origins of many logs.
         signs: Signs that the rates depend on, of `SIGNS`.
     """
-    weight, rates = counted(cases), {}
+    weight, rates = events_counted(cases), {}
     for event in HAZARDS:
         own = [i for i, c in enumerate(cases) if event in c.possible and c.ahead > 0.0]
         if any(cases[i].event == event for i in own):
@@ -99,7 +99,7 @@ def learn_rates(cases: Sequence[Case], signs: Sequence[str] = ()) -> dict[str, S
 
 def learn_hazard(cases: Sequence[Case], provenance: Mapping[str, Any] | None = None) -> Hazard:
     """Base rates and sizes, as the package takes them."""
-    weight, rates = counted(cases), {}
+    weight, rates = events_counted(cases), {}
     for event, rate in learn_rates(cases).items():
         own = [i for i, c in enumerate(cases) if c.event == event]
         sizes, of = np.array([cases[i].size for i in own]), weight[own]
@@ -117,7 +117,7 @@ def _rate(event: str, cases: Sequence[Case], weight: np.ndarray, signs: Sequence
     centre = np.where(told, values, 0.0).sum(axis=0) / seen
     scale = np.sqrt(np.where(told, (values - centre) ** 2, 0.0).sum(axis=0) / seen)
     scale = np.where(scale > 1e-6, scale, 1.0)  # a sign that never varies says nothing
-    z = np.clip(np.where(told, (values - centre) / scale, 0.0), -BEYOND, BEYOND)
+    z = np.clip(np.where(told, (values - centre) / scale, 0.0), -_BEYOND, _BEYOND)
     came = np.array([c.event == event for c in cases])
     ahead = np.array([c.ahead for c in cases])
 
@@ -125,8 +125,8 @@ def _rate(event: str, cases: Sequence[Case], weight: np.ndarray, signs: Sequence
         hazard = np.exp(numbers[0] + z @ numbers[1:]) * ahead
         log_likelihood = np.where(came, np.log(-np.expm1(-hazard)), -hazard)
         slope = np.where(came, hazard / np.expm1(np.minimum(hazard, 500.0)), -hazard) * weight
-        away = np.concatenate([[(numbers[0] - np.log(BASE_MEDIAN)) / BASE_SD], numbers[1:] / WEIGHT_SD])
-        scale = np.concatenate([[BASE_SD], np.full(len(signs), WEIGHT_SD)])
+        away = np.concatenate([[(numbers[0] - np.log(BASE_MEDIAN)) / BASE_SD], numbers[1:] / _WEIGHT_SD])
+        scale = np.concatenate([[BASE_SD], np.full(len(signs), _WEIGHT_SD)])
         value = -float(weight @ log_likelihood) + 0.5 * float(away @ away)
         return value, -np.concatenate([[slope.sum()], slope @ z]) + away / scale
 
@@ -146,7 +146,7 @@ def nested(cases: Sequence[Case], signs: Sequence[str]) -> list[dict[str, float]
     return [stated(by_repo[c.repo], c) for c in cases]
 
 
-def drawn(path: Path, cache: Path) -> list[Path]:
+def drawn_rates(path: Path, cache: Path) -> list[Path]:
     """Averaged paths of the forecasts of one log, before events, in files: they take nearly all of the time."""
     warnings.simplefilter("ignore")
     cache.mkdir(parents=True, exist_ok=True)
@@ -181,7 +181,7 @@ def pairs(
     """Forecasts without and with events, by numbers learned without their repositories.
 
     Args:
-        kept: Log → files of `drawn`.
+        kept: Log → files of `drawn_rates`.
         files: Log → its repository and file.
         cases: What is learned from.
     """
@@ -250,7 +250,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--cache", type=Path)
-    parser.add_argument("--out", type=Path, default=TARGET)
+    parser.add_argument("--out", type=Path, default=_TARGET)
     asked = parser.parse_args()
     if asked.every and asked.cache is None:
         parser.error("--every needs --cache, a folder for the paths of the forecasts")
@@ -298,7 +298,7 @@ def main() -> None:
         collapsed = {(c.log, c.origin) for c in public if c.event == COLLAPSE}
         chosen = list(dict.fromkeys([*sample, *sorted(log for log, _ in collapsed)]))
         with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
-            parts = pool.map(drawn, [files[x][1] for x in chosen], [asked.cache] * len(chosen))
+            parts = pool.map(drawn_rates, [files[x][1] for x in chosen], [asked.cache] * len(chosen))
             kept = dict(zip(chosen, parts, strict=True))
         found = pairs(kept, files, cases)
         result["effect"] = effect([x for x in found if x.log in sample])
@@ -306,7 +306,7 @@ def main() -> None:
     with written_whole(asked.out) as temporary:
         temporary.write_text(json.dumps(hazard.to_dict(), indent=1) + "\n", encoding="utf-8")
     print(json.dumps(hazard.to_dict(), indent=1))
-    if asked.out == TARGET and asked.every:
+    if asked.out == _TARGET and asked.every:
         keep("learn_hazard", result)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.backtesting.backtest import MIN_ROWS, ORIGINS
+from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.events.hazards import event_after, origin_state
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS
@@ -26,7 +26,7 @@ from bayes_grpo.rows.table import RowTable
 
 MOST = 15.0
 """Forecasts of a repository count as this many at most: five logs at three origins."""
-LABORATORY = "laboratory"
+_LABORATORY = "laboratory"
 
 SIGNS = (
     "rows",
@@ -103,7 +103,7 @@ class Case(NamedTuple):
     """An origin of a log, and what came.
 
     Attributes:
-        repo: Repository; `LABORATORY` for laboratory runs.
+        repo: Repository; `_LABORATORY` for laboratory runs.
         log: Name of the run.
         origin: Share of the rows that was seen.
         ahead: Rows to come over rows seen.
@@ -123,7 +123,7 @@ class Case(NamedTuple):
     size: float
 
 
-def cases_of(repo: str, log: str, run: Run) -> list[Case]:
+def hazard_cases_of(repo: str, log: str, run: Run) -> list[Case]:
     """Cases of one log; none where it is too short or has no usable reward."""
     try:
         whole = rows_of(run)
@@ -132,7 +132,7 @@ def cases_of(repo: str, log: str, run: Run) -> list[Case]:
     out = []
     for origin in ORIGINS:
         n = round(origin * len(whole.y))
-        if len(whole.y) < MIN_ROWS or n < MIN_FORECAST_ROWS - 2:
+        if len(whole.y) < MIN_BACKTEST_ROWS or n < MIN_FORECAST_ROWS - 2:
             continue
         until = run.until(float(whole.step[n - 1]))
         try:
@@ -148,7 +148,7 @@ def cases_of(repo: str, log: str, run: Run) -> list[Case]:
     return out
 
 
-def counted(cases: Sequence[Case]) -> np.ndarray:
+def events_counted(cases: Sequence[Case]) -> np.ndarray:
     """What each case counts: repositories of many forecasts no more than `MOST`, shape (cases,)."""
     count = Counter(c.repo for c in cases)
     return np.array([min(1.0, MOST / count[c.repo]) for c in cases])
@@ -161,7 +161,7 @@ def public_cases(folders: Sequence[Path]) -> tuple[list[Case], dict[str, tuple[s
         with (folder / "index.csv").open(encoding="utf-8") as file:
             repos = {row["run_id"]: row["repo"] for row in csv.DictReader(file)}
         for path in sorted((folder / "csv").glob("*.csv")):
-            found = cases_of(repos.get(path.stem, path.stem), path.stem, read_log(path))
+            found = hazard_cases_of(repos.get(path.stem, path.stem), path.stem, read_log(path))
             cases += found
             if found:
                 files[path.stem] = (repos.get(path.stem, path.stem), path)
@@ -170,4 +170,4 @@ def public_cases(folders: Sequence[Path]) -> tuple[list[Case], dict[str, tuple[s
 
 def lab_cases(folders: Sequence[Path]) -> list[Case]:
     """Cases of laboratory runs; an event at or after the truth's onset or without one, as any log shows it."""
-    return [c for x in lab_logs(folders) for c in cases_of(LABORATORY, x.name, x.run)]
+    return [c for x in lab_logs(folders) for c in hazard_cases_of(_LABORATORY, x.name, x.run)]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.events.hazards import COLLAPSE, HAZARDS
-from bayes_grpo.laboratory.learners.hazard_cases import Case, counted
+from bayes_grpo.laboratory.learners.hazard_cases import Case, events_counted
 
 BINS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Borders of stated probabilities in the table of reliability."""
@@ -34,11 +34,11 @@ class Said(NamedTuple):
         return float(np.log(self.probability if self.came else 1.0 - self.probability))
 
 
-def said(cases: Sequence[Case], stated: Sequence[Mapping[str, float]]) -> list[Said]:
+def reliability_text(cases: Sequence[Case], stated: Sequence[Mapping[str, float]]) -> list[Said]:
     """All statements, with the weight of their repositories."""
     return [
         Said(case, event, float(np.clip(p, 1e-9, 1.0 - 1e-9)), float(weight))
-        for case, of, weight in zip(cases, stated, counted(cases), strict=True)
+        for case, of, weight in zip(cases, stated, events_counted(cases), strict=True)
         for event, p in of.items()
     ]
 
@@ -80,7 +80,7 @@ def judged(cases: Sequence[Case], given: Mapping[str, Sequence[Mapping[str, floa
         cases: Origins.
         given: "base" and "signs" → event → probability of every case.
     """
-    both = {kind: said(cases, stated) for kind, stated in given.items()}
+    both = {kind: reliability_text(cases, stated) for kind, stated in given.items()}
     out: dict[str, Any] = {}
     for event in HAZARDS:
         own = {kind: [s for s in x if s.event == event] for kind, x in both.items()}

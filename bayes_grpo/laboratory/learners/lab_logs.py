@@ -32,7 +32,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate.dataset import write_runs
 
 DEGENERATE = "advantage_degeneracy"
-LABELS = {
+_LABELS = {
     # event of the laboratory: class of the diagnosis
     "healthy": "healthy",
     "plateau": "plateaued",
@@ -46,7 +46,7 @@ LABELS = {
     "entropy_explosion": "dynamical_instability",
 }
 """A task that is solved from the start has nothing left to gain and is no failure."""
-LOST = ("collapse", "entropy_explosion")
+_LOST = ("collapse", "entropy_explosion")
 """Events that take the reward away for good."""
 MISSING = {"reward_std": 0.3, "frac_reward_zero_std": 0.4, "entropy": 0.4, "kl": 0.4, "grad_norm": 0.3}
 MISSING |= {"completion_length": 0.4, "completions_clipped_ratio": 0.5, "eval_reward": 0.45}
@@ -80,15 +80,15 @@ def lab_logs(folders: Sequence[Path]) -> list[LabLog]:
 
 def _read(place: Path) -> LabLog:
     truth = json.loads((place / "truth.json").read_text(encoding="utf-8"))
-    modes = tuple(dict.fromkeys(LABELS[name] for name in truth["events"] if name != "solved"))
-    onset, label, run = float(truth["onset"] or "nan"), LABELS[truth["event"]], read_log(place)
+    modes = tuple(dict.fromkeys(_LABELS[name] for name in truth["events"] if name != "solved"))
+    onset, label, run = float(truth["onset"] or "nan"), _LABELS[truth["event"]], read_log(place)
     if truth["event"] in ("healthy", "plateau") and (since := _parted_since(truth)) is not None:
         label, modes, onset = "reward_hacking", ("reward_hacking",), since
     elif truth["event"] == "plateau" and (since := _wasted_since(run, truth["attainable"])) is not None:
         label, modes, onset = DEGENERATE, (DEGENERATE,), since
     elif truth["event"] == "plateau" and _rose(truth):
         label = "healthy"
-    lost = [float(truth["events"][name]) for name in LOST if name in truth["events"]]
+    lost = [float(truth["events"][name]) for name in _LOST if name in truth["events"]]
     return LabLog(place.name, label, modes, onset, min(lost, default=float("nan")), run)
 
 

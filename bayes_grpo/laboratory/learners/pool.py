@@ -3,7 +3,7 @@
     python -m bayes_grpo.laboratory.learners.pool CACHE --index RUNS/index.csv ... [--out pool.json]
 
 CACHE is a folder of finished logs as `benchmarks.backtest --cache` keeps them. The CRPS of the pool, in standard
-deviations of each curve, is least on average over origins; the forecasts of one repository count as `MOST` at most,
+deviations of each curve, is least on average over origins; the forecasts of one repository count as `_MOST` at most,
 because they are much alike.
 """
 
@@ -25,8 +25,8 @@ from bayes_grpo.common.files import written_whole
 from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool
 from bayes_grpo.laboratory.learners.record import keep
 
-TARGET = Path(__file__).parents[2] / "forecasting" / "pool.json"
-MOST = 15.0
+_TARGET = Path(__file__).parents[2] / "forecasting" / "pool.json"
+_MOST = 15.0
 """Forecasts of a repository count as this many at most: five logs at three origins."""
 WEIGHT_PENALTY, INTERCEPT_PENALTY = 1e-3, 1e-4
 """Penalties on squared numbers, in CRPS: a change of .5 in the log odds of a feature has to bring 2.5e-4."""
@@ -42,7 +42,7 @@ def learn_pool(pieces: Sequence[tuple[str, Piece]], provenance: Mapping[str, Any
     features = np.array([p.features for _, p in pieces])
     laws, level, apart = (np.array([getattr(p, k) for _, p in pieces]) for k in ("laws", "level", "apart"))
     count = Counter(repo for repo, _ in pieces)
-    weight = np.array([min(1.0, MOST / count[repo]) for repo, _ in pieces])
+    weight = np.array([min(1.0, _MOST / count[repo]) for repo, _ in pieces])
     weight = weight / weight.sum()
     centre, scale = features.mean(axis=0), features.std(axis=0) + 1e-9
     z = np.clip((features - centre) / scale, -BEYOND, BEYOND)
@@ -74,7 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cache", type=Path)
     parser.add_argument("--index", type=Path, nargs="+", required=True)
-    parser.add_argument("--out", type=Path, default=TARGET)
+    parser.add_argument("--out", type=Path, default=_TARGET)
     options = parser.parse_args()
     pieces = pieces_of(options.cache, options.index)
     logs = len({p.log for _, p in pieces})
@@ -88,7 +88,7 @@ def main() -> None:
     with written_whole(options.out) as temporary:
         temporary.write_text(json.dumps(pool.to_dict(), indent=1) + "\n", encoding="utf-8")
     shares = [pool.share(np.array(p.features)) for _, p in pieces]
-    if options.out == TARGET:
+    if options.out == _TARGET:
         keep("learn_pool", {"logs": logs, "forecasts": len(pieces), "mean_share": float(np.mean(shares))})
     print(json.dumps(pool.to_dict(), indent=1))
     print("share of the level, quantiles:", np.round(np.quantile(shares, [0.05, 0.25, 0.5, 0.75, 0.95]), 3).tolist())

@@ -27,8 +27,8 @@ import numpy as np
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.families.index import LONGEST
-from bayes_grpo.families.members import Member, check_alike
-from bayes_grpo.families.readings import Reading, reading_of
+from bayes_grpo.families.members import FamilyMember, check_alike
+from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import PATH, Side, sides
 from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.logs import read_log
@@ -82,7 +82,9 @@ def families_in(rows: Sequence[dict[str, str]]) -> dict[str, list[dict[str, str]
     return {name: some for name, some in out.items() if len(some) > 1}
 
 
-def group_of(name: str, rows: Sequence[dict[str, str]], read: dict[str, Reading], moving: bool = False) -> Group | None:
+def group_of(
+    name: str, rows: Sequence[dict[str, str]], read: dict[str, RunReading], moving: bool = False
+) -> Group | None:
     """The group's readings at the last step that all have; None where they cannot be compared, or do not move."""
     try:
         for row in rows:
@@ -90,7 +92,7 @@ def group_of(name: str, rows: Sequence[dict[str, str]], read: dict[str, Reading]
                 run = read_log(row["path"])
                 read[row["path"]] = reading_of(run, rows_of(run, "auto", LONGEST))
         some = [read[row["path"]] for row in rows]
-        check_alike([Member(r.run, r.table, {}, "") for r in some])
+        check_alike([FamilyMember(r.run, r.table, {}, "") for r in some])
     except BayesGrpoError as error:
         say(f"{name}: left out: {error}")
         return None
@@ -106,7 +108,7 @@ def group_of(name: str, rows: Sequence[dict[str, str]], read: dict[str, Reading]
     return Group(name, Side(side.mean / unit, side.error / unit), rows[0]["repo"])
 
 
-def _at_one_value(reading: Reading) -> float:
+def _at_one_value(reading: RunReading) -> float:
     """Largest share of the rows that have one value."""
     return float(np.unique(np.round(reading.table.y, 9), return_counts=True)[1].max() / len(reading.table.y))
 

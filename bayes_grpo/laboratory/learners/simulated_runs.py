@@ -36,11 +36,11 @@ SETTINGS = (
     "policy held 1 to 32 steps; KL weight 0 to 8; learning rates over a factor of 5 to 500 in each family"
 )
 """What the runs cover, for the table's provenance."""
-SIGNALS = ("reward_std", "frac_reward_zero_std", "entropy", "kl", "grad_norm", "clip_ratio")
+_SIGNALS = ("reward_std", "frac_reward_zero_std", "entropy", "kl", "grad_norm", "clip_ratio")
 GROUPS = ((2, 8), (4, 2), (8, 1), (8, 16), (16, 8))  # few, because each compiles its own program
 
 
-class Draw(NamedTuple):
+class SimulatedDraw(NamedTuple):
     """Settings of a run before it is simulated."""
 
     structure: Structure
@@ -69,7 +69,7 @@ class LabelledRun:
     damage: float
 
 
-class Truth(NamedTuple):
+class SimulatedTruth(NamedTuple):
     """What a run's exact quantities say."""
 
     label: str
@@ -92,7 +92,7 @@ def labelled_runs(n: int, seed: int, *, complete: bool = False, only: tuple[str,
     for index in range(n):
         rng = np.random.default_rng([seed, index])
         families.append(names[index % len(names)])
-        draws.append(FAMILIES[families[-1]](rng))
+        draws.append(_FAMILIES[families[-1]](rng))
         seeds.append(int(rng.integers(2**31)))
         generators.append(rng)
     out: dict[int, LabelledRun] = {}
@@ -111,7 +111,7 @@ def labelled_runs(n: int, seed: int, *, complete: bool = False, only: tuple[str,
     return [out[i] for i in range(n)]
 
 
-def truth_of(trajectory: Any, best: float, last: int) -> Truth:
+def simulated_truth(trajectory: Any, best: float, last: int) -> SimulatedTruth:
     """Judges the first ``last`` steps of a run from what only a simulator knows.
 
     * dynamical instability: over the last third the exact reward swings by more than 0.2, there and back; or it ends
@@ -164,9 +164,9 @@ def truth_of(trajectory: Any, best: float, last: int) -> Truth:
         onset = _first(smooth > 0.65)
         found.append(("advantage_degeneracy", onset, min(onset + 20, last - 1)))
     if found:
-        return Truth(found[0][0], tuple(mode for mode, _, _ in found), float(found[0][1]), float(found[0][2]))
+        return SimulatedTruth(found[0][0], tuple(mode for mode, _, _ in found), float(found[0][1]), float(found[0][2]))
     label = "healthy" if gain >= 0.08 or end > best - 0.05 else "plateaued"
-    return Truth(label, (), np.nan, np.nan)
+    return SimulatedTruth(label, (), np.nan, np.nan)
 
 
 def _first(condition: np.ndarray) -> int:
@@ -175,7 +175,7 @@ def _first(condition: np.ndarray) -> int:
 
 
 def _logged(
-    rng: np.random.Generator, family: str, draw: Draw, trajectory: Any, name: str, complete: bool
+    rng: np.random.Generator, family: str, draw: SimulatedDraw, trajectory: Any, name: str, complete: bool
 ) -> LabelledRun:
     """One run as a log: cut, averaged, rescaled, some signals left out."""
     last = int(rng.integers(50, STEPS + 1)) if rng.random() < 0.6 else STEPS
@@ -188,7 +188,7 @@ def _logged(
     def means(values: Any) -> np.ndarray:
         return np.asarray(values, float)[:last].reshape(rows, every).mean(axis=1)
 
-    signals = {key: means(getattr(trajectory, key)) for key in SIGNALS if key != "grad_norm"}
+    signals = {key: means(getattr(trajectory, key)) for key in _SIGNALS if key != "grad_norm"}
     signals["grad_norm"] = np.asarray(trajectory.grad_norm, float)[every - 1 : last : every]
     # A trainer estimates entropy and KL from the tokens it sampled; estimates of the KL have heavy tails.
     signals["entropy"] = signals["entropy"] * np.exp(rng.uniform(0.01, 0.08) * rng.standard_normal(rows))
@@ -235,7 +235,7 @@ def _logged(
         settings=Settings(**{k: Setting(v, Provenance.CONFIG) for k, v in settings.items()}),
     )
     best = float(np.asarray(draw.environment.train.reward_probability).max(axis=-1).mean())
-    truth = truth_of(trajectory, best, last)
+    truth = simulated_truth(trajectory, best, last)
     return LabelledRun(run, family, *truth)
 
 
@@ -250,7 +250,7 @@ def _structure(rng: np.random.Generator, **fields: Any) -> Structure:
     return Structure(**usual | fields)
 
 
-def _climb(rng: np.random.Generator) -> Draw:
+def _climb(rng: np.random.Generator) -> SimulatedDraw:
     """Contextual policy over a wide range of difficulty, rate and penalty."""
     adam = rng.random() < 0.5
     structure = _structure(rng, optimizer="adam" if adam else "ema", schedule="linear" if adam else "constant")
@@ -267,10 +267,10 @@ def _climb(rng: np.random.Generator) -> Draw:
         memory_scale=rng.uniform(0.05, 0.3),
         true_positive_rate=rng.uniform(0.8, 1.0),
     )
-    return Draw(structure, numbers, environment)
+    return SimulatedDraw(structure, numbers, environment)
 
 
-def _late(rng: np.random.Generator) -> Draw:
+def _late(rng: np.random.Generator) -> SimulatedDraw:
     """Bandit that takes off late, where p(1 - p) leaves little to learn from."""
     structure = Structure(n_steps=STEPS, group_size=8, prompts_per_step=16, advantage="mean", optimizer="ema",
                           eval_every=10)  # fmt: skip
@@ -280,32 +280,32 @@ def _late(rng: np.random.Generator) -> Draw:
         momentum=0.9,
         kl_weight=(1.0 - 1.0 / 8.0) / (fixed - start),
     )
-    return Draw(structure, numbers, bernoulli_bandit(start, start))
+    return SimulatedDraw(structure, numbers, bernoulli_bandit(start, start))
 
 
-def _flat(rng: np.random.Generator) -> Draw:
+def _flat(rng: np.random.Generator) -> SimulatedDraw:
     """Bandit at its fixed point."""
     structure = _structure(rng, advantage="mean")
     reward = rng.uniform(0.05, 0.95)
     logit, weight = float(np.log(reward / (1.0 - reward))), rng.uniform(0.2, 1.0)
     reference = logit - (1.0 - 1.0 / structure.group_size) / weight
     numbers = Numbers(learning_rate=_between(rng, 0.001, 0.1), momentum=rng.uniform(0.0, 0.9), kl_weight=weight)
-    return Draw(structure, numbers, bernoulli_bandit(logit, reference))
+    return SimulatedDraw(structure, numbers, bernoulli_bandit(logit, reference))
 
 
-def _barely(rng: np.random.Generator) -> Draw:
+def _barely(rng: np.random.Generator) -> SimulatedDraw:
     """Contextual policy with far too small a rate."""
     draw = _climb(rng)
     return draw._replace(numbers=draw.numbers._replace(learning_rate=draw.numbers.learning_rate * 0.04))
 
 
-def _settled(rng: np.random.Generator) -> Draw:
+def _settled(rng: np.random.Generator) -> SimulatedDraw:
     """Contextual policy held near its start by a strong penalty."""
     draw = _climb(rng)
     return draw._replace(numbers=draw.numbers._replace(kl_weight=rng.uniform(2.0, 8.0)))
 
 
-def _ringing(rng: np.random.Generator) -> Draw:
+def _ringing(rng: np.random.Generator) -> SimulatedDraw:
     """Underdamped yet stable bandit: healthy once it has rung out."""
     mu, interval = rng.uniform(0.85, 0.95), int(rng.choice([1, 2, 4]))
     onset = float(onset_of_oscillation(mu))
@@ -314,7 +314,7 @@ def _ringing(rng: np.random.Generator) -> Draw:
     return _lagged(rng, mu, interval, "hold", gain)
 
 
-def _hacked(rng: np.random.Generator) -> Draw:
+def _hacked(rng: np.random.Generator) -> SimulatedDraw:
     """An exploit that is found on the way: the gold reward rises, then turns over."""
     structure = _structure(rng, optimizer="adam")
     numbers = Numbers(learning_rate=_between(rng, 0.008, 0.05), momentum=0.9, kl_weight=_between(rng, 0.01, 0.08))
@@ -327,10 +327,10 @@ def _hacked(rng: np.random.Generator) -> Draw:
         exploit_strength=rng.uniform(1.5, 3.5),
         exploit_reward=rng.uniform(0.85, 1.0),
     )
-    return Draw(structure, numbers, environment)
+    return SimulatedDraw(structure, numbers, environment)
 
 
-def _hollow(rng: np.random.Generator) -> Draw:
+def _hollow(rng: np.random.Generator) -> SimulatedDraw:
     """An exploit on tasks that the policy cannot solve: the gold reward stays on the floor."""
     structure = _structure(rng, optimizer="adam")
     numbers = Numbers(learning_rate=_between(rng, 0.004, 0.04), momentum=0.9, kl_weight=_between(rng, 0.005, 0.1))
@@ -342,10 +342,10 @@ def _hollow(rng: np.random.Generator) -> Draw:
         exploit_strength=rng.uniform(0.8, 2.5),
         exploit_reward=rng.uniform(0.5, 1.0),
     )
-    return Draw(structure, numbers, environment)
+    return SimulatedDraw(structure, numbers, environment)
 
 
-def _degenerate(rng: np.random.Generator) -> Draw:
+def _degenerate(rng: np.random.Generator) -> SimulatedDraw:
     """Prompts too hard, too easy, or groups too small for a mixture of both."""
     cause = str(rng.choice(["too_hard", "too_hard", "too_easy", "too_small"]))
     fields = {"group_size": 2, "prompts_per_step": 8} if cause == "too_small" else {}
@@ -354,10 +354,10 @@ def _degenerate(rng: np.random.Generator) -> Draw:
     mean, sd = {"too_hard": (lead, rng.uniform(0.3, 3.0)), "too_easy": (-lead - 0.5, rng.uniform(0.3, 3.0)),
                 "too_small": (rng.uniform(-2.0, 2.0), lead + 1.0)}[cause]  # fmt: skip
     numbers = Numbers(learning_rate=_between(rng, 0.003, 0.05), momentum=0.5, kl_weight=rng.uniform(0.02, 0.2))
-    return Draw(structure, numbers, contextual_bandit(rng, difficulty_mean=mean, difficulty_sd=sd))
+    return SimulatedDraw(structure, numbers, contextual_bandit(rng, difficulty_mean=mean, difficulty_sd=sd))
 
 
-def _concentrated(rng: np.random.Generator) -> Draw:
+def _concentrated(rng: np.random.Generator) -> SimulatedDraw:
     """A good arm takes all before the best is seen."""
     structure = Structure(n_steps=STEPS, group_size=int(rng.choice([4, 8])), prompts_per_step=4, eval_every=10)
     arms = 10
@@ -365,20 +365,20 @@ def _concentrated(rng: np.random.Generator) -> Draw:
     reward[0], logits[0] = rng.uniform(0.85, 1.0), rng.uniform(-6.0, -3.5)
     reward[1], logits[1] = rng.uniform(0.15, 0.65), rng.uniform(0.0, 1.5)
     numbers = Numbers(learning_rate=_between(rng, 0.05, 0.6), momentum=rng.uniform(0.3, 0.8))
-    return Draw(structure, numbers, softmax_bandit(reward, logits))
+    return SimulatedDraw(structure, numbers, softmax_bandit(reward, logits))
 
 
-def _poor(rng: np.random.Generator) -> Draw:
+def _poor(rng: np.random.Generator) -> SimulatedDraw:
     """Poor arms only, but for one that is hardly ever tried, and a large step: chance picks what to lock in."""
     structure = Structure(n_steps=STEPS, group_size=8, prompts_per_step=4, eval_every=10)
     arms = 10
     reward, logits = rng.uniform(0.0, 0.12, arms), rng.normal(0.0, 0.4, arms)
     reward[0], logits[0] = rng.uniform(0.8, 1.0), rng.uniform(-8.0, -5.0)
     numbers = Numbers(learning_rate=_between(rng, 0.2, 1.5), momentum=rng.uniform(0.3, 0.9))
-    return Draw(structure, numbers, softmax_bandit(reward, logits))
+    return SimulatedDraw(structure, numbers, softmax_bandit(reward, logits))
 
 
-def _unstable(rng: np.random.Generator) -> Draw:
+def _unstable(rng: np.random.Generator) -> SimulatedDraw:
     """Bandit above the exact threshold of its lag model; cut early, it shows one rise and one fall."""
     model: Literal["hold", "delay"] = "hold" if rng.random() < 0.7 else "delay"
     mu = rng.uniform(0.3, 0.95)
@@ -390,7 +390,7 @@ def _unstable(rng: np.random.Generator) -> Draw:
 
 def _lagged(
     rng: np.random.Generator, momentum: float, interval: int, model: Literal["hold", "delay"], gain: float
-) -> Draw:
+) -> SimulatedDraw:
     structure = Structure(n_steps=STEPS, group_size=8, prompts_per_step=16, advantage="mean", refresh=model,
                           eval_every=10)  # fmt: skip
     logit, distance = rng.uniform(-0.3, 1.2), rng.uniform(1.2, 2.2)
@@ -403,10 +403,10 @@ def _lagged(
         lag_exposure=1.0,
         kl_weight=weight,
     )
-    return Draw(structure, numbers, bernoulli_bandit(logit - distance, logit - distance))
+    return SimulatedDraw(structure, numbers, bernoulli_bandit(logit - distance, logit - distance))
 
 
-FAMILIES: dict[str, Callable[[np.random.Generator], Draw]] = {
+_FAMILIES: dict[str, Callable[[np.random.Generator], SimulatedDraw]] = {
     "climb": _climb,
     "late": _late,
     "flat": _flat,
@@ -437,4 +437,4 @@ _WEIGHTS = {
     "unstable": 5,
 }  # fmt: skip
 
-__all__ = ["CLASSES", "FAMILIES", "MODES", "LabelledRun", "labelled_runs", "truth_of"]
+__all__ = ["CLASSES", "MODES", "_FAMILIES", "LabelledRun", "labelled_runs", "truth_of"]

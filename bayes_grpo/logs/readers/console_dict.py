@@ -12,7 +12,7 @@ from bayes_grpo.common.wording import counted
 from bayes_grpo.logs.console import lines_of, nothing_found
 from bayes_grpo.logs.jsontext import parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
-from bayes_grpo.logs.progress import Progress
+from bayes_grpo.logs.progress import StepCounter
 from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
@@ -50,7 +50,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     found = list(_dicts(source.text))
     if not found:
         raise nothing_found("dicts of metrics in the text", source)
-    progress = Progress(told_apart(f.row) for f in found)
+    progress = StepCounter(told_apart(f.row) for f in found)
     rows = list(progress)
     notes: tuple[str, ...] = ("console text is rounded; trainer_state.json, where it exists, is exact",)
     total = progress.planned

@@ -9,7 +9,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import counted
 from bayes_grpo.logs.jsontext import config_in, parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
-from bayes_grpo.logs.progress import Progress
+from bayes_grpo.logs.progress import StepCounter
 from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table
@@ -32,7 +32,7 @@ def sniff(source: Source) -> Evidence | None:
 def read(source: Source, options: ReadOptions) -> Parsed:
     """Rows of all lines that parse; the others are counted in a note."""
     lines = JsonLines(source.text)
-    rows = Progress(lines)
+    rows = StepCounter(lines)
     table = Table.from_rows(rows)
     return Parsed(table, lines.config, total_steps=rows.planned, notes=lines.notes())
 

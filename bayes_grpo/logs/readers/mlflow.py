@@ -9,14 +9,14 @@ from typing import Any
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, counted
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions, RunName
-from bayes_grpo.logs.pick import chosen
+from bayes_grpo.logs.pick import chosen_run
 from bayes_grpo.logs.run_config import flat_config
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.store_rows import Points
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.stores.companions import METRICS, MLFLOW_RUN, PARAMS
 from bayes_grpo.stores.safe_yaml import settings_in
-from bayes_grpo.stores.sqlite_copy import MAGIC, Tables, has_columns, opened
+from bayes_grpo.stores.sqlite_copy import MAGIC, DatabaseTables, has_columns, opened
 
 NAME = "mlflow"
 
@@ -41,7 +41,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
         return _from_text(source)
     with opened(source.data, source.beside) as tables:
         found = _runs(tables)
-        run = found[chosen(found, options.run)]
+        run = found[chosen_run(found, options.run)]
         points = Points()
         columns = ("key", "value", "step", "is_nan")
         for key, value, step, nan in tables.rows("metrics", columns, run_uuid=run.id):
@@ -59,7 +59,7 @@ def runs(source: Source) -> list[RunName]:
     return [_named(source)]
 
 
-def _runs(tables: Tables) -> list[RunName]:
+def _runs(tables: DatabaseTables) -> list[RunName]:
     """Runs that are not deleted and have a metric, the oldest first."""
     if not has_columns(tables.columns, _TABLES):
         raise LogReadError(

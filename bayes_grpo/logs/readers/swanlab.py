@@ -11,8 +11,8 @@ from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.store_rows import Points
 from bayes_grpo.stores.companions import SWANLAB_CONFIG
 from bayes_grpo.stores.damage import Damage
-from bayes_grpo.stores.leveldb_log import records
-from bayes_grpo.stores.protobuf import BYTES, FIXED64, double, fields, signed, text
+from bayes_grpo.stores.leveldb_log import leveldb_records
+from bayes_grpo.stores.protobuf import BYTES, FIXED64, double_of_bytes, fields, signed, text
 from bayes_grpo.stores.safe_yaml import settings_in
 
 NAME = "swanlab"
@@ -59,7 +59,7 @@ def _contents(data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
     """Number and bytes of what the records hold that is of use."""
     if not data.startswith(_MAGIC):
         raise LogReadError("expected a .swanlab file, found another beginning; pass run-ID.swanlab")
-    for record in records(data, damage):
+    for record in leveldb_records(data, damage):
         try:
             for number, wire, content in fields(record):
                 if number in (_START, _SCALAR) and wire == BYTES and isinstance(content, bytes):
@@ -88,6 +88,6 @@ def _add(points: Points, scalar: bytes) -> None:
             value = 0.0
             for _, kind, inner in fields(content):
                 if kind == FIXED64:
-                    value = double(inner)
+                    value = double_of_bytes(inner)
     if key and value is not None:
         points.add(step, key, value)

@@ -17,7 +17,7 @@ from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.store_rows import Points
 from bayes_grpo.stores import tfrecord
 from bayes_grpo.stores.damage import Damage
-from bayes_grpo.stores.protobuf import BYTES, FIXED32, FIXED64, VARINT, double, fields, message, signed, text
+from bayes_grpo.stores.protobuf import BYTES, FIXED32, FIXED64, VARINT, double_of_bytes, fields, message, signed, text
 
 NAME = "tensorboard"
 
@@ -51,7 +51,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     config: dict[str, Any] = {}
     # Nearly all events are one number: what stands before its four bytes repeats, so its tag is looked up.
     tags: dict[bytes, str] = {}
-    for event in tfrecord.records(source.data, damage):
+    for event in tfrecord.tfrecord_records(source.data, damage):
         try:
             step, summary = 0, b""
             for number, wire, content in fields(event):
@@ -148,5 +148,5 @@ def _session(metadata: bytes) -> dict[str, Any]:
 
 def _plain(wire: int, content: int | bytes) -> float | str | bool:
     if wire == FIXED64:
-        return double(content)
+        return double_of_bytes(content)
     return text(content) if wire == BYTES else bool(content)

@@ -8,11 +8,11 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, counted
 from bayes_grpo.logs.jsontext import parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions, RunName
-from bayes_grpo.logs.pick import chosen
+from bayes_grpo.logs.pick import chosen_run
 from bayes_grpo.logs.run_config import flat_config
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import TableBuilder
-from bayes_grpo.stores.sqlite_copy import Tables, has_columns, opened
+from bayes_grpo.stores.sqlite_copy import DatabaseTables, has_columns, opened
 
 NAME = "trackio"
 
@@ -28,7 +28,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     """Rows of one run, with its configuration; its own counter is ``_step``."""
     with opened(source.data, source.beside) as tables:
         found = _runs(tables)
-        run = found[chosen(found, options.run)]
+        run = found[chosen_run(found, options.run)]
         ids = "run_id" in tables.columns["metrics"]
         which = {"run_id": run.id} if ids else {"run_name": run.id}
         builder, unread = TableBuilder(), 0
@@ -55,7 +55,7 @@ def runs(source: Source) -> list[RunName]:
         return _runs(tables)
 
 
-def _runs(tables: Tables) -> list[RunName]:
+def _runs(tables: DatabaseTables) -> list[RunName]:
     if not has_columns(tables.columns, _TABLES):
         raise LogReadError(
             f"expected a database of Trackio with a table metrics, found the tables "

@@ -16,7 +16,7 @@ from bayes_grpo.logs.run_config import flat_config
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import TableBuilder
 from bayes_grpo.stores.damage import Damage
-from bayes_grpo.stores.leveldb_log import records
+from bayes_grpo.stores.leveldb_log import leveldb_records
 from bayes_grpo.stores.protobuf import BYTES, fields, message, text
 
 NAME = "wandb"
@@ -69,7 +69,7 @@ def _contents(data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
     """Number and bytes of what the records hold that is of use."""
     if not data.startswith(_MAGIC):
         raise LogReadError("expected a .wandb file, found another beginning; pass run-ID.wandb")
-    for record in records(data, damage):
+    for record in leveldb_records(data, damage):
         try:
             for number, wire, content in fields(record):
                 if number in (_HISTORY, _RUN, _CONFIG) and wire == BYTES and isinstance(content, bytes):

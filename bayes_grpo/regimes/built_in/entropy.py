@@ -26,7 +26,7 @@ from bayes_grpo.rows.table import RowTable
 
 FIRST_ROWS = 5
 """Rows at whose entropy the initial reward is stated; one row would put its noise into the level."""
-LARGEST = 20.0
+_LARGEST = 20.0
 """Nats; more than the logarithm of any vocabulary, hence no entropy of one token."""
 SMALLEST_CHANGE = 0.02
 """Relative sd of e^H - 1 over the rows below which there is nothing to exchange."""
@@ -65,9 +65,9 @@ class Entropy(TrendRegime):
         if table.entropy is None:
             raise FitError("regime entropy: this log has no entropy; log it, name its column, or fit another regime")
         low, high = float(np.min(table.entropy)), float(np.max(table.entropy))
-        if low < 0 or high > LARGEST:
+        if low < 0 or high > _LARGEST:
             raise FitError(
-                f"regime entropy: needs the mean entropy of a token in nats, between 0 and {LARGEST:g}, found values "
+                f"regime entropy: needs the mean entropy of a token in nats, between 0 and {_LARGEST:g}, found values "
                 f"from {low:.4g} to {high:.4g}; a negative one is a loss or a density's, a large one a sequence's"
             )
         spent = np.expm1(table.entropy)

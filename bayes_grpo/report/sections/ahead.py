@@ -12,7 +12,7 @@ from bayes_grpo.decision.result import Decision, Stopping
 from bayes_grpo.forecasting.plot import plot_forecast
 from bayes_grpo.forecasting.summary import ForecastSummary, Reached
 from bayes_grpo.report.answer import Answer, Forecasted
-from bayes_grpo.report.page import Cell, Part, Picture, Section, Table, Tone, head, number, said, words
+from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, Tone, head, number, said, words
 from bayes_grpo.report.sections.common import (
     SMALL,
     digits,
@@ -35,7 +35,7 @@ ASK = (
     "--value-per-reward; or --gain, for the steps that "
     "a gain takes."
 )
-SHOWN = 9
+_SHOWN = 9
 """Stopping steps in the table."""
 
 
@@ -97,7 +97,7 @@ def tone_of(s: ForecastSummary) -> Tone:
     return "doubt" if s.sentence.startswith("this log cannot tell") else ""
 
 
-def _numbers(s: ForecastSummary) -> Table:
+def _numbers(s: ForecastSummary) -> PageTable:
     until = f"step {s.until:g}"
     rows = [
         (words(name, term=term), *estimate(value))
@@ -120,7 +120,7 @@ def _numbers(s: ForecastSummary) -> Table:
     )
     rows += [(words(name, term=term), number(probability_text(p)), number("")) for name, term, p in chances]
     heads = head("quantity", "median", Cell(f"{s.interval_level:.0%} interval", term="interval"))
-    return Table(f"The forecast until {until}", heads, tuple(rows))
+    return PageTable(f"The forecast until {until}", heads, tuple(rows))
 
 
 def _reached(r: Reached, now: float) -> tuple[Cell, Cell]:
@@ -132,11 +132,11 @@ def _reached(r: Reached, now: float) -> tuple[Cell, Cell]:
     return number(step(r.step.median)), number(f"[{step(r.step.low)}, {step(r.step.high)}]")
 
 
-def _weights(s: ForecastSummary) -> Table:
+def _weights(s: ForecastSummary) -> PageTable:
     rows = sorted(s.weights.items(), key=lambda x: -x[1])
     heads = head(Cell("law", term="law"), Cell("weight", term="weight"))
     lines = tuple((words(k, term="level" if k == "level" else ""), number(f"{w:.2f}")) for k, w in rows)
-    return Table("Laws that the forecast averages over", heads, lines, folded=True)
+    return PageTable("Laws that the forecast averages over", heads, lines, folded=True)
 
 
 def _stopping_pictures(stopping: Stopping, pictures: Pictures) -> tuple[Picture, ...]:
@@ -162,10 +162,10 @@ def _stopping_pictures(stopping: Stopping, pictures: Pictures) -> tuple[Picture,
     return panels(pictures, figure, told)
 
 
-def _stopping_table(stopping: Stopping) -> Table:
+def _stopping_table(stopping: Stopping) -> PageTable:
     n = len(stopping.step)
     chosen = int(abs(stopping.step - stopping.recommended).argmin())
-    picks = sorted({round(i * (n - 1) / (SHOWN - 1)) for i in range(SHOWN)} | {chosen})
+    picks = sorted({round(i * (n - 1) / (_SHOWN - 1)) for i in range(_SHOWN)} | {chosen})
     rows = tuple(
         (
             number(f"{'now, ' if i == 0 else ''}{stopping.step[i]:g}"),
@@ -179,7 +179,7 @@ def _stopping_table(stopping: Stopping) -> Table:
     heads = head(
         "stop at step", "expected gain", Cell("net value", term="net value"), f"{stopping.level:.0%} interval", ""
     )
-    return Table("What stopping at a step is worth", heads, rows)
+    return PageTable("What stopping at a step is worth", heads, rows)
 
 
 def _parts(f: Forecasted) -> tuple[Part, ...]:

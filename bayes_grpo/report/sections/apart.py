@@ -9,15 +9,15 @@ from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import drawable
 from bayes_grpo.diagnosis.classes import ANSWERS, MODES
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.report.page import Cell, Part, Section, Table, head, number, said, words
+from bayes_grpo.report.page import Cell, PageTable, Part, Section, head, number, said, words
 from bayes_grpo.report.sections.common import SMALL, digits, new_figure, nothing, panels, span
 from bayes_grpo.report.sections.together import COLOURS, OneOf
 from bayes_grpo.report.svg import Pictures
 
 if TYPE_CHECKING:
-    from bayes_grpo.fitting.summary import Row
+    from bayes_grpo.fitting.summary import SummaryRow
 
-SHOWN = 6
+_SHOWN = 6
 """Quantities of which a picture is shown."""
 
 
@@ -39,7 +39,7 @@ def quantities(runs: Sequence[OneOf], pictures: Pictures) -> Section:
         return (words(run, limit=40), *cells)
 
     heads = head("run", *(Cell(n.replace("_", " "), term=n.replace("_", " ")) for n in names))
-    shown = sorted(names, key=lambda n: n not in ("fixed_point", "initial_reward", "half_gain_step"))[:SHOWN]
+    shown = sorted(names, key=lambda n: n not in ("fixed_point", "initial_reward", "half_gain_step"))[:_SHOWN]
     figure = new_figure((SMALL[0] * len(shown), max(1.2, 0.32 * len(known) + 0.9)))
     told = []
     for i, n in enumerate(shown):
@@ -63,13 +63,13 @@ def quantities(runs: Sequence[OneOf], pictures: Pictures) -> Section:
         question,
         answer=f"One law, {law}, on every run: where the intervals lie apart, the runs differ.",
         pictures=panels(pictures, figure, told),
-        tables=(Table(f"Quantities of the law {law}, {LEVEL:.0%} intervals", heads, tuple(map(line, known))),),
+        tables=(PageTable(f"Quantities of the law {law}, {LEVEL:.0%} intervals", heads, tuple(map(line, known))),),
         terms=("law", "interval"),
         explained={n.replace("_", " "): said(first[n].meaning) + "." for n in names},
     )
 
 
-def _logarithmic(rows: Sequence[Row]) -> bool:
+def _logarithmic(rows: Sequence[SummaryRow]) -> bool:
     low, high = min(r.posterior.low for r in rows), max(r.posterior.high for r in rows)
     return low > 0 and high / low > 20
 
@@ -97,7 +97,7 @@ def diagnoses(runs: Sequence[OneOf], pictures: Pictures) -> Section:
         question,
         answer=said(", ".join(f"{n} {label_of(a)}" for a, n in counts.items() if n)) + ".",
         tone="alarm" if any(counts[m] for m in MODES) else "",
-        tables=(Table("Probability of each answer", heads, tuple(line(*x) for x in known)),),
+        tables=(PageTable("Probability of each answer", heads, tuple(line(*x) for x in known)),),
         parts=(Part("Each run by itself", tuple(f"{name}: {said(d.sentence)}" for name, d in known)),),
     )
 
@@ -124,7 +124,7 @@ def settings(runs: Sequence[OneOf], pictures: Pictures) -> Section:
     answer = (
         f"They differ in {', '.join(n.replace('_', ' ') for n in differ)}." if differ else "In none that was logged."
     )
-    return Section(key, title, question, answer=answer, tables=(Table("Settings that differ", heads, rows),))
+    return Section(key, title, question, answer=answer, tables=(PageTable("Settings that differ", heads, rows),))
 
 
 SECTIONS: tuple[tuple[str, str, str, Callable[[Sequence[OneOf], Pictures], Section]], ...] = (

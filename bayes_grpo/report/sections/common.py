@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDE = (9.2, 3.7)
+_WIDE = (9.2, 3.7)
 """Inches of a picture as wide as the page."""
 NARROW = (4.1, 3.4)
 """Inches of the same for a phone."""
@@ -46,7 +46,7 @@ def drawn(
         caption: Line below it.
         narrow: Draws for a phone; ``draw`` if None.
     """
-    wide, small = new_figure(WIDE), new_figure(NARROW)
+    wide, small = new_figure(_WIDE), new_figure(NARROW)
     draw(wide)
     (narrow or draw)(small)
     return Picture(pictures.whole(wide), plain(alt, 700), caption, pictures.whole(small))

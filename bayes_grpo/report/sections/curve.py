@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.fitting.plot import plot_curve, plot_quantity
-from bayes_grpo.fitting.summary import CONTRACTION_LIMIT, Row, Summary
+from bayes_grpo.fitting.summary import CONTRACTION_LIMIT, Summary, SummaryRow
 from bayes_grpo.report.answer import Answer, Fitted
-from bayes_grpo.report.page import Cell, Part, Picture, Section, Table, head, number, said, words
+from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.sections.common import SMALL, drawn, estimate, new_figure, nothing, panels, span, untitled
 from bayes_grpo.report.svg import Pictures
 
@@ -71,10 +71,10 @@ def _quantities(found: Fitted, pictures: Pictures) -> tuple[Picture, ...]:
     return panels(pictures, figure, told)
 
 
-def _table(summary: Summary) -> Table:
+def _table(summary: Summary) -> PageTable:
     level = f"{summary.interval_level:.0%}"
 
-    def line(r: Row) -> tuple[Cell, ...]:
+    def line(r: SummaryRow) -> tuple[Cell, ...]:
         share = "" if math.isnan(r.contraction) else f"{max(r.contraction, 0.0):.0%}"
         moved = "" if math.isnan(r.prior_sensitivity) else f"{r.prior_sensitivity:.2f} / {r.likelihood_sensitivity:.2f}"
         name = r.name.replace("_", " ")
@@ -96,10 +96,10 @@ def _table(summary: Summary) -> Table:
         Cell("contraction", term="contraction"),
         Cell("sensitivity: prior / data", term="sensitivity"),
     )
-    return Table(f"Quantities of the law {summary.regime}", heads, tuple(map(line, summary.rows)))
+    return PageTable(f"Quantities of the law {summary.regime}", heads, tuple(map(line, summary.rows)))
 
 
-def _probabilities(summary: Summary) -> Table:
+def _probabilities(summary: Summary) -> PageTable:
     b = summary.bayes_r2
     rows = [
         (words(name, term="" if name == "growth" else name), number(probability_text(summary.probabilities[name])))
@@ -112,7 +112,7 @@ def _probabilities(summary: Summary) -> Table:
         (words("Bayesian R²", term="R²"), number(f"{b.median:.3f} {span(b, '.3f')}")),
     ]
     heads = head(Cell("what", term="probability"), "probability or share")
-    return Table("Probabilities, and how much the law explains", heads, tuple(rows))
+    return PageTable("Probabilities, and how much the law explains", heads, tuple(rows))
 
 
 def _parts(summary: Summary) -> tuple[Part, ...]:
@@ -151,5 +151,5 @@ def _would_tell(summary: Summary) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _meaning(r: Row) -> str:
+def _meaning(r: SummaryRow) -> str:
     return f"{said(r.meaning)}{f', in {r.unit}' if r.unit else ''}."

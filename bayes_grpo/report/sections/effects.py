@@ -8,7 +8,7 @@ from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.families.plot import plot_family
 from bayes_grpo.families.result import Exponent, Family
 from bayes_grpo.report.answer import Answer
-from bayes_grpo.report.page import Cell, Lead, Part, Picture, Section, Table, head, number, said, words
+from bayes_grpo.report.page import Cell, Lead, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.sections.common import digits, estimate, new_figure, nothing, panels, span
 from bayes_grpo.report.svg import Pictures
 
@@ -57,7 +57,7 @@ def section(found: Answer[Family], _: object, pictures: Pictures) -> Section:
     )
 
 
-def _exponents(f: Family) -> Table:
+def _exponents(f: Family) -> PageTable:
     heads = head(
         "quantity", "setting", "exponent", "", "prior", "theory", "P(as theory)", "P(none)",
         Cell("learned", term="contraction"), "verdict",
@@ -80,10 +80,10 @@ def _exponents(f: Family) -> Table:
         )
 
     caption = f"Exponents: quantity ∝ setting^exponent, {LEVEL:.0%} intervals"
-    return Table(caption, heads, tuple(map(line, f.exponents)))
+    return PageTable(caption, heads, tuple(map(line, f.exponents)))
 
 
-def _runs(f: Family) -> Table:
+def _runs(f: Family) -> PageTable:
     """Every run, shrunk towards the family."""
     heads = head(
         "run", *(name.replace("_", " ") for name in f.vary), "rate, 1/step", "", "by itself", "plateau", "",
@@ -100,7 +100,7 @@ def _runs(f: Family) -> Table:
         )
         for r in f.runs
     )
-    return Table("Every run, shrunk towards the family", heads, rows, folded=True)
+    return PageTable("Every run, shrunk towards the family", heads, rows, folded=True)
 
 
 def _pictures(f: Family, pictures: Pictures) -> tuple[Picture, ...]:

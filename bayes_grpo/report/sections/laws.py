@@ -9,18 +9,18 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.comparison.plot import plot_comparison
-from bayes_grpo.comparison.result import CLEAR, Comparison, Line
+from bayes_grpo.comparison.result import CLEAR, Comparison, ComparisonLine
 from bayes_grpo.report.answer import Answer
-from bayes_grpo.report.page import Cell, Part, Picture, Section, Table, head, number, said, words
+from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.sections.common import SMALL, new_figure, nothing, panels
 from bayes_grpo.report.svg import Pictures
 
 KEY, TITLE, QUESTION = "laws", "The law", "Which law does the curve follow?"
-SHOWN = 4
+_SHOWN = 4
 """Laws whose curve is shown, the best ones."""
 
 
-class Difference(NamedTuple):
+class CurveDifference(NamedTuple):
     """Where the laws that are left differ most: at a step, by so much, in units of a row's noise."""
 
     step: float
@@ -53,7 +53,7 @@ def laws(found: Answer[Comparison], pictures: Pictures) -> Section:
     )
 
 
-def standing(c: Comparison) -> list[Line]:
+def standing(c: Comparison) -> list[ComparisonLine]:
     """Laws against which neither score speaks."""
     return [x for x in c.lines if "worse" not in (x.verdict, x.verdict_ahead)]
 
@@ -84,15 +84,15 @@ def _pictures(c: Comparison, pictures: Pictures) -> tuple[Picture, ...]:
             f"Rows and curve of the law {x.regime}, which explains {x.r2:.2f} of their variance",
             f"{said(x.title)}." + (f" Bands: {LEVEL:.0%}." if i == 0 else ""),
         )
-        for i, x in enumerate(c.lines[:SHOWN])
+        for i, x in enumerate(c.lines[:_SHOWN])
     ]
-    for axes in figure.axes[: min(SHOWN, n)]:
+    for axes in figure.axes[: min(_SHOWN, n)]:
         axes.set_xlabel("optimizer step", fontsize=8)
     return panels(pictures, figure, told)
 
 
-def _table(c: Comparison) -> Table:
-    def line(x: Line) -> tuple[Cell, ...]:
+def _table(c: Comparison) -> PageTable:
+    def line(x: ComparisonLine) -> tuple[Cell, ...]:
         verdict = x.verdict
         if x.verdict_ahead in ("best", "worse") and x.verdict_ahead != verdict:
             verdict += f", {x.verdict_ahead} ahead"
@@ -119,20 +119,20 @@ def _table(c: Comparison) -> Table:
         "P(growth)",
         "verdict",
     )
-    return Table("Laws, the best first", heads, tuple(map(line, c.lines)))
+    return PageTable("Laws, the best first", heads, tuple(map(line, c.lines)))
 
 
-def differ_most(c: Comparison, left: list[Line]) -> Difference:
+def differ_most(c: Comparison, left: list[ComparisonLine]) -> CurveDifference:
     """Where the curves of laws differ most among the rows, and a row's noise."""
     curves = np.array([c.posteriors[x.regime].curve_mean for x in left])
     apart = np.ptp(curves, axis=0)
     i = int(np.argmax(apart))
     first = c.posteriors[left[0].regime].draws
     noise = float(np.median(first.values["observation_sd"]))
-    return Difference(float(first.rows.table.step[i]), float(apart[i]), noise)
+    return CurveDifference(float(first.rows.table.step[i]), float(apart[i]), noise)
 
 
-def _would_tell(c: Comparison, left: list[Line]) -> str:
+def _would_tell(c: Comparison, left: list[ComparisonLine]) -> str:
     names = ", ".join(x.regime for x in left[:6])
     step, size, noise = differ_most(c, left)
     text = (

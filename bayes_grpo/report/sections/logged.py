@@ -5,12 +5,12 @@ from __future__ import annotations
 from bayes_grpo.logs.plot import plot_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary, SeriesSummary
-from bayes_grpo.report.page import Cell, Part, Picture, Section, Table, head, number, words
+from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, head, number, words
 from bayes_grpo.report.sections.common import SMALL, digits, new_figure, panels
 from bayes_grpo.report.svg import Pictures
 
 KEY, TITLE, QUESTION = "logged", "The log", "What was logged, and what had to be assumed?"
-MOST = 12
+_MOST = 12
 """Signals of which a picture is shown."""
 
 
@@ -38,7 +38,7 @@ def _pictures(run: Run, pictures: Pictures) -> tuple[Picture, ...]:
     figure = new_figure((SMALL[0], SMALL[1] * (1 + len(run.signals))))
     plot_run(run, figure=figure)
     told = []
-    for i, axes in enumerate(figure.axes[: 1 + MOST]):
+    for i, axes in enumerate(figure.axes[: 1 + _MOST]):
         name = axes.get_ylabel().replace("_", " ")
         axes.set_title(name, loc="left")
         axes.set_ylabel("")
@@ -48,25 +48,25 @@ def _pictures(run: Run, pictures: Pictures) -> tuple[Picture, ...]:
     return panels(pictures, figure, told)
 
 
-def _columns(summary: RunSummary) -> Table:
+def _columns(summary: RunSummary) -> PageTable:
     def line(name: str, s: SeriesSummary) -> tuple[Cell, ...]:
         ends = (s.low, s.high, s.first, s.last)
         numbers = (number("" if x is None else digits(x)) for x in ends)
         return (words(name.replace("_", " ")), words(s.key, limit=80), number(s.finite), *numbers)
 
     rows = {"reward": summary.reward, **summary.signals, "held-out reward": summary.evals}
-    return Table(
+    return PageTable(
         "Columns of the log",
         head("column", "key in the log", "values", "lowest", "highest", "first", "last"),
         tuple(line(name, s) for name, s in rows.items()),
     )
 
 
-def _settings(summary: RunSummary) -> Table:
+def _settings(summary: RunSummary) -> PageTable:
     def value(x: object) -> str:
         return "not known" if x is None else f"{x:g}" if isinstance(x, float) else f"{x}"
 
-    return Table(
+    return PageTable(
         "Settings that the dynamics depend on",
         head("setting", "value", Cell("origin", term="origin"), "why"),
         tuple(

@@ -8,7 +8,7 @@ from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.families.compared import Compared
 from bayes_grpo.families.plot import plot_compare_runs
 from bayes_grpo.report.answer import Answer
-from bayes_grpo.report.page import Cell, Lead, Part, Picture, Section, Table, head, number, said, words
+from bayes_grpo.report.page import Cell, Lead, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.sections.common import estimate, new_figure, nothing, panels
 from bayes_grpo.report.svg import Pictures
 
@@ -65,7 +65,7 @@ def section(found: Answer[Compared], sides: tuple[Sequence[str], Sequence[str]],
         answer=said(c.sentence, 900),
         tone="doubt" if c.answers[0].verdict == "cannot tell" else "",
         pictures=_pictures(c, pictures),
-        tables=(Table(f"A and B: means over seeds, {LEVEL:.0%} intervals", heads, rows),),
+        tables=(PageTable(f"A and B: means over seeds, {LEVEL:.0%} intervals", heads, rows),),
         parts=(
             Part("The recipes", (*named, said(spread))),
             *((Part("What not to believe", tuple(said(x) for x in c.cautions), "doubt"),) if c.cautions else ()),

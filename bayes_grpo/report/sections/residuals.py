@@ -6,7 +6,7 @@ from bayes_grpo.checking.plot import plot_check
 from bayes_grpo.checking.result import Check, Finding
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.report.answer import Answer
-from bayes_grpo.report.page import Cell, Part, Picture, Section, Table, head, number, said, words
+from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.sections.common import SMALL, digits, new_figure, nothing, panels
 from bayes_grpo.report.svg import Pictures
 
@@ -50,7 +50,7 @@ def _pictures(check: Check, fit: Fit, pictures: Pictures) -> tuple[Picture, ...]
     return panels(pictures, figure, told)
 
 
-def _table(check: Check) -> Table:
+def _table(check: Check) -> PageTable:
     def line(f: Finding) -> tuple[Cell, ...]:
         return (
             words(f.name, term=f.name),
@@ -69,6 +69,6 @@ def _table(check: Check) -> Table:
         Cell("tail probability", term="tail probability"),
         "verdict",
     )
-    return Table(
+    return PageTable(
         "Four checks, held to one chance in twenty of a false alarm together", heads, tuple(map(line, check.findings))
     )

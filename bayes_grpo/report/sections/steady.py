@@ -8,13 +8,13 @@ from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.planning.question import RISK
 from bayes_grpo.planning.result import StabilityReport, Verdict
 from bayes_grpo.report.answer import Answer, Stable
-from bayes_grpo.report.page import Cell, Part, Section, Table, head, number, words
+from bayes_grpo.report.page import Cell, PageTable, Part, Section, head, number, words
 from bayes_grpo.report.sections.common import digits, nothing, span
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
 
 KEY, TITLE, QUESTION = "stability", "Stability", "Are learning rate, momentum and lag on the safe side?"
-FACTORS = (0.5, 1.0, 2.0, 4.0)
+_FACTORS = (0.5, 1.0, 2.0, 4.0)
 """Times the present learning rate of which the page says how probably they fail."""
 _NAMES = {
     "rule": "published rule",
@@ -65,7 +65,7 @@ def _answer(report: StabilityReport) -> str:
     )
 
 
-def _rates() -> Table:
+def _rates() -> PageTable:
     """What other learning rates would do, by the function that `bayes-grpo plan` asks."""
 
     def line(factor: float) -> tuple[Cell, ...]:
@@ -79,10 +79,10 @@ def _rates() -> Table:
         )
 
     heads = head("learning rate, times the present", "P(fails)", Cell("90% interval", term="interval"), "rests on")
-    return Table("Other learning rates, all else as it is", heads, tuple(map(line, FACTORS)))
+    return PageTable("Other learning rates, all else as it is", heads, tuple(map(line, _FACTORS)))
 
 
-def _table(report: StabilityReport) -> Table:
+def _table(report: StabilityReport) -> PageTable:
     def line(v: Verdict) -> tuple[Cell, ...]:
         return (
             words(_NAMES[v.lag_model], term="lag"),
@@ -99,4 +99,4 @@ def _table(report: StabilityReport) -> Table:
         Cell(f"{report.level:.0%} interval", term="interval"),
     )
     caption = f"Gain g of this run: {digits(g.median, '.3g')} {span(g, '.3g')} ({report.level:.0%})"
-    return Table(caption, heads, tuple(map(line, (report.rule, report.delay, report.hold))))
+    return PageTable(caption, heads, tuple(map(line, (report.rule, report.delay, report.hold))))

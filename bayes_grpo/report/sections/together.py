@@ -13,7 +13,7 @@ from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.report.answer import Answer, Fitted, Forecasted
-from bayes_grpo.report.page import Cell, Lead, Part, Picture, Section, Table, head, number, said, words
+from bayes_grpo.report.page import Cell, Lead, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.sections.common import drawn, estimate, nothing
 from bayes_grpo.report.svg import Pictures
 
@@ -222,7 +222,7 @@ def forecasts(runs: Sequence[OneOf], pictures: Pictures) -> Section:
         question,
         answer=ONE_SCALE,
         pictures=(_forest(shown, pictures, until),),
-        tables=(Table(f"Forecasts to step {until:g}, {level} intervals", heads, tuple(map(line, runs))),),
+        tables=(PageTable(f"Forecasts to step {until:g}, {level} intervals", heads, tuple(map(line, runs))),),
         terms=("underlying reward", "horizon", "interval", "probability"),
     )
 

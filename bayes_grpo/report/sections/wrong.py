@@ -11,7 +11,7 @@ from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.plot import plot_diagnosis
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.report.answer import Answer
-from bayes_grpo.report.page import Cell, Part, Picture, Section, Table, Tone, head, number, said, words
+from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, Tone, head, number, said, words
 from bayes_grpo.report.sections.common import SMALL, digits, estimate, new_figure, nothing, panels
 from bayes_grpo.report.svg import Pictures
 
@@ -27,7 +27,7 @@ _SIGNALS = {
     "grad_norm": "Gradient norm",
     "reward_std": "Spread of the reward",
 }
-MOST = 8
+_MOST = 8
 """Panels of signals that are shown."""
 
 
@@ -86,7 +86,7 @@ def _pictures(d: Diagnosis, pictures: Pictures) -> tuple[Picture, ...]:
     figure = new_figure((SMALL[0] * (1.5 if signals == 1 else 3), SMALL[1] * -(-signals // 2)))
     plot_diagnosis(d, figure=figure)
     told = []
-    for i in range(bars, min(bars + MOST, len(figure.axes))):
+    for i in range(bars, min(bars + _MOST, len(figure.axes))):
         axes = figure.axes[i]
         name = axes.get_title(loc="left").partition(";")[0]
         axes.set_title(name, fontsize=9, loc="left")
@@ -103,7 +103,7 @@ def _onset_caption(d: Diagnosis) -> str:
     return f"Dashed: onset of {label_of(mode)}."
 
 
-def _probabilities(d: Diagnosis) -> Table:
+def _probabilities(d: Diagnosis) -> PageTable:
     rows = []
     for name in (*ANSWERS, *(n for n in d.own if n not in ANSWERS)):
         p = d.probability.get(name)
@@ -125,10 +125,10 @@ def _probabilities(d: Diagnosis) -> Table:
         Cell("under way", term="under way"),
         Cell("since step", term="onset"),
     )
-    return Table("Probability of each answer", heads, tuple(rows))
+    return PageTable("Probability of each answer", heads, tuple(rows))
 
 
-def _evidence(d: Diagnosis) -> Table:
+def _evidence(d: Diagnosis) -> PageTable:
     def lines(name: str, e: ModeEvidence) -> list[tuple[Cell, ...]]:
         return [
             (
@@ -143,13 +143,13 @@ def _evidence(d: Diagnosis) -> Table:
     level = f"{d.about.interval_level:.0%}"
     heads = head("of", "quantity", "median", Cell(f"{level} interval", term="interval"), "unit")
     rows = [line for name, e in d.evidence.items() for line in lines(name, e)]
-    return Table("The numbers behind the evidence", heads, tuple(rows), folded=True)
+    return PageTable("The numbers behind the evidence", heads, tuple(rows), folded=True)
 
 
-def _history(d: Diagnosis) -> Table:
+def _history(d: Diagnosis) -> PageTable:
     past = d.history
     if past is None:
-        return Table("", (), ())
+        return PageTable("", (), ())
     rows = tuple(
         (
             number(f"{past.step[i]:g}"),
@@ -160,7 +160,7 @@ def _history(d: Diagnosis) -> Table:
         for i, said_then in enumerate(past.answers)
     )
     heads = head("at step", "rewards seen", Cell("answer", term="history"), "probability")
-    return Table("What would have been said earlier", heads, rows, folded=True)
+    return PageTable("What would have been said earlier", heads, rows, folded=True)
 
 
 def _parts(d: Diagnosis) -> tuple[Part, ...]:
