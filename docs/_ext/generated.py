@@ -28,6 +28,7 @@ ROOMS = {
     "diagnosis": "Diagnosing",
     "families": "Families of runs",
     "planning": "Before a run",
+    "risk": "What happened to others",
     "simulate": "Simulating",
     "live": "Many runs, and runs that are going on",
     "report": "The page",
