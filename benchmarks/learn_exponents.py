@@ -92,7 +92,7 @@ def read(path: Path, signal: str, cache: Path) -> Read | None:
     with np.load(file) as kept:
         d = dict(kept)
     some = np.random.default_rng(0).choice(len(d["rate"]), DRAWS)
-    base = Base(*(d[k][some] for k in ("rate", "plateau", "start", "fluctuation", "seed", "swing")))
+    base = Base(*(d[k][some] for k in ("rate", "plateau", "start", "fluctuation", "seed", "swing")), np.zeros(DRAWS))
     reward = RewardRange(float(d["low"]), float(d["high"]))
     return Read(base, d["step"], d["y"], float(np.mean(d["relrate"])), reward, float(d["scale"]))
 
@@ -133,7 +133,7 @@ def ends(pair: Pair, exponents: Mapping[str, Sequence[float]], z: np.ndarray) ->
             learned[name] = Learned(rate + rate_sd * z[2 * i], z[0] * 0.0, plateau + plateau_sd * z[2 * i + 1], False)
             ratio[name] = float(pair.change[place])
     run = pair.run
-    found = outcome(run.base, learned, ratio, run.reward, None, None, run.unit, float(run.step[-1]))
+    found = outcome(run.base, learned, ratio, run.reward, None, None, run.unit, run.mean_rate * float(run.step[-1]))
     level = found.at(run.mean_rate * pair.step)
     one = (
         saturated(level, exponents["apart"][0] * z[-1], run.reward, run.unit)

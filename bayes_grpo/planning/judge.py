@@ -246,7 +246,9 @@ def _cautions(prospect: Prospect, best: Candidate) -> tuple[str, ...]:
     """What a reader should not believe."""
     out = []
     if not any(e.family for e in prospect.exponents.values()):
-        out.append("one run says nothing of what settings do: all exponents are priors about what theory expects")
+        out.append(
+            "one run says nothing of what settings do: all exponents are priors learned from pairs of public runs"
+        )
     if prospect.risks.failed:
         out.append(
             "this run seems to have failed itself: P(fails) is that of settings beside a run that failed, and its "

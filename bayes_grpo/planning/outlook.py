@@ -43,6 +43,11 @@ from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
 
 DRAWS = 1000
+STRETCH = 0.8
+"""Standard deviation of how far a curve leaves its law beyond the run's own length, log-odds per e-fold of the length;
+from the first 120 laboratory decisions of `benchmarks/plans.py`."""
+LEAST_SD = 0.7
+"""Least spread of the rate's exponent on group size and prompts, likewise: public runs seldom changed them alone."""
 ONSET = 0.1
 """Share of a run's length within which what its law does not know of other settings comes about."""
 EDGE = 0.01
@@ -90,6 +95,7 @@ class Base:
         fluctuation: Stationary standard deviation of the latent reward.
         seed: What sets a further seed apart, reward.
         swing: Standard normal numbers of where a run stands in its fluctuation.
+        stretch: How far the curve leaves its law beyond the run's length, log-odds per e-fold of it.
     """
 
     rate: np.ndarray
@@ -98,6 +104,7 @@ class Base:
     fluctuation: np.ndarray
     seed: np.ndarray
     swing: np.ndarray
+    stretch: np.ndarray
 
     def __len__(self) -> int:
         return len(self.rate)
@@ -125,7 +132,8 @@ class Outcome:
         start: Where it begins.
         fluctuation: Stationary standard deviation of the latent reward.
         shift: Move of the curve beyond its law, log-odds of the place in the reward's range.
-        onset: Steps within which that move comes about.
+        stretch: Move per e-fold of the length beyond the present run's, log-odds.
+        length: Steps of the present run; a move beyond its law comes about within `ONSET` of them.
         reward: Where the reward can lie.
         unit: Standard deviation of the rows, reward.
     """
@@ -135,17 +143,20 @@ class Outcome:
     start: np.ndarray
     fluctuation: np.ndarray
     shift: np.ndarray
-    onset: float
+    stretch: np.ndarray
+    length: float
     reward: RewardRange
     unit: float
 
     def at(self, exposure: np.ndarray | float) -> np.ndarray:
         """Expected reward after steps at the highest learning rate, shape (draws,) or (draws, steps)."""
         t = np.asarray(exposure, float)
-        own = (self.rate, self.plateau, self.start, self.shift)
-        rate, plateau, start, shift = (x[:, None] if t.ndim else x for x in own)
+        own = (self.rate, self.plateau, self.start, self.shift, self.stretch)
+        rate, plateau, start, shift, stretch = (x[:, None] if t.ndim else x for x in own)
         level = plateau + (start - plateau) * np.exp(-rate * t)
-        return saturated(level, shift * (1.0 - np.exp(-t / self.onset)), self.reward, self.unit)
+        beyond = np.log(np.maximum(t / self.length, 1.0))
+        away = shift * (1.0 - np.exp(-t / (ONSET * self.length))) + stretch * beyond
+        return saturated(level, away, self.reward, self.unit)
 
 
 def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
@@ -210,7 +221,8 @@ def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator
     prior, n = seed_prior(), len(own[0])
     apart = unit * np.exp(prior.centre + prior.width * rng.standard_normal(n)) * rng.standard_normal(n)
     rate, plateau, start, fluctuation = own
-    return Base(rate, plateau, start, fluctuation, apart, rng.standard_normal(n))
+    swing, stretch = rng.standard_normal(n), STRETCH * rng.standard_normal(n)
+    return Base(rate, plateau, start, fluctuation, apart, swing, stretch)
 
 
 def learned_apart(size: int, seed: int, path: Path = PATH) -> np.ndarray:
@@ -235,6 +247,8 @@ def prior_exponents(names: list[str], size: int, adam: bool, seed: int) -> dict[
         rate, plateau = known["rate"], known["plateau"]
         if not adam and name in ("group_size", "prompts_per_step"):
             rate = Belief(0.0, rate.sd)
+        if name in ("group_size", "prompts_per_step"):
+            rate = Belief(rate.centre, max(rate.sd, LEAST_SD))
         drawn = (b.centre + b.sd * rng.standard_normal(size) for b in (rate, VARIANCE[name], plateau))
         out[name] = Learned(*drawn, family=False)
     return out
@@ -301,7 +315,7 @@ def outcome(
         difficulty: Of the prompts, for the factor of finite groups; None where it plays no part.
         sizes: Group size now and then; None where they are not known.
         unit: Standard deviation of the rows, reward.
-        length: Steps of the present run.
+        length: Steps of the present run, at the highest learning rate.
     """
     rate, log_variance = base.rate.copy(), np.zeros(len(base))
     shift, moved = np.zeros(len(base)), np.zeros(len(base))
@@ -320,4 +334,4 @@ def outcome(
         rate *= difficulty.drift(sizes[1]) / difficulty.drift(sizes[0])
     plateau = np.clip(base.plateau + moved, reward.low, reward.high)
     fluctuation = base.fluctuation * np.exp(0.5 * log_variance)
-    return Outcome(rate, plateau, base.start, fluctuation, shift, ONSET * length, reward, unit)
+    return Outcome(rate, plateau, base.start, fluctuation, shift, base.stretch, length, reward, unit)

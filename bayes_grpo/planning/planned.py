@@ -236,10 +236,14 @@ class Plan(Result):
             f" If it holds, {self.changes(rung)} is next ({_risk(rung.p_fails, rung.fails)})."
             for rung in self.ladder[1:2]
         )
-        if self.verdict == "change":
-            risky = f"May fail, with probability {probability_text(best.p_fails)}: t" if best.p_fails > TOLD else "T"
-            return f"{risky}ake {self.changes(best)} next, for {best.steps:.0f} steps: {tail}{then}"
-        return f"Cannot tell whether other settings are better; the best guess is {self.changes(best)}: {tail}{then}"
+        text = (
+            f"Take {self.changes(best)} next, for {best.steps:.0f} steps: {tail}{then}"
+            if self.verdict == "change"
+            else f"Cannot tell whether other settings are better; the best guess is {self.changes(best)}: {tail}{then}"
+        )
+        if best.p_fails <= TOLD:
+            return text
+        return f"May fail, with probability {probability_text(best.p_fails)}: {text[0].lower()}{text[1:]}"
 
     def changes(self, candidate: Candidate | Rung) -> str:
         """What a candidate changes, in words."""

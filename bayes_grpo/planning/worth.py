@@ -83,7 +83,14 @@ class Prospect:
         size = settings.get("group_size")
         sizes = None if size is None else (round(self.present["group_size"]), round(size))
         return outcome(
-            self.base, self.exponents, ratio, self.reward, self.difficulty, sizes, self.table.scale, self.table.length
+            self.base,
+            self.exponents,
+            ratio,
+            self.reward,
+            self.difficulty,
+            sizes,
+            self.table.scale,
+            self.mean_rate * self.table.length,
         )
 
     def step_cost(self, settings: Mapping[str, float]) -> float:

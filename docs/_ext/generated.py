@@ -31,6 +31,7 @@ ROOMS = {
     "fleets": "Many runs in one table",
     "watching": "Runs that go on",
     "training": "Inside a training",
+    "risk": "What happened to others",
     "simulate": "Simulating",
     "laboratory": "The deep laboratory",
     "report": "The page",

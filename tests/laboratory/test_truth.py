@@ -6,7 +6,7 @@ import pytest
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.laboratory.settings import REWARDS, LabNumbers
 from bayes_grpo.laboratory.training import DeepTrajectory
-from bayes_grpo.laboratory.truth import TRUE_EVENTS, trained_reward, deep_truth, smoothed
+from bayes_grpo.laboratory.truth import TRUE_EVENTS, deep_truth, smoothed, trained_reward
 
 STEPS = 200
 VOCABULARY = 14

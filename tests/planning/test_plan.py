@@ -36,7 +36,7 @@ def slow(**more):
 
 @pytest.fixture(scope="module")
 def found():
-    return plan(slow(), reach=0.45, probability=0.7, seed=1)
+    return plan(slow(), reach=0.45, probability=0.6, seed=1)
 
 
 def test_more_rate_at_the_same_cost_is_recommended_while_the_reward_still_rises(found):
@@ -214,7 +214,7 @@ def test_useless_groups_follow_the_spread_of_success_rates():
 
 def test_settings_move_rate_and_plateau_as_their_exponents_say():
     n = np.ones(5)
-    base = Base(0.1 * n, 0.8 * n, 0.2 * n, 0.04 * n, 0 * n, 0 * n)
+    base = Base(0.1 * n, 0.8 * n, 0.2 * n, 0.04 * n, 0 * n, 0 * n, 0.5 * n)
     exponents = {
         "learning_rate": Learned(1.0 * n, 1.0 * n, 0.1 * n, family=False),
         "group_size": Learned(0.0 * n, -1.0 * n, 0.05 * n, family=True),
