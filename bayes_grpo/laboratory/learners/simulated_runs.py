@@ -437,4 +437,4 @@ _WEIGHTS = {
     "unstable": 5,
 }  # fmt: skip
 
-__all__ = ["CLASSES", "MODES", "_FAMILIES", "LabelledRun", "labelled_runs", "truth_of"]
+__all__ = ["CLASSES", "MODES", "LabelledRun", "labelled_runs", "simulated_truth"]
