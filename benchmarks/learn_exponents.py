@@ -92,7 +92,8 @@ def read(path: Path, signal: str, cache: Path) -> Read | None:
     with np.load(file) as kept:
         d = dict(kept)
     some = np.random.default_rng(0).choice(len(d["rate"]), DRAWS)
-    base = Base(*(d[k][some] for k in ("rate", "plateau", "start", "fluctuation", "seed", "swing")), np.zeros(DRAWS))
+    drawn = {k: d[k][some] for k in ("rate", "plateau", "start", "fluctuation", "seed", "swing")}
+    base = Base(**drawn, stretch=np.zeros(DRAWS))
     reward = RewardRange(float(d["low"]), float(d["high"]))
     return Read(base, d["step"], d["y"], float(np.mean(d["relrate"])), reward, float(d["scale"]))
 
@@ -153,7 +154,8 @@ def normals() -> np.ndarray:
 def log_score(pair: Pair, draws: np.ndarray) -> float:
     """Log density of what happened, in standard deviations of the rows, by a kernel as wide as what is read."""
     width = math.hypot(pair.error, 0.1 * pair.run.unit)
-    return float(logsumexp(norm.logpdf(pair.level, draws, width)) - math.log(len(draws)) + math.log(pair.run.unit))
+    told: Any = logsumexp(norm.logpdf(pair.level, draws, width))
+    return float(told) - math.log(len(draws)) + math.log(pair.run.unit)
 
 
 def learn_apart(pairs: Sequence[Pair]) -> list[float]:
@@ -167,7 +169,8 @@ def learn_apart(pairs: Sequence[Pair]) -> list[float]:
         told = sum(log_score(p, ends(p, {"apart": [math.exp(q)]}, z)) / seen[p.family, p.to] for p in alike)
         return -told + 0.5 * ((q - math.log(SPREAD)) / SPREAD_SD[1]) ** 2
 
-    return [math.exp(min(np.linspace(-3.0, 0.5, 15).tolist(), key=loss))]
+    tried: list[float] = np.linspace(-3.0, 0.5, 15).tolist()
+    return [math.exp(min(tried, key=loss))]
 
 
 def learn(name: str, pairs: Sequence[Pair], apart: list[float]) -> list[float]:
@@ -274,7 +277,7 @@ def main() -> None:
         "left_out": summary(coverage(pairs, by_repo)),
         "within": summary(coverage(pairs, dict.fromkeys(by_repo, whole))),
     }
-    keep("exponents", result)
+    keep("learn_exponents", result)
     print(json.dumps(result, indent=1))
 
 

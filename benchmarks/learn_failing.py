@@ -223,7 +223,7 @@ def main() -> None:
         "all": scores(rows),
         "learning_rate_alone": scores(sweeps),
     }
-    keep("failing", result)
+    keep("learn_failing", result)
     print(json.dumps(result, indent=1))
 
 

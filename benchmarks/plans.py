@@ -67,7 +67,7 @@ def decision(number: int) -> dict[str, Any]:
         found = simulate(structure, numbers._replace(learning_rate=rates), environment, seeds)
         paths = np.asarray(found.true_reward)
         ends = paths[:, -LAST:].mean(axis=1)
-        smooth = np.apply_along_axis(np.convolve, 1, paths, np.full(LAST, 1.0 / LAST), "valid")
+        smooth = np.stack([np.convolve(path, np.full(LAST, 1.0 / LAST), "valid") for path in paths])
         best = smooth.max(axis=1)
         lost = best - ends > np.maximum(LOST * (best - paths[:, 0]), LEAST)
         shape = (len(FASTER), SEEDS)
