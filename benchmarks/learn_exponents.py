@@ -134,7 +134,9 @@ def ends(pair: Pair, exponents: Mapping[str, Sequence[float]], z: np.ndarray) ->
             learned[name] = Learned(rate + rate_sd * z[2 * i], z[0] * 0.0, plateau + plateau_sd * z[2 * i + 1], False)
             ratio[name] = float(pair.change[place])
     run = pair.run
-    found = outcome(run.base, learned, ratio, run.reward, None, None, run.unit, run.mean_rate * float(run.step[-1]))
+    found = outcome(
+        run.base, learned, ratio, run.reward, None, None, unit=run.unit, length=run.mean_rate * float(run.step[-1])
+    )
     level = found.at(run.mean_rate * pair.step)
     one = (
         saturated(level, exponents["apart"][0] * z[-1], run.reward, run.unit)

@@ -115,7 +115,8 @@ def compare(
         reasons = "; ".join(f"{k}: {v}" for k, v in left_out.items())
         raise FitError(f"{run.source}: none of the laws could be fitted to {table.signal}; {reasons}")
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
-    return comparison_of(run, about, scored, Fits(tuple(scored), fit_of), given, left_out, cautions, seed)
+    fits = Fits(tuple(scored), fit_of)
+    return comparison_of(run, about, scored, fits, given, left_out=left_out, cautions=cautions, seed=seed)
 
 
 def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[list[Regime], dict[str, str]]:

@@ -45,6 +45,7 @@ def comparison_of(
     scored: Mapping[str, Scored],
     fits: Mapping[str, Fit],
     overrides: Mapping[str, Mapping[str, Any]],
+    *,
     left_out: Mapping[str, str],
     cautions: Sequence[str],
     seed: int,

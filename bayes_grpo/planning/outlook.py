@@ -302,6 +302,7 @@ def outcome(
     reward: RewardRange,
     difficulty: Difficulty | None,
     sizes: tuple[int, int] | None,
+    *,
     unit: float,
     length: float,
 ) -> Outcome:

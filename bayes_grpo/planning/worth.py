@@ -89,8 +89,8 @@ class Prospect:
             self.reward,
             self.difficulty,
             sizes,
-            self.table.scale,
-            self.mean_rate * self.table.length,
+            unit=self.table.scale,
+            length=self.mean_rate * self.table.length,
         )
 
     def step_cost(self, settings: Mapping[str, float]) -> float:

@@ -129,10 +129,11 @@ def test_a_users_process_keeps_what_it_has_compiled_itself(monkeypatch):
 
     assert kept() == (1, 1)
     lighten(most=0.0)
+    monkeypatch.setattr(workers, "lighten", lambda: False)  # however large the tests' process is
     computed = programs._compiled.computed
     assert [x.value for x in values(doubled_by_a_program, [1.0, 2.0]).values()] == [[2.0] * 3, [4.0] * 3]
     assert programs._compiled.computed == computed + 1  # one program serves both tasks
-    monkeypatch.setattr(workers, "LARGE", 0.0)
+    monkeypatch.setattr(workers, "LARGE_PROCESS", 0.0)
     monkeypatch.setattr(workers, "lighten", lambda: lighten(most=0.0))  # any process has grown
     assert [x.value for x in values(doubled_by_a_program, [1.0, 2.0]).values()] == [[2.0] * 3, [4.0] * 3]
     assert programs._compiled.computed == computed + 2  # ours were let go after the first task

@@ -85,7 +85,7 @@ def test_leave_one_out_on_the_fit_itself_is_refused(saved):
 def test_loo_of_the_view_is_ours(saved, fitted):
     view = bg.loo_view(saved)
     ours = bg.leave_one_out(fitted, refits=0)
-    theirs: Any = az.loo(view, pointwise=True, reff=relative_efficiency(fitted))
+    theirs: Any = az.loo(view, pointwise=True, reff=relative_efficiency(fitted.posterior))
     np.testing.assert_allclose(theirs.elpd_i, ours.pointwise, atol=1e-4)
     np.testing.assert_allclose(theirs.pareto_k, ours.pareto_k, atol=1e-3)
     assert theirs.n_data_points == SHORT

@@ -220,7 +220,7 @@ def test_settings_move_rate_and_plateau_as_their_exponents_say():
         "group_size": Learned(0.0 * n, -1.0 * n, 0.05 * n, family=True),
     }
     ratio = {"learning_rate": math.log(2), "group_size": math.log(4)}
-    moved = outcome(base, exponents, ratio, SHARE, None, None, 0.1, 50.0)
+    moved = outcome(base, exponents, ratio, SHARE, None, None, unit=0.1, length=50.0)
     np.testing.assert_allclose(moved.rate, 0.2)
     np.testing.assert_allclose(moved.fluctuation, 0.04 * math.sqrt(2 / 4))
     np.testing.assert_allclose(moved.plateau, 0.8 + 0.05 * math.log(4))  # a family's plateau moves in reward
@@ -229,7 +229,9 @@ def test_settings_move_rate_and_plateau_as_their_exponents_say():
     np.testing.assert_allclose(moved.at(5.0), odds / (1.0 + odds))
     known = Difficulty(0.5, math.inf, "level")
     still = prior_exponents(["group_size"], 5, False, 0)["group_size"]._replace(rate=0.0 * n)
-    finer = outcome(base, {"group_size": still}, {"group_size": math.log(2)}, SHARE, known, (4, 8), 0.1, 50.0)
+    finer = outcome(
+        base, {"group_size": still}, {"group_size": math.log(2)}, SHARE, known, (4, 8), unit=0.1, length=50.0
+    )
     np.testing.assert_allclose(finer.rate, 0.1 * known.drift(8) / known.drift(4))
     assert known.drift(8) > known.drift(4)
 
