@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 
 from bayes_grpo.laboratory.families import deep_families, draw_run
 from bayes_grpo.laboratory.learners.lab_logs import interleaved
-from bayes_grpo.laboratory.runs import BATCH, DeepRun, train_draws
+from bayes_grpo.laboratory.runs import LABORATORY_BATCH, DeepRun, train_draws
 from bayes_grpo.laboratory.settings import Lab, LabNumbers
 from bayes_grpo.laboratory.tasks import make_task
 from bayes_grpo.laboratory.training import train
@@ -278,7 +278,7 @@ def main(words: Sequence[str] | None = None) -> None:
         return
     families = deep_families()
     draws = [draw_run(f, asked.seed, i) for i in range(-(-asked.runs // len(families))) for f in families]
-    groups = interleaved(draws[: asked.runs], BATCH)
+    groups = interleaved(draws[: asked.runs], LABORATORY_BATCH)
     lines: list[dict[str, Any]] = []
     shown: dict[str, list[DeepRun]] = {f: [] for f in families}
     begin = time.perf_counter()

@@ -26,7 +26,7 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.families.index import LONGEST
 from bayes_grpo.logs import read_log
-from bayes_grpo.planning.outlook import PATH, Base, Learned, base_of_run, outcome, saturated
+from bayes_grpo.planning.outlook import EXPONENTS_PATH, Base, LearnedExponents, base_of_run, outcome, saturated
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import keep, say
@@ -131,7 +131,9 @@ def ends(pair: Pair, exponents: Mapping[str, Sequence[float]], z: np.ndarray) ->
     for i, (name, place) in enumerate(SETTINGS.items()):
         if pair.change[place]:
             rate, rate_sd, plateau, plateau_sd = exponents[name]
-            learned[name] = Learned(rate + rate_sd * z[2 * i], z[0] * 0.0, plateau + plateau_sd * z[2 * i + 1], False)
+            learned[name] = LearnedExponents(
+                rate + rate_sd * z[2 * i], z[0] * 0.0, plateau + plateau_sd * z[2 * i + 1], False
+            )
             ratio[name] = float(pair.change[place])
     run = pair.run
     found = outcome(
@@ -266,7 +268,7 @@ def main() -> None:
             if name != "apart"
         },
     }
-    with written_whole(PATH) as temporary:
+    with written_whole(EXPONENTS_PATH) as temporary:
         temporary.write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     say(json.dumps(table))
     by_repo = {}

@@ -22,8 +22,8 @@ import numpy as np
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.risk.change import Change
-from bayes_grpo.risk.failing import PATH, Learned, p_fails
-from bayes_grpo.risk.model import KEPT, Pairs, log_density, pairs_of, posterior
+from bayes_grpo.risk.failing import FAILING_PATH, LearnedFailures, p_fails
+from bayes_grpo.risk.model import KEPT, Pairs, log_density, pairs_of, sample_failing
 from benchmarks.common import keep, say
 from benchmarks.failing_cases import Family, families_in, siblings_in
 
@@ -40,7 +40,7 @@ def drawn(families: Sequence[Family], file: Path) -> dict[str, np.ndarray]:
     """Draws of the posterior of some families, shape (draws,) each, kept in a file."""
     if not file.exists():
         say(f"fitting {len(families)} families: {file.stem}")
-        found = posterior(views(families))
+        found = sample_failing(views(families))
         values: Any = {name: x.reshape(-1) for name, x in found.items()}
         np.savez(file, **values)
     with np.load(file) as kept:
@@ -105,10 +105,10 @@ def table_of(families: Sequence[Family], posterior_draws: Mapping[str, np.ndarra
     }
 
 
-def as_learned(table: Mapping[str, Any], draws: Mapping[str, np.ndarray]) -> Learned:
+def as_learned(table: Mapping[str, Any], draws: Mapping[str, np.ndarray]) -> LearnedFailures:
     """A table with other draws."""
     cases = table["cases"]
-    return Learned(
+    return LearnedFailures(
         draws,
         np.array([c["change"] for c in cases], float),
         np.array([c["pairs"] for c in cases], float),
@@ -213,7 +213,7 @@ def main() -> None:
     families = families_in(siblings_in(options.index))
     whole = drawn(families, options.cache / "whole.npz")
     table = table_of(families, thinned(whole))
-    with written_whole(PATH) as temporary:
+    with written_whole(FAILING_PATH) as temporary:
         temporary.write_text(json.dumps(table, ensure_ascii=False) + "\n", encoding="utf-8")
     rows = predicted(families, whole, options.cache)
     (options.cache / "pairs.json").write_text(json.dumps(rows))

@@ -1,6 +1,8 @@
 """What the shape of the code has to keep."""
 
 import ast
+import tomllib
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,3 +45,73 @@ def test_the_counting_of_parameters_sees_methods_and_nested_functions():
     source = "class A:\n def f(self, a, b, *, c): ...\n @staticmethod\n def g(a): ...\ndef h(a, /, b):\n def i(x): ..."
     found = {name: by_position(node, bound) for name, node, bound in functions(ast.parse(source))}
     assert found == {"A.f": 2, "A.g": 1, "h": 2, "h.i": 1}
+
+
+CONVENTIONS = {
+    # What a module of a kind holds: a regime, a trainer, a reader, a failure mode, a section of the page, a program.
+    *("REGIME", "TRAINER", "MODE", "NAME", "sniff", "read", "runs", "main"),
+    *("KEY", "TITLE", "QUESTION", "SECTIONS", "section", "lead", "leads", "tone_of", "chance_of"),
+    # The same thing for two kinds of state space, of model and of policy.
+    *("log_likelihood", "grpo_loss"),
+}
+"""Names that several modules have for the same thing."""
+
+
+def imports_of(path: Path) -> set[str]:
+    """Rooms whose modules a module imports, at any depth."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("bayes_grpo."):
+            found.add(node.module.split(".")[1])
+    return found
+
+
+def public_names(tree: ast.Module) -> set[str]:
+    """Public classes, functions and constants of a module."""
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {x.id for x in node.targets if isinstance(x, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+    return {name for name in found if not name.startswith("_")}
+
+
+def twice(modules: dict[str, set[str]]) -> dict[str, list[str]]:
+    """Names that more than one module defines. A command bears the name of the function that it calls."""
+    where = defaultdict(list)
+    for module, names in modules.items():
+        for name in names - CONVENTIONS:
+            where[name].append(module)
+    found = {name: sorted(x) for name, x in where.items() if len(x) > 1}
+    return {k: x for k, x in found.items() if not (len(x) == 2 and any(m == f"cli/{k}" for m in x))}
+
+
+def test_no_name_stands_for_two_things():
+    paths = [p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py"]
+    modules = {p.relative_to(PACKAGE).with_suffix("").as_posix(): public_names(ast.parse(p.read_text())) for p in paths}
+    assert not (found := twice(modules)), found
+
+
+def test_two_modules_with_one_name_are_seen():
+    assert twice({"a/x": {"Row"}, "b/y": {"Row", "fit"}, "cli/fit": {"fit"}}) == {"Row": ["a/x", "b/y"]}
+
+
+def test_the_contract_allows_no_arrow_that_is_not_there():
+    """The contracts hold that there is none beside those that they name; this holds the other direction."""
+    told = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    allowed = {
+        c["protected_modules"][0].split(".")[1]: {x.split(".")[1] for x in c["allowed_importers"]}
+        for c in told
+        if c["id"].startswith("into-")
+    }
+    rooms = {p.name for p in PACKAGE.iterdir() if (p / "__init__.py").exists()}
+    assert set(allowed) == rooms - {"common", "cli"}
+    arrows = defaultdict(set)
+    for path in PACKAGE.rglob("*.py"):
+        room = path.relative_to(PACKAGE).parts[0]
+        for other in imports_of(path) - {room}:
+            arrows[other].add(room)
+    assert {room: arrows[room] for room in allowed} == allowed

@@ -64,7 +64,7 @@ def varies(model: Any) -> bool:
     return any(getattr(x, "ndim", 0) for x in jax.tree.leaves(model))
 
 
-def interleaved(column: Array, blocks: int, fill: Any = None) -> Array:
+def interleave(column: Array, blocks: int, fill: Any = None) -> Array:
     """A column of the rows with the blocks side by side: first the first row of every block, then the second.
 
     Args:
@@ -96,12 +96,12 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
     if space.size > 3 or len(y) < LEAST_ROWS:
         return kalman.log_likelihood(space, y)
     blocks, _ = block_sizes(len(y), varies(space))
-    space = jax.tree.map(lambda entry: interleaved(entry, blocks) if getattr(entry, "ndim", 0) == 1 else entry, space)
-    return log_likelihood_side_by_side(space, interleaved(y, blocks, jnp.nan), blocks)
+    space = jax.tree.map(lambda entry: interleave(entry, blocks) if getattr(entry, "ndim", 0) == 1 else entry, space)
+    return log_likelihood_side_by_side(space, interleave(y, blocks, jnp.nan), blocks)
 
 
 def log_likelihood_side_by_side(space: StateSpace, y: Array, blocks: int) -> Array:
-    """The same for rows that stand side by side already (`interleaved`), which spares their transposition.
+    """The same for rows that stand side by side already (`interleave`), which spares their transposition.
 
     Args:
         space: The law on the rows, up to three components, the last one constant.

@@ -50,9 +50,9 @@ def log_likelihood_of_rows(space: Callable[[Any], StateSpace], rows: Any, y: Arr
     count, _ = blocks.block_sizes(len(y), varying=True)
 
     def moved(column: Any) -> Any:
-        return blocks.interleaved(jnp.asarray(column), count) if jnp.shape(column) == y.shape else column
+        return blocks.interleave(jnp.asarray(column), count) if jnp.shape(column) == y.shape else column
 
     law = space(jax.tree.map(moved, rows))
     if not blocks.varies(law):  # then no column of the rows had a say, and the values alone are put in blocks
         count, _ = blocks.block_sizes(len(y), varying=False)
-    return blocks.log_likelihood_side_by_side(law, blocks.interleaved(jnp.asarray(y), count, jnp.nan), count)
+    return blocks.log_likelihood_side_by_side(law, blocks.interleave(jnp.asarray(y), count, jnp.nan), count)

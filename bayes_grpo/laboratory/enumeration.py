@@ -25,7 +25,7 @@ from bayes_grpo.laboratory.network import Transformer, remember, step
 from bayes_grpo.laboratory.rollout import Completions, PolicyReading, score
 from bayes_grpo.laboratory.settings import Lab, LabNumbers
 from bayes_grpo.laboratory.tasks import END, PAD, Task
-from bayes_grpo.laboratory.training import trained_reward
+from bayes_grpo.laboratory.training import scored_reward
 
 MOST_COMPLETIONS = 100_000
 """Completions of a prompt beyond which listing them is refused."""
@@ -96,7 +96,7 @@ def list_completions(lab: Lab, task: Task, numbers: LabNumbers) -> Listing:
     n, c = len(task.train), len(tokens)
     text = np.hstack([np.repeat(task.train, c, axis=0), np.tile(tokens, (n, 1))])
     scores = score(Completions(jnp.asarray(text), jnp.tile(written, (n, 1))), np.repeat(task.train_answer, c, axis=0))  # pyright: ignore[reportArgumentType]
-    reward = np.asarray(trained_reward(scores, numbers), float).reshape(n, c)
+    reward = np.asarray(scored_reward(scores, numbers), float).reshape(n, c)
     return Listing(lab, task.vocabulary, np.asarray(task.train), tokens, written, reward)
 
 

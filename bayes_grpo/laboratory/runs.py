@@ -18,7 +18,7 @@ from bayes_grpo.laboratory.training import DeepTrajectory, train
 from bayes_grpo.laboratory.truth import DeepTruth, deep_truth
 from bayes_grpo.simulate.settings import Numbers
 
-BATCH = 16
+LABORATORY_BATCH = 16
 """Runs side by side at most; on a CPU more bring nothing."""
 
 
@@ -104,7 +104,7 @@ def simulate_deep(family: str, n: int, seed: int, tell: Callable[[str, float], A
     return sorted(found, key=lambda run: run.draw.index)
 
 
-def train_draws(draws: Iterable[Draw], batch: int = BATCH) -> Iterator[DeepRun]:
+def train_draws(draws: Iterable[Draw], batch: int = LABORATORY_BATCH) -> Iterator[DeepRun]:
     """Trains draws, those of one setup side by side.
 
     Args:

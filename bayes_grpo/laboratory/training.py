@@ -241,7 +241,7 @@ def rollout(
     chosen = jnp.repeat(prompts, lab.structure.group_size)
     completions = write(policy, tables.train[chosen], lab.limit, token_key, numbers.temperature)
     scores = score(completions, tables.train_answer[chosen])
-    return completions, scores, jnp.where(written < numbers.broken_from, trained_reward(scores, numbers), 0.0)
+    return completions, scores, jnp.where(written < numbers.broken_from, scored_reward(scores, numbers), 0.0)
 
 
 def prompts_of(lab: Lab, many: int, run_key: Array, key: Array, batch: Array) -> Array:
@@ -255,7 +255,7 @@ def prompts_of(lab: Lab, many: int, run_key: Array, key: Array, batch: Array) ->
     return jax.lax.dynamic_slice(order, (batch % steps * size,), (size,))
 
 
-def trained_reward(scores: Scores, numbers: LabNumbers) -> Array:
+def scored_reward(scores: Scores, numbers: LabNumbers) -> Array:
     """The reward that is trained on, shape (n,)."""
     return jnp.sum(jnp.stack([getattr(numbers, name) * getattr(scores, name) for name in REWARDS]), axis=0)
 
@@ -313,4 +313,4 @@ def evaluate(lab: Lab, policy: Transformer, tables: TaskTables, numbers: LabNumb
     chosen = jax.random.randint(prompt_key, (lab.eval_prompts,), 0, len(tables.held_out))
     completions = write(policy, tables.held_out[chosen], lab.limit, token_key, numbers.temperature)
     scores = score(completions, tables.held_out_answer[chosen])
-    return scores.right.mean(), trained_reward(scores, numbers).mean()
+    return scores.right.mean(), scored_reward(scores, numbers).mean()

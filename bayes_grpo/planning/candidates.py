@@ -14,13 +14,18 @@ from bayes_grpo.rows.table import RowTable
 
 PLANNED = ("group_size", "prompts_per_step", "learning_rate", "refresh_interval")
 """Settings that a plan may move."""
-LEAST: Mapping[str, float] = {"group_size": 2.0, "prompts_per_step": 1.0, "learning_rate": 0.0, "refresh_interval": 1.0}
+_LEAST: Mapping[str, float] = {
+    "group_size": 2.0,
+    "prompts_per_step": 1.0,
+    "learning_rate": 0.0,
+    "refresh_interval": 1.0,
+}
 WHOLE = ("group_size", "prompts_per_step")
 FACTORS = (0.5, 1.0, 2.0)
 """Candidates of a setting, over what the present run has, where nobody names any."""
-RUNGS = 8
+_RUNGS = 8
 """Learning rates at most that are put between the present one and the highest asked for."""
-MOST = 5000
+_MOST = 5000
 """Candidates at most."""
 
 
@@ -75,8 +80,8 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
         rungs = _rungs(now, max(wanted, default=2.0 * now)) if name == "learning_rate" else set()
         values[name] = sorted({*(wanted or near), *rungs, float(now)})
     size = math.prod(len(v) for v in values.values())
-    if size > MOST:
-        raise SettingError(f"plan: expected at most {MOST} candidates, found {size}; name fewer values")
+    if size > _MOST:
+        raise SettingError(f"plan: expected at most {_MOST} candidates, found {size}; name fewer values")
     return Grid(present, [dict(zip(values, x, strict=True)) for x in product(*values.values())], tuple(cautions))
 
 
@@ -85,7 +90,7 @@ def _rungs(now: float, most: float) -> set[float]:
     if most <= now:
         return set()
     steps = math.floor(2.0 * math.log2(most / now) - 1e-6)
-    return {float(f"{now * 2.0 ** (0.5 * (i + 1)):.3g}") for i in range(min(steps, RUNGS))}
+    return {float(f"{now * 2.0 ** (0.5 * (i + 1)):.3g}") for i in range(min(steps, _RUNGS))}
 
 
 def _present(run: Run, table: RowTable, name: str) -> float | None:
@@ -94,16 +99,16 @@ def _present(run: Run, table: RowTable, name: str) -> float | None:
     if name == "refresh_interval":
         return table.optimizer.refresh
     value: Any = getattr(run.settings, name).value
-    return None if value is None or not float(value) >= LEAST[name] else float(value)
+    return None if value is None or not float(value) >= _LEAST[name] else float(value)
 
 
 def _rounded(name: str, value: float) -> float:
     whole = float(round(value)) if name in WHOLE else value
-    return max(whole, LEAST[name])
+    return max(whole, _LEAST[name])
 
 
 def _checked(name: str, value: float) -> float:
-    number, least = float(value), LEAST[name]
+    number, least = float(value), _LEAST[name]
     above = number > 0.0 if name == "learning_rate" else number >= least
     if not (math.isfinite(number) and above) or (name in WHOLE and number != round(number)):
         kind = "whole numbers" if name in WHOLE else "numbers"

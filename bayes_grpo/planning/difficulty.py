@@ -19,7 +19,7 @@ from scipy.stats import beta
 from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.logs.run import Run
 
-LEAST, MOST = 0.02, 500.0
+_LEAST, _MOST = 0.02, 500.0
 """Range of the Beta's a + b: from prompts that are solved or not to prompts of one difficulty."""
 PLACES = 64
 """Quantiles that stand for the Beta."""
@@ -114,6 +114,6 @@ def _mean(run: Run, name: str) -> float | None:
 
 def _solved(f: Callable[[float], float]) -> float:
     """Concentration at which a function that falls with it is 0, or the end of the range where it is not."""
-    if f(LEAST) <= 0.0:
-        return LEAST
-    return MOST if f(MOST) >= 0.0 else float(root_scalar(f, bracket=(LEAST, MOST)).root)
+    if f(_LEAST) <= 0.0:
+        return _LEAST
+    return _MOST if f(_MOST) >= 0.0 else float(root_scalar(f, bracket=(_LEAST, _MOST)).root)

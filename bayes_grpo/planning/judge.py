@@ -17,7 +17,7 @@ from bayes_grpo.families.result import Family
 from bayes_grpo.planning.difficulty import difficulty_of
 from bayes_grpo.planning.outlook import (
     QUANTITIES,
-    Learned,
+    LearnedExponents,
     base_of_family,
     base_of_run,
     family_exponents,
@@ -25,7 +25,7 @@ from bayes_grpo.planning.outlook import (
     prior_exponents,
 )
 from bayes_grpo.planning.planned import Assumed, Candidate, Course, Plan, Rung
-from bayes_grpo.planning.question import Asked
+from bayes_grpo.planning.question import PlanQuestion
 from bayes_grpo.planning.risks import has_failed, risks_of
 from bayes_grpo.planning.worth import Prospect
 from bayes_grpo.risk.change import Change
@@ -34,7 +34,7 @@ from bayes_grpo.rows.table import is_share
 
 SHOWN = 3
 """Candidates whose courses are kept beside the present settings'."""
-RUNGS = 3
+_RUNGS = 3
 """Rungs of the ladder at most."""
 RISKY = 0.5
 """A run beside the recommended one may fail with this probability at most."""
@@ -49,7 +49,7 @@ class Judged(NamedTuple):
     fails: np.ndarray
 
 
-def judge(asked: Asked, family: Family | None, seed: int, tell: Progress) -> Plan:
+def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress) -> Plan:
     """Judges all candidates and puts the best first.
 
     Args:
@@ -69,7 +69,7 @@ def judge(asked: Asked, family: Family | None, seed: int, tell: Progress) -> Pla
         base = base_of_family(family, asked.place, table, reward, seed_of(seed, "base"))
     else:
         base = base_of_run(table, reward, seed_of(seed, "base"))
-    learned: dict[str, Learned] = {}
+    learned: dict[str, LearnedExponents] = {}
     if family is not None:
         learned = {k: v for k, v in family_exponents(family, len(base)).items() if k in grid.present}
     adam = table.optimizer.convention == "ema"
@@ -172,7 +172,7 @@ def _ladder(prospect: Prospect, judged: Sequence[Judged], most: float) -> tuple[
     here = judged[0]
     out = [Rung(here.candidate.settings, here.candidate.p_fails, here.candidate.fails)]
     worked: list[Change] = []
-    while len(out) < RUNGS and here.candidate.settings != prospect.present:
+    while len(out) < _RUNGS and here.candidate.settings != prospect.present:
         worked.append(prospect.risks.change(here.candidate.settings))
         after = []
         for j in judged:
@@ -208,7 +208,7 @@ def _gain(prospect: Prospect, settings: Mapping[str, float]) -> np.ndarray:
     return worths[0] - worths[1]
 
 
-def _rests(prospect: Prospect, priors: Mapping[str, Learned], best: Candidate, seed: int) -> tuple[float, Any]:
+def _rests(prospect: Prospect, priors: Mapping[str, LearnedExponents], best: Candidate, seed: int) -> tuple[float, Any]:
     """Share of the gain's variance that exponents under their priors bring, and the gain under all priors."""
     gain = _gain(prospect, best.settings)
     rng = np.random.default_rng(seed_of(seed, "order"))
@@ -216,7 +216,7 @@ def _rests(prospect: Prospect, priors: Mapping[str, Learned], best: Candidate, s
     for name, e in other.items():
         if not e.family:
             order = rng.permutation(len(gain))
-            other[name] = Learned(*(x[order] for x in e[:3]), family=False)
+            other[name] = LearnedExponents(*(x[order] for x in e[:3]), family=False)
     # Total share of a part of the numbers: one less the correlation of two gains that differ in that part alone.
     again = _gain(replace(prospect, exponents=other), best.settings)
     share = 1.0 - float(np.corrcoef(gain, again)[0, 1]) if gain.std() > 0 and again.std() > 0 else 0.0
@@ -234,7 +234,7 @@ def _course(prospect: Prospect, settings: Mapping[str, float]) -> Course:
     return Course(dict(settings), spent / cost, spent, reward.mean(axis=0), low, high)
 
 
-def _assumed(exponents: Mapping[str, Learned]) -> tuple[Assumed, ...]:
+def _assumed(exponents: Mapping[str, LearnedExponents]) -> tuple[Assumed, ...]:
     return tuple(
         Assumed(name, quantity, interval(getattr(e, quantity)), "family" if e.family else "prior")
         for name, e in exponents.items()

@@ -42,7 +42,7 @@ from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
 
-DRAWS = 1000
+_DRAWS = 1000
 STRETCH = 0.8
 """Standard deviation of how far a curve leaves its law beyond the run's own length, log-odds per e-fold of the length;
 from the first 120 laboratory decisions of `benchmarks/plans.py`."""
@@ -63,7 +63,7 @@ class Belief(NamedTuple):
     sd: float
 
 
-PATH = Path(__file__).with_name("exponents.json")
+EXPONENTS_PATH = Path(__file__).with_name("exponents.json")
 VARIANCE: Mapping[str, Belief] = {
     "learning_rate": Belief(1.0, 0.3),
     "group_size": Belief(-1.0, 0.3),
@@ -74,7 +74,7 @@ VARIANCE: Mapping[str, Belief] = {
 
 
 @cache
-def learned_exponents(path: Path = PATH) -> Mapping[str, Mapping[str, Belief]]:
+def learned_exponents(path: Path = EXPONENTS_PATH) -> Mapping[str, Mapping[str, Belief]]:
     """Setting → priors of its exponents of rate and plateau; `benchmarks/learn_exponents.py` makes them.
 
     The public runs are all of Adam, under which more completions a step learn faster, as it divides by a gradient that
@@ -110,7 +110,7 @@ class Base:
         return len(self.rate)
 
 
-class Learned(NamedTuple):
+class LearnedExponents(NamedTuple):
     """Draws of a setting's exponents, shape (draws,) each; a plateau's in reward per e-fold where a family gave it.
 
     Else it is a move of the whole curve, in log-odds per e-fold.
@@ -171,7 +171,7 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
         FitError: No law can be put on the rows.
     """
     found: list[Draws] = []
-    rows, points = prepare_rows(table, many=True), ImportanceSettings(effective=1000.0, draws=DRAWS)
+    rows, points = prepare_rows(table, many=True), ImportanceSettings(effective=1000.0, draws=_DRAWS)
     for name in LAWS:
         law = get_regime(name)
         try:
@@ -182,7 +182,7 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
                 raise
     evidence = np.array([f.log_evidence for f in found])
     share = np.exp(evidence - evidence.max())
-    counts = np.round(DRAWS * share / share.sum()).astype(int)
+    counts = np.round(_DRAWS * share / share.sum()).astype(int)
     parts: list[tuple[np.ndarray, ...]] = []
     for f, count in zip(found, counts, strict=True):
         if not count:
@@ -225,13 +225,13 @@ def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator
     return Base(rate, plateau, start, fluctuation, apart, swing, stretch)
 
 
-def learned_apart(size: int, seed: int, path: Path = PATH) -> np.ndarray:
+def learned_apart(size: int, seed: int, path: Path = EXPONENTS_PATH) -> np.ndarray:
     """Draws of what sets one run apart from a sibling of equal settings, by the public runs; log-odds, (size,)."""
     sd = float(json.loads(path.read_text(encoding="utf-8"))["apart"])
     return sd * np.random.default_rng(seed_of(seed, "apart")).standard_normal(size)
 
 
-def prior_exponents(names: list[str], size: int, adam: bool, seed: int) -> dict[str, Learned]:
+def prior_exponents(names: list[str], size: int, adam: bool, seed: int) -> dict[str, LearnedExponents]:
     """Exponents of settings by their priors alone.
 
     Args:
@@ -250,11 +250,11 @@ def prior_exponents(names: list[str], size: int, adam: bool, seed: int) -> dict[
         if name in ("group_size", "prompts_per_step"):
             rate = Belief(rate.centre, max(rate.sd, LEAST_SD))
         drawn = (b.centre + b.sd * rng.standard_normal(size) for b in (rate, VARIANCE[name], plateau))
-        out[name] = Learned(*drawn, family=False)
+        out[name] = LearnedExponents(*drawn, family=False)
     return out
 
 
-def family_exponents(family: Family, size: int) -> dict[str, Learned]:
+def family_exponents(family: Family, size: int) -> dict[str, LearnedExponents]:
     """Exponents that a family has learned, at the draws at which it shows its runs.
 
     Raises:
@@ -268,7 +268,7 @@ def family_exponents(family: Family, size: int) -> dict[str, Learned]:
     time, noise, level = (traits.index(x) for x in ("relaxation_time", "fluctuation_sd", "fixed_point"))
     unit = float(family.data.attrs["unit"])
     return {
-        name: Learned(-slopes[:, i, time], 2.0 * slopes[:, i, noise], unit * slopes[:, i, level], family=True)
+        name: LearnedExponents(-slopes[:, i, time], 2.0 * slopes[:, i, noise], unit * slopes[:, i, level], family=True)
         for i, name in enumerate(family.vary)
     }
 
@@ -297,7 +297,7 @@ def saturated(level: np.ndarray, shift: np.ndarray, reward: RewardRange, unit: f
 
 def outcome(
     base: Base,
-    exponents: Mapping[str, Learned],
+    exponents: Mapping[str, LearnedExponents],
     log_ratio: Mapping[str, float],
     reward: RewardRange,
     difficulty: Difficulty | None,

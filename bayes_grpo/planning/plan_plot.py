@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-COLOURS = ("#1d4ed8", "#0f766e", "#9333ea")
-PRESENT, GAIN = "#6b7280", "#111827"
-LISTED = 10
+_COLOURS = ("#1d4ed8", "#0f766e", "#9333ea")
+PRESENT, _GAIN = "#6b7280", "#111827"
+_LISTED = 10
 """Candidates whose gains are drawn."""
 
 
@@ -45,7 +45,7 @@ def plot_plan(plan: Plan, figure: Canvas | None = None) -> Canvas:
 
 def _plot_courses(axes: Axes, plan: Plan) -> None:
     *best, present = plan.courses
-    for course, colour in zip(best, COLOURS, strict=False):
+    for course, colour in zip(best, _COLOURS, strict=False):
         _plot_course(axes, course, colour, label(course.settings, plan.present))
     _plot_course(axes, present, PRESENT, "present settings")
     axes.axvline(plan.budget, color=PRESENT, lw=0.8, ls=":")
@@ -63,10 +63,10 @@ def _plot_course(axes: Axes, course: Course, colour: str, name: str) -> None:
 
 
 def _plot_gains(axes: Axes, plan: Plan) -> None:
-    some = plan.candidates[:LISTED]
+    some = plan.candidates[:_LISTED]
     for i, c in enumerate(some):
-        axes.plot([c.gain.low, c.gain.high], [i, i], color=COLOURS[0], lw=2)
-        axes.plot(c.expected_gain, i, "o", color=GAIN, ms=5)
+        axes.plot([c.gain.low, c.gain.high], [i, i], color=_COLOURS[0], lw=2)
+        axes.plot(c.expected_gain, i, "o", color=_GAIN, ms=5)
     axes.axvline(0.0, color=PRESENT, lw=0.8)
     axes.set_yticks(range(len(some)), [drawable(label(c.settings, plan.present), 60) for c in some], fontsize=8)
     axes.set_ylim(len(some) - 0.5, -0.5)

@@ -12,7 +12,7 @@ from bayes_grpo.common.text import safe
 from bayes_grpo.planning.planned import WORDS, Candidate, Plan
 
 HEADS = {"group_size": "G", "prompts_per_step": "prompts", "learning_rate": "rate", "refresh_interval": "K_ref"}
-LISTED = 12
+_LISTED = 12
 """Candidates that are listed, the present settings besides."""
 
 
@@ -69,7 +69,7 @@ def _candidates(plan: Plan) -> Table:
         columns += [f"steps to {plan.target:g}", "cost"]
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
-    shown = list(plan.candidates[:LISTED])
+    shown = list(plan.candidates[:_LISTED])
     for c in shown if plan.kept in shown else [*shown, plan.kept]:
         style = "bold" if c is plan.recommended else ("cyan" if c is plan.kept else None)
         table.add_row(*_row(plan, c), style=style)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RISK = 0.15
 """Largest P(fails) of what is recommended, unless the present settings have more."""
-BATCH = 8
+_BATCH = 8
 """Runs side by side at most."""
 
 
@@ -71,12 +71,12 @@ class Terms:
             raise SettingError(f"kept: expected a share between 0 and 1, found {self.kept!r}")
         if not (math.isfinite(self.failure_cost) and self.failure_cost >= 0.0):
             raise SettingError(f"failure_cost: expected a number of at least 0, found {self.failure_cost!r}")
-        if not 1 <= self.parallel <= BATCH:
-            raise SettingError(f"parallel: expected 1 to {BATCH} runs, found {self.parallel!r}")
+        if not 1 <= self.parallel <= _BATCH:
+            raise SettingError(f"parallel: expected 1 to {_BATCH} runs, found {self.parallel!r}")
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PlanQuestion:
     """A question that can be answered.
 
     Attributes:
@@ -105,7 +105,7 @@ def asked(
     index: PathLike | Mapping[str, Mapping[str, Any]] | None = None,
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
-) -> Asked:
+) -> PlanQuestion:
     """Reads the present run and lists the candidates.
 
     Args:
@@ -139,7 +139,7 @@ def asked(
         for name in ("epochs", "kl_weight", "clip_range")
         if (value := known.get(name, getattr(run.settings, name).value)) is not None
     }
-    return Asked(run, table, grid, stated, place, terms)
+    return PlanQuestion(run, table, grid, stated, place, terms)
 
 
 def check_plan(present: PathLike | Run, **options: Any) -> None:

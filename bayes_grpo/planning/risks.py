@@ -20,7 +20,7 @@ PART = 10
 """Begin and end of a run are means over this part of its rows, at least 3."""
 LOST = 0.5
 """A run has failed itself where its end has lost this share of what it had gained, or of its level."""
-SURE = 3.0
+_SURE = 3.0
 """And more than so many standard errors."""
 
 
@@ -84,4 +84,4 @@ def has_failed(table: RowTable) -> bool:
     best, end, start = float(means.max()), float(means[-1]), float(means[0])
     error = float(np.std(np.diff(table.y))) / np.sqrt(2.0 * size)
     gained = best if 0.0 < 0.5 * best < start else best - start
-    return best - end > max(LOST * gained, SURE * np.sqrt(2.0) * error, 1e-12)
+    return best - end > max(LOST * gained, _SURE * np.sqrt(2.0) * error, 1e-12)

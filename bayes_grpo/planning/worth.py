@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.planning.difficulty import Difficulty
-from bayes_grpo.planning.outlook import Base, Learned, Outcome, outcome, saturated
+from bayes_grpo.planning.outlook import Base, LearnedExponents, Outcome, outcome, saturated
 from bayes_grpo.planning.question import Terms
 from bayes_grpo.planning.risks import Risks
 from bayes_grpo.rows.reward_range import RewardRange
@@ -23,7 +23,7 @@ LENGTHS = np.linspace(0.025, 1.0, 40)
 """Lengths of a run, over the budget, among which the most valuable one is looked for."""
 REACHED = 0.9
 """Probability with which a reward that is asked for shall be reached, where nobody says."""
-FARTHEST = 20.0
+_FARTHEST = 20.0
 """Lengths of the present run within which a reward that is asked for is looked for."""
 
 
@@ -60,7 +60,7 @@ class Prospect:
     """
 
     base: Base
-    exponents: Mapping[str, Learned]
+    exponents: Mapping[str, LearnedExponents]
     table: RowTable
     reward: RewardRange
     difficulty: Difficulty | None
@@ -128,7 +128,7 @@ class Prospect:
         target, probability = self.terms.reach, self.terms.probability
         if target is None:
             return None
-        steps = np.geomspace(1.0, FARTHEST * self.table.length, 200)
+        steps = np.geomspace(1.0, _FARTHEST * self.table.length, 200)
         there = (self.one_run(found, found.at(self.mean_rate * steps)) >= target) & ~fails[:, None]
         enough = np.flatnonzero(there.mean(axis=0) >= (REACHED if probability is None else probability))
         return float(steps[enough[0]]) if enough.size else None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-NODES = ndtri((np.arange(24) + 0.5) / 24.0)
+BORDER_NODES = ndtri((np.arange(24) + 0.5) / 24.0)
 """Standard normal quantiles that stand for the runs' borders, shape (nodes,)."""
 
 
@@ -28,7 +28,7 @@ def borders(centre: Any, spread: Any, xp: Any = np) -> Any:
         spread: d, same shape.
         xp: `numpy` or `jax.numpy`.
     """
-    return xp.exp(centre[..., None] + spread[..., None] * NODES)
+    return xp.exp(centre[..., None] + spread[..., None] * BORDER_NODES)
 
 
 def chance(gap: Any, severity: Any, width: Any, base: Any, xp: Any = np) -> Any:

@@ -23,7 +23,7 @@ from bayes_grpo.common.wording import counted
 from bayes_grpo.risk.border import borders, chance, width_of
 from bayes_grpo.risk.change import SIGNS, Change
 
-PATH = Path(__file__).with_name("failing.json")
+FAILING_PATH = Path(__file__).with_name("failing.json")
 NEAR = math.log(1.5)
 """Pairs that changed the same settings the same way, each within this distance on the scale of `Change`, are near."""
 SAME = 0.01
@@ -31,7 +31,7 @@ SAME = 0.01
 DISCREPANCY = 0.35
 """Standard deviation of the logarithm of the border over the one that a measured curvature gives: in the laboratory the
 exact threshold held within a few percent for a frozen gradient, and drifts with the policy as it learns."""
-WORDS = {
+_WORDS = {
     "learning_rate": "learning rate",
     "refresh_interval": "refresh interval",
     "epochs": "epochs of a rollout",
@@ -46,7 +46,7 @@ WORDS = {
 }
 
 
-class Learned(NamedTuple):
+class LearnedFailures(NamedTuple):
     """What was learned from labelled runs; `benchmarks/learn_failing.py` makes it.
 
     Attributes:
@@ -138,11 +138,11 @@ class Failing:
 
 
 @cache
-def learned(path: Path = PATH) -> Learned:
+def learned_failures(path: Path = FAILING_PATH) -> LearnedFailures:
     """The learned numbers that come with the package."""
     kept = json.loads(path.read_text(encoding="utf-8"))
     cases = kept["cases"]
-    return Learned(
+    return LearnedFailures(
         {name: np.array(x) for name, x in kept["posterior"].items()},
         np.array([case["change"] for case in cases], float),
         np.array([case["pairs"] for case in cases], float),
@@ -159,7 +159,7 @@ def p_fails(
     worked: Sequence[Change] = (),
     failed: bool = False,
     margin: np.ndarray | None = None,
-    known: Learned | None = None,
+    known: LearnedFailures | None = None,
 ) -> Failing:
     """How probably a run fails whose sibling worked, or failed.
 
@@ -172,7 +172,7 @@ def p_fails(
             stiffest direction; in place of the border that others' runs tell of.
         known: What was learned; None for what comes with the package.
     """
-    told = known or learned()
+    told = known or learned_failures()
     if margin is not None:
         p = _by_margin(np.asarray(margin, float), told)
     else:
@@ -195,19 +195,19 @@ def p_fails(
     )
 
 
-def border_above(change: Change, known: Learned | None = None) -> np.ndarray:
+def border_above(change: Change, known: LearnedFailures | None = None) -> np.ndarray:
     """How many times the learning rate of changed settings could be raised before runs fail, shape (draws · nodes,).
 
     Args:
         change: From the settings of a run that worked.
         known: What was learned; None for what comes with the package.
     """
-    told = known or learned()
+    told = known or learned_failures()
     gap = borders(told.posterior["centre"], told.posterior["spread"])
     return np.exp(np.clip(gap - effects(change, told).sum(axis=-1)[:, None], -50.0, 50.0)).ravel()
 
 
-def effects(change: Change, known: Learned) -> np.ndarray:
+def effects(change: Change, known: LearnedFailures) -> np.ndarray:
     """What every setting adds to the severity at each draw, e-folds, the learning rate's first: (draws, settings)."""
     q = known.posterior
     parts = []
@@ -218,7 +218,7 @@ def effects(change: Change, known: Learned) -> np.ndarray:
     return np.stack(parts, axis=-1)
 
 
-def _at(change: Change, known: Learned) -> np.ndarray:
+def _at(change: Change, known: LearnedFailures) -> np.ndarray:
     """P(fails) at each draw and border, shape (draws, nodes)."""
     q, part = known.posterior, effects(change, known)
     width = width_of(part, q["sharpness"], q["looseness"])
@@ -226,7 +226,7 @@ def _at(change: Change, known: Learned) -> np.ndarray:
     return chance(gap, part.sum(axis=-1)[:, None], width[:, None], q["base"][:, None])
 
 
-def _by_others(change: Change, worked: Sequence[Change], known: Learned) -> np.ndarray:
+def _by_others(change: Change, worked: Sequence[Change], known: LearnedFailures) -> np.ndarray:
     p = _at(change, known)
     if worked:
         # A border at which a run that worked would have failed is as improbable as that.
@@ -242,7 +242,7 @@ def _by_others(change: Change, worked: Sequence[Change], known: Learned) -> np.n
     return p
 
 
-def _by_margin(margin: np.ndarray, known: Learned) -> np.ndarray:
+def _by_margin(margin: np.ndarray, known: LearnedFailures) -> np.ndarray:
     """P(fails) where the border is known but for what the measurement leaves open, shape (draws, margins)."""
     q = known.posterior
     picks = np.quantile(np.log(margin), (np.arange(25) + 0.5) / 25.0)
@@ -250,13 +250,13 @@ def _by_margin(margin: np.ndarray, known: Learned) -> np.ndarray:
     return chance(picks[None, :], 0.0, width, q["base"][:, None])
 
 
-def _near(change: Change, known: Learned) -> np.ndarray:
+def _near(change: Change, known: LearnedFailures) -> np.ndarray:
     own = np.array(change)
     alike = np.sign(np.where(np.abs(known.change) > SAME, known.change, 0.0)) == np.sign(own)
     return (alike & (np.abs(known.change - own) <= NEAR)).all(axis=-1)
 
 
-def _after_failure(change: Change, known: Learned) -> np.ndarray:
+def _after_failure(change: Change, known: LearnedFailures) -> np.ndarray:
     """P(fails) where the run that somebody has failed, shape (draws, 1): over its way from a sibling that worked."""
     ways = np.flatnonzero(known.failed)
     _, place = np.unique(known.repository[ways], return_inverse=True)
@@ -269,7 +269,7 @@ def _after_failure(change: Change, known: Learned) -> np.ndarray:
     return np.asarray(both / first)[:, None]
 
 
-def _excess(change: Change, known: Learned) -> list[tuple[str, float]]:
+def _excess(change: Change, known: LearnedFailures) -> list[tuple[str, float]]:
     """Settings that were moved farther towards failing than by anybody, and by how many e-folds."""
     out = []
     for i, (name, x) in enumerate(change._asdict().items()):
@@ -281,10 +281,10 @@ def _excess(change: Change, known: Learned) -> list[tuple[str, float]]:
     return out
 
 
-def _beyond(change: Change, known: Learned) -> tuple[str, ...]:
+def _beyond(change: Change, known: LearnedFailures) -> tuple[str, ...]:
     """Settings that nobody moved as far, either way, in words."""
     out = []
     for i, (name, x) in enumerate(change._asdict().items()):
         if x != 0.0 and abs(x) > float((np.sign(x) * known.change[:, i]).max(initial=0.0)) + SAME:
-            out.append(WORDS[name])
+            out.append(_WORDS[name])
     return tuple(out)

@@ -16,7 +16,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from bayes_grpo.risk.border import NODES, borders, chance, width_of
+from bayes_grpo.risk.border import BORDER_NODES, borders, chance, width_of
 from bayes_grpo.risk.change import Change
 
 WEIGHTS: dict[str, tuple[float, float]] = {
@@ -36,7 +36,7 @@ and epochs together), and nearly as without where ratios correct for it. Noise t
 with the square root of the completions at most (weight 1/2). LoRA bears several times the rate of full weights."""
 UNSCALED_SD = 0.5
 """Prior sd of the weight of advantages that are not divided by the group's standard deviation, centred on 0."""
-CHAINS, WARMUP, DRAWS = 4, 400, 400
+_CHAINS, WARMUP, _DRAWS = 4, 400, 400
 KEPT = 200
 """Draws of the posterior that are shipped."""
 
@@ -117,13 +117,13 @@ def log_density(parameters: Mapping[str, Any], pairs: Pairs) -> Any:
     )
     told = pairs.failed[:, None] * jnp.log(p) + pairs.held[:, None] * jnp.log1p(-p)
     each = jax.ops.segment_sum(told, pairs.worked, num_segments=len(pairs.share))
-    return jax.nn.logsumexp(each, axis=-1) - np.log(len(NODES))
+    return jax.nn.logsumexp(each, axis=-1) - np.log(len(BORDER_NODES))
 
 
 _SIGNS = tuple(-1.0 if name in ("group_size", "prompts_per_step", "kl_weight") else 1.0 for name in Change._fields)
 
 
-def posterior(pairs: Pairs, seed: int = 0, chains: int = CHAINS, draws: int = DRAWS) -> dict[str, np.ndarray]:
+def sample_failing(pairs: Pairs, seed: int = 0, chains: int = _CHAINS, draws: int = _DRAWS) -> dict[str, np.ndarray]:
     """Draws of the model's parameters, shape (chains, draws) each.
 
     Args:

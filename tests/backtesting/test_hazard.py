@@ -9,7 +9,7 @@ from bayes_grpo.events.hazards import COLLAPSE
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.hazard import Hazard, Rate
 from bayes_grpo.laboratory.learners.hazard import learn_hazard, learn_rates, nested, stated
-from bayes_grpo.laboratory.learners.hazard_cases import MOST, SIGNS, Case, hazard_cases_of
+from bayes_grpo.laboratory.learners.hazard_cases import HAZARD_SIGNS, MOST_ROWS, Case, hazard_cases_of
 from bayes_grpo.laboratory.learners.hazard_scores import compared, reliability, reliability_text
 from tests.helpers.runs import make_run, rising_run, steps
 
@@ -18,7 +18,7 @@ FALLS = Hazard({COLLAPSE: Rate(1.0, np.array([0.5, 1.0]))}, {})
 
 
 def case(repo, came, ahead=1.0, **signs):
-    known = dict.fromkeys(SIGNS, np.nan) | signs
+    known = dict.fromkeys(HAZARD_SIGNS, np.nan) | signs
     return Case(repo, f"{repo} log", 0.5, ahead, known, (COLLAPSE,), COLLAPSE if came else "", 0.5 if came else np.nan)
 
 
@@ -66,7 +66,7 @@ def test_a_rate_is_learned_from_how_often_events_came():
 def test_a_repository_of_many_forecasts_does_not_drown_the_others():
     quiet = many(0.02)
     loud = [case("loud", True) for _ in range(2000)]
-    rates = [learn_hazard(x).rates[COLLAPSE].rate for x in (quiet, quiet + loud[: int(MOST)], quiet + loud)]
+    rates = [learn_hazard(x).rates[COLLAPSE].rate for x in (quiet, quiet + loud[: int(MOST_ROWS)], quiet + loud)]
     assert rates[0] < rates[1] == pytest.approx(rates[2], rel=1e-3)
 
 

@@ -144,6 +144,6 @@ def test_a_batch_is_its_members():
 
 def test_rows_side_by_side_begin_with_the_first_of_every_block():
     count, length = blocks.block_sizes(70, varying=False)
-    found = np.asarray(blocks.interleaved(jnp.arange(70.0), count, jnp.nan)).reshape(length, count)
+    found = np.asarray(blocks.interleave(jnp.arange(70.0), count, jnp.nan)).reshape(length, count)
     np.testing.assert_array_equal(found[0], length * np.arange(count))
     assert np.isnan(found.T.ravel()[70:]).all()

@@ -14,7 +14,7 @@ from bayes_grpo import check_plan, family, plan, plot_plan, save_plot
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.diagnosis.advice import fails_at
 from bayes_grpo.planning.difficulty import Difficulty, difficulty_of, useless_share
-from bayes_grpo.planning.outlook import Base, Learned, outcome, prior_exponents, saturated
+from bayes_grpo.planning.outlook import Base, LearnedExponents, outcome, prior_exponents, saturated
 from bayes_grpo.planning.planned import Candidate, Plan
 from bayes_grpo.planning.stability import stability
 from bayes_grpo.report.answer import Answer, Stable
@@ -216,8 +216,8 @@ def test_settings_move_rate_and_plateau_as_their_exponents_say():
     n = np.ones(5)
     base = Base(0.1 * n, 0.8 * n, 0.2 * n, 0.04 * n, 0 * n, 0 * n, 0.5 * n)
     exponents = {
-        "learning_rate": Learned(1.0 * n, 1.0 * n, 0.1 * n, family=False),
-        "group_size": Learned(0.0 * n, -1.0 * n, 0.05 * n, family=True),
+        "learning_rate": LearnedExponents(1.0 * n, 1.0 * n, 0.1 * n, family=False),
+        "group_size": LearnedExponents(0.0 * n, -1.0 * n, 0.05 * n, family=True),
     }
     ratio = {"learning_rate": math.log(2), "group_size": math.log(4)}
     moved = outcome(base, exponents, ratio, SHARE, None, None, unit=0.1, length=50.0)

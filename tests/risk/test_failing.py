@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from bayes_grpo.risk.border import NODES, borders, chance
+from bayes_grpo.risk.border import BORDER_NODES, borders, chance
 from bayes_grpo.risk.change import Change, change
-from bayes_grpo.risk.failing import Learned, border_above, learned, p_fails
+from bayes_grpo.risk.failing import LearnedFailures, border_above, learned_failures, p_fails
 
 
 def faster(factor: float) -> Change:
@@ -102,7 +102,7 @@ def test_a_kl_weight_of_none_has_a_place_on_the_scale():
 
 
 def test_what_is_shipped_is_what_the_table_says():
-    told = learned()
+    told = learned_failures()
     assert {len(x) for x in told.posterior.values()} == {len(told.posterior["base"])}
     assert told.pairs.sum() == sum(r["pairs"] for r in told.about["repositories"].values())
     assert told.failed.sum() == sum(r["failed"] for r in told.about["repositories"].values())
@@ -127,14 +127,14 @@ def simulated(rng: np.random.Generator, families: int, runs: int = 8) -> list:
 
 
 @pytest.fixture(scope="module")
-def relearned() -> Learned:
+def relearned() -> LearnedFailures:
     """What the model learns from families with a known border."""
-    from bayes_grpo.risk.model import pairs_of, posterior
+    from bayes_grpo.risk.model import pairs_of, sample_failing
 
-    found = posterior(pairs_of(simulated(np.random.default_rng(1), 25)), chains=1, draws=200)
+    found = sample_failing(pairs_of(simulated(np.random.default_rng(1), 25)), chains=1, draws=200)
     draws = {name: x.reshape(-1) for name, x in found.items()}
     none = np.zeros((0, len(Change._fields)))
-    return Learned(draws, none, np.zeros(0), np.zeros(0), np.zeros(0, str), {}, {})
+    return LearnedFailures(draws, none, np.zeros(0), np.zeros(0), np.zeros(0, str), {}, {})
 
 
 @pytest.mark.slow
@@ -154,4 +154,4 @@ def test_the_share_that_fails_is_found_again(relearned):
             [chance(gap, x, q["sharpness"][:, None], q["base"][:, None]).mean() for x in v[:: max(len(v) // 40, 1)]]
         )
         assert told == pytest.approx(failed[inside].mean(), abs=0.1), (low, high)
-    assert len(NODES) == 24
+    assert len(BORDER_NODES) == 24

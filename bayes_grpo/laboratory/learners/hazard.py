@@ -40,7 +40,7 @@ from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.hazard import Hazard, Rate, chances
 from bayes_grpo.forecasting.priors import forecast_priors
-from bayes_grpo.laboratory.learners.hazard_cases import SIGNS, Case, events_counted, lab_cases, public_cases
+from bayes_grpo.laboratory.learners.hazard_cases import HAZARD_SIGNS, Case, events_counted, lab_cases, public_cases
 from bayes_grpo.laboratory.learners.hazard_scores import judged
 from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.logs.reading import read_log
@@ -87,7 +87,7 @@ def learn_rates(cases: Sequence[Case], signs: Sequence[str] = ()) -> dict[str, S
 
     Args:
         cases: Origins of many logs.
-        signs: Signs that the rates depend on, of `SIGNS`.
+        signs: Signs that the rates depend on, of `HAZARD_SIGNS`.
     """
     weight, rates = events_counted(cases), {}
     for event in HAZARDS:
@@ -261,7 +261,7 @@ def main() -> None:
     print(f"{len(cases)} forecasts of {len({c.log for c in cases})} logs of {len({c.repo for c in cases})} "
           f"repositories; events {dict(Counter(c.event for c in cases if c.event))}, "
           f"of them in public logs {dict(Counter(c.event for c in public if c.event))}")  # fmt: skip
-    told = {"base": nested(cases, ()), "signs": nested(cases, SIGNS)}
+    told = {"base": nested(cases, ()), "signs": nested(cases, HAZARD_SIGNS)}
     print("\nnested, public logs and laboratory")
     result: dict[str, Any] = {"forecasts": len(cases), "logs": len({c.log for c in cases})}
     result["all"] = judged(cases, told)
@@ -273,7 +273,7 @@ def main() -> None:
     if asked.test:
         print("\nlaboratory runs that taught nothing")
         test = lab_cases(asked.test)
-        rates = {"base": learn_rates(cases), "signs": learn_rates(cases, SIGNS)}
+        rates = {"base": learn_rates(cases), "signs": learn_rates(cases, HAZARD_SIGNS)}
         result["test"] = judged(test, {kind: [stated(x, c) for c in test] for kind, x in rates.items()})
     # Single laboratory runs tell nobody anything: quartiles do.
     for part in ("all", "test"):

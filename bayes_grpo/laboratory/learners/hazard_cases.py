@@ -24,11 +24,11 @@ from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 
-MOST = 15.0
+MOST_ROWS = 15.0
 """Forecasts of a repository count as this many at most: five logs at three origins."""
 _LABORATORY = "laboratory"
 
-SIGNS = (
+HAZARD_SIGNS = (
     "rows",
     "level",
     "late_fall",
@@ -42,7 +42,7 @@ SIGNS = (
 
 
 def signs_of(table: RowTable, reward: RewardRange, run: Run) -> dict[str, float]:
-    """What the rows before an origin show of events to come, by the names of `SIGNS`; NaN where the log does not tell.
+    """What rows before an origin show of events to come, by the names of `HAZARD_SIGNS`; NaN where it is not logged.
 
     Args:
         table: Rows so far.
@@ -68,7 +68,7 @@ def signs_of(table: RowTable, reward: RewardRange, run: Run) -> dict[str, float]
         "late_fall": np.sign(fall) * np.log1p(abs(fall)),
         "noise_change": np.log(late / early),
     }
-    return {name: float(found.get(name, np.nan)) for name in SIGNS} | _of_signals(run)
+    return {name: float(found.get(name, np.nan)) for name in HAZARD_SIGNS} | _of_signals(run)
 
 
 def _of_signals(run: Run) -> dict[str, float]:
@@ -149,9 +149,9 @@ def hazard_cases_of(repo: str, log: str, run: Run) -> list[Case]:
 
 
 def events_counted(cases: Sequence[Case]) -> np.ndarray:
-    """What each case counts: repositories of many forecasts no more than `MOST`, shape (cases,)."""
+    """What each case counts: repositories of many forecasts no more than `MOST_ROWS`, shape (cases,)."""
     count = Counter(c.repo for c in cases)
-    return np.array([min(1.0, MOST / count[c.repo]) for c in cases])
+    return np.array([min(1.0, MOST_ROWS / count[c.repo]) for c in cases])
 
 
 def public_cases(folders: Sequence[Path]) -> tuple[list[Case], dict[str, tuple[str, Path]]]:

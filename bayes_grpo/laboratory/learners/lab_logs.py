@@ -24,7 +24,7 @@ import numpy as np
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.laboratory.families import Draw, deep_families, draw_run
 from bayes_grpo.laboratory.learners.record import keep, say
-from bayes_grpo.laboratory.runs import BATCH, train_draws
+from bayes_grpo.laboratory.runs import LABORATORY_BATCH, train_draws
 from bayes_grpo.laboratory.setups import Setup
 from bayes_grpo.laboratory.truth import smoothed
 from bayes_grpo.logs.reading import read_log
@@ -145,7 +145,7 @@ def trained(folder: Path, runs: int, seed: int) -> Iterator[int]:
     names = {(d.family, d.index): f"{d.family}-{seed}-{d.index:03d}" for d in draws}
     waiting = [d for d in draws if not (folder / names[d.family, d.index]).exists()]
     done = len(draws) - len(waiting)
-    for group in interleaved(waiting, BATCH):
+    for group in interleaved(waiting, LABORATORY_BATCH):
         for run in train_draws(group):
             write_runs([run], folder / ".new")
             (folder / ".new" / "run-000").rename(folder / names[run.draw.family, run.draw.index])

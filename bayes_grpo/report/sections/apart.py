@@ -11,7 +11,7 @@ from bayes_grpo.diagnosis.classes import ANSWERS, MODES
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.report.page import Cell, PageTable, Part, Section, head, number, said, words
 from bayes_grpo.report.sections.common import SMALL, digits, new_figure, nothing, panels, span
-from bayes_grpo.report.sections.together import COLOURS, OneOf
+from bayes_grpo.report.sections.together import RUN_COLOURS, OneOf
 from bayes_grpo.report.svg import Pictures
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def quantities(runs: Sequence[OneOf], pictures: Pictures) -> Section:
         axes = figure.add_subplot(1, len(shown), i + 1)
         for at, rows in enumerate(known.values()):
             p = rows[n].posterior
-            colour = COLOURS[at % len(COLOURS)]
+            colour = RUN_COLOURS[at % len(RUN_COLOURS)]
             axes.plot([p.low, p.high], [at, at], color=colour, lw=1.8)
             axes.plot(p.median, at, "o", color=colour, ms=5)
         axes.set_yticks(range(len(known)), [drawable(run, 22) for run in known], fontsize=8)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#1d4ed8", "#c2410c", "#15803d", "#7e22ce", "#0e7490", "#b45309", "#be185d", "#475569")
+RUN_COLOURS = ("#1d4ed8", "#c2410c", "#15803d", "#7e22ce", "#0e7490", "#b45309", "#be185d", "#475569")
 LINES = ("-", "--", "-.", ":")
 """Runs differ by their line as well as by their colour."""
 BANDS = 8
@@ -161,7 +161,9 @@ def _verdict(x: OneOf) -> str:
 def _draw(figure: Figure, runs: Sequence[OneOf]) -> None:
     axes = figure.add_subplot()
     for i, x in enumerate(runs):
-        _draw_run(axes, x, COLOURS[i % len(COLOURS)], LINES[(i // len(COLOURS) + i) % len(LINES)], i < BANDS)
+        _draw_run(
+            axes, x, RUN_COLOURS[i % len(RUN_COLOURS)], LINES[(i // len(RUN_COLOURS) + i) % len(LINES)], i < BANDS
+        )
     axes.set_xlabel("optimizer step")
     axes.set_ylabel("reward")
     axes.legend(loc="best", fontsize=8, frameon=False)
@@ -234,7 +236,7 @@ def _forest(runs: Sequence[OneOf], pictures: Pictures, until: float) -> Picture:
             if x.forecasted is not None:
                 s = x.forecasted.summary
                 _dot(axes, s.now, i - 0.14, "#6b7280", "now" if i == 0 else "")
-                _dot(axes, s.at_horizon, i + 0.14, COLOURS[0], f"at step {until:g}" if i == 0 else "")
+                _dot(axes, s.at_horizon, i + 0.14, RUN_COLOURS[0], f"at step {until:g}" if i == 0 else "")
         axes.set_yticks(range(len(runs)), [drawable(x.name, 24) for x in runs], fontsize=8)
         axes.set_ylim(len(runs) - 0.5, -0.5)
         axes.set_xlabel("underlying reward")
@@ -249,7 +251,7 @@ def _forest(runs: Sequence[OneOf], pictures: Pictures, until: float) -> Picture:
 
 
 def _dot(axes: Axes, i: Interval, at: float, colour: str, label: str) -> None:
-    face = colour if colour == COLOURS[0] else "none"
+    face = colour if colour == RUN_COLOURS[0] else "none"
     axes.plot([i.low, i.high], [at, at], color=colour, lw=1.6, solid_capstyle="butt")
     axes.plot(i.median, at, "o", ms=5, mec=colour, mfc=face, label=label or "_")
 
