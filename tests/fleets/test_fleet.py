@@ -73,7 +73,7 @@ def test_an_error_that_nobody_foresaw_is_a_row_and_is_tried_again(write_logs, tm
     def broken(*_):
         raise ValueError("surprise")
 
-    monkeypatch.setitem(vars(unit)["TASKS"], "diagnose", broken)
+    monkeypatch.setitem(vars(unit)["FLEET_TASKS"], "diagnose", broken)
     found = fleet(write_logs(1), ["diagnose"], out=out)
     assert found.frame["error"].tolist() == ["ValueError: surprise"]
     assert lines(out) == []
