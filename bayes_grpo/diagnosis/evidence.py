@@ -36,7 +36,7 @@ class ModeEvidence(Result):
 
     Attributes:
         mode: "reward_hacking", … or "progress", which all share.
-        probability: That the mode's event holds (`bayes_grpo.diagnosis.events`), from its posterior alone; NaN where
+        probability: That the mode's event holds (`bayes_grpo.events`), from its posterior alone; NaN where
             the log has no signal for it.
         quantities: Posteriors of the quantities behind it.
         used: Signals it rests on.

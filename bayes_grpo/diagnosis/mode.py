@@ -43,7 +43,7 @@ class Mode:
         """What the log says of it; None where it rests on what all modes share.
 
         Args:
-            trends: RunTrends of the run.
+            trends: Trends of the run.
         """
         return None
 
@@ -51,7 +51,7 @@ class Mode:
         """Draws of the step at which it began, and by what it is dated; None where the log has nothing to date it by.
 
         Args:
-            trends: RunTrends of the run.
+            trends: Trends of the run.
         """
         return None
 
@@ -59,7 +59,7 @@ class Mode:
         """What to do about it, tied to the run's own numbers.
 
         Args:
-            trends: RunTrends of the run.
+            trends: Trends of the run.
             evidence: Its evidence, or what all modes share.
             onset: Step at which it began, where known.
         """

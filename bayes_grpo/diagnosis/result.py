@@ -52,7 +52,7 @@ class Diagnosis(AnswerProbabilities, Result):
         prior: The prior used.
         about: Which log was looked at.
         notes: What a reader should know: assumptions and the reader's notes.
-        trends: RunTrends of the signals, for pictures; None without enough rows.
+        trends: Trends of the signals, for pictures; None without enough rows.
         history: What would have been said at cuts of the log; None where it was not asked for or the log is too short.
     """
 

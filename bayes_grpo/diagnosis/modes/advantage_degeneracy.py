@@ -197,7 +197,7 @@ def dead_rows(trends: RunTrends, all_rows: bool = False) -> np.ndarray | None:
     """Which logged rows of the second half show no spread at all, or None where no signal tells.
 
     Args:
-        trends: RunTrends of the run.
+        trends: Trends of the run.
         all_rows: The whole log instead of its second half.
     """
     run = trends.run
