@@ -71,6 +71,8 @@ def stability(
         raise SettingError(f"level: expected a probability strictly between 0 and 1, found {level!r}")
     if not (learning_rate > 0 and math.isfinite(learning_rate)):
         raise SettingError(f"learning rate: expected a positive number, found {learning_rate!r}")
+    if learning_time is not None and source == "independent":
+        source = "low_lag_run"  # a learning time is read off a reward curve, which does not feel the stiffest direction
     threshold = float(published_threshold(momentum, refresh_interval))
     steps = math.ceil(refresh_interval)
     gain = _gains(learning_rate, momentum, convention, curvature, learning_time)

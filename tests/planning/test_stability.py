@@ -123,3 +123,11 @@ def test_bad_plans_are_named():
         plan_group_sizes(0.5, 4, group_sizes=(1,))
     with pytest.raises(SettingError, match="0 or 1"):
         plan_group_sizes([0.0, 1.0], 4)
+
+
+def test_a_learning_time_is_no_measurement_of_the_stiffest_direction():
+    found = stability(1e-4, 0.9, "ema", 1.0, learning_time=68.0)
+    assert found.source == "low_lag_run"
+    assert not found.failing.measured
+    assert "measured" not in found.stable
+    assert stability(1e-4, 0.9, "ema", 1.0, curvature=10.0).failing.measured
