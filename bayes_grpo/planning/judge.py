@@ -26,7 +26,7 @@ from bayes_grpo.planning.outlook import (
 )
 from bayes_grpo.planning.planned import Assumed, Candidate, Course, Plan, Rung
 from bayes_grpo.planning.question import PlanQuestion
-from bayes_grpo.planning.risks import has_failed, risks_of
+from bayes_grpo.planning.risks import has_failed, is_failing, risks_of
 from bayes_grpo.planning.worth import Prospect
 from bayes_grpo.risk.change import Change
 from bayes_grpo.rows.reward_range import reward_range
@@ -89,7 +89,7 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
         unit_cost=1.0 if terms.cost_per_step is None else terms.cost_per_step,
         budget=table.length * (terms.cost_per_step or 1.0) if terms.budget is None else terms.budget,
         terms=terms,
-        risks=risks_of(known, len(base), has_failed(table), seed),
+        risks=risks_of(known, len(base), has_failed(table) or is_failing(run), seed),
     )
     tell(f"{len(grid.candidates)} candidates")
     found = prospect.outcome(prospect.present)

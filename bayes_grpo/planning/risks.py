@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.logs.run import Run
 from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failing import Failing, p_fails
 from bayes_grpo.rows.table import RowTable
@@ -85,3 +87,13 @@ def has_failed(table: RowTable) -> bool:
     error = float(np.std(np.diff(table.y))) / np.sqrt(2.0 * size)
     gained = best if 0.0 < 0.5 * best < start else best - start
     return best - end > max(LOST * gained, _SURE * np.sqrt(2.0) * error, 1e-12)
+
+
+def is_failing(run: Run) -> bool:
+    """Whether a run's own diagnosis finds, more probably than not, a failure of the kind that `p_fails` counts.
+
+    Args:
+        run: The run.
+    """
+    own = diagnose(run).own
+    return max(own.get(mode, 0.0) for mode in ("policy_concentration", "dynamical_instability")) > 0.5

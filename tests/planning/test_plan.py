@@ -16,6 +16,7 @@ from bayes_grpo.diagnosis.advice import fails_at
 from bayes_grpo.planning.difficulty import Difficulty, difficulty_of, useless_share
 from bayes_grpo.planning.outlook import Base, LearnedExponents, outcome, prior_exponents, saturated
 from bayes_grpo.planning.planned import Candidate, Plan
+from bayes_grpo.planning.risks import is_failing
 from bayes_grpo.planning.stability import stability
 from bayes_grpo.report.answer import Answer, Stable
 from bayes_grpo.report.sections.steady import steady
@@ -24,6 +25,7 @@ from bayes_grpo.risk.failing import p_fails
 from bayes_grpo.rows.reward_range import RewardRange
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
+from tests.helpers.runs import make_run, rising_run, steps
 
 SHARE = RewardRange(0.0, 1.0)
 SETTINGS: dict[str, Any] = {"group_size": 8, "prompts_per_step": 4, "momentum": 0.9, "momentum_convention": "ema"}
@@ -307,3 +309,11 @@ def test_the_command_line(tmp_path, write_trl_log):
     assert wrong.err.count("\n") == 1
     for usage in (("plan",), ("plan", path, "--learning-rate", "fast"), ("plan", path, path)):
         assert call(*usage).code == 2
+
+
+def test_a_run_that_its_diagnosis_finds_failing_is_no_run_that_worked():
+    rng = np.random.default_rng(0)
+    entropy = np.exp(-np.arange(40) / 6.0)
+    reward = np.clip(0.3 + 0.01 * rng.standard_normal(40) - 0.006 * np.arange(40), 0.0, 1.0)
+    assert is_failing(make_run(steps(40), reward, signals={"entropy": entropy}))
+    assert not is_failing(rising_run(40))
