@@ -148,6 +148,7 @@ def with_hazard(origin: Origin, average: RewardPaths, hazard: Hazard, seed: int)
         hazard: How probable events are.
         seed: Seed.
     """
-    y, reward, moving = origin.basis.table.y, origin.basis.reward, np.flatnonzero(origin.future.rate > 0.0)
-    now = np.full(len(average.latent), origin_state(y, reward).now)
-    return hazard.met(y, len(moving), average, now, moving, reward, seed).paths.rows
+    reward, moving = origin.basis.reward, np.flatnonzero(origin.future.rate > 0.0)
+    state = origin_state(origin.basis.table.y, reward)
+    now = np.full(len(average.latent), state.now)
+    return hazard.met(state, len(moving), average, now, moving, reward, seed).paths.rows

@@ -61,20 +61,19 @@ def basis_of_run(
         FitError: No such signal, or too few rows.
         SettingError: An impossible schedule.
     """
-    table = rows_of(run, signal)
+    planned = _as_planned(run, schedule, total_steps)
+    table = rows_of(planned, signal)
     if len(table.y) < MIN_FORECAST_ROWS:
         raise FitError(
             f"{run.source}: a forecast needs at least {MIN_FORECAST_ROWS} rows of {table.signal}, found "
             f"{len(table.y)}; wait for more steps or log more often"
         )
     settings = dict(run.settings.items())
-    if schedule in ("linear", "cosine") and total_steps and "learning_rate" not in run.signals:
-        schedule_of(table, settings, schedule, total_steps)  # what is wrong with it is said before it is believed
-        table = rows_of(_with_schedule(run, schedule, total_steps), signal)  # the past had the same schedule
+    ahead = schedule_of(table, settings, schedule, total_steps)
     return Basis(
         rows=prepare_rows(table, many=True),
         reward=reward_range(table, settings),
-        ahead=schedule_of(table, settings, schedule, total_steps),
+        ahead=ahead,
         notes=(*run.notes, *table.notes),
         name=run.name,
     )
@@ -97,7 +96,10 @@ def basis_of_fit(fit: Fit, schedule: str | None = None, total_steps: float | Non
     )
 
 
-def _with_schedule(run: Run, schedule: str, total_steps: float) -> Run:
+def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Run:
+    """The run with a decay that its user states: where no learning rate was logged, the past had it too."""
+    if schedule not in ("linear", "cosine") or not total_steps or "learning_rate" in run.signals:
+        return run
     stated = replace(
         run.settings,
         schedule=Setting(schedule, Provenance.USER),

@@ -35,6 +35,7 @@ class FittedRegimes:
 
     Attributes:
         draws: Regime → draws, the linear parameters among them.
+        reward: Range of the reward.
         bounded: Regime → what the range of the reward does to it.
         log_evidence: Regime → log marginal likelihood within that range; NaN where a sampler does not tell it.
         weights: Regime → weight.
@@ -42,6 +43,7 @@ class FittedRegimes:
     """
 
     draws: Mapping[str, Draws]
+    reward: RewardRange
     bounded: Mapping[str, Bounded]
     log_evidence: dict[str, float]
     weights: dict[str, float]
@@ -100,8 +102,9 @@ def fit_regimes(
     for i, regime in enumerate(regimes):
         tell(f"{regime.name} ({i + 1} of {len(regimes)})")
         try:
+            target = target_of(regime, rows, priors(regime, rows.table))
             draws = fast_posterior(
-                target_of(regime, rows, priors(regime, rows.table)),
+                target,
                 seed=seed_of(seed, "fit", regime.name),
                 settings=settings,
                 start=(start or {}).get(regime.name),
@@ -130,8 +133,11 @@ def weighed(draws: Mapping[str, Draws], reward: RewardRange, notes: tuple[str, .
         reward: Range of the reward.
         notes: Which regimes were left out, and why.
     """
-    known = {k: bounded(reward, x.priors["fixed_point"], x.flat("fixed_point")) for k, x in draws.items()}
-    return _weighed(draws, known, notes)
+    held = {k: bounded(reward, x.priors["fixed_point"], x.flat("fixed_point")) for k, x in draws.items()}
+    evidence = {name: x.log_evidence + held[name].log_factor for name, x in draws.items()}
+    trending = {name: x.regime.has_trend for name, x in draws.items()}
+    weights = forecast_weights(evidence, prior_weights([x.regime for x in draws.values()]), trending)
+    return FittedRegimes(draws, reward, held, evidence, weights, notes)
 
 
 def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
@@ -141,12 +147,4 @@ def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
         fitted: Regimes fitted on the same rows.
         names: Those to leave out; one regime at least has to be left.
     """
-    return _weighed({k: x for k, x in fitted.draws.items() if k not in names}, fitted.bounded, fitted.notes)
-
-
-def _weighed(draws: Mapping[str, Draws], bounds: Mapping[str, Bounded], notes: tuple[str, ...]) -> FittedRegimes:
-    known = {name: bounds[name] for name in draws}
-    evidence = {name: x.log_evidence + known[name].log_factor for name, x in draws.items()}
-    trending = {name: x.regime.has_trend for name, x in draws.items()}
-    weights = forecast_weights(evidence, prior_weights([x.regime for x in draws.values()]), trending)
-    return FittedRegimes(draws, known, evidence, weights, notes)
+    return weighed({k: x for k, x in fitted.draws.items() if k not in names}, fitted.reward, fitted.notes)

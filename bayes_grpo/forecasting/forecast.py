@@ -17,15 +17,15 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.result import Comparison
+from bayes_grpo.events.hazards import origin_state
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
-from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.forecasting.paths import allot, mixed_paths
-from bayes_grpo.forecasting.pool import Pool, pooled
+from bayes_grpo.forecasting.pool import Pool, pooled, shares_of
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
@@ -95,20 +95,22 @@ def forecast(
     """
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
+    notes: tuple[str, ...] = ()
+    if isinstance(source, Comparison):
+        regimes, notes = (_compared(source), _differing(source)) if regimes is None else (regimes, notes)
+        priors, signal = _overridden(priors, source.overrides), source.about.signal.removesuffix("_reward")
+        source = source.run
+    basis = (
+        basis_of_fit(source, schedule, total_steps)
+        if isinstance(source, Fit)
+        else basis_of_run(source, signal, schedule, total_steps)
+    )
+    # A horizon in the past is refused before anything is fitted.
+    asked = rows_ahead(basis.table, until, basis.ahead)
     if isinstance(source, Fit):
-        basis = basis_of_fit(source, schedule, total_steps)
-        asked = rows_ahead(basis.table, until, basis.ahead)
         fitted = weighed({source.regime.name: source.posterior}, basis.reward, (OF_A_FIT,))
     else:
-        notes: tuple[str, ...] = ()
-        if isinstance(source, Comparison):
-            regimes, notes = (_compared(source), _differing(source)) if regimes is None else (regimes, notes)
-            priors, signal = _overridden(priors, source.overrides), source.about.signal.removesuffix("_reward")
-            source = source.run
         regimes = FORECAST_REGIMES if regimes is None else regimes
-        basis = basis_of_run(source, signal, schedule, total_steps)
-        # A horizon in the past is refused before anything is fitted.
-        asked = rows_ahead(basis.table, until, basis.ahead)
         fitted = fit_regimes(
             basis.rows, regimes, reward=basis.reward, priors=priors, seed=seed, sampler=sampler, progress=progress
         )
@@ -177,9 +179,9 @@ def forecast_of_regimes(
     """
     table, reward, ahead, notes = basis.table, basis.reward, basis.ahead, basis.notes + fitted.notes
     step, beyond, count, future = asked
+    origin = origin_state(table.y, reward)
     beside = pooled(pool, table, fitted, count)
-    own = fitted.weights if beside is None else beside.weights
-    shares = _shares(fitted, own if weights is None else weights)
+    shares = shares_of(fitted, beside, weights)
     counts = {name: n for name, n in allot(draws, shares).items() if n}
     latent, trend, rows, fixed, initial = mixed_paths(fitted, counts, table.y, future, reward, seed)
     if len(fitted.draws) == 1 and (pool or hazard):
@@ -194,7 +196,7 @@ def forecast_of_regimes(
         moving = np.flatnonzero(future.rate[1:h] > 0.0)
         share = count * len(moving) / len(step)
         part = seed_of(seed, "events")
-        met = known.met(table.y, share, averaged, latent[:, 0], 1 + moving, reward, part)
+        met = known.met(origin, share, averaged, latent[:, 0], 1 + moving, reward, part)
         averaged, event = met.paths, met.event
         fixed, final = (np.where(event == "", x, met.settles) for x in (fixed, final))
     latent, trend, rows = averaged
@@ -224,14 +226,3 @@ def forecast_of_regimes(
         name=basis.name,
         lag=table.lag,
     )
-
-
-def _shares(fitted: FittedRegimes, weights: Mapping[str, float]) -> dict[str, float]:
-    """Weights of the fitted regimes, summing to 1."""
-    unknown = [name for name in weights if name not in fitted.draws and name != LEVEL_NAME]
-    if unknown:
-        raise SettingError(f"weights: no fit of regime {unknown[0]!r}; there are {', '.join(fitted.draws)}")
-    total = sum(weights.values())
-    if not (total > 0 and all(w >= 0 and math.isfinite(w) for w in weights.values())):
-        raise SettingError(f"weights: expected numbers of at least 0 with a sum above 0, found {dict(weights)!r}")
-    return {name: float(w) / total for name, w in weights.items()}

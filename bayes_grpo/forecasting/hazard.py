@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.events.hazards import HAZARDS, OriginState, origin_state
+from bayes_grpo.events.hazards import HAZARDS, OriginState
 from bayes_grpo.forecasting.events import Met, RewardPaths, with_events
 from bayes_grpo.rows.reward_range import RewardRange
 
@@ -72,7 +72,7 @@ class Hazard:
 
     def met(
         self,
-        y: np.ndarray,
+        origin: OriginState,
         ahead: float,
         paths: RewardPaths,
         now: np.ndarray,
@@ -83,7 +83,7 @@ class Hazard:
         """Paths of which some meet an event, see `bayes_grpo.forecasting.events.with_events`.
 
         Args:
-            y: Rewards of the rows so far, shape (n,).
+            origin: Where the log stands after its rows.
             ahead: Rows of the log until the horizon in which the policy moves.
             paths: Paths of the rows to come.
             now: Latent reward at the last logged row, shape (draws,).
@@ -91,7 +91,6 @@ class Hazard:
             reward: Where the reward can lie.
             seed: Seed.
         """
-        origin = origin_state(y, reward)
         sizes = {name: rate.sizes for name, rate in self.rates.items()}
         chance = self.chance(origin, ahead)
         return with_events(paths, now, possible, chance, origin.spans, sizes, reward=reward, seed=seed)

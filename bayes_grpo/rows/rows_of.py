@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.logs.run import Provenance, Run, Settings
 from bayes_grpo.rows.blocks import row_blocks
 from bayes_grpo.rows.entropy import entropy_at
 from bayes_grpo.rows.schedule import logged_rate
@@ -76,6 +76,7 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
             f"{run.source}: a fit needs at least {MIN_ROWS} rows with a value of {name}, "
             f"found {int(kept.sum())}; log more often or wait for more steps"
         )
+    optimizer, entropy = _optimizer(run.settings), entropy_at(run, step[kept])
     rate, reference = logged_rate(run, step)
     step, y, window, rate = step[kept], y[kept], window[kept], rate[kept]
     window = np.minimum(window, np.diff(step, prepend=step[0] - window[0]))
@@ -95,22 +96,18 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
         weight=_weight(window),
         reference_rate=reference,
         from_rest=start <= 2.0 * float(np.median(np.diff(step))),
-        optimizer=_optimizer(run),
+        optimizer=optimizer,
         notes=tuple(notes),
-        entropy=entropy_at(run, step),
+        entropy=entropy,
     )
     if len(y) > max_rows:
         table = _blocked(table, max_rows)
     return table
 
 
-def _optimizer(run: Run) -> Optimizer:
+def _optimizer(settings: Settings) -> Optimizer:
     """Momentum and refresh interval of a run, or the commonest values where nobody knows them."""
-    momentum, convention, refresh = (
-        run.settings.momentum,
-        run.settings.momentum_convention,
-        run.settings.refresh_interval,
-    )
+    momentum, convention, refresh = settings.momentum, settings.momentum_convention, settings.refresh_interval
     unknown = [s for s in (momentum, refresh) if s.value is None or s.provenance is Provenance.ASSUMED]
     return Optimizer(
         momentum=0.9 if momentum.value is None else float(momentum.value),

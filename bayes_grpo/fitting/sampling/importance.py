@@ -15,6 +15,7 @@ from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, weighted_po
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import sample_posterior
 from bayes_grpo.fitting.sampling.target import Target
+from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics, WeightedPoints
 
 
 def fast_posterior(
@@ -44,13 +45,16 @@ def fast_posterior(
     def drawn(part: str) -> np.ndarray:
         return points.resampled(settings.draws, np.random.default_rng(seed_of(seed, part)))
 
-    points, found = weighted_points(target, seed_of(seed, "points"), settings, start)
+    def weighted(part: str, start: np.ndarray | None = None) -> tuple[WeightedPoints, WeightDiagnostics]:
+        return weighted_points(target, seed_of(seed, part), settings, start)
+
+    points, found = weighted("points", start)
     if start is not None and not found.passed:
-        points, found = weighted_points(target, seed_of(seed, "afresh"), settings)
+        points, found = weighted("afresh")
     z, nuts, usable = drawn("draws"), "", found.passed
     if fallback and not usable:
         chains = sample_posterior(target, seed=seed, sampler=sampler).draws
-        points, found = weighted_points(target, seed_of(seed, "about"), settings, chains.points)
+        points, found = weighted("about", chains.points)
         usable = chains.usable or found.passed
         nuts, z = f"NUTS: {chains.diagnostics.sentence}", drawn("again") if found.passed else chains.points
     note = " ".join(x for x in (found.sentence, nuts) if x)
