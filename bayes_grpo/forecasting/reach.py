@@ -1,4 +1,7 @@
-"""When does the reward reach a value? The first step at which each path crosses it, up to the horizon."""
+"""When does the reward reach a value, or a share of its final gain? The first step at which each path crosses it.
+
+A value is looked for up to the horizon, a share of the gain beyond it, by the trend of each draw's law.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 MARKS = 12
 """Steps up to the horizon at which the probability of having reached a value is told."""
+SHARES = (0.5, 0.9, 0.95)
+"""Shares of the final gain whose steps are reported."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,23 @@ class Reach:
         return "later" if math.isinf(step) else f"{self.now:g} or before" if step <= self.now else f"{step:.0f}"
 
 
+@dataclass(frozen=True)
+class Reached:
+    """When a share of the final gain is reached.
+
+    Attributes:
+        share: The share, such as 0.9.
+        step: Median and interval over draws; the last logged step stands for "by now", infinity for "never".
+        already: Probability that it is reached by now.
+        by_horizon: Probability that it is reached by the horizon.
+    """
+
+    share: float
+    step: Interval
+    already: float
+    by_horizon: float
+
+
 def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:
     """When a forecast's paths reach a value.
 
@@ -100,6 +122,49 @@ def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:
         probability=tuple(float(np.mean(first <= s)) for s in marks),
         until=f.until,
         now=f.now,
+    )
+
+
+def reached_steps(forecast: Forecast, share: float) -> np.ndarray:
+    """Step at which each draw's law reaches a share of its final gain.
+
+    The gain counts from the start of the log to where the reward ends. The last logged step stands for "by now",
+    infinity for "never"; draws of a law without a start (flat) are left out.
+
+    Args:
+        forecast: The forecast.
+        share: Share of the gain, in (0, 1).
+
+    Returns:
+        Steps, shape (draws that have a gain,).
+    """
+    f = forecast
+    kept = np.isfinite(f.initial) & (f.initial != f.final)
+    start, whole = f.initial[kept], (f.final - f.initial)[kept]
+    path = np.concatenate([f.latent_now[:, None], f.trend, f.beyond], axis=1)[kept]
+    step = np.concatenate([[f.now], f.step, f.beyond_step])
+    return crossings(step, (path - start[:, None]) / whole[:, None], share)
+
+
+def reached_of(forecast: Forecast, share: float, level: float = LEVEL) -> Reached:
+    """When a forecast's laws reach a share of their final gain.
+
+    Args:
+        forecast: The forecast.
+        share: Share of the gain, in (0, 1).
+        level: Probability inside the interval.
+    """
+    steps = reached_steps(forecast, share)
+    if not len(steps):
+        nothing = Interval(math.nan, math.nan, math.nan, level)
+        return Reached(share, nothing, math.nan, math.nan)
+    # Between a finite step and "never" there is nothing to interpolate.
+    low, median, high = np.quantile(steps, [(1 - level) / 2, 0.5, (1 + level) / 2], method="inverted_cdf")
+    return Reached(
+        share,
+        Interval(float(median), float(low), float(high), level),
+        float(np.mean(steps <= forecast.now)),
+        float(np.mean(steps <= forecast.until)),
     )
 
 

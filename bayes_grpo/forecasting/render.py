@@ -10,7 +10,8 @@ from rich.table import Table
 
 from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.common.text import safe
-from bayes_grpo.forecasting.summary import ForecastSummary, Reached
+from bayes_grpo.forecasting.reach import Reached
+from bayes_grpo.forecasting.summary import ForecastSummary
 
 
 def render_forecast(summary: ForecastSummary, console: Console) -> None:

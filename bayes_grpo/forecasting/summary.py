@@ -14,7 +14,7 @@ from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.events.hazards import COLLAPSE, TAKEOFF
-from bayes_grpo.forecasting.reach import Reach, crossings, reach_of
+from bayes_grpo.forecasting.reach import SHARES, Reach, Reached, reach_of, reached_of
 from bayes_grpo.forecasting.result import Forecast
 
 if TYPE_CHECKING:
@@ -22,25 +22,6 @@ if TYPE_CHECKING:
 
 LIKELIER = 4.0
 """How many times as probable as the other way a course has to be to be called likely."""
-SHARES = (0.5, 0.9, 0.95)
-"""Shares of the final gain whose steps are reported."""
-
-
-@dataclass(frozen=True)
-class Reached:
-    """When a share of the final gain is reached.
-
-    Attributes:
-        share: The share, such as 0.9.
-        step: Median and interval over draws; the last logged step stands for "by now", infinity for "never".
-        already: Probability that it is reached by now.
-        by_horizon: Probability that it is reached by the horizon.
-    """
-
-    share: float
-    step: Interval
-    already: float
-    by_horizon: float
 
 
 @dataclass(frozen=True)
@@ -164,7 +145,7 @@ def summarize_forecast(
         final=interval(f.final, level),
         remaining_gain=interval(gain, level),
         final_gain=interval(f.final - f.latent_now, level),
-        reached=tuple(_reached(f, share, level) for share in SHARES),
+        reached=tuple(reached_of(f, share, level) for share in SHARES),
         reach=tuple(reach_of(f, value, level) for value in reach),
         threshold=size,
         p_gain=float(np.mean(gain > size)),
@@ -188,42 +169,6 @@ def default_threshold(forecast: Forecast) -> float:
     """Gain that counts where the user does not say, reward."""
     span = forecast.high - forecast.low
     return 0.01 * span if math.isfinite(span) else 0.1 * float(np.std(forecast.logged))
-
-
-def reached_steps(forecast: Forecast, share: float) -> np.ndarray:
-    """Step at which each draw's law reaches a share of its final gain.
-
-    The gain counts from the start of the log to where the reward ends. The last logged step stands for "by now",
-    infinity for "never"; draws of a law without a start (flat) are left out.
-
-    Args:
-        forecast: The forecast.
-        share: Share of the gain, in (0, 1).
-
-    Returns:
-        Steps, shape (draws that have a gain,).
-    """
-    f = forecast
-    kept = np.isfinite(f.initial) & (f.initial != f.final)
-    start, whole = f.initial[kept], (f.final - f.initial)[kept]
-    path = np.concatenate([f.latent_now[:, None], f.trend, f.beyond], axis=1)[kept]
-    step = np.concatenate([[f.now], f.step, f.beyond_step])
-    return crossings(step, (path - start[:, None]) / whole[:, None], share)
-
-
-def _reached(f: Forecast, share: float, level: float) -> Reached:
-    steps = reached_steps(f, share)
-    if not len(steps):
-        nothing = Interval(math.nan, math.nan, math.nan, level)
-        return Reached(share, nothing, math.nan, math.nan)
-    # Between a finite step and "never" there is nothing to interpolate.
-    low, median, high = np.quantile(steps, [(1 - level) / 2, 0.5, (1 + level) / 2], method="inverted_cdf")
-    return Reached(
-        share,
-        Interval(float(median), float(low), float(high), level),
-        float(np.mean(steps <= f.now)),
-        float(np.mean(steps <= f.until)),
-    )
 
 
 def _sentence(f: Forecast, s: ForecastSummary) -> str:

@@ -14,7 +14,8 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.comparison.result import Comparison, ComparisonLine
 from bayes_grpo.decision.result import Decision, Stopping
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
-from bayes_grpo.forecasting.summary import ForecastSummary, Reached
+from bayes_grpo.forecasting.reach import Reached
+from bayes_grpo.forecasting.summary import ForecastSummary
 from bayes_grpo.learning.table import SHIPPED
 from tests.helpers.runs import rising_run
 

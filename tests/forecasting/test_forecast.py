@@ -18,8 +18,9 @@ from bayes_grpo.forecasting.fits import fit_regimes
 from bayes_grpo.forecasting.forecast import ALONE, OF_A_FIT, forecast
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.plot import plot_forecast
+from bayes_grpo.forecasting.reach import reached_steps
 from bayes_grpo.forecasting.result import Forecast
-from bayes_grpo.forecasting.summary import reached_steps, summarize_forecast
+from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
 from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime

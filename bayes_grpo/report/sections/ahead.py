@@ -10,7 +10,8 @@ from bayes_grpo.decision.budget import amount
 from bayes_grpo.decision.plot import draw_best_step, draw_net_value, mark_stop
 from bayes_grpo.decision.result import Decision, Stopping
 from bayes_grpo.forecasting.plot import plot_forecast
-from bayes_grpo.forecasting.summary import ForecastSummary, Reached
+from bayes_grpo.forecasting.reach import Reached
+from bayes_grpo.forecasting.summary import ForecastSummary
 from bayes_grpo.report.answer import Answer, Forecasted
 from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, Tone, head, number, said, words
 from bayes_grpo.report.sections.common import (
