@@ -148,33 +148,37 @@ def _read_one(path: Path, options: ReadOptions) -> Read:
         raise LogReadError(f"{clean(file, 200)}: {error}")
     sources, names, parsed = zip(*read, strict=True)
     where = sources[0].path if len(sources) == 1 else sources[0].path.parent
-    unreadable = [file for file, _ in failed]
+    place = None if where == path else where.relative_to(path)
     if store is None:
-        return Read(where, sources, names[0], _of_log(parsed[0], where, path, unreadable))
-    whole = replace(reduce(_join, parsed), run_name=next((x.run_name for x in parsed if x.run_name), store.name))
-    return Read(where, sources, names[0], _of_store(whole, where, path, unreadable))
+        newer = [file.parent.name for file, _ in failed]
+        return Read(where, sources, names[0], _of_log(parsed[0], where, place, newer))
+    whole = reduce(_join, parsed)
+    notes = (*whole.notes, f"read from {clean(where.name if place is None else place, 200)}")
+    if failed:
+        notes += (f"left out because unreadable: {listed(file.name for file, _ in failed)}",)
+    name = next((x.run_name for x in parsed if x.run_name), store.name)
+    return Read(where, sources, names[0], replace(whole, run_name=name, notes=notes))
 
 
-def _of_log(parsed: Parsed, file: Path, path: Path, unreadable: list[Path]) -> Parsed:
-    """A log with what lies beside it in its trainer's folder, and with notes of where it was found."""
+def _of_log(parsed: Parsed, file: Path, place: Path | None, newer: list[str]) -> Parsed:
+    """A log with what lies beside it in its trainer's folder, and notes of how it was found there.
+
+    Args:
+        parsed: The log.
+        file: Where it lies.
+        place: The same within the folder that was given; None where the file itself was.
+        newer: Folders of newer logs, which cannot be read.
+    """
     notes = parsed.notes
     is_state = file.name == STATE_FILE
-    if is_state and file != path:
-        notes += (f"read from {clean(file.relative_to(path))}",)
-    if is_state or file != path:
+    if is_state and place is not None:
+        notes += (f"read from {clean(place)}",)
+    if is_state or place is not None:
         arguments = read_beside(file)
         parsed = replace(parsed, settings=arguments.settings)
         notes += arguments.notes
-    if unreadable:
-        notes += (f"newer but unreadable: {', '.join(clean(x.parent.name) for x in unreadable)}",)
-    return replace(parsed, notes=notes)
-
-
-def _of_store(parsed: Parsed, where: Path, path: Path, unreadable: list[Path]) -> Parsed:
-    """A run out of a store's files, with notes of where they lie and which are left out."""
-    notes = (*parsed.notes, f"read from {clean(where.relative_to(path) if where != path else path.name, 200)}")
-    if unreadable:
-        notes += (f"left out because unreadable: {listed(x.name for x in unreadable)}",)
+    if newer:
+        notes += (f"newer but unreadable: {', '.join(clean(x) for x in newer)}",)
     return replace(parsed, notes=notes)
 
 
