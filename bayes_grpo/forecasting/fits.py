@@ -40,6 +40,7 @@ class FittedRegimes:
         log_evidence: Regime → log marginal likelihood within that range; NaN where a sampler does not tell it.
         weights: Regime → weight.
         notes: Which regimes were left out, and why.
+        left_out: Their names.
     """
 
     draws: Mapping[str, Draws]
@@ -48,6 +49,7 @@ class FittedRegimes:
     log_evidence: dict[str, float]
     weights: dict[str, float]
     notes: tuple[str, ...]
+    left_out: tuple[str, ...]
 
     @property
     def trending(self) -> dict[str, bool]:
@@ -122,22 +124,26 @@ def fit_regimes(
         found[regime.name] = draws.with_levels(seed_of(seed, "levels", regime.name))
     if not found:
         raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
-    return weighed(found, reward or RewardRange(), tuple(notes))
+    left_out = tuple(x.name for x in regimes if x.name not in found)
+    return weighed(found, reward or RewardRange(), tuple(notes), left_out)
 
 
-def weighed(draws: Mapping[str, Draws], reward: RewardRange, notes: tuple[str, ...] = ()) -> FittedRegimes:
+def weighed(
+    draws: Mapping[str, Draws], reward: RewardRange, notes: tuple[str, ...] = (), left_out: tuple[str, ...] = ()
+) -> FittedRegimes:
     """Regimes weighed by how well each predicted the rows, see `bayes_grpo.forecasting.weights`.
 
     Args:
         draws: Regime → draws on the same rows, the linear parameters among them.
         reward: Range of the reward.
         notes: Which regimes were left out, and why.
+        left_out: Their names.
     """
     held = {k: bounded(reward, x.priors["fixed_point"], x.flat("fixed_point")) for k, x in draws.items()}
     evidence = {name: x.log_evidence + held[name].log_factor for name, x in draws.items()}
     trending = {name: x.regime.has_trend for name, x in draws.items()}
     weights = forecast_weights(evidence, prior_weights([x.regime for x in draws.values()]), trending)
-    return FittedRegimes(draws, reward, held, evidence, weights, notes)
+    return FittedRegimes(draws, reward, held, evidence, weights, notes, left_out)
 
 
 def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
@@ -147,4 +153,5 @@ def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
         fitted: Regimes fitted on the same rows.
         names: Those to leave out; one regime at least has to be left.
     """
-    return weighed({k: x for k, x in fitted.draws.items() if k not in names}, fitted.reward, fitted.notes)
+    rest = {k: x for k, x in fitted.draws.items() if k not in names}
+    return weighed(rest, fitted.reward, fitted.notes, (*fitted.left_out, *names))

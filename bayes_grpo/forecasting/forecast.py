@@ -115,9 +115,6 @@ def forecast(
             basis.rows, regimes, reward=basis.reward, priors=priors, seed=seed, sampler=sampler, progress=progress
         )
         fitted = replace(fitted, notes=notes + fitted.notes)
-        if weights is not None:  # of a regime that was left out there is nothing to weigh
-            names = {x if isinstance(x, str) else x.name for x in regimes}
-            weights = {k: w for k, w in weights.items() if k in fitted.draws or k not in names}
     return forecast_of_regimes(basis, fitted, asked, draws=draws, seed=seed, weights=weights, pool=pool, hazard=hazard)
 
 

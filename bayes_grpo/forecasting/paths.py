@@ -44,9 +44,9 @@ def mixed_paths(
 
     def one(name: str, count: int) -> tuple[np.ndarray, ...]:
         part = seed_of(seed, "paths", name)
-        if name == LEVEL_NAME:
-            return level_paths(level_of(y), len(future.step), count, part, reward)
-        return regime_paths(fitted.draws[name], future, count, part, reward, fitted.bounded[name].share)
+        if name != LEVEL_NAME:
+            return regime_paths(fitted.draws[name], future, count, part, reward, fitted.bounded[name].share)
+        return level_paths(level_of(y), len(future.step), count, part, reward)
 
     parts = [one(name, count) for name, count in counts.items()]
     return tuple(np.concatenate(x) for x in zip(*parts, strict=True))

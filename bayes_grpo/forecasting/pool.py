@@ -109,13 +109,13 @@ def shares_of(
     Args:
         fitted: The regimes.
         beside: Their weights with the level beside them; None without it.
-        stated: Weights in place of those.
+        stated: Weights in place of those; of a regime that was left out there is nothing to weigh.
 
     Raises:
         SettingError: Weights of unknown regimes, or none above 0.
     """
     own = fitted.weights if beside is None else beside.weights
-    weights = own if stated is None else stated
+    weights = own if stated is None else {k: w for k, w in stated.items() if k not in fitted.left_out}
     unknown = [name for name in weights if name not in fitted.draws and name != LEVEL_NAME]
     if unknown:
         raise SettingError(f"weights: no fit of regime {unknown[0]!r}; there are {', '.join(fitted.draws)}")
