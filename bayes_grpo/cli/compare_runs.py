@@ -59,7 +59,7 @@ def compare_runs(
             second,
             step=step,
             signal=signal,
-            read={k: v for k, v in reading.options().items() if v is not None},
+            read=reading.options(),
             seed=seed,
             progress=tell,
         )

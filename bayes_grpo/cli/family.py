@@ -75,7 +75,7 @@ def family(
             regime=regime,
             evaluations=names_in(evaluations),
             rope=rope,
-            read={k: v for k, v in reading.options().items() if v is not None},
+            read=reading.options(),
             seed=seed,
             progress=tell,
         )

@@ -69,17 +69,10 @@ class Reading:
         return run if at is None else run.until(at)
 
     def options(self, stated: StatedSettings | None = None) -> dict[str, Any]:
-        """The same as keyword arguments of `bayes_grpo.read_log`."""
-        return {
-            "format": self.format_,
-            "step_column": self.step_column,
-            "reward_column": self.reward_column,
-            "eval_column": self.eval_column,
-            "run_name": self.run_name,
-            "run": self.run,
-            "settings": _settings(self.set_) | ({} if stated is None else stated.given()),
-            "sidecar": self.sidecar,
-        }
+        """What was given, as keyword arguments of `bayes_grpo.read_log`."""
+        given = {name.rstrip("_"): value for name, value in asdict(self).items() if value is not None}
+        settings = _settings(given.pop("set", None)) | ({} if stated is None else stated.given())
+        return given | {"settings": settings}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,7 +81,7 @@ def plan(
     check_pictures(plot)
     if (len(logs) > 1) != (vary is not None):
         raise typer.BadParameter("expected one log, or several of a family with --vary, what differs between them")
-    read = {k: v for k, v in reading.options().items() if v is not None}
+    read = reading.options()
     options: dict[str, Any] = {
         "index": index,
         "group_size": numbers_in("--group-size", group_size),

@@ -75,7 +75,7 @@ VARIANCE: Mapping[str, Belief] = {
 
 @cache
 def learned_exponents(path: Path = EXPONENTS_PATH) -> Mapping[str, Mapping[str, Belief]]:
-    """Setting → priors of its exponents of rate and plateau; `benchmarks/learn_exponents.py` makes them.
+    """Setting → priors of its exponents of rate and plateau; `bayes_grpo.laboratory.learners.exponents` makes them.
 
     The public runs are all of Adam, under which more completions a step learn faster, as it divides by a gradient that
     is noise for the most part. Of the group size the rate's comes on top of the factor of finite groups.

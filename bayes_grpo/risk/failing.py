@@ -47,7 +47,7 @@ _WORDS = {
 
 
 class LearnedFailures(NamedTuple):
-    """What was learned from labelled runs; `benchmarks/learn_failing.py` makes it.
+    """What was learned from labelled runs; `bayes_grpo.laboratory.learners.failing` makes it.
 
     Attributes:
         posterior: Parameter of the model → draws, shape (draws,).

@@ -18,12 +18,12 @@ import numpy as np
 
 from bayes_grpo.risk.change import change
 
-FAILED = ("dynamical_instability", "policy_concentration")
-WORKED = ("healthy", "plateaued")
-DECAYS = ("cosine", "linear")
-LEFT_OUT = ("tsushanth/rlhf-lab",)
+_FAILED = ("dynamical_instability", "policy_concentration")
+_WORKED = ("healthy", "plateaued")
+_DECAYS = ("cosine", "linear")
+_LEFT_OUT = ("tsushanth/rlhf-lab",)
 """Repositories whose runs are one script before and after it was mended: no setting tells them apart."""
-STATED: tuple[tuple[str, dict[str, str]], ...] = (
+_STATED: tuple[tuple[str, dict[str, str]], ...] = (
     ("shb_lrsweep_5e5", {"run_id": "shb_lrsweep_7e5 (no log)", "learning_rate": "7e-05"}),
     ("shb_lrsweep_5e5", {"run_id": "shb_lrsweep_2e4 (no log)", "learning_rate": "2e-04"}),
 )
@@ -50,7 +50,7 @@ class Sibling(NamedTuple):
     @property
     def failed(self) -> bool:
         """Whether it failed as settings make runs fail."""
-        return self.label in FAILED
+        return self.label in _FAILED
 
 
 def siblings_in(indices: Sequence[Path]) -> list[Sibling]:
@@ -65,16 +65,16 @@ def siblings_in(indices: Sequence[Path]) -> list[Sibling]:
             rows += list(csv.DictReader(file))
     known = {row["run_id"]: row for row in rows}
     rows += [
-        known[name] | changed | {"outcome_label": "dynamical_instability"} for name, changed in STATED if name in known
+        known[name] | changed | {"outcome_label": "dynamical_instability"} for name, changed in _STATED if name in known
     ]
     return [
-        Sibling(row["run_id"], row["repo"], _family(row), settings_of(row), row["outcome_label"])
+        Sibling(row["run_id"], row["repo"], _family(row), _settings(row), row["outcome_label"])
         for row in rows
-        if row["outcome_label"] in FAILED + WORKED and row["repo"] not in LEFT_OUT
+        if row["outcome_label"] in _FAILED + _WORKED and row["repo"] not in _LEFT_OUT
     ]
 
 
-def settings_of(row: Mapping[str, str]) -> dict[str, Any]:
+def _settings(row: Mapping[str, str]) -> dict[str, Any]:
     """Settings of a row, by the names of `Change`; unknown ones are absent."""
     refresh, notes = row["refresh"], row["notes"].lower() + " " + row["run_id"].lower()
     said = {
@@ -90,7 +90,7 @@ def settings_of(row: Mapping[str, str]) -> dict[str, Any]:
         ),
         "clip_range": _first(notes, r"clip [\d.]+/([\d.]+)", r"epsilon ([\d.]+)"),
         "full": float("lora" not in row["model"].lower()),
-        "undecayed": float(not any(x in row["lr_schedule"] for x in DECAYS)),
+        "undecayed": float(not any(x in row["lr_schedule"] for x in _DECAYS)),
         "unguarded": float("no_baseline" in notes or "nobaseline" in notes)
         + float("no_clip" in notes or "noclip" in notes),
         "unscaled": float("without std division" in notes or "std norm false" in notes or "nostd" in notes),
@@ -128,7 +128,7 @@ def _first(text: str, *patterns: str) -> float | None:
     return next((float(m[1]) for p in patterns if (m := re.search(p, text)) is not None), None)
 
 
-class Family(NamedTuple):
+class SiblingFamily(NamedTuple):
     """Siblings, and every one that worked as the one that somebody has.
 
     Attributes:
@@ -150,7 +150,7 @@ class Family(NamedTuple):
         return sum(len(failed) for _, _, failed in self.views)
 
 
-def families_in(siblings: Sequence[Sibling]) -> list[Family]:
+def sibling_families(siblings: Sequence[Sibling]) -> list[SiblingFamily]:
     """Families with at least one run that worked beside another run."""
     groups: dict[str, list[Sibling]] = defaultdict(list)
     for sibling in siblings:
@@ -165,5 +165,5 @@ def families_in(siblings: Sequence[Sibling]) -> list[Family]:
             changes = np.array([change(run.settings, other.settings) for other in others])
             views.append((place, changes, np.array([float(other.failed) for other in others])))
         if views:
-            out.append(Family(name, runs[0].repo, tuple(runs), tuple(views)))
+            out.append(SiblingFamily(name, runs[0].repo, tuple(runs), tuple(views)))
     return out

@@ -1,6 +1,6 @@
 """Learns P(fails | what changed) from labelled public runs: `bayes_grpo/risk/failing.json`, and how good it is.
 
-    python benchmarks/learn_failing.py --index runs/index.csv runs/more/index.csv --cache folder
+    python -m bayes_grpo.laboratory.learners.failing --index runs/index.csv runs/more/index.csv --cache folder
 
 Scores are of whole repositories left out: those with failures by a fit of their own, the others, which move the
 posterior little, by weighing its draws with what they say of the repository. A family counts once, and of its runs that
@@ -21,33 +21,33 @@ import numpy as np
 
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import interval
+from bayes_grpo.laboratory.learners.record import keep, say
+from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import FAILING_PATH, LearnedFailures, p_fails
 from bayes_grpo.risk.model import KEPT, Pairs, log_density, pairs_of, sample_failing
-from benchmarks.common import keep, say
-from benchmarks.failing_cases import Family, families_in, siblings_in
 
-BINS = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
-BOOTSTRAP = 2000
+_BINS = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
+_BOOTSTRAP = 2000
 
 
-def views(families: Sequence[Family]) -> Pairs:
+def as_pairs(families: Sequence[SiblingFamily]) -> Pairs:
     """Families as the model takes them."""
     return pairs_of([[(changes, failed) for _, changes, failed in f.views] for f in families])
 
 
-def drawn(families: Sequence[Family], file: Path) -> dict[str, np.ndarray]:
+def posterior_of(families: Sequence[SiblingFamily], file: Path) -> dict[str, np.ndarray]:
     """Draws of the posterior of some families, shape (draws,) each, kept in a file."""
     if not file.exists():
         say(f"fitting {len(families)} families: {file.stem}")
-        found = sample_failing(views(families))
+        found = sample_failing(as_pairs(families))
         values: Any = {name: x.reshape(-1) for name, x in found.items()}
         np.savez(file, **values)
     with np.load(file) as kept:
         return dict(kept)
 
 
-def thinned(draws: Mapping[str, np.ndarray], weight: np.ndarray | None = None) -> dict[str, np.ndarray]:
+def as_kept(draws: Mapping[str, np.ndarray], weight: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """`KEPT` draws, by their weights where there are any."""
     size = len(draws["base"])
     mass = np.cumsum(np.full(size, 1.0 / size) if weight is None else weight / weight.sum())
@@ -55,20 +55,22 @@ def thinned(draws: Mapping[str, np.ndarray], weight: np.ndarray | None = None) -
     return {name: x[place] for name, x in draws.items()}
 
 
-def without(
-    families: Sequence[Family], repo: str, whole: Mapping[str, np.ndarray], cache: Path
+def posterior_without(
+    families: Sequence[SiblingFamily], repo: str, whole: Mapping[str, np.ndarray], cache: Path
 ) -> dict[str, np.ndarray]:
     """Draws of the posterior without a repository."""
     own = [f for f in families if f.repo == repo]
     if any(run.failed for f in own for run in f.runs):
-        return thinned(drawn([f for f in families if f.repo != repo], cache / f"without_{repo.partition('/')[0]}.npz"))
-    pairs = views(own)
+        return as_kept(
+            posterior_of([f for f in families if f.repo != repo], cache / f"without_{repo.partition('/')[0]}.npz")
+        )
+    pairs = as_pairs(own)
     with jax.enable_x64(True):
         told = np.asarray(jax.jit(jax.vmap(lambda q: (pairs.share * log_density(q, pairs)).sum()))(dict(whole)))
-    return thinned(whole, np.exp(told.min() - told))
+    return as_kept(whole, np.exp(told.min() - told))
 
 
-def cases_of(families: Sequence[Family]) -> dict[tuple[str, bytes], list[float]]:
+def changes_tried(families: Sequence[SiblingFamily]) -> dict[tuple[str, bytes], list[float]]:
     """(Repository, change) → ordered pairs and how many failed."""
     out: dict[tuple[str, bytes], list[float]] = {}
     for f in families:
@@ -80,13 +82,13 @@ def cases_of(families: Sequence[Family]) -> dict[tuple[str, bytes], list[float]]
     return out
 
 
-def table_of(families: Sequence[Family], posterior_draws: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def failing_table(families: Sequence[SiblingFamily], posterior_draws: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """What is shipped."""
     runs = {run.name: run for f in families for run in f.runs}
     failed = [run.label for run in runs.values() if run.failed]
     return {
         "about": {
-            "made by": "benchmarks/learn_failing.py",
+            "made by": "bayes_grpo/laboratory/learners/failing.py",
             "repositories": {
                 repo: {
                     "pairs": sum(f.pairs for f in families if f.repo == repo),
@@ -100,7 +102,7 @@ def table_of(families: Sequence[Family], posterior_draws: Mapping[str, np.ndarra
         "posterior": {name: [float(f"{x:.4g}") for x in values] for name, values in posterior_draws.items()},
         "cases": [
             {"change": [float(v) for v in np.frombuffer(key)], "pairs": int(n), "failed": int(k), "repository": repo}
-            for (repo, key), (n, k) in cases_of(families).items()
+            for (repo, key), (n, k) in changes_tried(families).items()
         ],
     }
 
@@ -119,12 +121,14 @@ def as_learned(table: Mapping[str, Any], draws: Mapping[str, np.ndarray]) -> Lea
     )
 
 
-def predicted(families: Sequence[Family], whole: Mapping[str, np.ndarray], cache: Path) -> list[dict[str, Any]]:
+def pairs_predicted(
+    families: Sequence[SiblingFamily], whole: Mapping[str, np.ndarray], cache: Path
+) -> list[dict[str, Any]]:
     """P(fails) of every pair by what the other repositories tell."""
     out = []
     for repo in sorted({f.repo for f in families}):
         others = [f for f in families if f.repo != repo]
-        known = as_learned(table_of(others, {}), without(families, repo, whole, cache))
+        known = as_learned(failing_table(others, {}), posterior_without(families, repo, whole, cache))
         rate = sum(y.sum() for f in others for _, _, y in f.views) / sum(f.pairs for f in others)
         seen: dict[bytes, Any] = {}
         for f in (f for f in families if f.repo == repo):
@@ -151,7 +155,7 @@ def predicted(families: Sequence[Family], whole: Mapping[str, np.ndarray], cache
     return out
 
 
-def scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def pair_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Brier and log score beside the base rate's, means over failed and unfailed pairs, reliability."""
     p, y, rate = (np.array([row[k] for row in rows], float) for k in ("p", "failed", "base_rate"))
     moved = np.array([any(row["change"]) for row in rows])
@@ -165,14 +169,14 @@ def scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         rng, names = np.random.default_rng(0), sorted(set(repos[kept]))
         sums = {n: (values[kept & (repos == n)].sum(), (kept & (repos == n)).sum()) for n in names}
         means = []
-        for _ in range(BOOTSTRAP):
+        for _ in range(_BOOTSTRAP):
             total = np.sum([sums[n] for n in rng.choice(names, len(names))], axis=0)
             means.append(total[0] / total[1])
         return list(interval(np.array(means))[1:3])
 
     failed, held, every = y > 0, y == 0, np.ones(len(y), bool)
     table = []
-    for low, high in pairwise(BINS):
+    for low, high in pairwise(_BINS):
         inside = (p >= low) & (p < high)
         if inside.any():
             table.append(
@@ -205,23 +209,24 @@ def scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> None:
+    """The program; its options are told by ``--help``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path, nargs="+", required=True)
     parser.add_argument("--cache", type=Path, required=True)
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
-    families = families_in(siblings_in(options.index))
-    whole = drawn(families, options.cache / "whole.npz")
-    table = table_of(families, thinned(whole))
+    families = sibling_families(siblings_in(options.index))
+    whole = posterior_of(families, options.cache / "whole.npz")
+    table = failing_table(families, as_kept(whole))
     with written_whole(FAILING_PATH) as temporary:
         temporary.write_text(json.dumps(table, ensure_ascii=False) + "\n", encoding="utf-8")
-    rows = predicted(families, whole, options.cache)
+    rows = pairs_predicted(families, whole, options.cache)
     (options.cache / "pairs.json").write_text(json.dumps(rows))
     sweeps = [row for row in rows if np.count_nonzero(row["change"]) == 1 and row["change"][0] != 0.0]
     result = {
         "repositories": table["about"]["repositories"],
-        "all": scores(rows),
-        "learning_rate_alone": scores(sweeps),
+        "all": pair_scores(rows),
+        "learning_rate_alone": pair_scores(sweeps),
     }
     keep("learn_failing", result)
     print(json.dumps(result, indent=1))
