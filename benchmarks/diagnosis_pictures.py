@@ -24,7 +24,7 @@ from bayes_grpo import read_log, simulate_deep, write_runs
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.picture import canvas
-from bayes_grpo.diagnosis.features import RunEvidence, gather
+from bayes_grpo.diagnosis.gather import RunEvidence, gather
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.trends import LOGARITHMIC
 from bayes_grpo.events.borders import BORDERS, DIAGNOSIS, FORECAST, TRUTH, table

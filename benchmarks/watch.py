@@ -1,12 +1,12 @@
 """`watch`: false alarms and detection delays over logs replayed row by row; seconds and memory of its looks.
 
-    python -m benchmarks.watch replay INDEX.csv ... --lab FOLDER ... [--cuts 60] [--features CACHE.pickle] [--keep]
+    python -m benchmarks.watch replay EPISODES.csv --runs FOLDER ... --lab FOLDER ... [--cuts 60] [--keep]
     python -m benchmarks.watch speed [--rows 2000] [--keep]
 
-`replay` looks at labelled real logs as they stood after 8 rows and up to 60 later numbers of rows, by a diagnosis whose
-layer was learned without the log's repository, and counts which ever raise an alarm under the rule of
+`replay` looks at labelled real logs as they stood after 8 rows and up to 60 later numbers of rows, by chains that
+were learned without the log's repository, and counts which ever raise an alarm under the rule of
 `bayes_grpo.watching.alarms`. The rule's numbers were chosen on the same logs; how they do where they are chosen without
-the log's repository too is said beside. Indices and laboratory folders are those of `laboratory.learners.diagnosis`.
+the log's repository too is said beside. Labels and folders are those of `laboratory.learners.episodes`.
 `speed` measures looks at a log that grows by one row a time.
 """
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import pickle
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,24 +24,18 @@ import numpy as np
 from bayes_grpo import Question, diagnose
 from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.diagnosis.classes import MODES
-from bayes_grpo.diagnosis.classify import ClassPosterior, posterior
-from bayes_grpo.diagnosis.features import gather_all
-from bayes_grpo.diagnosis.layer import Layer
-from bayes_grpo.laboratory.learners.diagnosis import (
-    LABORATORY,
-    SIMULATED,
-    LabelledCase,
-    lab_rows,
-    layer_rows,
-    learn_layer,
-)
+from bayes_grpo.diagnosis.classify import ClassPosterior, answers_of
+from bayes_grpo.diagnosis.gather import gather_all
+from bayes_grpo.diagnosis.timeline import Chains
+from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.laboratory.learners.episode_cases import lab_episodes, public_episodes
+from bayes_grpo.laboratory.learners.episodes import learn_chains
 from bayes_grpo.laboratory.learners.public_logs import LabelledLog, labelled_logs
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.watching.alarms import earlier
 from bayes_grpo.watching.result import ALARM, LASTING, LEAST_LOOK_ROWS, Watching
 from bayes_grpo.watching.update import rewards_of, update_of
 from benchmarks.common import keep, say
-from benchmarks.diagnosis_early import half_lost
 
 FIRST, CUTS, BATCH = 8, 60, 64
 SUSPECT = 0.4
@@ -52,8 +45,6 @@ RATE = 0.10
 LEVELS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 SHARES = (0.0, 0.05, 0.1, 0.2)
 LEAST = (10, 20, 30)
-
-Features = Mapping[str, float]
 
 
 class Rule(NamedTuple):
@@ -65,7 +56,7 @@ class Rule(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """A log with what the layer saw at numbers of its rows.
+    """A log with what is said of it at numbers of its rows.
 
     Attributes:
         log: The log.
@@ -90,50 +81,43 @@ class Replayed(NamedTuple):
         return out
 
 
-def features_at(logs: Sequence[LabelledLog], wanted: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Features]:
-    """(place of a log, number of its rows) → what the layer sees."""
-    out: dict[tuple[int, int], Features] = {}
+def trends_at(logs: Sequence[LabelledLog], wanted: Sequence[tuple[int, int]]) -> list[RunTrends | None]:
+    """Trends of logs as they stood after numbers of their rows: (place of a log, number of its rows)."""
+    out: list[RunTrends | None] = []
     steps = [rewards_of(x.run)[0] for x in logs]
     for first in range(0, len(wanted), BATCH):
         part = wanted[first : first + BATCH]
         found = gather_all([logs[i].run.until(float(steps[i][n - 1])) for i, n in part])
-        out |= {key: {} if g is None else dict(g.features) for key, g in zip(part, found, strict=True)}
+        out += [None if g is None else g.trends for g in found]
         if first % (16 * BATCH) == 0:
             say(f"{first} of {len(wanted)} cuts")
     return out
 
 
-def replayed(logs: Sequence[LabelledLog], layers: Mapping[str, Layer], cuts: int, cache: Path | None) -> list[Replayed]:
+def replayed(logs: Sequence[LabelledLog], chains: Mapping[str, Chains], cuts: int) -> list[Replayed]:
     """Every log at its cuts, and at the earlier looks of those where a failure is probable."""
-    seen: dict[tuple[str, int], Features] = {}
-    if cache is not None and cache.exists():
-        seen = pickle.loads(cache.read_bytes())
 
-    def said(i: int, n: int) -> ClassPosterior:
-        return posterior(seen[logs[i].name, n], None, layers[logs[i].repository])
-
-    def add(wanted: Sequence[tuple[int, int]]) -> None:
-        new = sorted({(i, n) for i, n in wanted if (logs[i].name, n) not in seen})
+    def said(wanted: Sequence[tuple[int, int]]) -> list[ClassPosterior]:
         with compilation_cache():
-            seen.update({(logs[i].name, n): f for (i, n), f in features_at(logs, new).items()})
-        if cache is not None:
-            cache.write_bytes(pickle.dumps(seen))
+            found = trends_at(logs, wanted)
+        return [answers_of(t, None, chains[logs[i].repository])[1] for (i, _), t in zip(wanted, found, strict=True)]
 
     places = []
     for x in logs:
         n = len(rewards_of(x.run)[0])
         places.append(np.unique(np.linspace(min(FIRST, n), n, cuts).round().astype(int)))
-    add([(i, n) for i, p in enumerate(places) for n in p.tolist()])
-    looks = [{n: said(i, n) for n in p.tolist()} for i, p in enumerate(places)]
-    more = [
+    wanted = [(i, n) for i, p in enumerate(places) for n in p.tolist()]
+    looks: list[dict[int, ClassPosterior]] = [{} for _ in logs]
+    for (i, n), p in zip(wanted, said(wanted), strict=True):
+        looks[i][n] = p
+    more = sorted({
         (i, k)
         for i, found in enumerate(looks)
         for n, p in found.items() if p.failing >= SUSPECT
-        for share in SHARES for k in earlier(n, share) if k > 2
-    ]  # fmt: skip
-    add(more)
-    for i, k in more:
-        looks[i].setdefault(k, said(i, k))
+        for share in SHARES for k in earlier(n, share) if k > 2 and k not in found
+    })  # fmt: skip
+    for (i, k), p in zip(more, said(more), strict=True):
+        looks[i][k] = p
     return [Replayed(*x) for x in zip(logs, places, looks, strict=True)]
 
 
@@ -176,6 +160,23 @@ def told(logs: Sequence[Replayed]) -> Told:
         np.array([x.log.repository for x in good]),
         np.array([x.log.repository for x in bad]),
     )
+
+
+def half_lost(run: Run) -> int | None:
+    """Row from which on, to the end, a reward has lost half of its gain, or of its level where it began high.
+
+    Rewards are running means over a fortieth of the log; None where it ends with more than that.
+    """
+    y = run.reward if run.has_reward else run.eval_reward
+    y = np.where(np.isfinite(y), y, np.nanmedian(y))
+    width = max(2, len(y) // 40)
+    mean = np.convolve(y, np.ones(width) / width, "valid")
+    top, start = np.maximum.accumulate(mean), mean[0]
+    kept = top - mean <= 0.5 * np.where(start > 0.5 * top, top, top - start)
+    if kept[-1]:
+        return None
+    last = np.flatnonzero(kept)
+    return (int(last[-1]) + 1 if len(last) else 0) + width - 1
 
 
 def damage(x: LabelledLog) -> tuple[float, str]:
@@ -230,19 +231,12 @@ def left_out(found: Told) -> dict[str, float]:
 
 def replay(options: argparse.Namespace) -> dict[str, Any]:
     """The first part."""
-    logs = [x for x in labelled_logs(options.index) if not x.name.startswith(tuple(options.leave_out))]
+    indices = [folder / "index.csv" for folder in options.runs]
+    logs = [x for x in labelled_logs(indices) if not x.name.startswith(tuple(options.leave_out))]
     say(f"{len(logs)} logs")
-    cases = [LabelledCase(x.label, x.repository, x.features) for x in logs]
-    others = [LabelledCase(r.label, SIMULATED, r.features, r.modes) for r in layer_rows(900, 100, False)]
-    others += [
-        LabelledCase(r.label, LABORATORY, r.features, r.modes) for c in (True, False) for r in lab_rows(options.lab, c)
-    ]
-    layers = {
-        r: learn_layer([c for c in cases if c.repository != r] + others, {})
-        for r in sorted({x.repository for x in logs})
-    }
-    say(f"{len(layers)} layers")
-    found = replayed(logs, layers, options.cuts, options.features)
+    cases = [*public_episodes(options.labels, options.runs), *lab_episodes(options.lab)]
+    chains = {r: learn_chains([c for c in cases if c.author != r], say) for r in sorted({x.repository for x in logs})}
+    found = replayed(logs, chains, options.cuts)
     tables = told(found)
     rates = np.column_stack([tables.false.mean(axis=1), tables.named.mean(axis=1)])
     for rule, (false, named) in zip(RULES, rates, strict=True):
@@ -252,7 +246,7 @@ def replay(options: argparse.Namespace) -> dict[str, Any]:
     summarised(found, best)
     print("the shipped rule")
     out = summarised(found, Rule(ALARM, LASTING, LEAST_LOOK_ROWS))
-    out |= {"logs": len(logs), "repositories": len(layers), "cuts": options.cuts, "names_most": best._asdict()}
+    out |= {"logs": len(logs), "repositories": len(chains), "cuts": options.cuts, "names_most": best._asdict()}
     out["chosen_without_the_repository"] = left_out(tables)
     print(f"chosen without the repository: {out['chosen_without_the_repository']}")
     return out
@@ -327,10 +321,10 @@ def speed(options: argparse.Namespace) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("replay", "speed"))
-    parser.add_argument("index", type=Path, nargs="*")
+    parser.add_argument("labels", type=Path, nargs="?", help="episodes of public logs, one a line")
+    parser.add_argument("--runs", type=Path, nargs="*", default=[], help="folders with index.csv, csv and raw")
     parser.add_argument("--lab", type=Path, nargs="*", default=[], help="folders of `laboratory.learners.lab_logs`")
     parser.add_argument("--cuts", type=int, default=CUTS)
-    parser.add_argument("--features", type=Path, help="file that keeps what the layer sees, for another call")
     parser.add_argument("--leave-out", nargs="*", default=["rec_"], help="logs whose names begin so: out of domain")
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--every", type=int, default=10)

@@ -1,20 +1,11 @@
-"""Probabilities of the answers: the layer's, with what the log cannot show left at its prior.
+"""One answer for a whole run, from its timeline: what leads at its last row.
 
-    P(class | log) ∝ likelihood of the class · prior(class)
+    P(no failure) = Π (1 - p_m),   P(m leads) ∝ p_m / (1 - p_m) for the rest,   p_m: that m is under way
 
-A failure whose signal is not logged cannot be told from the class in which it hides: hacking without a held-out reward
-from honest growth, concentration without the entropy from a plateau. It takes its prior's share of that class. In a
-log of held-out rewards alone that fall, only the strain of other signals tells instability from hacking; without any
-such signal both look alike.
-
-The failure that leads takes the probability. Another may be under way beside it, and a collapse that takes the spread
-of every group along looks like two failures and is one:
-
-    P(m under way) = P(m leads) + P(another leads) · σ(intercept + slope · log odds of m against no failure)
-
-"Cannot tell" is the largest share of the posterior that could be the prior as it was, min over the classes of
-P / `PRIOR`: what is left when it is taken away is what the log said. Read as the prior, it gives the posterior back, so
-that naming it costs no calibration.
+A run without a failure is healthy if its reward rose at some time and has plateaued if it never did. "Cannot tell" is
+the largest share of the posterior that could be the prior as it was, min over the classes of P / `PRIOR`: what is left
+when it is taken away is what the log said. Read as the prior, it gives the posterior back, so that naming it costs no
+calibration.
 """
 
 from __future__ import annotations
@@ -26,12 +17,10 @@ import numpy as np
 
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR, AnswerProbabilities
-from bayes_grpo.diagnosis.layer import Comorbidity, Layer, combined_features, shipped_layer
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.timeline import Chains, Timeline, timeline_of
+from bayes_grpo.diagnosis.trends import RunTrends
 
-HACKING, _CONCENTRATION, INSTABILITY = "reward_hacking", "policy_concentration", "dynamical_instability"
-HIDES = {HACKING: ("uncoupled", "healthy"), _CONCENTRATION: ("spent", "plateaued")}
-"""Failure → feature that would show it, and the class that it is taken for without."""
+_LEAST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -52,86 +41,73 @@ class ClassPosterior(AnswerProbabilities):
         return max(ANSWERS, key=lambda name: self.probability[name])
 
 
-def posterior(
-    features: Mapping[str, float], prior: Mapping[str, float] | None = None, layer: Layer | None = None
-) -> ClassPosterior:
-    """Posterior probabilities of a run.
+def posterior(timeline: Timeline | None, prior: Mapping[str, float] | None = None) -> ClassPosterior:
+    """Probabilities of the answers.
 
     Args:
-        features: Feature name → value, NaN or absent where the log cannot say.
-        prior: Probabilities of all of `ANSWERS`; `PRIOR` if None.
-        layer: The layer; the shipped one if None.
+        timeline: Of the run; None where its log has too few rewards for one.
+        prior: Probabilities of all of `ANSWERS`; `PRIOR` if None. The failures' are in the timeline already (`shifts`).
     """
     weights = PRIOR if prior is None else prior
-    if not np.isfinite(features.get("grew", np.nan)):
-        return _untold(weights)
-    layer = layer or shipped_layer()
-    found = leading(features, weights, layer)
-    own = under_way(found, layer.comorbidity)
-    # What a log tells is a matter of the log: the stated prior has no say in it.
-    share = min(_doubt(leading(features, PRIOR, layer), PRIOR), _doubt(found, weights))
+    if timeline is None:
+        return ClassPosterior(
+            {name: float(name == CANNOT_TELL) for name in ANSWERS}, {mode: weights[mode] for mode in MODES}
+        )
+    own = {mode: timeline.modes[mode].under_way for mode in MODES}
+    found = leading(own, timeline.modes["growing"].ever, weights)
     total = sum(weights[name] for name in CLASSES)
+    share = min(found[name] * total / max(weights[name], _LEAST) for name in CLASSES)
+    share = min(share, 1.0)
     probability = {name: max(found[name] - share * weights[name] / total, 0.0) for name in CLASSES}
     probability[CANNOT_TELL] = 1.0 - sum(probability.values())
-    return ClassPosterior(probability, {m: max(own[m], probability[m]) for m in MODES})
+    return ClassPosterior(probability, {mode: max(own[mode], probability[mode]) for mode in MODES})
 
 
-def _untold(weights: Mapping[str, float]) -> ClassPosterior:
-    """Where no reward says anything, nothing is told."""
-    return ClassPosterior({name: float(name == CANNOT_TELL) for name in ANSWERS}, {m: weights[m] for m in MODES})
+def answers_of(
+    trends: RunTrends | None, prior: Mapping[str, float] | None = None, chains: Chains | None = None
+) -> tuple[Timeline | None, ClassPosterior]:
+    """Timeline and answers of a run.
+
+    Args:
+        trends: Trends of the run; None where its log has too few rewards.
+        prior: Probabilities of all of `ANSWERS`; `PRIOR` if None.
+        chains: Learned numbers; the shipped ones if None.
+    """
+    weights = PRIOR if prior is None else prior
+    timeline = None if trends is None else timeline_of(trends, shifts_of(weights), chains)
+    return timeline, posterior(timeline, weights)
 
 
-def leading(features: Mapping[str, float], weights: Mapping[str, float], layer: Layer) -> dict[str, float]:
+def leading(under_way: Mapping[str, float], grew: float, weights: Mapping[str, float]) -> dict[str, float]:
     """Class → probability that it leads, before doubt; sums to 1.
 
     Args:
-        features: Feature name → value, NaN or absent where the log cannot say.
-        weights: Prior probabilities of the classes.
-        layer: The layer.
+        under_way: Failure → probability that it is under way.
+        grew: Probability that the reward rose at some time.
+        weights: Prior probabilities of all answers; of a healthy run and a plateau their ratio counts.
     """
-    scores = layer.log_likelihoods(features)
-    log = {name: scores[name] + float(np.log(max(weights[name], 1e-12))) for name in CLASSES}
-    shown = combined_features(features)
-    hidden = [m for m, (name, _) in HIDES.items() if not np.isfinite(shown.get(name, np.nan))]
-    for mode in hidden:
-        log[mode] = -np.inf
-    if HACKING in hidden and not features.get("train_reward", 1.0):
-        alike = np.logaddexp(scores[HACKING], scores[INSTABILITY]) - np.log(2.0)
-        for mode in (HACKING, INSTABILITY):
-            log[mode] = alike + float(np.log(max(weights[mode], 1e-12)))
-        hidden.remove(HACKING)
-    total = np.logaddexp.reduce(list(log.values()))
-    found = {name: float(np.exp(log[name] - total)) for name in CLASSES}
-    for mode in hidden:
-        host = HIDES[mode][1]
-        found[mode], found[host] = weights[mode] * found[host], (1.0 - weights[mode]) * found[host]
-    return found
+    p = np.clip([under_way[mode] for mode in MODES], 0.0, 1.0 - _LEAST)
+    none = float(np.prod(1.0 - p))
+    odds = p / (1.0 - p)
+    found = dict(zip(MODES, ((1.0 - none) * odds / max(odds.sum(), 1e-300)).tolist(), strict=True))
+    usual, stated = (x["healthy"] / max(x["healthy"] + x["plateaued"], _LEAST) for x in (PRIOR, weights))
+    healthy, plateau = grew * stated / usual, (1.0 - grew) * (1.0 - stated) / (1.0 - usual)
+    rose = healthy / max(healthy + plateau, _LEAST)
+    return {"healthy": none * rose, "plateaued": none * (1.0 - rose)} | found
 
 
-def under_way(leads: Mapping[str, float], comorbidity: Comorbidity) -> dict[str, float]:
-    """Mode → probability that it is under way, alone or beside another.
+def shifts_of(prior: Mapping[str, float]) -> dict[str, float]:
+    """Failure → what a prior adds to its log odds over the usual one's.
 
     Args:
-        leads: Class → probability; sums to 1.
-        comorbidity: Learned numbers.
+        prior: Probabilities of all of `ANSWERS`.
     """
-    p = np.array([leads[mode] for mode in MODES])
-    odds = log_odds(leads)
-    given = 1.0 / (1.0 + np.exp(-(comorbidity.intercept + comorbidity.slope * odds)))
-    return dict(zip(MODES, (p + (p.sum() - p) * given).tolist(), strict=True))
 
+    def log_odds(p: float) -> float:
+        p = min(max(p, _LEAST), 1.0 - _LEAST)
+        return float(np.log(p / (1.0 - p)))
 
-def log_odds(leads: Mapping[str, float]) -> np.ndarray:
-    """Log odds of each mode against no failure, within ±`BORDERS.mode_log_odds`, shape (modes,)."""
-    none = max(leads["healthy"] + leads["plateaued"], 1e-300)
-    p = np.array([max(leads[mode], 1e-300) for mode in MODES])
-    return np.clip(np.log(p) - np.log(none), -BORDERS.mode_log_odds, BORDERS.mode_log_odds)
-
-
-def _doubt(found: Mapping[str, float], prior: Mapping[str, float]) -> float:
-    """Largest share of a posterior that could be the prior."""
-    total = sum(prior[name] for name in CLASSES)
-    return min(found[name] * total / max(prior[name], 1e-12) for name in CLASSES)
+    return {mode: log_odds(prior[mode]) - log_odds(PRIOR[mode]) for mode in MODES}
 
 
 def checked_prior(values: Mapping[str, float]) -> dict[str, float]:

@@ -106,7 +106,7 @@ def reward_functions(trends: RunTrends) -> RewardFunctions | None:
     if len(trends.components) < 2:
         return None
     names = list(trends.components)
-    weights = _weights(trends, names)
+    weights = weights_of(trends, names)
     found = [
         Component(plain(name, 40), w, w * trends.components[name].change())
         for name, w in zip(names, weights if weights is not None else np.ones(len(names)), strict=True)
@@ -115,7 +115,7 @@ def reward_functions(trends: RunTrends) -> RewardFunctions | None:
     return RewardFunctions(tuple(moved), weights is not None)
 
 
-def _weights(trends: RunTrends, names: list[str]) -> np.ndarray | None:
+def weights_of(trends: RunTrends, names: list[str]) -> np.ndarray | None:
     """Weights with which the functions add up to the total; None where they do not."""
     run = trends.run
     table = np.column_stack([run.components[name] for name in names])

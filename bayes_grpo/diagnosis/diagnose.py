@@ -8,15 +8,16 @@ import numpy as np
 
 from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.intervals import LEVEL, interval, probability_text
-from bayes_grpo.diagnosis.classes import ANSWERS, MODES, PRIOR, PROGRESS
-from bayes_grpo.diagnosis.classify import ClassPosterior, checked_prior, posterior
+from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.diagnosis.classes import MODES, PRIOR, PROGRESS
+from bayes_grpo.diagnosis.classify import answers_of, checked_prior
 from bayes_grpo.diagnosis.evidence import ModeEvidence
-from bayes_grpo.diagnosis.features import RunEvidence, gather
+from bayes_grpo.diagnosis.gather import RunEvidence, gather
 from bayes_grpo.diagnosis.history import history_of
-from bayes_grpo.diagnosis.layer import Layer
-from bayes_grpo.diagnosis.mode import all_modes, label_of
+from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
+from bayes_grpo.diagnosis.story import story
+from bayes_grpo.diagnosis.timeline import Chains, Timeline
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.run import Run
 
@@ -27,7 +28,7 @@ def diagnose(
     at: float | None = None,
     prior: Mapping[str, float] | None = None,
     history: int = 0,
-    layer: Layer | None = None,
+    chains: Chains | None = None,
 ) -> Diagnosis:
     """Names what is wrong with a run, with probabilities.
 
@@ -37,7 +38,7 @@ def diagnose(
         prior: Prior probability of some or all of healthy, plateaued, the four failures and cannot_tell; those left
             out share the rest as in the default prior.
         history: Also diagnose the log at this many cuts, each without the rows after it; 0 for none.
-        layer: Learned numbers; the shipped ones if None.
+        chains: Learned numbers; the shipped ones if None.
 
     Returns:
         Probabilities, evidence, onsets and remedies. A log with too few rewards gets "cannot tell".
@@ -70,15 +71,15 @@ def diagnose(
     )
     with compilation_cache():
         found = gather(shown)
-        said = posterior({} if found is None else found.features, weights, layer)
-        past = history_of(shown, said, history, weights, layer) if history and found is not None else None
+        timeline, said = answers_of(None if found is None else found.trends, weights, chains)
+        past = history_of(shown, said, history, weights, chains) if history and found is not None else None
     evidence = {} if found is None else found.evidence
-    own = {**said.own, **_own_of_unlearned(evidence)}
-    onsets, remedies = ({}, {}) if found is None else _what_to_do(found, own, said.answer)
+    own = {**said.own, **_own_of_others(timeline, evidence)}
+    onsets, remedies = ({}, {}) if found is None or timeline is None else _what_to_do(found, timeline, own, said.answer)
     missing = dict.fromkeys(name for e in evidence.values() for name in e.missing) if found else ("reward",)
     assumed = "" if found is None else found.trends.assumed_range
     return Diagnosis(
-        sentence=_sentence(said, own, evidence, onsets),
+        sentence=story(said, timeline, evidence),
         answer=said.answer,
         probability=said.probability,
         own=own,
@@ -90,52 +91,36 @@ def diagnose(
         about=about,
         notes=(*shown.notes, *([assumed] if assumed else [])),
         trends=None if found is None else found.trends,
+        timeline=timeline,
         history=past,
     )
 
 
-def _own_of_unlearned(evidence: Mapping[str, ModeEvidence]) -> dict[str, float]:
-    """Probabilities of the modes that the layer does not know: each that of its evidence alone."""
-    others = [e for name, e in evidence.items() if name not in (PROGRESS, *MODES)]
-    return {e.mode: e.probability for e in others if np.isfinite(e.probability)}
+def _own_of_others(timeline: Timeline | None, evidence: Mapping[str, ModeEvidence]) -> dict[str, float]:
+    """Probabilities of failures beside the four: the timeline's where the log shows them, else the evidence's alone."""
+    followed = {} if timeline is None else {n: m.under_way for n, m in timeline.modes.items() if m.seen}
+    out = {}
+    for mode in all_modes():
+        if not mode.is_failure or mode.name in MODES:
+            continue
+        alone = evidence[mode.name].probability if mode.name in evidence else np.nan
+        p = followed.get(mode.name, alone)
+        if np.isfinite(p):
+            out[mode.name] = p
+    return out
 
 
 def _what_to_do(
-    found: RunEvidence, own: Mapping[str, float], answer: str
+    found: RunEvidence, timeline: Timeline, own: Mapping[str, float], answer: str
 ) -> tuple[dict[str, Onset], dict[str, tuple[str, ...]]]:
     """Onsets and remedies of the failures that are suspected; remedies of an answer that is none."""
     trends, evidence, onsets, remedies = found.trends, found.evidence, {}, {}
     for mode in all_modes():
         suspected = own.get(mode.name, 0.0) > BORDERS.suspect
-        dated = mode.onset(trends) if suspected else None
-        if dated is not None:
-            onsets[mode.name] = Onset(interval(dated[0]), dated[1])
+        episode = timeline.last(mode.name) if suspected else None
+        if episode is not None:
+            onsets[mode.name] = Onset(episode.onset, episode.depth)
         if suspected or (mode.name == answer and not mode.is_failure):
             step = onsets[mode.name].step if mode.name in onsets else None
             remedies[mode.name] = mode.remedies(trends, evidence.get(mode.name, evidence[PROGRESS]), step)
     return onsets, remedies
-
-
-def _sentence(
-    said: ClassPosterior,
-    own: Mapping[str, float],
-    evidence: Mapping[str, ModeEvidence],
-    onsets: Mapping[str, Onset],
-) -> str:
-    if not evidence:
-        return "Cannot tell: the log has fewer than three rewards."
-    answer, probability, fails = said.answer, said.probability, said.failing
-    text = f"{label_of(answer).capitalize()} with probability {probability_text(probability[answer])}"
-    others = sorted((n for n in ANSWERS if n != answer), key=lambda n: -probability[n])
-    text += f" (next: {label_of(others[0])} {probability_text(probability[others[0]])}"
-    doubtful = probability[answer] < BORDERS.probable <= fails
-    text += f"; that something fails: {probability_text(fails)})" if doubtful else ")"
-    if answer in onsets:
-        step = onsets[answer].step
-        text += f", since about step {step.median:.0f} [{step.low:.0f}, {step.high:.0f}] ({step.level:.0%})"
-    because = evidence.get(answer, evidence[PROGRESS]).sentence
-    text += f": {because}."
-    others = [m for m in own if m != answer and own[m] > BORDERS.probable]
-    if others:
-        text += f" Also under way: {', '.join(f'{label_of(m)} ({probability_text(own[m])})' for m in others)}."
-    return text

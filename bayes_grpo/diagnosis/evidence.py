@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +41,6 @@ class ModeEvidence(Result):
         used: Signals it rests on.
         missing: Signals that would say more.
         sentence: What it says, in words.
-        features: What the layer sees (`bayes_grpo.diagnosis.layer`), by name; NaN where the log cannot say.
     """
 
     mode: str
@@ -51,7 +49,6 @@ class ModeEvidence(Result):
     used: tuple[str, ...]
     missing: tuple[str, ...]
     sentence: str
-    features: Mapping[str, float]
 
     def posterior(self, name: str) -> Interval | None:
         """Posterior of one of its quantities; None where the log did not give it."""

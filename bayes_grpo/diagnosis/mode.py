@@ -1,7 +1,4 @@
-"""The seam of a failure mode: what a file in `bayes_grpo.diagnosis.modes` states, and how the files are found.
-
-When a failure began is read off the draws of a trend: each is one possible history.
-"""
+"""The seam of a failure mode: what a file in `bayes_grpo.diagnosis.modes` states, and how the files are found."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
 from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.trends import RunTrends
 
-ONSET_STEPS = 120
-"""Steps at which a trend is asked for an onset."""
+EPISODE_STEPS = 9
+"""Steps at which a trend is asked over an episode."""
 
 
 class Mode:
@@ -32,23 +29,41 @@ class Mode:
         label: The name in words.
         signals: Canonical names of the signals that it looks at.
         is_failure: Whether it is something to be alarmed at.
+        shown_by: What a log has to hold for it to be seen, in words; "" where the reward shows it.
+        predictors: Names of what speaks for it at a step; none for a mode that is not followed over time.
     """
 
     name: ClassVar[str]
     label: ClassVar[str]
     signals: ClassVar[tuple[str, ...]] = ()
     is_failure: ClassVar[bool] = True
+    predictors: ClassVar[tuple[str, ...]] = ()
+    shown_by: ClassVar[str] = ""
 
-    def evidence(self, trends: RunTrends) -> ModeEvidence | None:
-        """What the log says of it; None where it rests on what all modes share.
+    def course(self, trends: RunTrends) -> np.ndarray | None:
+        """What speaks for it at each row of the reward's trend (`bayes_grpo.diagnosis.chain` weighs it).
 
         Args:
             trends: Trends of the run.
+
+        Returns:
+            Values about 0, within a few units, shape (n, len(`predictors`)); NaN in the first column where no signal
+            tells, elsewhere where that one signal is not logged. None for a mode that is not followed over time.
         """
         return None
 
-    def onset(self, trends: RunTrends) -> tuple[np.ndarray, str] | None:
-        """Draws of the step at which it began, and by what it is dated; None where the log has nothing to date it by.
+    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+        """How bad an episode of it is, a clause with the run's own numbers; "" where there is no measure.
+
+        Args:
+            trends: Trends of the run.
+            first: First step of the episode.
+            last: Last step.
+        """
+        return ""
+
+    def evidence(self, trends: RunTrends) -> ModeEvidence | None:
+        """What the log says of it; None where it rests on what all modes share.
 
         Args:
             trends: Trends of the run.
@@ -67,23 +82,18 @@ class Mode:
 
 
 def steps_between(first: float, last: float) -> np.ndarray:
-    """Evenly spaced steps at which to ask a trend, shape (`ONSET_STEPS`,)."""
-    return np.linspace(first, last, ONSET_STEPS)
-
-
-def last_true(condition: np.ndarray) -> np.ndarray:
-    """Index of the last true value of each row, shape (rows,); 0 without any.
-
-    Args:
-        condition: Shape (rows, n).
-    """
-    n = condition.shape[1]
-    return np.where(condition.any(axis=1), n - 1 - condition[:, ::-1].argmax(axis=1), 0)
+    """Evenly spaced steps at which to ask a trend, shape (`EPISODE_STEPS`,)."""
+    return np.linspace(first, last, EPISODE_STEPS)
 
 
 def all_modes() -> tuple[Mode, ...]:
     """Every mode found in the package `bayes_grpo.diagnosis.modes`: the classified ones first, the rest by name."""
     return _modes_in(tuple(modes.__path__))
+
+
+def followed_modes() -> tuple[Mode, ...]:
+    """The modes that have a course over time."""
+    return tuple(mode for mode in all_modes() if mode.predictors)
 
 
 @cache

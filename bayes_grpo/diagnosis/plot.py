@@ -30,9 +30,14 @@ _COLOURS = {
     "policy_concentration": "#0e7490",
     "dynamical_instability": BAD,
     CANNOT_TELL: "#c4c8cf",
+    "growing": "#15803d",
+    "truncated_completions": "#9f1239",
+    "apparent_gain": "#a16207",
 }
 """Answer → colour of its bar and of its share of the history."""
 _QUIET = "#4b5563"
+_OTHER = "#475569"
+TIMELINE_TITLE = "what was under way when (right: now)"
 HISTORY_TITLE = "what would have been said then"
 _NUMBERS, _UNDER_WAY = 1.05, 1.4
 """Where the bars' numbers stand on their axis."""
@@ -59,9 +64,10 @@ _NAMES = {
 def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     """Draws a diagnosis on one page.
 
-    Panels of the reward(s), of single reward functions and of every signal with the posterior trend and its band, the
-    onset of the likeliest failure as a shaded span, and bars: the probability of each answer, with the prior as a tick.
-    Below the bars, where the diagnosis has a history, what would have been said at each cut of the log.
+    What was under way when, one band a mode. Panels of the reward(s), of single reward functions and of every signal
+    with the posterior trend and its band, the onset of the likeliest failure as a shaded span, and bars: the
+    probability of each answer, with the prior as a tick. Below the bars, where the diagnosis has a history, what would
+    have been said at each cut of the log.
 
     Args:
         result: The diagnosis.
@@ -80,15 +86,14 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     rows = int(np.ceil(cells / 2))
     past = result.history
     if figure is None:
-        least = 3.4 if past is None else 5.6
+        least = 5.6 if past is None else 7.8
         figure = Figure(figsize=(13, max(2.3 * rows, least) + 0.9), layout="constrained")
     grid = figure.add_gridspec(rows, 3, width_ratios=(1, 1, 0.95))
-    if past is None:
-        _plot_bars(figure.add_subplot(grid[:, 2]), result)
-    else:
-        right = grid[:, 2].subgridspec(2, 1, height_ratios=(1, 0.8))
-        _plot_bars(figure.add_subplot(right[0]), result)
-        _plot_history(figure.add_subplot(right[1]), past)
+    right = grid[:, 2].subgridspec(2 + (past is not None), 1, height_ratios=(1, 1) if past is None else (1, 1, 0.8))
+    _plot_timeline(figure.add_subplot(right[0]), result)
+    _plot_bars(figure.add_subplot(right[1]), result)
+    if past is not None:
+        _plot_history(figure.add_subplot(right[2]), past)
     if trends is not None:
         axes = figure.add_subplot(grid[0, 0] if cells > 1 else grid[0, :2])
         name = "held-out reward" if trends.uses_eval else "train reward"
@@ -210,7 +215,7 @@ def _plot_history(axes: Axes, past: History) -> None:
     """Probabilities of all answers at each cut, stacked from the healthy ones up."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.stackplot(past.step, [past.probability[n] for n in ANSWERS], colors=list(_COLOURS.values()), lw=0)
+    axes.stackplot(past.step, [past.probability[n] for n in ANSWERS], colors=[_COLOURS[n] for n in ANSWERS], lw=0)
     axes.vlines(past.step, 0.0, 1.0, color="white", lw=0.6, alpha=0.7)
     axes.set_xlim(past.step[0], past.step[-1])
     axes.set_ylim(0.0, 1.0)
@@ -219,6 +224,35 @@ def _plot_history(axes: Axes, past: History) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _plot_timeline(axes: Axes, result: Diagnosis) -> None:
+    """One band a mode: the darker, the more probable that it is under way; hatched where the log cannot show it."""
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.ticker import MaxNLocator
+
+    shown = [] if result.timeline is None else list(result.timeline.modes.values())
+    for place, mode in enumerate(reversed(shown)):
+        step = result.timeline.step if result.timeline is not None else np.empty(0)
+        edges = np.concatenate([[step[0]], 0.5 * (step[1:] + step[:-1]), [step[-1]]])
+        colour = _COLOURS.get(mode.mode, _OTHER)
+        if mode.seen:
+            shades = LinearSegmentedColormap.from_list(mode.mode, ["#ffffff", colour])
+            axes.pcolormesh(edges, [place - 0.36, place + 0.36], mode.probability[None, :], cmap=shades, vmin=0, vmax=1)
+        else:
+            axes.barh(
+                place, np.ptp(step), left=step[0], height=0.72, color="none", edgecolor="#c4c8cf", hatch="////", lw=0
+            )
+        axes.text(1.02, place, probability_text(mode.under_way) if mode.seen else "not shown", va="center", fontsize=7,
+                  transform=axes.get_yaxis_transform())  # fmt: skip
+    axes.set_yticks(range(len(shown)), [label_of(m.mode) for m in reversed(shown)], fontsize=7.5)
+    axes.set_ylim(-0.6, len(shown) - 0.4)
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.tick_params(axis="x", labelsize=7)
+    axes.set_xlabel("optimizer step", fontsize=7)
+    axes.set_title(TIMELINE_TITLE, fontsize=9, loc="left")
+    axes.spines[["top", "right", "left"]].set_visible(False)
 
 
 def _plot_bars(axes: Axes, result: Diagnosis) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -12,6 +13,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PROGRESS
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.diagnosis.timeline import Episode
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,10 +48,11 @@ def render_diagnosis(result: Diagnosis, console: Console) -> None:
                 f" (in its failing range with probability {probability_text(evidence.probability)})"
             )  # fmt: skip
             console.print(Text(f"  {title}{p}: {plain(evidence.sentence, 600)}"))
-    for mode, onset in result.onsets.items():
-        s = onset.step
-        when = f"step {s.median:.0f} [{s.low:.0f}, {s.high:.0f}] ({s.level:.0%})"
-        console.print(Text(f"Onset of {label_of(mode)}: {when}; {onset.dated_by}"))
+    told = [e for e in result.timeline.episodes if e.probable] if result.timeline is not None else []
+    if told:
+        console.print()
+        console.print(Text("What happened, in order", style="bold"))
+        console.print(_episodes(told))
     if result.history is not None:
         console.print(Text(f"What would have been said: {result.history.sentence}"))
     if result.remedies:
@@ -62,6 +65,21 @@ def render_diagnosis(result: Diagnosis, console: Console) -> None:
         console.print(Text(f"Not in the log, which widens the answer: {', '.join(result.missing)}", style="dim"))
     for note in result.notes:
         console.print(Text(f"note: {plain(note)}", style="dim"))
+
+
+def _episodes(episodes: Sequence[Episode]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("what", "probability", "from step", "to step", ""):
+        table.add_column(name, justify="right" if name == "probability" else "left")
+    for e in episodes:
+        until = (
+            f"goes on ({probability_text(e.goes_on)})"
+            if not e.over
+            else f"{e.end.median:.0f} [{e.end.low:.0f}, {e.end.high:.0f}]"
+        )
+        begun = f"{e.onset.median:.0f} [{e.onset.low:.0f}, {e.onset.high:.0f}]"
+        table.add_row(label_of(e.mode), probability_text(e.probability), begun, until, plain(e.depth, 200))
+    return table
 
 
 def _probabilities(result: Diagnosis) -> Table:

@@ -14,6 +14,7 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis.classes import AnswerProbabilities
 from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.history import History
+from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.trends import RunTrends
 
 if TYPE_CHECKING:
@@ -26,13 +27,13 @@ class Onset(Result):
 
     Attributes:
         step: Median and interval of the step.
-        dated_by: What is taken for its beginning.
+        depth: How bad it is since, in words.
     """
 
     step: Interval
-    dated_by: str
+    depth: str
 
-    in_json = ("step.*", "dated_by")
+    in_json = ("step.*", "depth")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,6 +54,7 @@ class Diagnosis(AnswerProbabilities, Result):
         about: Which log was looked at.
         notes: What a reader should know: assumptions and the reader's notes.
         trends: Trends of the signals, for pictures; None without enough rows.
+        timeline: Every mode over time, with its episodes; None likewise.
         history: What would have been said at cuts of the log; None where it was not asked for or the log is too short.
     """
 
@@ -68,6 +70,7 @@ class Diagnosis(AnswerProbabilities, Result):
     about: AboutLog
     notes: tuple[str, ...]
     trends: RunTrends | None
+    timeline: Timeline | None
     history: History | None
 
     in_json = (
@@ -78,6 +81,7 @@ class Diagnosis(AnswerProbabilities, Result):
         "failing",
         "evidence",
         ("onset", "onsets"),
+        "timeline",
         "remedies",
         "missing",
         "prior",

@@ -29,9 +29,7 @@ class Borders:
     log_odds_bound: float = _border(2.0, "½ log odds", _D, "bound of an event's value: no border is worth more")
     layer_bound: float = _border(3.0, "½ log odds", _D, "bound of a value that combines several events")
 
-    mode_log_odds: float = _border(
-        30.0, "log odds", _D, "bound of a failure's against none, when several are under way"
-    )
+    slope_course: float = _border(4.0, "½ log odds", _D, "by which a share speaks for a mode at a step")
 
     # Noise and windows
     noise: float = _border(2.0, "noise sd", _D, "of a row, that a fall, a gain before it or a break has to exceed")
@@ -71,6 +69,7 @@ class Borders:
     decline: float = _border(0.25, "of the range", _D, "that a decline covers")
 
     # Growth, take-off
+    steady: float = _border(0.08, "of the range", _D, "within which a reward ends where it is, while it is at rest")
     going: float = _border(0.04, "of the range", _D + _T, "that the second half gains while a run is going on")
     learned: float = _border(0.1, "of the range", _T, "gained by a run that has learned")
     takeoff: float = _border(
@@ -147,6 +146,11 @@ class Borders:
     slope_lacking: float = _border(6.0, "½ log odds", _D, "with the share of implied spread that lacks")
     slope_dead: float = _border(5.0, "½ log odds", _D, "with the share of rows without any spread")
 
+    half: float = _border(0.5, "share", _D, "of groups without spread, or of a rise that is form, that tells nothing")
+
+    # Completions that are cut off
+    truncated: float = _border(0.5, "of the completions", _D, "that run into the limit, above which they are truncated")
+
     # A verifier that breaks
     broken_same: float = _border(1e-6, "of the range", _D, "by which rows of a broken reward differ at most")
     least_reward: float = _border(
@@ -197,20 +201,12 @@ class Borders:
     strain_most: float = _border(3.0, "e-folds", _D, "of strain by all at most")
 
     # What explains what, before the layer weighs the values
-    excused: float = _border(
-        0.5, "of the value", _D, "of growth, collapse or spent entropy, that takes from what it explains"
-    )
     explained: float = _border(
         2.0, "of the value", _D, "of a verifier that broke, that takes from collapse and entropy"
-    )
-    held_out_alone: float = _border(
-        1.5, "of the value", _D, "of a collapse, that a fall without train reward counts as parted"
     )
 
     # When it began, what is said, what to do
     suspect: float = _border(0.2, "probability", _A, "above which a failure gets an onset and remedies")
-    near_best: float = _border(0.1, "of the fall", _A, "within which a reward is near its best")
-    parted: float = _border(0.15, "of the last gap", _A, "below which two rewards have not parted")
     half_spent: float = _border(0.5, "of the start", _A, "of the entropy, at which its loss is dated")
     easy: float = _border(0.8, "of the range", _A, "above which groups have no spread because they are solved")
     hard: float = _border(0.2, "of the range", _A, "below which because they are hopeless")

@@ -94,3 +94,44 @@ def declined(trend: Trend, span: float) -> np.ndarray:
     """Draws of whether a signal declined, shape (draws,)."""
     change = trend.change()
     return (change < -BORDERS.noise * trend.noise_sd) & (change < -BORDERS.decline * span)
+
+
+def best_so_far(trend: Trend) -> np.ndarray:
+    """Draws of the highest value up to each row, the first logged rows among them, shape (draws, n)."""
+    return np.maximum(np.maximum.accumulate(trend.draws, axis=1), trend.raw[: BORDERS.first_rows].mean())
+
+
+def lost_along(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
+    """Draws of whether a signal is lost at each of its rows: collapsed from its best so far, or declined.
+
+    Args:
+        trend: Of a reward.
+        span: Its range.
+        low: Lowest reward; NaN if unknown.
+
+    Returns:
+        Shape (draws, n). What is won back is no longer lost.
+    """
+    path, beyond, material = trend.draws, BORDERS.noise * trend.noise_sd, BORDERS.material * span
+    best = best_so_far(trend)
+    gain, fall = best - path[:, :1], best - path
+    found = (gain > beyond) & (fall > beyond) & lost(fall, gain, material)
+    found |= -(path - path[:, :1]) > max(beyond, BORDERS.decline * span)
+    if np.isfinite(low):
+        found |= (fall > BORDERS.noise_of_level * trend.noise_sd) & lost(fall, best - low, material)
+    return found
+
+
+def share_lost(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
+    """Share of what a signal had to lose that is gone at each of its rows, posterior mean, shape (n,), in [0, 1].
+
+    Args:
+        trend: Of a reward.
+        span: Its range.
+        low: Lowest reward; NaN if unknown.
+    """
+    best, path = best_so_far(trend), trend.draws
+    stake = at_stake(path[:, :1], best, low if np.isfinite(low) else -np.inf)
+    stake = np.where(np.isfinite(stake), stake, best - path[:, :1])
+    enough = np.maximum(stake, np.maximum(BORDERS.noise * trend.noise_sd, BORDERS.material * span))
+    return np.clip((best - path) / enough, 0.0, 1.0).mean(axis=0)

@@ -43,6 +43,16 @@ def spent(signals: LatentSignals) -> np.ndarray:
     return (left < BORDERS.spent) & ~grew(reward)
 
 
+def spent_along(signals: LatentSignals) -> np.ndarray:
+    """Draws of whether the entropy is spent at each row of the reward before that is earned, shape (draws, n)."""
+    reward, entropy = signals.reward, signals.signals["entropy"]
+    left = entropy.at(reward.step) - entropy.draws[:, :1]
+    if signals.has_range:
+        return spent_early(np.exp(left), 1.0, 1.0 - signals.share(reward.draws), BORDERS.spent, BORDERS.short)
+    gained = reward.draws - reward.draws[:, :1] > BORDERS.noise_of_growth * reward.noise_sd
+    return (left < np.log(BORDERS.spent)) & ~gained
+
+
 def spent_early(entropy: np.ndarray, start: float, missing: np.ndarray, least: float, short: float) -> np.ndarray:
     """Whether little entropy is left while much of the reward is missing.
 

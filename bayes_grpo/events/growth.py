@@ -34,6 +34,25 @@ def going(trend: Trend, span: float) -> np.ndarray:
     return goes_on(trend.change(first=middle), span)
 
 
+def going_along(trend: Trend, span: float) -> np.ndarray:
+    """Draws of whether a signal rises about each of its rows, shape (draws, n).
+
+    The change over a third of the log about the row, or what of it lies in the log, is held against its part of
+    `BORDERS.going`.
+    """
+    step = trend.step
+    reach = (step[-1] - step[0]) / 6.0
+    first, last = np.maximum(step - reach, step[0]), np.minimum(step + reach, step[-1])
+    part = (last - first) / max(0.5 * (step[-1] - step[0]), 1e-12)
+    return trend.at(last) - trend.at(first) > BORDERS.going * span * part
+
+
+def still_along(trend: Trend, span: float) -> np.ndarray:
+    """Draws of whether a signal ends where it is at each of its rows, shape (draws, n)."""
+    moved = np.abs(trend.end[:, None] - trend.draws)
+    return moved < max(BORDERS.noise_of_growth * trend.noise_sd, BORDERS.steady * span)
+
+
 def goes_on(late_gain: np.ndarray | float, span: float = 1.0) -> np.ndarray:
     """Whether a gain of the second half is one of a run that is going on.
 

@@ -30,3 +30,38 @@ def strain(signals: LatentSignals) -> float:
     if signals.has_range and float(signals.share(signals.reward.mean[-1])) > BORDERS.solved:
         return 0.0  # a solved task has no gradient to speak of: what moves then is rounding
     return float(min(np.clip(found, 0.0, BORDERS.strain_each).sum(), BORDERS.strain_most))
+
+
+def strain_along(signals: LatentSignals) -> np.ndarray:
+    """The same at each row of the reward's trend, of what each signal has come to there, shape (n,); NaN without any.
+
+    A burst counts from the row on in which it lies, for a twelfth of the log.
+    """
+    step = signals.reward.step
+    reach = (step[-1] - step[0]) / BORDERS.end_part
+    found = []
+    for name, calm in (
+        ("grad_norm", BORDERS.calm_grad_norm),
+        ("completion_length", BORDERS.calm_length),
+        ("entropy", BORDERS.calm_entropy),
+    ):
+        trend = signals.signals.get(name)
+        if trend is None:
+            continue
+        folds = (trend.at(step) - trend.draws[:, :1]).mean(axis=0)
+        found.append((np.abs(folds) if name == "completion_length" else folds) - np.log(calm))
+        if name == "grad_norm":
+            burst = np.flatnonzero(trend.raw - np.median(trend.raw) > np.log(BORDERS.calm_burst))
+            begun = trend.raw_step[burst]
+            near = (begun[:, None] <= step) & (step <= begun[:, None] + reach)
+            size = (trend.raw[burst] - np.median(trend.raw) - np.log(BORDERS.calm_burst))[:, None]
+            found.append(np.max(np.where(near, size, 0.0), axis=0, initial=0.0))
+    kl = signals.signals.get("kl")
+    if kl is not None:
+        found.append(np.log(np.maximum(np.abs(kl.at(step).mean(axis=0)), BORDERS.least_kl) / BORDERS.calm_kl))
+    if not found:
+        return np.full(len(step), np.nan)
+    total = np.minimum(np.clip(found, 0.0, BORDERS.strain_each).sum(axis=0), BORDERS.strain_most)
+    if signals.has_range:  # a solved task has no gradient to speak of: what moves then is rounding
+        total = np.where(signals.share(signals.reward.mean) > BORDERS.solved, 0.0, total)
+    return total

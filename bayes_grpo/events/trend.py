@@ -77,6 +77,17 @@ def end_of(path: np.ndarray) -> np.ndarray:
     return path[:, -max(1, path.shape[1] // BORDERS.end_part) :].mean(axis=1)
 
 
+def stretches(holds: np.ndarray, least: int = 1) -> list[tuple[int, int]]:
+    """First and last place of every stretch in which a condition holds.
+
+    Args:
+        holds: Shape (n,).
+        least: Length of a stretch that counts.
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], holds, [False]]).astype(int)))
+    return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2) if b - a >= least]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LatentSignals:
     """The trends of a run.

@@ -21,6 +21,7 @@ from bayes_grpo.events.coupling import hacked
 from bayes_grpo.events.entropy import exploded, spent_early
 from bayes_grpo.events.growth import learned
 from bayes_grpo.events.swings import swings_from
+from bayes_grpo.events.trend import stretches
 from bayes_grpo.events.waste import solved, too_hard
 from bayes_grpo.laboratory.settings import REWARDS, LabNumbers
 from bayes_grpo.laboratory.training import DeepTrajectory
@@ -57,6 +58,8 @@ class DeepTruth(Result):
         event: The first event, or "healthy" or "plateau".
         onset: Optimizer step at which it began; None without one.
         events: Onset of every event.
+        episodes: First and last step of every stretch in which a condition held, whether the run recovered or not;
+            "wasted" among them, groups without spread while the task is not solved.
         attainable: Highest reward that a completion can get.
         first_gold: Gold reward over the first steps.
         best_gold: Highest smoothed gold reward.
@@ -68,6 +71,7 @@ class DeepTruth(Result):
     event: Label
     onset: int | None
     events: dict[str, int]
+    episodes: dict[str, tuple[tuple[int, int], ...]]
     attainable: float
     first_gold: float
     best_gold: float
@@ -125,8 +129,8 @@ def deep_truth(
         worth=sum(float(getattr(numbers, name)) for name in EARNED) / attainable,
     )
     least = max(1, round(BORDERS.lasting * len(true.gold)))
-    events = {}
-    for name, holds in _conditions(true).items():
+    events, conditions = {}, _conditions(true)
+    for name, holds in conditions.items():
         onset = _to_the_end(holds)
         if onset is not None and len(holds) - onset >= least:
             events[name] = onset + 1
@@ -140,6 +144,11 @@ def deep_truth(
         event=event,
         onset=events.get(event),
         events=events,
+        episodes={
+            name: tuple((first + 1, last + 1) for first, last in spans)
+            for name, holds in (*conditions.items(), ("wasted", _wasted(true)))
+            if (spans := stretches(holds, least))
+        },
         attainable=attainable,
         first_gold=float(true.gold[0]),
         best_gold=float(true.gold.max()),
@@ -186,6 +195,11 @@ def _conditions(c: _TrueSignals) -> dict[Event, np.ndarray]:
         "too_hard": too_hard(c.flat, best),
         "solved": solved(c.flat, c.deserved, c.start),
     }
+
+
+def _wasted(c: _TrueSignals) -> np.ndarray:
+    """Whether most groups have no spread though the task is not solved, at every step, shape (T,)."""
+    return (c.flat > BORDERS.wasted) & (c.deserved < BORDERS.solved_truth)
 
 
 def _to_the_end(holds: np.ndarray) -> int | None:

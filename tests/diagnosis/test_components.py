@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from bayes_grpo import diagnose, plot_diagnosis, read_log
 from bayes_grpo.diagnosis.components import reward_functions
-from bayes_grpo.diagnosis.features import gather
+from bayes_grpo.diagnosis.gather import gather
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import make_run, steps
 from tests.helpers.trends import there, trends_of

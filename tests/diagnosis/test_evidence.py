@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.diagnosis.damping import damping_of
-from bayes_grpo.diagnosis.features import gather
+from bayes_grpo.diagnosis.gather import gather
 from bayes_grpo.diagnosis.groups import implied_share
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import MODE as DEGENERACY
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows

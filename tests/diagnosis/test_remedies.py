@@ -8,7 +8,7 @@ import pytest
 from bayes_grpo import diagnose
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.advice import Swings, setting_text, swings_of
-from bayes_grpo.diagnosis.features import gather
+from bayes_grpo.diagnosis.gather import gather
 from bayes_grpo.diagnosis.groups import ALIKE, concentration_of, implied_share, share_at
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import MODE as DEGENERACY

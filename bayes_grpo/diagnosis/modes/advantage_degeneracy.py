@@ -15,10 +15,11 @@ from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.advice import setting_text, span_text
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, TYPICAL_GROUP, implied_share, share_at
-from bayes_grpo.diagnosis.mode import Mode, last_true, steps_between
+from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.broken import broken, constant_from
+from bayes_grpo.events.broken import constant_from
+from bayes_grpo.events.log_odds import about
 from bayes_grpo.events.trend import Trend
 from bayes_grpo.events.waste import Waste, dead_share, waste_log_odds, wasted
 
@@ -29,6 +30,8 @@ class AdvantageDegeneracy(Mode):
     name = "advantage_degeneracy"
     label = "advantage degeneracy"
     signals = ("frac_reward_zero_std", "reward_std")
+    shown_by = "the share of groups without spread"
+    predictors = ("wasted", "share without spread", "share implied at least")
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Share of zero-spread groups, its excess, and rows without any signal."""
@@ -66,7 +69,6 @@ class AdvantageDegeneracy(Mode):
         waste = Waste(share, excess, dead, level if known_level else None)
         event = wasted(waste)
         probability = np.nan if event is None else float(event.mean())
-        features = {"wasted": waste_log_odds(waste), "broken": np.nan if trends.uses_eval else broken(trends)}
         if known_level and trend is not None and quantities[0].posterior.median > BORDERS.share_said:
             middle = float(np.median(level))
             if middle < BORDERS.hard or middle > BORDERS.easy:
@@ -74,25 +76,59 @@ class AdvantageDegeneracy(Mode):
                     f"at a reward of {middle:.2f} most of them are too {'hard' if middle < BORDERS.hard else 'easy'}"
                 )
         sentence = "; ".join(parts) or "no signal tells how many groups have no spread"
-        return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), sentence, features)
+        return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), sentence)
 
-    def onset(self, trends: RunTrends) -> tuple[np.ndarray, str] | None:
-        """Where the share without spread last rose above its failing range, or rows without spread became frequent."""
-        share = trends.signals.get("frac_reward_zero_std")
-        if share is not None:
-            steps = steps_between(share.step[0], share.step[-1])
-            last = last_true(share.at(steps) <= BORDERS.wasted)
-            return steps[last], f"share without spread rises above {BORDERS.wasted}"
+    def course(self, trends: RunTrends) -> np.ndarray:
+        """Wasted groups near each row, and how far the level is from a solved task."""
+        reward = trends.reward
+        steps, n = reward.step, len(reward.step)
+        known = trends.has_range and not trends.uses_eval
+        level = trends.share(reward.draws) if known else None
+        trend = trends.signals.get("frac_reward_zero_std")
+        share = None if trend is None else np.clip(trend.at(steps), 0.0, 1.0)
+        size = float(trends.run.settings.group_size.value or TYPICAL_GROUP)
+        excess = None
+        if share is not None and level is not None:
+            excess = share - implied_share(np.clip(level, BORDERS.least_rate, 1.0 - BORDERS.least_rate), size)
         dead = dead_rows(trends, all_rows=True)
-        if dead is None or not dead.any():
-            return None
-        # Rows alive or dead with one rate before and another after: the marginal likelihood of every cut.
-        steps = trends.reward.raw_step
-        steps = steps[-len(dead) :]
-        log_weight = np.array([_two_rates(dead[:k]) + _two_rates(dead[k:]) for k in range(len(dead))])
-        weight = np.exp(log_weight - log_weight.max())
-        draws = np.random.default_rng(0).choice(steps, 400, p=weight / weight.sum())
-        return draws, "rows without spread become more frequent"
+        near = None if dead is None else _near(trends, dead)
+        found = np.full((n, len(self.predictors)), np.nan)
+        for i in range(n):
+            waste = Waste(
+                share=None if share is None else share[:, i],
+                excess=None if excess is None else excess[:, i],
+                dead=None if near is None else near[i],
+                level=None if level is None else level[:, i],
+            )
+            found[i, 0] = waste_log_odds(waste)
+        if share is not None:
+            found[:, 1] = about(share.mean(axis=0), BORDERS.half)
+        else:  # a row with some spread may hold many groups without
+            found[:, 0] = np.maximum(found[:, 0], 0.0)
+        if share is None and level is not None and trends.low == 0.0 and trends.high == 1.0:
+            # Prompts that are all alike have the fewest groups without spread that a level allows.
+            within = np.clip(level, BORDERS.least_rate, 1.0 - BORDERS.least_rate)
+            least = implied_share(within, size, ALIKE).mean(axis=0)
+            found[:, 2] = np.where(level.mean(axis=0) < BORDERS.solved, about(least, BORDERS.half), 0.0)
+        return found
+
+    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+        """How many groups, or rows, have no spread, and what that leaves of a step."""
+        trend = trends.signals.get("frac_reward_zero_std")
+        if trend is not None:
+            inside = (trend.step >= first) & (trend.step <= last)
+            if inside.any():
+                share = interval(np.clip(trend.draws[:, inside].mean(axis=1), 0.0, 1.0))
+                return (
+                    f"{share.median:.0%} [{share.low:.0%}, {share.high:.0%}] of the groups have no spread, and a step "
+                    f"does the work of {1.0 - share.median:.0%} of its batch"
+                )
+        dead = dead_rows(trends, all_rows=True)
+        if dead is None:
+            return ""
+        steps = trends.reward.raw_step[-len(dead) :]
+        inside = dead[(steps >= first) & (steps <= last)]
+        return f"{int(inside.sum())} of {len(inside)} rows show no spread at all" if len(inside) else ""
 
     def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """By what leaves the groups without spread: a reward that never differs, solved prompts, hopeless ones."""
@@ -223,6 +259,18 @@ def dead_rows(trends: RunTrends, all_rows: bool = False) -> np.ndarray | None:
     if not len(chosen):
         return None
     return dead[chosen if all_rows else chosen[len(chosen) // 2 :]]
+
+
+def _near(trends: RunTrends, dead: np.ndarray) -> list[np.ndarray]:
+    """Of each row of the trend, which logged rows near it show no spread; near is a twelfth of the log each way."""
+    reward = trends.reward
+    steps = reward.raw_step[-len(dead) :]
+    reach = max((reward.step[-1] - reward.step[0]) / BORDERS.end_part, 1e-9)
+    found = []
+    for step in reward.step:
+        at = np.abs(steps - step)
+        found.append(dead[at <= max(reach, np.partition(at, min(2, len(at) - 1))[min(2, len(at) - 1)])])
+    return found
 
 
 def _two_rates(dead: np.ndarray) -> float:

@@ -14,16 +14,16 @@ import numpy as np
 from bayes_grpo.common.intervals import Interval, interval, probability_text
 from bayes_grpo.diagnosis.advice import fails_at, fails_fresh, rate_times, setting_text, span_text, swings_of
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
-from bayes_grpo.diagnosis.mode import Mode, last_true, steps_between
+from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.collapse import collapsed, declined, fallen
+from bayes_grpo.events.broken import broken, constant_end
+from bayes_grpo.events.collapse import best_so_far, collapsed, declined, fallen, lost_along, share_lost
 from bayes_grpo.events.entropy import factor
-from bayes_grpo.events.log_odds import half_log_odds, half_log_odds_of
-from bayes_grpo.events.strain import strain
-from bayes_grpo.events.swings import swing_sd, wider_from, width_log_odds
-from bayes_grpo.events.trend import end_of
+from bayes_grpo.events.log_odds import about, half_log_odds_along
+from bayes_grpo.events.strain import strain_along
+from bayes_grpo.events.swings import swing_sd, wider_from
 from bayes_grpo.logs.run import Provenance
 
 _MARGIN = (
@@ -49,6 +49,7 @@ class DynamicalInstability(Mode):
     name = "dynamical_instability"
     label = "dynamical instability"
     signals = ("grad_norm", "kl", "engine_mismatch")
+    predictors = ("lost", "share lost", "held-out reward lost", "swings", "strain")
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Damping, fall after a rise, fluctuation beyond sampling noise, bursts."""
@@ -58,15 +59,6 @@ class DynamicalInstability(Mode):
         used = ["eval_reward" if trends.uses_eval else "reward"]
         reach = trends.span
         lost, sank = collapsed(trend, reach, trends.low), declined(trend, reach)
-        features = {
-            "collapse": max(half_log_odds(lost), half_log_odds(sank)),
-            "held_out_collapse": np.nan,
-            "swings": np.nan,
-            "strain": strain(trends),
-        }
-        held = trends.held_out
-        if held is not None:
-            features["held_out_collapse"] = half_log_odds(collapsed(held, max(float(np.ptp(held.value)), 1e-12)))
         quantities.append(quantity("fall", fallen(trend), "reward", "from the best of the trend to its end"))
         f = quantities[0].posterior
         fell, swung = float(np.mean(lost | sank)), trends.swinging
@@ -75,7 +67,6 @@ class DynamicalInstability(Mode):
         probability = 1.0 - (1.0 - fell) * (1.0 - swung)
         damping = trends.damping
         if damping is not None:
-            features["swings"] = min(half_log_odds_of(damping.swings), width_log_odds(trend, reach))
             drawn = np.random.default_rng(0).choice(len(damping.weight), 2000, p=damping.weight)
             ratio = damping.damping_ratio[drawn]
             quantities.append(quantity("damping_ratio", ratio, "", "ζ = c / (2 sqrt(mk)): below 1 oscillatory, below 0 "
@@ -110,23 +101,35 @@ class DynamicalInstability(Mode):
             quantities.append(quantity("engine_mismatch_growth", factor(engines), "", _ENGINES))
             parts.append((False, f"{_ENGINES} {span_text(quantities[-1].posterior)}"))
         said = "; ".join(text for _, text in sorted(parts, key=lambda part: not part[0]))
-        return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), said, features)
+        return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), said)
 
-    def onset(self, trends: RunTrends) -> tuple[np.ndarray, str] | None:
-        """Where a fall begins, the last step near the best; where the reward swings, the row that the swings begin at.
+    def course(self, trends: RunTrends) -> np.ndarray:
+        """What is lost of reward and held-out reward, swings since they began, and strain."""
+        trend, held = trends.reward, trends.held_out
+        lost = half_log_odds_along(lost_along(trend, trends.span, trends.low))
+        deep = about(share_lost(trend, trends.span, trends.low), BORDERS.lost)
+        end, broke = constant_end(trends), broken(trends)
+        if end is not None and broke > 0.0:  # a verifier that breaks takes the reward, and no policy
+            excused = np.where(trend.step >= trend.raw_step[end.first - 1], BORDERS.explained * broke, 0.0)
+            lost, deep = (np.maximum(x - excused, -BORDERS.log_odds_bound) for x in (lost, deep))
+        parted = np.full(len(lost), np.nan)
+        if held is not None:
+            span = max(float(np.ptp(held.value)), 1e-12)
+            parted = np.interp(trend.step, held.step, half_log_odds_along(lost_along(held, span)))
+        swings = np.zeros(len(lost))
+        if trends.swinging > BORDERS.suspect:
+            begun = trend.raw_step[wider_from(trend.raw)]
+            swings = 2.0 * trends.swinging * (begun[:, None] <= trend.step).mean(axis=0)
+        return np.column_stack([lost, deep, parted, swings, strain_along(trends)])
 
-        The trend passes over swings that it takes for noise, so that these are read off the rows.
-        """
+    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+        """How far the reward lies below its best so far at its worst, or how wide it swings."""
         trend = trends.reward
-        if _swinging(trends):
-            return trend.raw_step[wider_from(trend.raw)], SWINGING
-        steps = steps_between(trend.step[0], trend.step[-1])
-        path = trend.at(steps)
-        top = path.max(axis=1, keepdims=True)
-        found = steps[last_true(path >= top - BORDERS.near_best * (top - end_of(path)[:, None]))]
-        # A best that was lost within the first rows is one that a robust trend passes over.
-        at_once = trend.raw[: BORDERS.first_rows].mean() > top[:, 0] + BORDERS.noise * trend.noise_sd
-        return np.where(at_once, trend.raw_step[0], found), _FALLING
+        inside = (trend.step >= first) & (trend.step <= last)
+        fall = (best_so_far(trend) - trend.draws)[:, inside].max(axis=1)
+        if _swinging(trends) and float(np.median(fall)) < BORDERS.decline * trends.span:
+            return f"the reward swings by {swing_sd(trend):.2g} (sd) about its trend"
+        return f"the reward falls {span_text(interval(fall), '.2g')} below its best"
 
     def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """The checkpoint before, a smaller learning rate times refresh interval, clipped gradients."""

@@ -8,9 +8,11 @@ from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.advice import fails_at, rate_times, setting_text, span_text
 from bayes_grpo.diagnosis.components import reward_functions
 from bayes_grpo.diagnosis.evidence import ModeEvidence
-from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.mode import Mode, steps_between
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.growth import going_along, still_along
+from bayes_grpo.events.log_odds import half_log_odds_along
 
 
 class Plateaued(Mode):
@@ -19,6 +21,19 @@ class Plateaued(Mode):
     name = "plateaued"
     label = "plateaued"
     is_failure = False
+    predictors = ("still", "not rising", "still from here on")
+
+    def course(self, trends: RunTrends) -> np.ndarray:
+        """Whether the reward stays where it is from each row to the end, and whether it rises there."""
+        trend, span = trends.reward, trends.span
+        still = half_log_odds_along(still_along(trend, span))
+        ahead = np.minimum.accumulate(still[::-1])[::-1]
+        return np.column_stack([still, -half_log_odds_along(going_along(trend, span)), ahead])
+
+    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+        """Where the reward stands over it."""
+        level = trends.reward.at(steps_between(first, last)).mean(axis=1)
+        return f"the reward stands at {span_text(interval(level), '.2g')}"
 
     def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """Louder updates, quieter batches, or the end."""

@@ -12,11 +12,12 @@ import numpy as np
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.advice import fails_at, rate_times, span_text
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
-from bayes_grpo.diagnosis.mode import Mode, last_true, steps_between
+from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.entropy import factor, spent
-from bayes_grpo.events.log_odds import half_log_odds
+from bayes_grpo.events.entropy import factor, spent, spent_along
+from bayes_grpo.events.growth import going_along
+from bayes_grpo.events.log_odds import half_log_odds_along
 
 
 class PolicyConcentration(Mode):
@@ -25,15 +26,16 @@ class PolicyConcentration(Mode):
     name = "policy_concentration"
     label = "policy concentration"
     signals = ("entropy",)
+    shown_by = "the entropy"
+    predictors = ("spent", "entropy gone", "reward rising")
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Entropy left, entropy spent for the reward gained, headroom."""
-        features = {"spent": np.nan}
         entropy = trends.signals.get("entropy")
         if entropy is None:
             return ModeEvidence(
                 self.name, np.nan, (), (), ("entropy",), "no entropy in the log, so concentration cannot be "
-                "seen", features,
+                "seen",
             )  # fmt: skip
         ratio = factor(entropy)
         quantities = [quantity("entropy_ratio", ratio, "", "entropy at the end over that at the start")]
@@ -49,20 +51,27 @@ class PolicyConcentration(Mode):
             short = 1.0 - trends.share(reward.draws[:, -1])
             quantities.append(quantity("reward_short", short, "", "share of the reward's range not reached"))
         early = spent(trends)
-        features["spent"] = half_log_odds(early)
         used = ("entropy", "eval_reward" if trends.uses_eval else "reward")
-        return ModeEvidence(self.name, float(np.mean(early)), tuple(quantities), used, (), "; ".join(parts), features)
+        return ModeEvidence(self.name, float(np.mean(early)), tuple(quantities), used, (), "; ".join(parts))
 
-    def onset(self, trends: RunTrends) -> tuple[np.ndarray, str] | None:
-        """Where half of the starting entropy is spent."""
+    def course(self, trends: RunTrends) -> np.ndarray:
+        """Whether the entropy is spent before the reward is earned, how much of it is, and whether the reward rises."""
+        entropy, steps = trends.signals.get("entropy"), trends.reward.step
+        going = half_log_odds_along(going_along(trends.reward, trends.span))
+        if entropy is None:
+            unknown = np.full(len(steps), np.nan)
+            return np.column_stack([unknown, unknown, going])
+        folds = (entropy.at(steps) - entropy.draws[:, :1]).mean(axis=0)
+        gone = np.clip(-folds + np.log(BORDERS.spent), -BORDERS.log_odds_bound, BORDERS.log_odds_bound)
+        return np.column_stack([half_log_odds_along(spent_along(trends)), gone, going])
+
+    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+        """What is left of the entropy."""
         entropy = trends.signals.get("entropy")
         if entropy is None:
-            return None
-        steps = steps_between(entropy.step[0], entropy.step[-1])
-        path = entropy.at(steps)
-        return steps[
-            last_true(path - path[:, :1] > np.log(BORDERS.half_spent))
-        ], "half of the starting entropy is spent"
+            return ""
+        left = interval(np.exp((entropy.at(np.array([last])) - entropy.draws[:, :1])[:, 0]))
+        return f"{left.median:.0%} [{left.low:.0%}, {left.high:.0%}] of the starting entropy is left"
 
     def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """The checkpoint before, room for rare tokens, and what the entropy law still promises."""

@@ -16,11 +16,11 @@ from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.advice import span_text
 from bayes_grpo.diagnosis.components import reward_functions
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
-from bayes_grpo.diagnosis.mode import Mode, last_true, steps_between
+from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.coupling import coupling, turnover, uncoupled
-from bayes_grpo.events.log_odds import half_log_odds
+from bayes_grpo.events.log_odds import about, half_log_odds_of
 from bayes_grpo.events.trend import Trend
 
 
@@ -30,11 +30,12 @@ class RewardHacking(Mode):
     name = "reward_hacking"
     label = "reward hacking"
     signals = ("kl", "completion_length")
+    shown_by = "a held-out or gold reward"
+    predictors = ("uncoupled", "turned over")
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Coupling, turnover and growth of the KL."""
         train = trends.reward
-        features: dict[str, float] = {"uncoupled": np.nan}
         quantities, used, missing, parts = [], [], [], []
         probability = np.nan
         held = trends.held_out
@@ -46,7 +47,6 @@ class RewardHacking(Mode):
                 carried = coupling(train, held, first, last)
                 event = uncoupled(trends, held, first, last)
                 probability = float(np.mean(event))
-                features["uncoupled"] = half_log_odds(event)
                 quantities += [
                     quantity("coupling", carried, "", "change of the held-out reward over that of the train reward"),
                     quantity(
@@ -92,23 +92,41 @@ class RewardHacking(Mode):
             change = np.exp(length.change())
             meaning = "completion length at the end over that at the start"
             quantities.append(quantity("length_ratio", change, "", meaning))
-        return ModeEvidence(
-            self.name, probability, tuple(quantities), tuple(used), tuple(missing), "; ".join(parts), features
-        )
+        return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), "; ".join(parts))
 
-    def onset(self, trends: RunTrends) -> tuple[np.ndarray, str] | None:
-        """Where the train reward's rise and the held-out reward's part for the last time."""
+    def course(self, trends: RunTrends) -> np.ndarray:
+        """Whether the train reward has risen without the held-out one up to each row, and how far that is down."""
+        train, held = trends.reward, trends.held_out
+        found = np.full((len(train.step), 2), np.nan)
+        if held is None:
+            return found
+        first, last = max(train.step[0], held.step[0]), min(train.step[-1], held.step[-1])
+        for i, step in enumerate(train.step):
+            if not first < step <= last:
+                continue
+            found[i, 0] = half_log_odds_of(float(np.mean(uncoupled(trends, held, first, step))))
+            fall, best = turnover(train, held, first, step)
+            found[i, 1] = float(about(np.mean(np.clip(fall / np.maximum(best, 1e-9), 0.0, 1.0)), 0.0))
+        told = np.isfinite(found[:, 0])
+        if told.any():  # before the first held-out reward, and after the last, what its neighbour says
+            at = np.arange(len(found))
+            found = np.column_stack([np.interp(at, at[told], column[told]) for column in found.T])
+        return found
+
+    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+        """How both rewards moved up to the end of the episode."""
         train, held = trends.reward, trends.held_out
         if held is None:
-            return None
-        first, last = max(train.step[0], held.step[0]), min(train.step[-1], held.step[-1])
-        if last <= first:
-            return None
-        steps = steps_between(first, last)
-        rise, carried = train.at(steps), held.at(steps)
-        gap = (rise - rise[:, :1]) - (carried - carried[:, :1])
-        small = gap <= BORDERS.parted * np.maximum(gap[:, -1:], 1e-12)
-        return steps[last_true(small)], "train and held-out reward part"
+            return ""
+        name = "gold" if trends.held_out_name == "gold_reward" else "held-out"
+        begin, end = max(train.step[0], held.step[0]), min(last, held.step[-1])
+        if end <= begin:
+            return ""
+        rise, carried = interval(train.change(begin, end)), interval(held.change(begin, end))
+        return (
+            f"since step {begin:g} the train reward changed by {span_text(rise, '.2g')}, the {name} one by "
+            f"{span_text(carried, '.2g')}"
+        )
 
     def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """The checkpoint before, a look at the completions, a tighter KL."""

@@ -1,16 +1,15 @@
-"""Labelled real logs: an index.csv with a folder csv beside it, as evidence with label and repository."""
+"""Labelled real logs: an index.csv with a folder csv beside it, with label and repository."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.diagnosis.classes import CLASSES
-from bayes_grpo.diagnosis.features import gather_all
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 
@@ -23,7 +22,6 @@ class LabelledLog(NamedTuple):
         repository: Where it comes from; logs of one author depend on each other.
         label: One of `CLASSES`.
         in_words: Whether the label rests on more than a reader's look at the curve: the authors' words, or counts.
-        features: What the layer sees.
         run: The run.
         group_size: Completions of a prompt by the index, None where it names none.
     """
@@ -32,7 +30,6 @@ class LabelledLog(NamedTuple):
     repository: str
     label: str
     in_words: bool
-    features: Mapping[str, float]
     run: Run
     group_size: int | None
 
@@ -51,18 +48,16 @@ def labelled_logs(indices: Sequence[Path]) -> list[LabelledLog]:
                     print(f"{row['run_id']}: {error}")
                     continue
                 rows.append(row)
-    found = [g for first in range(0, len(runs), 64) for g in gather_all(runs[first : first + 64])]
     return [
         LabelledLog(
             row["run_id"],
             row["repo"],
             row["outcome_label"],
             not row["label_evidence"].startswith(("from curve", "curve only")),
-            {} if g is None else g.features,
             run,
             group_size(row.get("group_size", "")),
         )
-        for row, run, g in zip(rows, runs, found, strict=True)
+        for row, run in zip(rows, runs, strict=True)
     ]
 
 

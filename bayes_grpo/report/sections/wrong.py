@@ -10,6 +10,7 @@ from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.plot import plot_diagnosis
 from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.diagnosis.timeline import Episode
 from bayes_grpo.report.answer import Answer
 from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, Tone, head, number, said, words
 from bayes_grpo.report.sections.common import SMALL, digits, estimate, new_figure, nothing, panels
@@ -67,18 +68,23 @@ def chance_of(d: Diagnosis) -> str:
 
 
 def _pictures(d: Diagnosis, pictures: Pictures) -> tuple[Picture, ...]:
-    bars = 1 if d.history is None else 2
+    bars = 2 if d.history is None else 3
     figure = new_figure((SMALL[0] * 3, SMALL[1] * 1.1 * bars))
     plot_diagnosis(d, figure=figure)
     signals = len(figure.axes) - bars
     listed = ", ".join(f"{label_of(n)} {probability_text(d.probability[n])}" for n in ANSWERS)
-    told = [(0, f"Probability of each answer: {listed}", _BARS)]
+    happened = [] if d.timeline is None else [e for e in d.timeline.episodes if e.probable]
+    listed_then = "; ".join(f"{label_of(e.mode)} from step {e.onset.median:.0f}" for e in happened) or "no episode"
+    told = [
+        (0, f"What was under way when: {listed_then}", "Darker: more probable. Hatched: the log cannot show it."),
+        (1, f"Probability of each answer: {listed}", _BARS),
+    ]
     if d.history is not None:
-        past = figure.axes[1]
+        past = figure.axes[2]
         past.set_title("said at earlier steps", loc="left")
         past.tick_params(labelsize=6.5)
         past.set_xlabel(past.get_xlabel(), fontsize=6.5)
-        told.append((1, f"What would have been said earlier: {d.history.sentence}", "Colours as in the bars."))
+        told.append((2, f"What would have been said earlier: {d.history.sentence}", "Colours as in the bars."))
     out = panels(pictures, figure, told, "half")
     if not signals:
         return out
@@ -167,13 +173,8 @@ def _parts(d: Diagnosis) -> tuple[Part, ...]:
     parts = []
     if d.evidence:
         parts.append(Part("Evidence", tuple(_evidence_line(name, e) for name, e in d.evidence.items())))
-    onsets = tuple(
-        f"{said(label_of(m))}: step {o.step.median:.0f} [{o.step.low:.0f}, {o.step.high:.0f}] ({o.step.level:.0%}); "
-        f"{o.dated_by}"
-        for m, o in d.onsets.items()
-    )
-    if onsets:
-        parts.append(Part("Since when", onsets))
+    if d.timeline is not None and (told := tuple(_episode_line(e) for e in d.timeline.episodes if e.probable)):
+        parts.append(Part("What happened, in order", told))
     remedies = tuple(f"{said(label_of(m))}: {x}" for m, lines in d.remedies.items() for x in lines)
     if remedies:
         parts.append(Part("What to do", remedies))
@@ -185,6 +186,13 @@ def _parts(d: Diagnosis) -> tuple[Part, ...]:
     if d.notes:
         parts.append(Part("Notes", d.notes))
     return tuple(parts)
+
+
+def _episode_line(e: Episode) -> str:
+    until = "goes on" if not e.over else f"to step {e.end.median:.0f} [{e.end.low:.0f}, {e.end.high:.0f}]"
+    begun = f"from step {e.onset.median:.0f} [{e.onset.low:.0f}, {e.onset.high:.0f}] ({e.onset.level:.0%})"
+    text = f"{label_of(e.mode)} ({probability_text(e.probability)}), {begun}, {until}"
+    return said(f"{text}: {e.depth}" if e.depth else text)
 
 
 def _evidence_line(name: str, e: ModeEvidence) -> str:

@@ -1,4 +1,4 @@
-"""From runs to the evidence of every mode, and to the features that the layer sees."""
+"""From runs to the evidence of every mode."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.diagnosis.classes import MODES, PROGRESS
+from bayes_grpo.diagnosis.classes import PROGRESS
 from bayes_grpo.diagnosis.damping import dampings_of
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode, all_modes
 from bayes_grpo.diagnosis.trends import RunTrends, trends_of
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.growth import going, grew
-from bayes_grpo.events.log_odds import half_log_odds
+from bayes_grpo.events.growth import grew
 from bayes_grpo.logs.run import Run
 
 
@@ -25,17 +24,11 @@ class RunEvidence(NamedTuple):
 
     Attributes:
         trends: Trends of its signals.
-        evidence: Name → evidence: progress and the modes, those that the layer knows first.
+        evidence: Name → evidence: progress and the modes, the four failures first.
     """
 
     trends: RunTrends
     evidence: dict[str, ModeEvidence]
-
-    @property
-    def features(self) -> dict[str, float]:
-        """What the layer sees, by name; NaN where the log cannot say."""
-        learned = [e for e in self.evidence.values() if e.mode in (PROGRESS, *MODES)]
-        return {k: v for e in learned for k, v in e.features.items()}
 
 
 def gather(run: Run) -> RunEvidence | None:
@@ -78,10 +71,5 @@ def _progress(trends: RunTrends) -> ModeEvidence:
         f"the {name} changed by {g.median:.3g} [{g.low:.3g}, {g.high:.3g}] ({g.level:.0%}) to {level.median:.3g}; "
         f"growth beyond the noise of a row has a probability of {probability_text(p)}"
     )
-    features = {
-        "grew": half_log_odds(rose),
-        "train_reward": float(not trends.uses_eval),
-        "going": half_log_odds(going(trend, trends.span)),
-    }
     used, missing = (("eval_reward",), ("reward",)) if trends.uses_eval else (("reward",), ())
-    return ModeEvidence(PROGRESS, p, quantities, used, missing, sentence, features)
+    return ModeEvidence(PROGRESS, p, quantities, used, missing, sentence)

@@ -1,0 +1,105 @@
+"""Apparent gain: most of the rise of the reward is format, length or finishing, and not the task.
+
+    share of the rise that is not the task = Σ over such functions of w_i Δr_i  /  Δ total
+
+The reward functions are told apart by their names, which is all that a log has.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.diagnosis.advice import span_text
+from bayes_grpo.diagnosis.components import weights_of
+from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
+from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.log_odds import about
+
+_TASK = re.compile(r"correct|accura|answer|solution|exact|solve|math|equation|pass|test|success|score|outcome", re.I)
+_FORM = re.compile(
+    r"format|xml|tag|think|length|len\b|soft|strict|int\b|digit|style|finish|repet|structure|brevity", re.I
+)
+
+
+class ApparentGain(Mode):
+    """A rise that is not the task's."""
+
+    name = "apparent_gain"
+    label = "gain of form, not of the task"
+    shown_by = "each reward function by itself"
+    predictors = ("share of form",)
+
+    def course(self, trends: RunTrends) -> np.ndarray:
+        """Share of the rise so far that is form, where the reward has risen."""
+        steps, parts = trends.reward.step, _parts(trends)
+        if parts is None:
+            return np.full((len(steps), 1), np.nan)
+        form, task = parts
+        rise = np.maximum(form, 0.0) + np.maximum(task, 0.0)
+        rose = rise > np.maximum(trends.reward.noise_sd, BORDERS.going * trends.span)
+        share = np.where(rose, np.maximum(form, 0.0) / np.maximum(rise, 1e-12), 0.0)
+        return about(share.mean(axis=0)[:, None], BORDERS.half)
+
+    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+        """What form and the task gained up to its end."""
+        parts = _parts(trends)
+        if parts is None:
+            return ""
+        at = int(np.searchsorted(trends.reward.step, last, "right")) - 1
+        form, task = (span_text(interval(part[:, at]), ".2g") for part in parts)
+        return f"format, length and finishing gained {form}, the task {task}"
+
+    def evidence(self, trends: RunTrends) -> ModeEvidence | None:
+        """Rise of form and of the task; None where the log has not both."""
+        parts = _parts(trends)
+        if parts is None:
+            return None
+        form, task = (part[:, -1] for part in parts)
+        rise = np.maximum(form, 0.0) + np.maximum(task, 0.0)
+        rose = rise > np.maximum(trends.reward.noise_sd, BORDERS.going * trends.span)
+        share = np.where(rise > 0.0, np.maximum(form, 0.0) / np.maximum(rise, 1e-12), 0.0)
+        found = (
+            quantity("form_gain", form, "reward", "change of the reward functions of form"),
+            quantity("task_gain", task, "reward", "change of the reward functions of the task"),
+        )
+        f, t = (q.posterior for q in found)
+        said = (
+            f"form (format, length, finishing) changed by {f.median:.3g} [{f.low:.3g}, {f.high:.3g}] ({f.level:.0%}), "
+            f"the task by {t.median:.3g} [{t.low:.3g}, {t.high:.3g}]"
+        )
+        return ModeEvidence(self.name, float(np.mean(rose & (share > BORDERS.half))), found, ("components",), (), said)
+
+    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
+        """What to watch instead, and what to weigh less."""
+        return (
+            "judge the run by the reward function of the task alone, or by a held-out score: the total rises for form",
+            "once the format is learned, lower its weight: its spread within a group is noise to the task",
+        )
+
+
+def _parts(trends: RunTrends) -> tuple[np.ndarray, np.ndarray] | None:
+    """Draws of the change so far of form and of task, shape (draws, n) each; None where the log has not both."""
+    names = list(trends.components)
+    form = [name for name in names if _FORM.search(name) and not _TASK.search(name)]
+    task = [name for name in names if _TASK.search(name) and not _FORM.search(name)]
+    if not form or not task:
+        return None
+    weights = weights_of(trends, names)
+    weight = dict(zip(names, np.ones(len(names)) if weights is None else weights, strict=True))
+
+    def change(chosen: list[str]) -> np.ndarray:
+        found = 0.0
+        for name in chosen:
+            path = trends.components[name].at(trends.reward.step)
+            found = found + weight[name] * (path - path[:, :1])
+        return np.asarray(found)
+
+    return change(form), change(task)
+
+
+MODE = ApparentGain()

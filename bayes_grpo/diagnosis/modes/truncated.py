@@ -1,0 +1,61 @@
+"""Truncation: completions run into the length limit, so that the end that is scored is never written."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
+from bayes_grpo.diagnosis.mode import Mode, steps_between
+from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.log_odds import about
+
+
+class Truncated(Mode):
+    """Truncated completions."""
+
+    name = "truncated_completions"
+    label = "truncated completions"
+    signals = ("completions_clipped_ratio", "completion_length")
+    shown_by = "the share of truncated completions"
+    predictors = ("share truncated",)
+
+    def course(self, trends: RunTrends) -> np.ndarray:
+        """Share of completions that run into the limit."""
+        trend, steps = trends.signals.get("completions_clipped_ratio"), trends.reward.step
+        if trend is None:
+            return np.full((len(steps), 1), np.nan)
+        return about(np.clip(trend.at(steps), 0.0, 1.0).mean(axis=0)[:, None], BORDERS.truncated)
+
+    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+        """Share of truncated completions."""
+        trend = trends.signals["completions_clipped_ratio"]
+        share = interval(np.clip(trend.at(steps_between(first, last)).mean(axis=1), 0.0, 1.0))
+        return f"{share.median:.0%} [{share.low:.0%}, {share.high:.0%}] of the completions run into the limit"
+
+    def evidence(self, trends: RunTrends) -> ModeEvidence | None:
+        """Share of truncated completions at the end of the log; None where it is not logged."""
+        trend = trends.signals.get("completions_clipped_ratio")
+        if trend is None:
+            return None
+        end = np.clip(trend.end, 0.0, 1.0)
+        found = quantity("truncated", end, "", "share of completions that run into the limit, at the end of the log")
+        p = found.posterior
+        said = f"{p.median:.0%} [{p.low:.0%}, {p.high:.0%}] ({p.level:.0%}) of the completions run into the limit"
+        return ModeEvidence(
+            self.name, float(np.mean(end > BORDERS.truncated)), (found,), ("completions_clipped_ratio",), (), said
+        )
+
+    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
+        """A higher limit, or what makes completions shorter."""
+        length = trends.signals.get("completion_length")
+        now = "" if length is None else f" (mean length {float(np.exp(length.mean[-1])):.4g})"
+        return (
+            f"raise the limit on completions{now}, or leave truncated ones out of the loss: what is cut off earns no "
+            "reward, however it would have ended",
+            "if completions run on without end, reward ending, and look at the stop token of the template",
+        )
+
+
+MODE = Truncated()

@@ -1,0 +1,94 @@
+"""What is said of a run: what is under way, what happened before, and what its log could not show, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bayes_grpo.common.intervals import Interval, probability_text
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PROGRESS
+from bayes_grpo.diagnosis.classify import ClassPosterior
+from bayes_grpo.diagnosis.evidence import ModeEvidence
+from bayes_grpo.diagnosis.mode import followed_modes, label_of
+from bayes_grpo.diagnosis.timeline import Episode, Timeline
+from bayes_grpo.events.borders import BORDERS
+
+
+def story(said: ClassPosterior, timeline: Timeline | None, evidence: Mapping[str, ModeEvidence]) -> str:
+    """The verdict in words.
+
+    Args:
+        said: Probabilities of the answers.
+        timeline: Of the run; None where its log has too few rewards.
+        evidence: Evidence by name; empty likewise.
+    """
+    if timeline is None:
+        return "Cannot tell: the log has fewer than three rewards."
+    parts = [_now(said, timeline, evidence), _before(timeline), unseen_text(timeline)]
+    return " ".join(part for part in parts if part)
+
+
+def failures(episodes: Sequence[Episode]) -> list[Episode]:
+    """Episodes of failures, the most probable first."""
+    failing = {mode.name for mode in followed_modes() if mode.is_failure}
+    return sorted((e for e in episodes if e.mode in failing), key=lambda e: -e.probability)
+
+
+def _now(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEvidence]) -> str:
+    found = failures([e for e in timeline.episodes if e.probable and not e.over])
+    if found:
+        first, *others = (_told(e) for e in found)
+        return f"{first[:1].upper()}{first[1:]}." + "".join(f" Also under way: {other}." for other in others)
+    what = _progress(said, timeline, evidence)
+    if said.failing >= BORDERS.probable:
+        listed = sorted(MODES, key=lambda mode: -said.own[mode])[:2]
+        which = ", ".join(f"{label_of(mode)} {probability_text(said.own[mode])}" for mode in listed)
+        fails = probability_text(said.failing)
+        return f"Something fails with probability {fails}, and the log leaves open what: {which}; {what}."
+    head = label_of(said.answer).capitalize()
+    others = sorted((name for name in ANSWERS if name != said.answer), key=lambda name: -said.probability[name])
+    return (
+        f"{head} with probability {probability_text(said.probability[said.answer])} (next: {label_of(others[0])} "
+        f"{probability_text(said.probability[others[0]])}): {what}."
+    )
+
+
+def _progress(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEvidence]) -> str:
+    """What the reward does, which a verdict without a failure rests on."""
+    shown = evidence[PROGRESS].sentence
+    now = [e for e in timeline.episodes if e.probable and not e.over and e.mode in ("growing", "plateaued")]
+    if not now or said.answer == CANNOT_TELL:
+        return shown
+    last = max(now, key=lambda e: e.probability)
+    word = "rising" if last.mode == "growing" else "at rest"
+    return f"{word} since about step {last.onset.median:.0f} ({probability_text(last.probability)}); {shown}"
+
+
+def _before(timeline: Timeline) -> str:
+    found = sorted(failures([e for e in timeline.episodes if e.probable and e.over]), key=lambda e: e.onset.median)
+    if not found:
+        return ""
+    listed = "; ".join(
+        f"{label_of(e.mode)} from about step {e.onset.median:.0f} to {e.end.median:.0f} "
+        f"({probability_text(e.probability)}){': ' if e.depth else ''}{e.depth}"
+        for e in found
+    )
+    return f"Before, and over: {listed}."
+
+
+def unseen_text(timeline: Timeline) -> str:
+    """Which of the four failures the log could not have shown, and what would show them; "" where it could all."""
+    found = [m for m in followed_modes() if m.name in MODES and m.shown_by and not timeline.modes[m.name].seen]
+    if not found:
+        return ""
+    return f"Not to be seen in this log: {', '.join(f'{m.label} (log {m.shown_by})' for m in found)}."
+
+
+def _told(episode: Episode) -> str:
+    text = f"{label_of(episode.mode)} (probability {probability_text(episode.probability)})"
+    text += f", under way since about step {step_text(episode.onset)}"
+    return f"{text}: {episode.depth}" if episode.depth else text
+
+
+def step_text(step: Interval) -> str:
+    """A step with its interval and level."""
+    return f"{step.median:.0f} [{step.low:.0f}, {step.high:.0f}] ({step.level:.0%})"
