@@ -15,6 +15,7 @@ from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.gather import RunEvidence, gather
 from bayes_grpo.diagnosis.history import history_of
 from bayes_grpo.diagnosis.mode import all_modes
+from bayes_grpo.diagnosis.plausibility import implausible
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.story import story
 from bayes_grpo.diagnosis.timeline import Chains, Timeline
@@ -89,7 +90,7 @@ def diagnose(
         missing=tuple(missing),
         prior=weights,
         about=about,
-        notes=(*shown.notes, *([assumed] if assumed else [])),
+        notes=(*shown.notes, *implausible(shown), *([assumed] if assumed else [])),
         trends=None if found is None else found.trends,
         timeline=timeline,
         history=past,

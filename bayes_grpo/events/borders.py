@@ -221,6 +221,9 @@ class Borders:
     border_far: float = _border(
         3.0, "ratio", _A, "on the learning rate, beyond which the border of stability is no concern"
     )
+    repeated_rows: int = _border(10, "rows", _A, "that are alike, or come again, before a log is called implausible")
+    smooth_rows: int = _border(20, "rows", _A, "whose scatter is held against the spread within their groups")
+    smooth_share: float = _border(0.4, "of the least scatter", _A, "below which rows are too smooth to be measured")
     cancels: float = _border(0.5, "of the rise", _A, "of one reward function that another takes back")
     taken_back_most: float = _border(3.0, "of the rise", _A, "bound of what is taken back")
     material_part: float = _border(0.1, "of the largest", _A, "change of a reward function that counts")
