@@ -13,18 +13,12 @@ import numpy as np
 
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.collapse import at_stake, lost
 from bayes_grpo.logs.run import Run
 from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failing import Failing, p_fails
 from bayes_grpo.rows.table import RowTable
-
-PART = 10
-"""Begin and end of a run are means over this part of its rows, at least 3."""
-LOST = 0.5
-"""A run has failed itself where its end has lost this share of what it had gained, or of its level."""
-_SURE = 3.0
-"""And more than so many standard errors."""
-
 
 @dataclass(frozen=True, eq=False)
 class Risks:
@@ -76,17 +70,16 @@ def risks_of(present: Mapping[str, float], size: int, failed: bool, seed: int) -
 
 
 def has_failed(table: RowTable) -> bool:
-    """Whether a run's reward has fallen as failures fall.
+    """Whether a run's reward has collapsed (`bayes_grpo.events.collapse`), by means of its first and last rows.
 
     Args:
         table: Its rows.
     """
-    size = max(3, len(table.y) // PART)
+    size = max(BORDERS.least_rows, len(table.y) // BORDERS.end_part_ahead)
     means = np.convolve(table.y, np.full(size, 1.0 / size), mode="valid")
     best, end, start = float(means.max()), float(means[-1]), float(means[0])
-    error = float(np.std(np.diff(table.y))) / np.sqrt(2.0 * size)
-    gained = best if 0.0 < 0.5 * best < start else best - start
-    return best - end > max(LOST * gained, _SURE * np.sqrt(2.0) * error, 1e-12)
+    error = float(np.std(np.diff(table.y))) / np.sqrt(float(size))  # of the difference of two means
+    return bool(lost(best - end, at_stake(start, best), max(BORDERS.noise_of_means * error, 1e-12)))
 
 
 def is_failing(run: Run) -> bool:
@@ -96,4 +89,4 @@ def is_failing(run: Run) -> bool:
         run: The run.
     """
     own = diagnose(run).own
-    return max(own.get(mode, 0.0) for mode in ("policy_concentration", "dynamical_instability")) > 0.5
+    return max(own.get(mode, 0.0) for mode in ("policy_concentration", "dynamical_instability")) > BORDERS.probable
