@@ -37,14 +37,15 @@ def _now(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEv
     found = failures([e for e in timeline.episodes if e.probable and not e.over])
     if found:
         first, *others = (_told(e) for e in found)
-        return f"{first[:1].upper()}{first[1:]}." + "".join(f" Also under way: {other}." for other in others)
+        return f"{first[:1].upper()}{first[1:]}." + "".join(f" Also {other}." for other in others)
     what = _progress(said, timeline, evidence)
     if said.failing >= BORDERS.probable:
         listed = sorted(MODES, key=lambda mode: -said.own[mode])[:2]
         which = ", ".join(f"{label_of(mode)} {probability_text(said.own[mode])}" for mode in listed)
         fails = probability_text(said.failing)
         return f"Something fails with probability {fails}, and the log leaves open what: {which}; {what}."
-    head = label_of(said.answer).capitalize()
+    head = label_of(said.answer)
+    head = f"Nothing is clear: {head}" if said.answer in MODES else head.capitalize()
     others = sorted((name for name in ANSWERS if name != said.answer), key=lambda name: -said.probability[name])
     return (
         f"{head} with probability {probability_text(said.probability[said.answer])} (next: {label_of(others[0])} "

@@ -20,6 +20,7 @@ from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failing import Failing, p_fails
 from bayes_grpo.rows.table import RowTable
 
+
 @dataclass(frozen=True, eq=False)
 class Risks:
     """P(fails) of candidates.

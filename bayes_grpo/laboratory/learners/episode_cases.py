@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import batched
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.diagnosis.gather import RunEvidence, gather_all
 from bayes_grpo.diagnosis.mode import followed_modes
-from bayes_grpo.laboratory.learners.lab_logs import thinned
+from bayes_grpo.laboratory.learners.lab_logs import parted_since, thinned
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 
@@ -136,13 +136,18 @@ def lab_episodes(folders: Sequence[Path], seed: int = 5) -> list[EpisodeCase]:
         truth, thin = truths[i % len(truths)], i >= len(truths)
         if found is not None:
             name = f"{places[i % len(places)].name}{' thinned' if thin else ''}"
-            out.append(_case(name, f"lab {truth['family']}", run, found, _true(truth["episodes"]), LAB_EPISODES))
+            out.append(_case(name, f"lab {truth['family']}", run, found, _true(truth), LAB_EPISODES))
     return out
 
 
-def _true(stretches: Mapping[str, Sequence[tuple[float, float]]]) -> tuple[LabelledEpisode, ...]:
+def _true(truth: Mapping[str, Any]) -> tuple[LabelledEpisode, ...]:
+    """Episodes of a laboratory run; a held-out reward that stays behind is one, gamed or learned by heart."""
+    held = dict(truth["episodes"])
+    if "reward_hacking" not in held and (since := parted_since(truth)) is not None:
+        held["reward_hacking"] = [(since, float(len(truth["gold_reward"])))]
+
     def spans(names: Sequence[str]) -> Iterator[tuple[float, float]]:
-        return ((first, last) for name in names for first, last in stretches.get(name, ()))
+        return ((first, last) for name in names for first, last in held.get(name, ()))
 
     surely = [LabelledEpisode(m, *span, arguable=False) for m, names in LAB_EPISODES.items() for span in spans(names)]
     return (

@@ -82,7 +82,7 @@ def _read(place: Path) -> LabLog:
     truth = json.loads((place / "truth.json").read_text(encoding="utf-8"))
     modes = tuple(dict.fromkeys(_LABELS[name] for name in truth["events"] if name != "solved"))
     onset, label, run = float(truth["onset"] or "nan"), _LABELS[truth["event"]], read_log(place)
-    if truth["event"] in ("healthy", "plateau") and (since := _parted_since(truth)) is not None:
+    if truth["event"] in ("healthy", "plateau") and (since := parted_since(truth)) is not None:
         label, modes, onset = "reward_hacking", ("reward_hacking",), since
     elif truth["event"] == "plateau" and (since := _wasted_since(run, truth["attainable"])) is not None:
         label, modes, onset = DEGENERATE, (DEGENERATE,), since
@@ -92,7 +92,7 @@ def _read(place: Path) -> LabLog:
     return LabLog(place.name, label, modes, onset, min(lost, default=float("nan")), run)
 
 
-def _parted_since(truth: Mapping[str, Any]) -> float | None:
+def parted_since(truth: Mapping[str, Any]) -> float | None:
     """Step from which on held-out and train reward part, though the reward is not gamed; None if they do not.
 
     A small set of prompts is learned by heart: the laboratory, which knows what completions deserve, calls that no
