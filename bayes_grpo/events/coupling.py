@@ -54,7 +54,7 @@ def uncoupled(signals: LatentSignals, held: Trend, first: float, last: float) ->
     unshared = (coupling(train, held, first, last) < BORDERS.loose) & (rise > _least_rise(signals))
     fall, best = turnover(train, held, first, last)
     parted = rose & (unshared | turned_over(fall, best, BORDERS.noise * held.noise_sd))
-    return parted | hollow(signals, held)
+    return parted | hollow(signals, held, last)
 
 
 def coupling(train: Trend, held: Trend, first: float, last: float) -> np.ndarray:
@@ -96,12 +96,20 @@ def least_rise(left: np.ndarray | float, span: float = 1.0) -> np.ndarray:
     return np.minimum(BORDERS.rise * span, np.maximum(BORDERS.rise_left * np.asarray(left), 0.0))
 
 
-def hollow(signals: LatentSignals, held: Trend) -> np.ndarray:
-    """Draws of whether a train reward stands high beside a held-out one of nothing, shape (draws,)."""
+def hollow(signals: LatentSignals, held: Trend, last: float) -> np.ndarray:
+    """Draws of whether a train reward stands high beside a held-out one of nothing, shape (draws,).
+
+    Args:
+        signals: Those of a run with a train reward.
+        held: Trend of the held-out reward.
+        last: Step at which both are asked; their means over the last part where it is the end.
+    """
     train = signals.reward
     if not signals.has_range or held.raw.min() < 0.0 or held.raw.max() > 1.0:
         return np.zeros(len(train.draws), bool)
-    return (held.end < BORDERS.hollow) & (signals.share(train.end) > BORDERS.stands)
+    ended = last >= min(train.step[-1], held.step[-1])
+    nothing, high = (x.end if ended else x.at(np.array([last]))[:, 0] for x in (held, train))
+    return (nothing < BORDERS.hollow) & (signals.share(high) > BORDERS.stands)
 
 
 def hacked(trained: np.ndarray, deserved: np.ndarray, gold: np.ndarray, start: float, worth: float) -> np.ndarray:

@@ -25,6 +25,9 @@ from bayes_grpo.laboratory.learners.lab_logs import parted_since, thinned
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 
+LAB_TRUST = 0.2
+"""What a laboratory run counts for beside a public one. With 1, chains that were learned without an author scored worse
+on that author's logs; with 0 nothing would be learned of signals that public failures lack."""
 OPEN, OFF, ON = -1, 0, 1
 """Labels of a row."""
 NAMES = {
@@ -82,6 +85,7 @@ class EpisodeCase(NamedTuple):
         labels: Mode → `ON`, `OFF` or `OPEN`, shape (n,); modes that nobody labelled are absent.
         episodes: The labelled episodes.
         run: The run.
+        trust: What its rows count for in learning, beside a public run's.
     """
 
     name: str
@@ -92,6 +96,7 @@ class EpisodeCase(NamedTuple):
     labels: Mapping[str, np.ndarray]
     episodes: tuple[LabelledEpisode, ...]
     run: Run
+    trust: float = 1.0
 
 
 def public_episodes(labels: Path, folders: Sequence[Path]) -> list[EpisodeCase]:
@@ -136,7 +141,9 @@ def lab_episodes(folders: Sequence[Path], seed: int = 5) -> list[EpisodeCase]:
         truth, thin = truths[i % len(truths)], i >= len(truths)
         if found is not None:
             name = f"{places[i % len(places)].name}{' thinned' if thin else ''}"
-            out.append(_case(name, f"lab {truth['family']}", run, found, _true(truth), LAB_EPISODES))
+            out.append(
+                _case(name, f"lab {truth['family']}", run, found, _true(truth), LAB_EPISODES)._replace(trust=LAB_TRUST)
+            )
     return out
 
 

@@ -102,7 +102,7 @@ def _batch(cases: Sequence[EpisodeCase], mode: str, k: int, without: str) -> tup
         np.array([bool(np.isfinite(c.course[mode][:, 0]).any()) for c in cases]),
         label,
         np.array([names.index(c.author) for c in cases]),
-        np.array([0.0 if c.author == without else min(1.0, _MOST / count[c.author]) for c in cases]),
+        np.array([0.0 if c.author == without else c.trust * min(1.0, _MOST / count[c.author]) for c in cases]),
     )
     return batch, len(names)
 
