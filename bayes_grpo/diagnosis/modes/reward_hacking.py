@@ -31,7 +31,7 @@ class RewardHacking(Mode):
     label = "reward hacking"
     signals = ("kl", "completion_length")
     shown_by = "a held-out or gold reward"
-    predictors = ("uncoupled", "turned over")
+    predictors = ("uncoupled", "turned over", "gap")
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Coupling, turnover and growth of the KL."""
@@ -97,7 +97,7 @@ class RewardHacking(Mode):
     def course(self, trends: RunTrends) -> np.ndarray:
         """Whether the train reward has risen without the held-out one up to each row, and how far that is down."""
         train, held = trends.reward, trends.held_out
-        found = np.full((len(train.step), 2), np.nan)
+        found = np.full((len(train.step), len(self.predictors)), np.nan)
         if held is None:
             return found
         first, last = max(train.step[0], held.step[0]), min(train.step[-1], held.step[-1])
@@ -105,6 +105,8 @@ class RewardHacking(Mode):
             if not first < step <= last:
                 continue
             found[i, 0] = half_log_odds_of(float(np.mean(uncoupled(trends, held, first, step))))
+            gap = train.change(first, step) - held.change(first, step)
+            found[i, 2] = about(np.clip(gap / (2.0 * BORDERS.rise * trends.span), 0.0, 1.0).mean(), BORDERS.half)
             fall, best = turnover(train, held, first, step)
             found[i, 1] = float(about(np.mean(np.clip(fall / np.maximum(best, 1e-9), 0.0, 1.0)), 0.0))
         told = np.isfinite(found[:, 0])
