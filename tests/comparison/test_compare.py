@@ -166,6 +166,7 @@ def lost_on(name):
     return lost
 
 
+@pytest.mark.thorough
 def test_fits_are_sampled_when_asked_for_and_say_what_the_scores_said(found, monkeypatch):
     """NUTS's leave-one-out and curve agree with those of the posterior that the law was weighed by."""
     ours, fit_ = found.posteriors["exponential"], found.fits["exponential"]

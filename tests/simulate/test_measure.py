@@ -18,11 +18,12 @@ MOMENTA = (0.0, 0.5, 0.9)
 GROUP_SIZES = (2, 4, 8, 16, 32, 64)
 
 
+@pytest.mark.thorough
 def test_onset_of_oscillation_within_five_percent():
     np.testing.assert_allclose(measured_onset(MOMENTA), onset_of_oscillation(MOMENTA), rtol=0.05)
 
 
-@pytest.mark.parametrize("model", ["hold", "delay"])
+@pytest.mark.parametrize("model", few(["hold", "delay"], "hold"))
 def test_refresh_thresholds_within_one_percent(model):
     mu, interval = (axis.ravel() for axis in np.meshgrid(MOMENTA, [1, 2, 4, 8, 16, 32], indexing="ij"))
     predicted = [critical_gain(float(m), int(s), model) for m, s in zip(mu, interval, strict=True)]

@@ -84,6 +84,7 @@ def test_tables_hold_the_clipped_surrogate_and_its_gradient(prompts):
         assert 0.1 < float(metrics["clip_ratio"]) < 0.9
 
 
+@pytest.mark.thorough
 def test_stale_gradient_is_reuse_without_importance_ratios(prompts):
     with jax.enable_x64(True):
         rng = np.random.default_rng(2)
@@ -158,6 +159,7 @@ def test_expected_update_of_a_finite_group_is_the_drift_factor(p, ddof):
         assert found == pytest.approx(float(group_drift_factor(p, 4, ddof)) * np.sqrt(p * (1 - p)), rel=1e-9)
 
 
+@pytest.mark.thorough
 def test_mean_only_update_of_a_finite_group_loses_one_over_g():
     with jax.enable_x64(True):
         prompts = bernoulli_bandit().train
