@@ -89,6 +89,7 @@ def draws_of(target: Target, values: dict[str, np.ndarray]) -> Draws:
     return Draws(target, {k: v[None] for k, v in values.items()}, np.empty((1, size, 0)), fine)
 
 
+@pytest.mark.thorough
 def test_run_and_comparison_have_one_forecast():
     """The same weights, level and events; of a fit, one law, a reason why there are none."""
     run, regimes = rising_run(), ("flat", "exponential")

@@ -60,6 +60,7 @@ def test_tokens_come_as_often_as_the_policy_says(policy, prompt, written, temper
     assert chisquare(np.bincount(chosen, minlength=len(second)), len(chosen) * second).pvalue > 1e-4
 
 
+@pytest.mark.thorough
 def test_reading_is_what_the_logits_say(policy, prompt, written, temperature):
     few = Completions(written.text[:20], written.written[:20])
     found = read(policy, few, temperature)

@@ -99,6 +99,7 @@ def test_several_logs_of_different_lengths_stand_in_one_plate():
     assert sample(jax.random.key(0)).shape == (2, 3, 40)
 
 
+@pytest.mark.thorough
 def test_draws_have_the_moments_of_the_law(table):
     rows = padded(table, len(table.y))
     given = EXPONENTIAL.distribution(VALUES | {"fixed_point": (0.8, 0.1)}, rows)

@@ -127,6 +127,7 @@ def test_likelihood_is_the_dense_normal_s(name, kind):
         assert float(blocks.log_likelihood(space, y)) == pytest.approx(float(kalman.log_likelihood(space, y)), rel=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", few(NEW, "logistic"))
 def test_rows_that_follow_continue_the_same_law(name):
     table = table_of("everything")
@@ -165,6 +166,7 @@ def test_only_the_entropy_law_cannot_forecast():
     assert [name for name, regime in REGIMES.items() if not regime.forecasts] == ["entropy"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", few(NEW, "sigmoid"))
 def test_gradient_is_finite_far_out_and_right_in_the_middle(name):
     regime, table = get_regime(name), table_of("everything")

@@ -120,6 +120,7 @@ def test_sampled_tables_average_to_the_expected_ones(prompts, advantage, ddof):
         assert found == pytest.approx(float(getattr(expected_metrics, name)), abs=3e-3)
 
 
+@pytest.mark.thorough
 def test_every_completion_is_counted_once(prompts):
     structure = Structure(group_size=SIZE, prompts_per_step=32, advantage="mean")
     log_old = log_policy(prompts, jnp.zeros(4))
@@ -136,6 +137,7 @@ def test_every_completion_is_counted_once(prompts):
     np.testing.assert_allclose(mass.prompt_share.sum(1), 1.0, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_groups_without_spread_teach_nothing():
     prompts = bernoulli_bandit(30.0).train
     structure = Structure(group_size=4, prompts_per_step=8)
