@@ -17,7 +17,6 @@ CACHE = "BAYES_GRPO_CACHE"
 ROWS = 40
 LONGEST = (
     "report/test_pages.py",
-    "families/test_family.py",
     "cli/test_cli.py",
     "regimes/test_distribution.py",
     "learning/test_learn.py",

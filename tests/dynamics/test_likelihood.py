@@ -128,6 +128,7 @@ def test_filter_equals_dense_normal(zeta, kind):
 
 
 # Each kind is a program of its own; those behind a mark are parts of "everything", or take no part of its columns.
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "kind",
     [

@@ -263,13 +263,17 @@ def logs(tmp_path, write_trl_log, curve):
     return logs
 
 
+@pytest.mark.thorough
 def test_the_command_line_learns_a_table(logs, tmp_path):
     table = tmp_path / "prior.json"
     code, out, err = call("learn-prior", logs, "--out", table, "--regimes", LAW)
     assert code == 0, err
     assert "Learned from 6 logs of 1 repository" in out
     assert tuple(load_prior_table(table).regimes) == (LAW,)
-    code, _, err = call("learn-prior", tmp_path / "nowhere", "--out", table)
+
+
+def test_the_command_line_refuses_what_is_no_folder(tmp_path):
+    code, _, err = call("learn-prior", tmp_path / "nowhere", "--out", tmp_path / "prior.json")
     assert code == 3
     assert "expected a folder of logs" in err
 

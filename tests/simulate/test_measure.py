@@ -55,6 +55,7 @@ def test_std_normalised_fluctuation_departs_from_one_over_group_size_as_computed
     assert log_log_slope(GROUP_SIZES, [row.exact for row in rows]) > -0.9
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("p", "size", "ddof"), few([(0.5, 4, 0), (0.3, 16, 1), (0.05, 4, 1)], (0.3, 16, 1)))
 def test_drift_of_finite_groups_within_five_percent(p, size, ddof):
     found = measured_drift_factor(p, size, ddof, n_runs=200)

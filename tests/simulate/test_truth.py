@@ -70,6 +70,7 @@ def test_softmax_has_one_flat_direction_and_its_boltzmann_fixed_point():
     assert (spectrum > -1e-8).all()
 
 
+@pytest.mark.thorough
 def test_curvature_is_the_decay_rate_of_a_simulated_run():
     structure = Structure(n_steps=800, advantage="mean", update="expected", group_size=4)
     environment = contextual_bandit(np.random.default_rng(0), n_prompts=8, n_skills=1, n_memory=0)

@@ -29,7 +29,7 @@ from bayes_grpo.watching.result import Memory, Outlook, Watching
 from bayes_grpo.watching.update import update_of
 from tests.helpers.runs import make_run, rising_run, steps
 
-ROWS = 40
+ROWS = 60
 SWIFT = Watching(forecasts=False)
 """A diagnosis alone."""
 
@@ -49,7 +49,7 @@ def run() -> Run:
 @pytest.fixture(scope="module")
 def looks(run):
     """Two looks, the second from the points of the first; with a question."""
-    watching = Watching(until=60.0, question=Question(cost_per_step=1.0, value_per_reward=1000.0), draws=2000)
+    watching = Watching(until=90.0, question=Question(cost_per_step=1.0, value_per_reward=1000.0), draws=2000)
     first, memory = update_of(run.until(ROWS - 1), watching)
     second, memory = update_of(run, watching, memory)
     return first, second, memory
@@ -57,7 +57,7 @@ def looks(run):
 
 def test_a_look_has_the_numbers_of_a_forecast(run, looks):
     """Within Monte Carlo error: 500 draws of each law a look, 1,000 a forecast, from other points."""
-    ours, theirs = looks[1].outlook, summarize_forecast(forecast(run, 60.0))
+    ours, theirs = looks[1].outlook, summarize_forecast(forecast(run, 90.0))
     width = theirs.at_horizon.high - theirs.at_horizon.low
     for a, b in ((ours.at_horizon, theirs.at_horizon), (ours.now, theirs.now)):
         assert np.abs(np.array(a[:3]) - np.array(b[:3])).max() < 0.1 * width
@@ -75,14 +75,14 @@ def test_a_look_has_the_numbers_of_a_diagnosis(run, looks):
 
 def test_a_look_answers_the_question(looks):
     outlook = looks[1].outlook
-    assert ROWS <= outlook.stop <= 60.0
+    assert ROWS <= outlook.stop <= 90.0
     assert outlook.advice in looks[1].sentence
 
 
 def test_a_look_is_strict_json(looks):
     content = json.loads(json.dumps(looks[1].to_dict(), allow_nan=False))
     assert content["outlook"]["at_horizon"]["level"] == 0.9
-    assert content["sentence"].startswith("Step 40, 40 rows. ")
+    assert content["sentence"].startswith("Step 60, 60 rows. ")
 
 
 def test_a_look_on_a_terminal_begins_with_the_alarm_or_the_verdict():
@@ -103,15 +103,15 @@ def test_the_next_look_starts_where_the_last_one_ended(run, looks, monkeypatch):
         return fit_regimes(*args, start=start, **options)
 
     monkeypatch.setattr(update, "fit_regimes", fit)
-    _, after = update_of(run, Watching(until=60.0), memory)
+    _, after = update_of(run, Watching(until=90.0), memory)
     assert started.keys() == memory.points.keys() == after.points.keys()
     assert all(z.shape == (update.POINTS.draws, z.shape[1]) for z in after.points.values())
 
 
 def test_the_horizon_is_the_planned_length_or_half_as_far_again(run):
-    planned = outlook_of(rising_run(ROWS, reward_low=0.0, reward_high=1.0, total_steps=55.0))
-    assert (planned.until, planned.until_from) == (55.0, "planned length")
-    assert outlook_of(run).until == 60.0
+    planned = outlook_of(rising_run(ROWS, reward_low=0.0, reward_high=1.0, total_steps=75.0))
+    assert (planned.until, planned.until_from) == (75.0, "planned length")
+    assert outlook_of(run).until == 90.0
 
 
 def outlook_of(run: Run) -> Outlook:
@@ -121,10 +121,10 @@ def outlook_of(run: Run) -> Outlook:
 
 
 def test_a_run_past_its_horizon_has_no_forecast(run):
-    found, _ = update_of(run, Watching(until=30.0))
+    found, _ = update_of(run, Watching(until=50.0))
     assert found.outlook is None
     assert found.answer
-    assert "no forecast: the run has come to step 40, and the forecast was to end at 30" in found.notes
+    assert "no forecast: the run has come to step 60, and the forecast was to end at 50" in found.notes
 
 
 @pytest.mark.parametrize("rows", [2, 3, 7])
@@ -144,7 +144,7 @@ def test_a_part_that_fails_is_a_note(run, monkeypatch):
     monkeypatch.setattr(update, "diagnose", fails)
     found, _ = update_of(run, SWIFT)
     assert found.notes == ("no diagnosis: ValueError: a bug",)
-    assert found.sentence == "Step 40, 40 rows. Nothing can be said yet."
+    assert found.sentence == "Step 60, 60 rows. Nothing can be said yet."
     assert found.reward == run.reward[-1]
 
 
@@ -184,10 +184,10 @@ def test_programs_that_a_log_has_outgrown_are_let_go(run, looks, monkeypatch):
     forgotten: list[bool] = []
     monkeypatch.setattr(update, "forget_programs", lambda: forgotten.append(True))
     memory = looks[2]
-    assert memory.length == 40
-    update_of(run, Watching(until=60.0), memory)
+    assert memory.length == 64
+    update_of(run, Watching(until=90.0), memory)
     assert not forgotten
-    update_of(run, Watching(until=60.0), memory._replace(length=32))
+    update_of(run, Watching(until=90.0), memory._replace(length=32))
     assert forgotten == [True]
 
 
