@@ -77,6 +77,7 @@ def test_nothing_before_the_origin_knows_what_comes_after():
     assert seen[0][1:] == seen[1][1:]
 
 
+@pytest.mark.thorough
 def test_a_law_that_needs_more_rows_is_scored_without_a_trend():
     found = backtest(rising_run(20), origins=(0.35,), regimes=("flat", "sigmoid"), rivals=("last",), settings=FAST)
     scores = {s.name: s for s in found.scores}

@@ -29,6 +29,7 @@ def many(rate, size=600, repos=60, seed=0):
     return [case(f"repo {i % repos}", c, a) for i, (c, a) in enumerate(zip(came, ahead, strict=True))]
 
 
+@pytest.mark.thorough
 def test_events_change_the_forecast_of_several_laws_and_nothing_else():
     scores = []
     for hazard in (False, FALLS):

@@ -25,8 +25,8 @@ from tests.helpers.command import Outcome, call
 OK, USAGE, BAD_INPUT, NOT_CONVERGED = 0, 2, 3, 4
 # Too short to converge, so that exit code 4 is certain; every test shares the program compiled for it.
 SHORT = ("--regime", "exponential", "--chains", "2", "--warmup", "50", "--draws", "100")
-# Long enough to converge on the synthetic curve, whose learning rate did not decay as TRL's would by default.
-LONG = ("--draws", "800", "--schedule", "constant")
+# What converges on the synthetic curve, whose learning rate did not decay as TRL's would by default.
+LONG = ("--schedule", "constant")
 
 WriteLog = Callable[..., Path]
 
@@ -143,7 +143,7 @@ def test_saved_fit_loads_with_the_same_numbers(converged: Session):
     assert (fit.regime.name, fit.signal) == ("oscillator", "reward")
     for name in ("stiffness", "damping", "fixed_point"):
         draws = fit.draws(name)
-        assert draws.shape == (4, 800)
+        assert draws.shape == (4, 1000)
         assert np.median(draws) == pytest.approx(rows[name]["posterior"]["median"], rel=1e-12)
     assert fit.convergence.passed
     assert fit.data["leave_one_out"]["log_density"].dims == ("chain", "draw", "step")
@@ -537,19 +537,14 @@ def test_hostile_text_neither_breaks_nor_steers_the_output(
     assert names_in(tmp_path) == sorted([path.name, plot.name])
 
 
-def test_hostile_keys_and_values(tmp_path: Path, curve: np.ndarray):
+def test_hostile_keys_and_values(tmp_path: Path, curve: np.ndarray, write_trl_log: WriteLog):
     evil = "\x1b[2J[bold]$x_{$"
-    rows = [
-        {"step": s, "reward": r, f"rewards/{evil}": r, evil: evil, "note": "a\nb"}
-        for s, r in enumerate(curve.tolist(), 1)
-    ]
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = write_trl_log(tmp_path / "log.json", curve, **{f"rewards/{evil}": 0.5, evil: evil, "note": "a\nb"})
     for code, *arguments in ((OK, "inspect", path), (NOT_CONVERGED, "fit", path, *SHORT)):
         outcome = call(*arguments, "--plot", tmp_path / "p.png")
         assert outcome.code == code, outcome
         assert "\x1b" not in outcome.out + outcome.err
-    check_refusal(call("fit", path, "--reward-column", evil), "log.jsonl")
+    check_refusal(call("fit", path, "--reward-column", evil), "log.json")
 
 
 def test_hostile_names_of_missing_files_stay_on_one_line(tmp_path: Path):

@@ -35,6 +35,7 @@ def test_forecast_prints_json_and_a_picture(log, tmp_path):
     assert picture.stat().st_size > 10_000
 
 
+@pytest.mark.thorough
 def test_forecast_with_a_schedule_and_a_cost_prints_both_answers(log):
     done = RUNNER.invoke(
         app,

@@ -43,6 +43,7 @@ def test_json_has_the_same_results(tmp_path: Path, log: Path):
     assert page.exists()
 
 
+@pytest.mark.thorough
 def test_several_logs_stand_beside_each_other(tmp_path: Path, curve: np.ndarray, write_trl_log: Callable[..., Path]):
     logs = []
     for i in range(2):

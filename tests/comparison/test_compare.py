@@ -127,6 +127,7 @@ def test_rows_where_psis_fails_are_refitted_and_the_rest_is_said(found, monkeypa
     assert scores.data.elpd == pytest.approx(scores.pointwise.sum())
 
 
+@pytest.mark.thorough
 def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch):
     rng = np.random.default_rng(0)
     run = make_run(np.arange(1.0, 8), 0.5 + 0.1 * rng.standard_normal(7))
@@ -166,6 +167,7 @@ def lost_on(name):
     return lost
 
 
+@pytest.mark.thorough
 def test_fits_are_sampled_when_asked_for_and_say_what_the_scores_said(found, monkeypatch):
     """NUTS's leave-one-out and curve agree with those of the posterior that the law was weighed by."""
     ours, fit_ = found.posteriors["exponential"], found.fits["exponential"]

@@ -46,6 +46,7 @@ def test_the_last_cut_is_the_diagnosis_itself(collapsing):
     assert found.probability == diagnose(collapsing, prior={"healthy": 0.6}).probability
 
 
+@pytest.mark.thorough
 def test_no_cut_sees_what_came_after_it(collapsing):
     other = replace(collapsing, reward=np.where(steps(ROWS) > 50, 0.9, collapsing.reward))
     one, two = (there(diagnose(run, history=8).history) for run in (collapsing, other))

@@ -86,6 +86,7 @@ def test_hessian_is_that_of_the_plain_filter():
     close(found, expected, 1e-8)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("regime", few([Oscillator(), Exponential()], Exponential()), ids=lambda r: r.name)
 def test_derivatives_in_rows_and_levels_are_those_of_the_plain_filter(regime):
     """A model of one's own may sample rows and the priors of the levels."""
@@ -117,6 +118,7 @@ def test_known_levels_have_a_likelihood_and_a_gradient():
     close(found[1], expected[1])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("regime", few([r for r in REGIMES if r.row_by_row], Exponential()), ids=lambda r: r.name)
 def test_laws_that_say_so_do_not_depend_on_the_order_of_the_rows(regime):
     rows, free = falling_rows(), 0.2 * np.random.default_rng(1).standard_normal(len(regime.sampled))

@@ -86,6 +86,7 @@ def test_distances_are_those_of_the_covariances_written_out():
     assert log_det == pytest.approx(np.linalg.slogdet(cov)[1])
 
 
+@pytest.mark.thorough
 def test_two_sets_of_nodes_give_one_likelihood(table):
     """The prior that nodes were drawn by is divided out: another one must not matter, up to Monte Carlo error."""
     wide = run_likelihood(LAW, table, SCALE, nodes=2000, seed=1)

@@ -26,6 +26,7 @@ def found():
     return family(swept(), ["learning_rate"])
 
 
+@pytest.mark.thorough
 def test_the_rate_follows_the_learning_rate_and_the_plateau_does_not(found):
     rate, plateau = found.exponent("rate", "learning_rate"), found.exponent("plateau", "learning_rate")
     assert found.converged
@@ -39,6 +40,7 @@ def test_the_rate_follows_the_learning_rate_and_the_plateau_does_not(found):
     assert 0.5 < rate.contraction <= 1.0
 
 
+@pytest.mark.thorough
 def test_runs_are_drawn_towards_the_family_and_keep_near_their_truth(found):
     for run in found.runs:
         truth = run.settings["learning_rate"] / 1e-6 / 25.0
@@ -48,6 +50,7 @@ def test_runs_are_drawn_towards_the_family_and_keep_near_their_truth(found):
         assert np.all((run.low <= run.curve) & (run.curve <= run.high))
 
 
+@pytest.mark.thorough
 def test_the_result_is_a_sentence_a_table_strict_json_and_a_tree(found):
     assert "learning rate moves the response rate" in found.sentence
     assert "90% intervals, 6 runs" in found.sentence
@@ -63,6 +66,7 @@ def test_the_result_is_a_sentence_a_table_strict_json_and_a_tree(found):
     assert found.replicates == 6
 
 
+@pytest.mark.thorough
 def test_a_picture_of_a_family(found, tmp_path):
     figure = plot_family(found)
     labels = [t.get_text() for t in figure.axes[1].get_yticklabels()]
@@ -122,6 +126,7 @@ def test_the_command_line_of_a_family(folder):
     assert len(content["runs"]) == 3
 
 
+@pytest.mark.thorough
 def test_the_command_line_says_what_was_found(found, folder, monkeypatch):
     """A family that was found before, because another one takes half a minute."""
     asked: list[Any] = []
@@ -221,6 +226,7 @@ def test_studies_shift_their_runs_and_leave_the_exponent_alone():
     assert {run.study for run in found.runs} == {"one", "two"}
 
 
+@pytest.mark.thorough
 def test_a_posterior_that_knows_nothing_moves_nothing(found):
     known = found.exponent("rate", "learning_rate")
     wide = replace(known, p_zero=0.03, p_positive=0.6, contraction=0.0)

@@ -53,6 +53,7 @@ def test_two_modes_keep_their_shares():
     np.testing.assert_allclose(shares, 0.75, atol=0.06)
 
 
+@pytest.mark.thorough
 def test_a_curved_ridge():
     """z1 near z0² - 1: mean and standard deviation by a grid."""
 

@@ -169,6 +169,7 @@ def test_quantities_with_draws_that_are_not_finite_have_no_sensitivity(fitted):
     assert found["initial_reward"].prior > 0
 
 
+@pytest.mark.thorough
 def test_power_scaled_prior_is_the_posterior_of_a_refit(run, saved, fitted):
     """A prior to the power α is the prior with its spread over √α: reweighted draws against a sampler's."""
     priors = resolve_priors(fitted.regime, bg.rows_of(run))
@@ -267,6 +268,7 @@ def test_predictive_draws_pair_with_the_parameters(regression, group, of):
     assert neighbours == pytest.approx(0.0, abs=4 / np.sqrt(count))
 
 
+@pytest.mark.thorough
 def test_drawn_runs_are_correlated_as_the_law_says():
     """With slow fluctuations, rows of a drawn run vary together; the covariance is that of the law."""
     made = make_run(steps(12), 0.5 + 0.1 * np.sin(steps(12)))

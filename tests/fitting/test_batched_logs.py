@@ -34,6 +34,7 @@ def chains(seed: int):
     return sample_posterior(target_of(get_regime("exponential"), rows), seed=seed, sampler=SHORT, retry=False).draws
 
 
+@pytest.mark.thorough
 def test_fast_posteriors():
     ours = sorted(together(points, range(3)))
     for seed, outcome in enumerate(ours):

@@ -28,8 +28,8 @@ from tests.helpers.runs import make_run
 @pytest.fixture(scope="module")
 def run():
     rng = np.random.default_rng(3)
-    step = np.arange(1.0, 61)
-    return make_run(step, 0.2 + 0.5 * (1 - np.exp(-step / 12)) + 0.05 * rng.standard_normal(60), momentum=0.9)
+    step = np.arange(1.0, 41)
+    return make_run(step, 0.2 + 0.5 * (1 - np.exp(-step / 12)) + 0.05 * rng.standard_normal(40), momentum=0.9)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_same_seed_same_numbers(run):
 
 def test_programs_are_compiled_once_for_a_bucket(run):
     short = SamplerSettings(chains=2)  # the program of the fits above
-    other = make_run(run.step[:58], run.reward[:58] * 3.0, momentum=0.5)
+    other = make_run(run.step[:38], run.reward[:38] * 3.0, momentum=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit(run, "exponential", sampler=short)

@@ -28,7 +28,8 @@ from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run, rising_run, steps
 
 ROOT = Path(__file__).resolve().parents[2]
-FAST = bg.SamplerSettings(chains=2, warmup=100, draws=150)
+FAST = bg.SamplerSettings(chains=2, warmup=300, draws=400)
+"""As for forecasts, whose compiled programs are shared."""
 
 
 def lines(out: Path) -> list[dict]:

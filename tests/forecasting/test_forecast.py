@@ -90,6 +90,7 @@ def draws_of(target: Target, values: dict[str, np.ndarray]) -> Draws:
     return Draws(target, {k: v[None] for k, v in values.items()}, np.empty((1, size, 0)), fine)
 
 
+@pytest.mark.thorough
 def test_run_and_comparison_have_one_forecast():
     """The same weights, level and events; of a fit, one law, a reason why there are none."""
     run, regimes = rising_run(), ("flat", "exponential")
@@ -105,6 +106,7 @@ def test_run_and_comparison_have_one_forecast():
     assert stacked.weights == pytest.approx(compared.weights_lfo)
 
 
+@pytest.mark.thorough
 def test_a_comparison_keeps_the_priors_that_it_was_given():
     run, given = rising_run(), {"exponential": {"relaxation_time": (500.0, 0.01)}}
     compared = compare(run, ("exponential",), priors=given, lfo=False)
@@ -273,6 +275,7 @@ def test_a_law_that_settles_outside_the_range_is_still_held_inside():
     assert np.sum(mostly == 1.0) == 90
 
 
+@pytest.mark.thorough
 def test_a_law_that_runs_away_is_not_followed():
     regime, table = get_regime("oscillator"), rows_of(rising_run())
     target = target_of(regime, prepare_rows(table, many=True))
@@ -303,6 +306,7 @@ def test_a_range_weighs_a_law_by_how_much_of_it_lies_inside():
     assert bounded(RewardRange(), prior, draws) == (0.0, 0.0)
 
 
+@pytest.mark.thorough
 def test_a_law_draws_the_same_whichever_others_there_are():
     table = prepare_rows(rows_of(rising_run()), many=True)
     alone = fit_regimes(table, ("exponential",), seed=3, sampler=FAST, strict=False)

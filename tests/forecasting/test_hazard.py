@@ -223,6 +223,7 @@ def test_the_terminal_names_events_only_where_there_are_some(pair):
     assert "P(take-off)" not in texts[1]
 
 
+@pytest.mark.thorough
 def test_without_a_gradient_nothing_moves_and_no_event_begins():
     run = rising_run(reward_low=0.0, reward_high=1.0)
     f = forecast(run, 80, regimes=REGIMES, draws=500, schedule="linear", total_steps=50, hazard=hazard(collapse=2.0))

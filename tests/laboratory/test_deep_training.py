@@ -78,6 +78,7 @@ def test_a_run_of_a_batch_is_the_run_alone_also_among_doubles(sums, start, runs)
     assert alone.final_parameters.dtype == np.float32
 
 
+@pytest.mark.thorough
 def test_rows_agree_with_each_other(runs):
     run = runs["plain"]
     np.testing.assert_allclose(run.components[:, 2], run.reward, atol=1e-6)
@@ -89,10 +90,12 @@ def test_rows_agree_with_each_other(runs):
     assert run.kl[-1] > 1e-3
 
 
+@pytest.mark.thorough
 def test_training_helps(runs):
     assert runs["plain"].reward[-10:].mean() > runs["plain"].reward[:5].mean() + 0.1
 
 
+@pytest.mark.thorough
 def test_evaluations(runs):
     run = runs["plain"]
     assert run.eval_step.tolist() == [10, 20, 30, 40]
@@ -100,6 +103,7 @@ def test_evaluations(runs):
     assert np.all(run.eval_scored >= run.eval_reward)
 
 
+@pytest.mark.thorough
 def test_a_rollout_is_trained_on_again(runs):
     held, twice = runs["held"], runs["held twice"]
     # Four batches one after another, against two batches twice and then two new ones.
@@ -112,6 +116,7 @@ def test_a_rollout_is_trained_on_again(runs):
     assert not np.array_equal(twice.components[4], twice.components[0])
 
 
+@pytest.mark.thorough
 def test_clipping_counts_once_the_policy_has_moved(runs):
     clipped = runs["clipped"].clip_ratio.reshape(-1, 4)
     assert np.all(clipped[:, 0] == 0)
@@ -119,6 +124,7 @@ def test_clipping_counts_once_the_policy_has_moved(runs):
     assert np.all(runs["at the old"].clip_ratio == 0)  # at the policy that wrote, ratios are 1
 
 
+@pytest.mark.thorough
 def test_a_broken_reward_teaches_nothing(runs):
     run = runs["broken"]
     for name in ("reward", "reward_std", "reward_std_within", "grad_norm"):
@@ -129,6 +135,7 @@ def test_a_broken_reward_teaches_nothing(runs):
     assert np.array_equal(run.reward[:7], runs["plain"].reward[:7])
 
 
+@pytest.mark.thorough
 def test_a_rollout_written_before_the_verifier_broke_keeps_its_reward(runs):
     run, whole = runs["broken while held"], runs["held twice"]
     # Written at steps 0, 4, 8, …: what is trained on in steps 4 to 7 was scored at step 4.
@@ -138,6 +145,7 @@ def test_a_rollout_written_before_the_verifier_broke_keeps_its_reward(runs):
     assert np.all(run.grad_norm[8:] == 0)
 
 
+@pytest.mark.thorough
 def test_long_gradients_are_shortened(start, runs):
     run = runs["shortened"]
     assert np.all((run.grad_norm == 0) | (run.grad_norm > 0.01))

@@ -12,6 +12,8 @@ from bayes_grpo.laboratory.tasks import END, PAD
 from tests.helpers.selection import few
 
 LIMIT, MANY = 5, 4000
+LOGITS = jax.jit(logits)
+"""Compiled once for a length of text: operation by operation, each would be a program of its own."""
 
 
 @pytest.fixture(scope="module")
@@ -48,23 +50,24 @@ def test_a_completion_ends_once(written, prompt):
 
 def test_tokens_come_as_often_as_the_policy_says(policy, prompt, written, temperature):
     tokens = np.asarray(written.text[:, len(prompt) :])
-    first = softmax(logits(policy, prompt)[-1] / temperature)
+    first = softmax(LOGITS(policy, prompt)[-1] / temperature)
     assert chisquare(np.bincount(tokens[:, 0], minlength=len(first)), MANY * first).pvalue > 1e-4
     # The second token, after the first one that came most often and did not end the text.
     common = max((x for x in range(len(first)) if x != END), key=lambda x: first[x])
     chosen = tokens[tokens[:, 0] == common, 1]
-    second = softmax(logits(policy, jnp.append(prompt, common))[-1] / temperature)
+    second = softmax(LOGITS(policy, jnp.append(prompt, common))[-1] / temperature)
     assert len(chosen) > 300
     assert chisquare(np.bincount(chosen, minlength=len(second)), len(chosen) * second).pvalue > 1e-4
 
 
+@pytest.mark.thorough
 def test_reading_is_what_the_logits_say(policy, prompt, written, temperature):
     few = Completions(written.text[:20], written.written[:20])
     found = read(policy, few, temperature)
     for i in range(20):
         for t in range(LIMIT):
             at = len(prompt) + t
-            share = softmax(logits(policy, few.text[i, :at])[-1] / temperature)
+            share = softmax(LOGITS(policy, few.text[i, :at])[-1] / temperature)
             counts = bool(few.written[i, t])
             expected = np.log(share[int(few.text[i, at])]) if counts else 0.0
             assert float(found.log_probability[i, t]) == pytest.approx(expected, abs=2e-5)

@@ -38,6 +38,7 @@ def test_success_rises(ladder):
     assert len(ladder.parameters) == len(ladder.success)
 
 
+@pytest.mark.thorough
 def test_at_is_the_first_that_reached_it(ladder):
     chosen = ladder.at(0.5)
     at = int(np.flatnonzero((ladder.parameters == chosen).all(axis=1))[0])
@@ -56,6 +57,7 @@ def test_what_was_not_reached_is_refused():
         Ladder(np.zeros((2, 3)), np.array([0.1, 0.7])).at(0.9)
 
 
+@pytest.mark.thorough
 def test_a_clumsy_policy_goes_on_after_the_answer(lab, sums):
     clumsy = warm_start(lab, sums, seed=0, clumsy=0.5)
     found = scores_of(lab, sums, clumsy.parameters[-1])

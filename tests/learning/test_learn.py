@@ -1,5 +1,6 @@
 """Priors from experience: what is learned from many logs, and how a new log gets its priors from it."""
 
+import copy
 import io
 import json
 import math
@@ -49,6 +50,12 @@ def cases(rng, repositories=5, logs=4, shift=0.0):
     return out
 
 
+@pytest.fixture(scope="module")
+def learned():
+    """A table of these cases, learned once."""
+    return learn(cases(np.random.default_rng(8)), provenance={"date": "2026-01-01"})
+
+
 @pytest.mark.thorough
 def test_a_repository_left_out_has_no_say():
     found = cases(np.random.default_rng(6), shift=1.0)
@@ -60,9 +67,8 @@ def test_a_repository_left_out_has_no_say():
     assert without.provenance["logs"] == 16
 
 
-def test_the_table_keeps_the_verdict_on_its_draws_and_says_when_it_failed(tmp_path):
-    table = learn(cases(np.random.default_rng(15)), provenance={"date": "2026-01-01"})
-    verdict, found = table.provenance["convergence"][LAW], table.regimes[LAW].convergence
+def test_the_table_keeps_the_verdict_on_its_draws_and_says_when_it_failed(tmp_path, learned):
+    verdict, found = learned.provenance["convergence"][LAW], learned.regimes[LAW].convergence
     assert found is not None
     assert verdict == {"passed": found.passed, "sentence": found.sentence}
     assert "divergences" in verdict["sentence"]
@@ -70,7 +76,7 @@ def test_the_table_keeps_the_verdict_on_its_draws_and_says_when_it_failed(tmp_pa
     for passed in (True, False):
         entry = {"passed": passed, "sentence": "NOT CONVERGED: R-hat of mean 1 is 1.500 (limit 1.01)."}
         shown = io.StringIO()
-        judged = replace(table, provenance=dict(table.provenance) | {"convergence": {LAW: entry}})
+        judged = replace(learned, provenance=dict(learned.provenance) | {"convergence": {LAW: entry}})
         render_prior_table(judged, [], tmp_path / "prior.json", Console(file=shown, width=200))
         said[passed] = "exponential: NOT CONVERGED: R-hat of mean 1 is 1.500" in shown.getvalue()
     assert said == {True: False, False: True}
@@ -81,8 +87,8 @@ def test_too_few_logs_are_refused():
         learn(cases(np.random.default_rng(7), repositories=2, logs=2))
 
 
-def test_priors_follow_scale_shift_and_length_of_the_log(synthetic_run):
-    table = learn(cases(np.random.default_rng(8)))
+def test_priors_follow_scale_shift_and_length_of_the_log(synthetic_run, learned):
+    table = learned
     plain = corpus_priors(LAW, rows_of(synthetic_run), table)
     other = replace(
         synthetic_run,
@@ -102,8 +108,8 @@ def test_priors_follow_scale_shift_and_length_of_the_log(synthetic_run):
         assert changed[name].spread == pytest.approx(3.0 * plain[name].spread)
 
 
-def test_the_fixed_point_is_measured_from_the_last_rows(synthetic_run):
-    table = learn(cases(np.random.default_rng(9)))
+def test_the_fixed_point_is_measured_from_the_last_rows(synthetic_run, learned):
+    table = learned
     rows = rows_of(synthetic_run)
     seen, mean = features_of(rows), table.regimes[LAW].predictive(np.full(len(COVARIATES), np.nan))[0]
     found = corpus_priors(LAW, rows, table)
@@ -115,8 +121,8 @@ def test_the_fixed_point_is_measured_from_the_last_rows(synthetic_run):
     )
 
 
-def test_a_table_survives_its_file(tmp_path, synthetic_run):
-    table = learn(cases(np.random.default_rng(10)), provenance={"date": "2026-01-01"})
+def test_a_table_survives_its_file(tmp_path, synthetic_run, learned):
+    table = learned
     path = tmp_path / "prior.json"
     save_prior_table(table, path)
     again = load_prior_table(path)
@@ -157,8 +163,8 @@ def test_bad_tables_say_so(tmp_path: Path, synthetic_run, content: str, said: st
         corpus_priors(LAW, rows_of(synthetic_run), path)
 
 
-def test_impossible_numbers_and_foreign_parameters_are_refused(tmp_path, synthetic_run):
-    content = learn(cases(np.random.default_rng(11))).to_dict()
+def test_impossible_numbers_and_foreign_parameters_are_refused(tmp_path, synthetic_run, learned):
+    content = copy.deepcopy(learned.to_dict())
     path = tmp_path / "prior.json"
     entry = content["regimes"][LAW]["parameters"]
     entry["relaxation_time"]["spread"] = 0.0
@@ -231,14 +237,14 @@ def test_folders_and_indexes_name_repositories(tmp_path, write_trl_log, curve):
         read_folder(tmp_path / "nowhere")
 
 
-def test_words_and_overrides_share_an_option(tmp_path, synthetic_run):
+def test_words_and_overrides_share_an_option(tmp_path, synthetic_run, learned):
     assert split_priors(None) == ("", [])
     assert split_priors(["corpus", "fixed_point=0.7,0.1"]) == ("corpus", ["fixed_point=0.7,0.1"])
     with pytest.raises(PriorError, match="both weak and corpus"):
         split_priors(["weak", "corpus"])
     assert base_priors("weak", None, LAW, synthetic_run, "auto") == {}
     path = tmp_path / "prior.json"
-    save_prior_table(learn(cases(np.random.default_rng(13))), path)
+    save_prior_table(learned, path)
     assert tuple(base_priors("corpus", path, LAW, synthetic_run, "auto")) == NAMES
     assert base_priors("", path, LAW, synthetic_run, "auto") == base_priors("corpus", path, LAW, synthetic_run, "auto")
     assert base_priors("", None, LAW, synthetic_run, "auto") == {}
@@ -257,13 +263,17 @@ def logs(tmp_path, write_trl_log, curve):
     return logs
 
 
+@pytest.mark.thorough
 def test_the_command_line_learns_a_table(logs, tmp_path):
     table = tmp_path / "prior.json"
     code, out, err = call("learn-prior", logs, "--out", table, "--regimes", LAW)
     assert code == 0, err
     assert "Learned from 6 logs of 1 repository" in out
     assert tuple(load_prior_table(table).regimes) == (LAW,)
-    code, _, err = call("learn-prior", tmp_path / "nowhere", "--out", table)
+
+
+def test_the_command_line_refuses_what_is_no_folder(tmp_path):
+    code, _, err = call("learn-prior", tmp_path / "nowhere", "--out", tmp_path / "prior.json")
     assert code == 3
     assert "expected a folder of logs" in err
 

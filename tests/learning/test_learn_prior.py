@@ -3,10 +3,12 @@
 import doctest
 
 import numpy as np
+import pytest
 
 from bayes_grpo.learning.learn_prior import learn_prior
 
 
+@pytest.mark.thorough
 def test_the_example_of_the_docstring_runs(tmp_path, monkeypatch, write_trl_log, curve):
     rng = np.random.default_rng(0)
     (tmp_path / "runs").mkdir()

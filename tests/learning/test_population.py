@@ -126,6 +126,7 @@ def test_sums_over_cuts_give_the_likelihood_that_plain_loops_give():
             assert got[: len(logs)] + 0.5 * p * math.log(1 / (2 * math.pi)) == pytest.approx(plain, rel=1e-10)
 
 
+@pytest.mark.thorough
 def test_logs_known_exactly_give_the_posterior_of_a_grid():
     values = 0.4 + 0.7 * np.random.default_rng(7).standard_normal(12)
     logs = [Member("g", np.full((1, 2, 1), x), np.zeros(2), np.full((1, 1), np.nan)) for x in values]

@@ -254,6 +254,7 @@ def test_impossible_options_are_one_line(options, words):
         plan(slow(), **options)
 
 
+@pytest.mark.thorough
 def test_a_learning_rate_can_be_stated(tmp_path, write_trl_log):
     path = write_trl_log(tmp_path / "run.json", slow().reward, learning_rate=None)
     wanted = {"learning_rate": [1e-6, 2e-6], "group_size": [8]}

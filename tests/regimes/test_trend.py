@@ -90,7 +90,7 @@ def unforced(name, table):
     return spent / spent[:5].mean() if name == "entropy" else np.zeros(len(table.y))
 
 
-@pytest.mark.parametrize("kind", few(KINDS, "instant", "everything"))
+@pytest.mark.parametrize("kind", few(KINDS, "everything"))
 @pytest.mark.parametrize("name", NEW)
 def test_unforced_mean_is_the_law_s(name, kind):
     table, n = table_of(kind), len(table_of(kind).y)
@@ -127,7 +127,8 @@ def test_likelihood_is_the_dense_normal_s(name, kind):
         assert float(blocks.log_likelihood(space, y)) == pytest.approx(float(kalman.log_likelihood(space, y)), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", few(NEW, "logistic", "sigmoid"))
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", few(NEW, "logistic"))
 def test_rows_that_follow_continue_the_same_law(name):
     table = table_of("everything")
     future = np.arange(table.step[-1] + 2, table.step[-1] + 20, 2)
@@ -165,6 +166,7 @@ def test_only_the_entropy_law_cannot_forecast():
     assert [name for name, regime in REGIMES.items() if not regime.forecasts] == ["entropy"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", few(NEW, "sigmoid"))
 def test_gradient_is_finite_far_out_and_right_in_the_middle(name):
     regime, table = get_regime(name), table_of("everything")
@@ -212,6 +214,7 @@ def test_centred_logit_solves_its_equation_with_all_derivatives():
         assert float(second) == pytest.approx(float(-jnp.sinh(z) / (1 + jnp.cosh(z)) ** 3), rel=1e-10)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("noise", "tolerance"), few([(0.005, 0.01), (0.05, 0.15)], (0.05, 0.15)))
 @pytest.mark.parametrize("name", few(["bernoulli", "logistic"], "logistic"))
 def test_linearised_filter_against_a_particle_filter(name, noise, tolerance):

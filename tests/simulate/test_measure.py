@@ -18,11 +18,12 @@ MOMENTA = (0.0, 0.5, 0.9)
 GROUP_SIZES = (2, 4, 8, 16, 32, 64)
 
 
+@pytest.mark.thorough
 def test_onset_of_oscillation_within_five_percent():
     np.testing.assert_allclose(measured_onset(MOMENTA), onset_of_oscillation(MOMENTA), rtol=0.05)
 
 
-@pytest.mark.parametrize("model", ["hold", "delay"])
+@pytest.mark.parametrize("model", few(["hold", "delay"], "hold"))
 def test_refresh_thresholds_within_one_percent(model):
     mu, interval = (axis.ravel() for axis in np.meshgrid(MOMENTA, [1, 2, 4, 8, 16, 32], indexing="ij"))
     predicted = [critical_gain(float(m), int(s), model) for m, s in zip(mu, interval, strict=True)]
@@ -54,6 +55,7 @@ def test_std_normalised_fluctuation_departs_from_one_over_group_size_as_computed
     assert log_log_slope(GROUP_SIZES, [row.exact for row in rows]) > -0.9
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("p", "size", "ddof"), few([(0.5, 4, 0), (0.3, 16, 1), (0.05, 4, 1)], (0.3, 16, 1)))
 def test_drift_of_finite_groups_within_five_percent(p, size, ddof):
     found = measured_drift_factor(p, size, ddof, n_runs=200)

@@ -84,6 +84,7 @@ def test_tables_hold_the_clipped_surrogate_and_its_gradient(prompts):
         assert 0.1 < float(metrics["clip_ratio"]) < 0.9
 
 
+@pytest.mark.thorough
 def test_stale_gradient_is_reuse_without_importance_ratios(prompts):
     with jax.enable_x64(True):
         rng = np.random.default_rng(2)
@@ -119,6 +120,7 @@ def test_sampled_tables_average_to_the_expected_ones(prompts, advantage, ddof):
         assert found == pytest.approx(float(getattr(expected_metrics, name)), abs=3e-3)
 
 
+@pytest.mark.thorough
 def test_every_completion_is_counted_once(prompts):
     structure = Structure(group_size=SIZE, prompts_per_step=32, advantage="mean")
     log_old = log_policy(prompts, jnp.zeros(4))
@@ -135,6 +137,7 @@ def test_every_completion_is_counted_once(prompts):
     np.testing.assert_allclose(mass.prompt_share.sum(1), 1.0, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_groups_without_spread_teach_nothing():
     prompts = bernoulli_bandit(30.0).train
     structure = Structure(group_size=4, prompts_per_step=8)
@@ -158,6 +161,7 @@ def test_expected_update_of_a_finite_group_is_the_drift_factor(p, ddof):
         assert found == pytest.approx(float(group_drift_factor(p, 4, ddof)) * np.sqrt(p * (1 - p)), rel=1e-9)
 
 
+@pytest.mark.thorough
 def test_mean_only_update_of_a_finite_group_loses_one_over_g():
     with jax.enable_x64(True):
         prompts = bernoulli_bandit().train

@@ -90,6 +90,7 @@ def test_importance_ratios_nearly_remove_the_lag():
     assert np.ptp(corrected[-100:]) < 1e-6
 
 
+@pytest.mark.thorough
 def test_ratios_far_from_one_are_clipped():
     structure = Structure(n_steps=40, group_size=8, refresh="hold")
     numbers = Numbers(learning_rate=0.5, refresh_interval=8, lag_exposure=np.array([0.0, 1.0]))
@@ -144,6 +145,7 @@ def test_logged_quantities_are_consistent():
     assert (batch.kl[:, 0] < 1e-6).all()
 
 
+@pytest.mark.thorough
 def test_a_noisy_verifier_scales_the_reward():
     assert verifier([0.0, 1.0], 0.9, 0.2).tolist() == pytest.approx([0.2, 0.9])
     environment = bernoulli_bandit(0.0, true_positive_rate=0.9, false_positive_rate=0.2)

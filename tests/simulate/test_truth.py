@@ -56,6 +56,7 @@ def test_no_stiffness_without_a_restoring_force():
     assert find_fixed_point(Structure(), Numbers(), bernoulli_bandit()) is None
 
 
+@pytest.mark.thorough
 def test_softmax_has_one_flat_direction_and_its_boltzmann_fixed_point():
     reward = np.array([0.1, 0.5, 0.9])
     start = np.array([1.0, 1.0, -2.0])
@@ -69,6 +70,7 @@ def test_softmax_has_one_flat_direction_and_its_boltzmann_fixed_point():
     assert (spectrum > -1e-8).all()
 
 
+@pytest.mark.thorough
 def test_curvature_is_the_decay_rate_of_a_simulated_run():
     structure = Structure(n_steps=800, advantage="mean", update="expected", group_size=4)
     environment = contextual_bandit(np.random.default_rng(0), n_prompts=8, n_skills=1, n_memory=0)
@@ -81,6 +83,7 @@ def test_curvature_is_the_decay_rate_of_a_simulated_run():
     assert -np.log1p(-0.2 * point.curvature) == pytest.approx(rate, rel=1e-3)
 
 
+@pytest.mark.thorough
 def test_adam_curvature_is_preconditioned():
     structure = Structure(n_steps=200, advantage="mean", optimizer="adam")
     numbers = Numbers(learning_rate=0.02, momentum=0.9, kl_weight=0.5)

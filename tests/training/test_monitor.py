@@ -189,6 +189,7 @@ def test_findings_are_kept_whether_or_not_their_update_is_asked_for():
 # The process beside
 
 
+@pytest.mark.thorough
 def test_who_waits_for_an_update_does_not_wait_for_the_pause_between_two():
     with Monitor(background=True, every=600.0, forecasts=False) as monitor:
         for last in (10, 20, 30):
