@@ -110,12 +110,14 @@ def _batch(cases: Sequence[EpisodeCase], mode: str, k: int, without: str) -> tup
 def _loss(numbers: Any, batch: _Batch, authors: int, middle: Any, sd: Any) -> Any:
     """Negative log posterior density up to a constant."""
     spread = jnp.exp(numbers[-1])
-    by_node = [
-        jax.ops.segment_sum(batch.weight * _log_likelihoods(numbers, batch, spread * node), batch.author, authors)
-        for node in _NODES
-    ]
+
+    def of_node(node: Any) -> Any:
+        found = _log_likelihoods(numbers, batch, spread * node)
+        return jax.ops.segment_sum(batch.weight * found, batch.author, authors)
+
+    by_node = jax.vmap(of_node)(jnp.asarray(_NODES))
     log_weight = jnp.log(_NODE_WEIGHTS / _NODE_WEIGHTS.sum())[:, None]
-    marginal = jax.nn.logsumexp(jnp.stack(by_node) + log_weight, axis=0)
+    marginal = jax.nn.logsumexp(by_node + log_weight, axis=0)
     return -marginal.sum() + 0.5 * jnp.sum(((numbers - middle) / sd) ** 2)
 
 
