@@ -65,7 +65,8 @@ class ModeChain:
 
         Args:
             course: What speaks for it, shape (n, predictors); NaN as `Mode.course` has it.
-            shift: Added to the log odds of it: a prior that somebody states, over the usual one.
+            shift: Added to the log odds that it is under way at the last row: a prior that somebody states, over the
+                usual one.
             seed: Seed of the draws.
         """
         n, k = course.shape
@@ -73,9 +74,10 @@ class ModeChain:
         numbers = rng.multivariate_normal(self.mean, self.covariance, CHAIN_DRAWS, method="cholesky")
         author = np.exp(numbers[:, k + 5]) * rng.standard_normal(CHAIN_DRAWS)
         seen = bool(np.isfinite(course[:, 0]).any())
-        unary = row_scores(numbers, course, seen) + author[:, None] + shift / FULL_ROWS
+        unary = (row_scores(numbers, course, seen) + author[:, None]) * (FULL_ROWS / n)
+        unary[:, -1] += shift
         on, off = (-np.expm1(-np.exp(numbers[:, k + i]) / max(n - 1, 1)) for i in (2, 3))
-        probability, histories = _passes(unary * (FULL_ROWS / n), on, off, numbers[:, k + 4], rng)
+        probability, histories = _passes(unary, on, off, numbers[:, k + 4], rng)
         return Chances(probability.mean(axis=0), histories, seen)
 
     def to_dict(self) -> dict[str, Any]:

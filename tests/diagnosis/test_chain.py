@@ -50,15 +50,13 @@ def test_marginals_and_drawn_histories_are_those_of_all_histories(seed):
     np.testing.assert_allclose(np.bincount(at, minlength=2**ROWS) / draws, p, atol=4.0 * 0.5 / np.sqrt(draws))
 
 
-@pytest.mark.parametrize(
-    "label", [[OPEN] * 6, [OFF, OPEN, ON, ON, OPEN, OFF], [ON] * 6, [OPEN, OFF, OFF, OPEN, ON, OPEN]]
-)
+@pytest.mark.parametrize("label", [[OPEN] * 6, [OFF, OPEN, ON, ON, OPEN, OFF], [ON] * 6, [OPEN, OFF, OFF, OPEN, ON, ON]])
 @pytest.mark.parametrize("rows", [ROWS, 4])
 def test_the_learner_sums_over_the_histories_that_agree_with_the_labels(label, rows):
     """Rows beyond the log, which only fill the table, count for nothing."""
     unary, on, off, start = made(7)
     label, inside = np.array(label), np.arange(ROWS) < rows
-    agree = ((label == OPEN) | (HISTORIES == (label == ON)) | ~inside).all(axis=1)
+    agree = ((label == OPEN) | ((label == ON) == HISTORIES) | ~inside).all(axis=1)
     alike = agree & ~(HISTORIES & ~inside).any(axis=1)  # one of the many that differ beyond the log
     before, after = HISTORIES[:, :-1], HISTORIES[:, 1:]
     moves = np.where(before, np.where(after, 1 - off, off), np.where(after, on, 1 - on))
