@@ -78,6 +78,11 @@ class ModeChain:
         unary[:, -1] += shift
         on, off = (-np.expm1(-np.exp(numbers[:, k + i]) / max(n - 1, 1)) for i in (2, 3))
         probability, histories = _passes(unary, on, off, numbers[:, k + 4], rng)
+        if shift:  # the numbers, too, are likelier that agree with the prior
+            last = probability[:, -1]
+            weight = 1.0 / (1.0 - last + last * np.exp(-shift))
+            histories = histories[rng.choice(CHAIN_DRAWS, CHAIN_DRAWS, p=weight / weight.sum())]
+            return Chances(np.average(probability, axis=0, weights=weight), histories, seen)
         return Chances(probability.mean(axis=0), histories, seen)
 
     def to_dict(self) -> dict[str, Any]:

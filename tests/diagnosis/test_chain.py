@@ -102,10 +102,14 @@ def test_what_is_not_logged_adds_nothing_and_without_the_signal_itself_the_cours
     np.testing.assert_array_equal(found.probability, same.probability)
 
 
-def test_a_prior_that_favours_a_mode_makes_it_likelier_at_every_row():
+@pytest.mark.parametrize("shift", [-2.0, 2.0])
+def test_a_prior_adds_to_the_log_odds_at_the_last_row_and_moves_every_other_the_same_way(shift):
     course = np.random.default_rng(1).normal(size=(30, 2))
-    low, usual, high = (chain().chances(course, shift).probability for shift in (-2.0, 0.0, 2.0))
-    assert np.all((low < usual) & (usual < high))
+    usual, found = chain(spread=1.5).chances(course).probability, chain(spread=1.5).chances(course, shift)
+    p = found.probability
+    assert np.log(p[-1] / (1 - p[-1])) - np.log(usual[-1] / (1 - usual[-1])) == pytest.approx(shift)
+    assert np.all((p > usual) == (shift > 0.0))
+    np.testing.assert_allclose(found.histories.mean(axis=0), p, atol=0.2)
 
 
 def test_authors_who_differ_widen_the_answer():

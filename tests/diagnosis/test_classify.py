@@ -165,11 +165,10 @@ def test_what_cannot_be_seen_is_as_probable_whatever_the_log_shows(rising):
 
 @pytest.mark.parametrize("stated", [0.02, 0.3, 0.8])
 def test_a_stated_prior_of_what_cannot_be_seen_adds_its_own_log_odds(stated, rising):
-    """But for what is not known of an author, which blunts it a little."""
     trends = trends_of(make_run(steps(len(rising)), rising))
     usual, found = (answers_of(trends, checked_prior(x))[1].own[HACKING] for x in ({}, {HACKING: stated}))
     wanted = shifts_of(checked_prior({HACKING: stated}))[HACKING]
-    assert np.log(found / (1.0 - found)) - np.log(usual / (1.0 - usual)) == pytest.approx(wanted, rel=0.3)
+    assert np.log(found / (1.0 - found)) - np.log(usual / (1.0 - usual)) == pytest.approx(wanted)
 
 
 def leads(**given):
