@@ -50,7 +50,9 @@ def test_marginals_and_drawn_histories_are_those_of_all_histories(seed):
     np.testing.assert_allclose(np.bincount(at, minlength=2**ROWS) / draws, p, atol=4.0 * 0.5 / np.sqrt(draws))
 
 
-@pytest.mark.parametrize("label", [[OPEN] * 6, [OFF, OPEN, ON, ON, OPEN, OFF], [ON] * 6, [OPEN, OFF, OFF, OPEN, ON, ON]])
+@pytest.mark.parametrize(
+    "label", [[OPEN] * 6, [OFF, OPEN, ON, ON, OPEN, OFF], [ON] * 6, [OPEN, OFF, OFF, OPEN, ON, ON]]
+)
 @pytest.mark.parametrize("rows", [ROWS, 4])
 def test_the_learner_sums_over_the_histories_that_agree_with_the_labels(label, rows):
     """Rows beyond the log, which only fill the table, count for nothing."""
@@ -88,6 +90,11 @@ def test_a_long_log_is_as_sure_as_a_short_one_of_the_same_course():
         return chain().chances(np.full((n, 2), 1.0)).probability[-1]
 
     assert end(FULL_ROWS) == pytest.approx(end(10 * FULL_ROWS), abs=0.05)
+
+
+def test_fewer_rows_say_less():
+    ends = [chain().chances(np.full((n, 2), 1.0)).probability[-1] for n in (3, 6, FULL_ROWS)]
+    assert ends[0] < ends[1] < ends[2]
 
 
 def test_what_is_not_logged_adds_nothing_and_without_the_signal_itself_the_course_plays_no_part():

@@ -129,7 +129,7 @@ def _log_likelihoods(numbers: Any, batch: _Batch, author: Any) -> Any:
     """Log conditional likelihood of the labelled rows of every run, shape (runs,)."""
     k = batch.x.shape[2]
     score = jnp.where(batch.seen[:, None], numbers[k] + batch.x @ numbers[:k], numbers[k + 1])
-    unary = (score + author) * (FULL_ROWS / batch.rows)[:, None]
+    unary = (score + author) * (FULL_ROWS / jnp.maximum(batch.rows, FULL_ROWS))[:, None]
     on, off = (-jnp.expm1(-jnp.exp(numbers[k + i]) / jnp.maximum(batch.rows - 1, 1)) for i in (2, 3))
     inside = jnp.arange(batch.x.shape[1]) < batch.rows[:, None]
     log_sum = jax.vmap(partial(_log_sum, start=numbers[k + 4]))
