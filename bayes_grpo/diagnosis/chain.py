@@ -1,6 +1,7 @@
 """A mode over time: a chain of two states, off and on, that what a log shows at each row of its trend speaks for.
 
-    log P(z | x) = Σ_t u_t z_t + log P(z_0) + Σ_t log P(z_t | z_{t-1}) - log Z,   u_t = min(FULL_ROWS / n, 1) (a + w·x_t + b)
+    log P(z | x) = Σ_t u_t z_t + log P(z_0) + Σ_t log P(z_t | z_{t-1}) - log Z
+    u_t = min(FULL_ROWS / n, 1) (a + w·x_t + b)
 
 z_t is 1 while the mode is under way at row t of n, x_t what speaks for it there (`Mode.course`), and FULL_ROWS / n
 makes a log of many rows no surer than one of `FULL_ROWS`, because the rows of a trend say much the same. The chance to
