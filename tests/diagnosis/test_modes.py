@@ -53,7 +53,8 @@ class Clipped(Mode):
         return "half of the tokens are clipped"
 
     def remedies(self, trends, evidence, onset):
-        return (f"refresh the policy more often from step {onset.median:.0f} on",)
+        since = "now" if onset is None else f"step {onset.median:.0f}"
+        return (f"refresh the policy more often from {since} on",)
 
 
 MODE = Clipped()
@@ -82,7 +83,7 @@ def learned(weight=2.0):
 
 def test_the_shipped_modes_are_the_classified_ones_and_what_a_timeline_tells_beside_them():
     found = all_modes()
-    assert tuple(m.name for m in found) == (*MODES, "plateaued", "apparent_gain", "growing", "truncated_completions")
+    assert tuple(m.name for m in found) == (*MODES, "apparent_gain", "growing", "plateaued", "truncated_completions")
     assert set(shipped_chains()) <= {m.name for m in found}
     assert set(MODES) | {"growing", "plateaued"} <= set(shipped_chains())
     assert [m.name for m in found if m.is_failure] == [*MODES, "apparent_gain", "truncated_completions"]
@@ -116,6 +117,7 @@ def test_a_new_mode_without_learned_numbers_speaks_by_its_evidence(with_clipped,
     assert result.own["all_clipped"] == result.evidence["all_clipped"].probability > 0.95
     assert "all_clipped" not in there(result.timeline).modes
     assert "all_clipped" not in result.onsets
+    assert result.remedies["all_clipped"] == ("refresh the policy more often from now on",)
 
 
 def test_a_new_mode_is_shown(with_clipped, clipping):
