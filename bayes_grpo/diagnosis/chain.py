@@ -1,15 +1,16 @@
 """A mode over time: a chain of two states, off and on, that what a log shows at each row of its trend speaks for.
 
-    log P(z | x) = Σ_t u_t z_t + log P(z_0) + Σ_t log P(z_t | z_{t-1}) - log Z,   u_t = (FULL_ROWS / n) (a + w·x_t + b)
+    log P(z | x) = Σ_t u_t z_t + log P(z_0) + Σ_t log P(z_t | z_{t-1}) - log Z
+    u_t = min(FULL_ROWS / n, 1) (a + w·x_t + b)
 
 z_t is 1 while the mode is under way at row t of n, x_t what speaks for it there (`Mode.course`), and FULL_ROWS / n
-makes a log of many rows as certain as one of few, because the rows of a trend say much the same. The chance to begin
-and to end is a rate per run, so that it does not depend on n. b is what an author's runs have in common; its spread
-is learned and its value is not known for a log that was never seen, so that it widens the answer. Where the signal
-that would show the mode is not logged, a is another number and x is left out: what is then said is how often the mode
-is under way in such logs. A linear-chain conditional random field: Lafferty, McCallum and Pereira (2001), ICML;
-forward filtering, backward sampling: Frühwirth-Schnatter (1994),
-https://doi.org/10.1111/j.1467-9892.1994.tb00184.x. `laboratory/learners/episodes.py` learns the numbers.
+makes a log of many rows no surer than one of `FULL_ROWS`, because the rows of a trend say much the same. The chance to
+begin and to end is a rate per run, so that it does not depend on n. b is what an author's runs have in common; its
+spread is learned and its value is not known for a log that was never seen, so that it widens the answer. Where the
+signal that would show the mode is not logged, a is another number and x is left out: what is then said is how often the
+mode is under way in such logs. A linear-chain conditional random field: Lafferty, McCallum and Pereira (2001), ICML;
+forward filtering, backward sampling: Frühwirth-Schnatter (1994), https://doi.org/10.1111/j.1467-9892.1994.tb00184.x.
+`laboratory/learners/episodes.py` learns the numbers.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class ModeChain:
 
         Args:
             course: What speaks for it, shape (n, predictors); NaN as `Mode.course` has it.
-            shift: Added to the log odds of it: a prior that somebody states, over the usual one.
+            shift: Added to the log odds that it is under way at the last row: a prior that somebody states, over the
+                usual one.
             seed: Seed of the draws.
         """
         n, k = course.shape
@@ -73,9 +75,15 @@ class ModeChain:
         numbers = rng.multivariate_normal(self.mean, self.covariance, CHAIN_DRAWS, method="cholesky")
         author = np.exp(numbers[:, k + 5]) * rng.standard_normal(CHAIN_DRAWS)
         seen = bool(np.isfinite(course[:, 0]).any())
-        unary = row_scores(numbers, course, seen) + author[:, None] + shift / FULL_ROWS
+        unary = (row_scores(numbers, course, seen) + author[:, None]) * min(FULL_ROWS / n, 1.0)
+        unary[:, -1] += shift
         on, off = (-np.expm1(-np.exp(numbers[:, k + i]) / max(n - 1, 1)) for i in (2, 3))
-        probability, histories = _passes(unary * (FULL_ROWS / n), on, off, numbers[:, k + 4], rng)
+        probability, histories = _passes(unary, on, off, numbers[:, k + 4], rng)
+        if shift:  # the numbers, too, are likelier that agree with the prior
+            last = probability[:, -1]
+            weight = 1.0 / (1.0 - last + last * np.exp(-shift))
+            histories = histories[rng.choice(CHAIN_DRAWS, CHAIN_DRAWS, p=weight / weight.sum())]
+            return Chances(np.average(probability, axis=0, weights=weight), histories, seen)
         return Chances(probability.mean(axis=0), histories, seen)
 
     def to_dict(self) -> dict[str, Any]:

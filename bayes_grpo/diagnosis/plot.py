@@ -37,7 +37,7 @@ _COLOURS = {
 """Answer → colour of its bar and of its share of the history."""
 _QUIET = "#4b5563"
 _OTHER = "#475569"
-TIMELINE_TITLE = "what was under way when (right: now)"
+TIMELINE_TITLE = "under way when (right: now)"
 HISTORY_TITLE = "what would have been said then"
 _NUMBERS, _UNDER_WAY = 1.05, 1.4
 """Where the bars' numbers stand on their axis."""

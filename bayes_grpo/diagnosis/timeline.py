@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from zlib import crc32
 
 import numpy as np
 
@@ -112,11 +113,11 @@ def timeline_of(trends: RunTrends, shifts: Mapping[str, float] | None = None, ch
     """
     known = shipped_chains() if chains is None else chains
     step, courses, episodes = trends.reward.step, {}, []
-    for place, mode in enumerate(followed_modes()):
+    for mode in followed_modes():
         course = mode.course(trends)
         if course is None or mode.name not in known:
             continue
-        found = known[mode.name].chances(course, (shifts or {}).get(mode.name, 0.0), seed=place)
+        found = known[mode.name].chances(course, (shifts or {}).get(mode.name, 0.0), seed=crc32(mode.name.encode()))
         courses[mode.name] = ModeTimeline(
             mode.name,
             found.probability,

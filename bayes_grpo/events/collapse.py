@@ -97,8 +97,10 @@ def declined(trend: Trend, span: float) -> np.ndarray:
 
 
 def best_so_far(trend: Trend) -> np.ndarray:
-    """Draws of the highest value up to each row, the first logged rows among them, shape (draws, n)."""
-    return np.maximum(np.maximum.accumulate(trend.draws, axis=1), trend.raw[: BORDERS.first_rows].mean())
+    """Draws of the highest value up to each row, the first logged rows among them once they came, shape (draws, n)."""
+    first = trend.raw[: BORDERS.first_rows]
+    came = trend.step >= trend.raw_step[len(first) - 1]
+    return np.maximum(np.maximum.accumulate(trend.draws, axis=1), np.where(came, first.mean(), -np.inf))
 
 
 def lost_along(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:

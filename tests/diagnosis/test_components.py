@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from bayes_grpo import diagnose, plot_diagnosis, read_log
 from bayes_grpo.diagnosis.components import reward_functions
 from bayes_grpo.diagnosis.gather import gather
+from bayes_grpo.diagnosis.modes.apparent_gain import MODE as APPARENT
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import make_run, steps
 from tests.helpers.trends import there, trends_of
@@ -95,10 +96,33 @@ def test_functions_that_cancel_are_said_where_the_reward_stands_still():
     assert result.remedies["plateaued"][0].startswith("weigh the reward functions anew: of the reward functions format")
 
 
-def test_the_layer_does_not_see_them():
+def test_no_mode_but_the_one_of_form_and_task_sees_them():
     run = with_parts()
-    alone = make_run(steps(ROWS), run.reward)
-    assert there(gather(run)).features == pytest.approx(there(gather(alone)).features, nan_ok=True)
+    some, none = (diagnose(x) for x in (run, make_run(steps(ROWS), run.reward)))
+    assert some.probability == none.probability
+    assert {m: some.own[m] for m in none.own} == none.own
+
+
+def form_and_task(form, task):
+    parts = {"format_reward": 0.2 + form * GROWTH + noise(1), "correctness": 0.1 + task * GROWTH + noise(2)}
+    return make_run(steps(ROWS), sum(parts.values()), components=parts)
+
+
+def test_a_rise_that_is_form_is_told_from_one_of_the_task():
+    form, task = (there(gather(form_and_task(*rise))) for rise in ((0.5, 0.0), (0.1, 0.5)))
+    seen, other = (x.evidence["apparent_gain"] for x in (form, task))
+    assert seen.probability > 0.9 > 0.1 > other.probability
+    assert there(seen.posterior("form_gain")).low > 0.3
+    assert abs(there(seen.posterior("task_gain")).median) < 0.1
+    courses = [there(APPARENT.course(x.trends))[-1, 0] for x in (form, task)]
+    assert courses[0] > 1.0 > -1.0 > courses[1]
+    assert APPARENT.depth(form.trends, 1.0, float(ROWS)).startswith("format, length and finishing gained 0.")
+
+
+def test_functions_without_a_telling_name_are_neither_form_nor_task():
+    run = make_run(steps(ROWS), 0.3 + noise(3), components={"a": 0.1 + noise(1), "b": 0.2 + noise(2)})
+    assert "apparent_gain" not in there(gather(run)).evidence
+    assert np.isnan(there(APPARENT.course(there(gather(run)).trends))).all()
 
 
 @pytest.mark.parametrize("prefix", ["", "train/"])

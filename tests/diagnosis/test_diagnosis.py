@@ -1,4 +1,4 @@
-"""Probabilities: Bayes' rule, calibration on simulated runs, what `diagnose` and the command give."""
+"""What `diagnose` and the command give: verdicts on logs whose trouble is known, calibration on simulated runs."""
 
 import io
 import json
@@ -10,74 +10,21 @@ import pytest
 from rich.console import Console
 
 from bayes_grpo import diagnose
-from bayes_grpo.common.errors import FitError, PriorError
+from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.picture import save_plot
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR
-from bayes_grpo.diagnosis.classify import checked_prior, effective, posterior
-from bayes_grpo.diagnosis.layer import shipped_layer
+from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES, MODES
+from bayes_grpo.diagnosis.classify import answers_of, checked_prior, effective
+from bayes_grpo.diagnosis.gather import gather_all
 from bayes_grpo.diagnosis.plot import plot_diagnosis
 from bayes_grpo.diagnosis.render import render_diagnosis
 from bayes_grpo.laboratory.learners import simulated_runs
-from bayes_grpo.laboratory.learners.diagnosis import frequencies
 from bayes_grpo.laboratory.learners.simulated_runs import labelled_runs
-from benchmarks.diagnosis import calibration_error, judged, scores
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
+from benchmarks.episodes import calibration_error
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
 from tests.helpers.runs import evaluated, make_run, steps
-
-
-def test_default_prior_is_one():
-    assert set(PRIOR) == set(ANSWERS)
-    assert sum(PRIOR.values()) == pytest.approx(1.0)
-
-
-def test_a_stated_prior_keeps_the_rest_in_proportion():
-    found = checked_prior({"healthy": 0.9})
-    assert sum(found.values()) == pytest.approx(1.0)
-    assert found["plateaued"] / found["reward_hacking"] == pytest.approx(PRIOR["plateaued"] / PRIOR["reward_hacking"])
-
-
-@pytest.mark.parametrize("bad", [{"hacking": 0.1}, {"healthy": 1.2}, {"healthy": 0.8, "plateaued": 0.5}])
-def test_impossible_priors_are_named(bad):
-    with pytest.raises(PriorError, match="--prior"):
-        checked_prior(bad)
-
-
-def test_no_evidence_means_cannot_tell():
-    found = posterior({})
-    assert found.probability[CANNOT_TELL] == pytest.approx(1.0)
-    assert found.own == pytest.approx({mode: PRIOR[mode] for mode in MODES})
-
-
-def test_no_log_is_more_certain_than_the_events_at_their_bounds():
-    names = ("grew", "uncoupled", "wasted", "spent", "collapse", "held_out_collapse", "swings", "strain")
-    for signs in np.random.default_rng(0).choice([-1.0, 1.0], (20, len(names))):
-        wild, bound = (posterior(dict(zip(names, size * signs, strict=True))) for size in (1e6, 3.0))
-        assert max(wild.probability.values()) == pytest.approx(max(bound.probability.values()), abs=0.02)
-        assert sum(wild.probability.values()) == pytest.approx(1.0)
-
-
-def test_cannot_tell_read_as_the_prior_gives_the_posterior_back():
-    layer, prior = shipped_layer(), np.array([PRIOR[name] for name in CLASSES])
-    features = {"grew": 0.3, "uncoupled": -0.5, "wasted": 0.2, "spent": -0.5, "collapse": -0.8, "train_reward": 1.0}
-    found, likelihood = posterior(features), layer.log_likelihoods(features)
-    wanted = prior * np.exp([likelihood[name] for name in CLASSES])
-    np.testing.assert_allclose(effective(found.probability, PRIOR), wanted / wanted.sum(), rtol=1e-9)
-    assert found.probability[CANNOT_TELL] == pytest.approx(np.min(wanted / wanted.sum() / (prior / prior.sum())))
-    assert min(found.probability.values()) == pytest.approx(0.0, abs=1e-12)  # nothing of the prior is left in it
-
-
-def test_what_cannot_be_seen_stays_at_its_prior():
-    seen = {"grew": 2.0, "uncoupled": -2.0, "wasted": -2.0, "spent": -2.0, "collapse": -2.0, "train_reward": 1.0}
-    blind = {k: v for k, v in seen.items() if k not in ("uncoupled", "spent")}
-    for stated in (0.08, 0.3):
-        prior = checked_prior({"reward_hacking": stated})
-        p = posterior(blind, prior)
-        whole = effective(p.probability, prior)
-        hacking, healthy = (whole[CLASSES.index(name)] for name in ("reward_hacking", "healthy"))
-        assert hacking / (hacking + healthy) == pytest.approx(stated, rel=1e-6)
-    assert posterior(seen).probability["reward_hacking"] < 0.01
+from tests.helpers.trends import there
 
 
 def test_a_collapse_that_anyone_can_see_is_named():
@@ -95,28 +42,56 @@ def test_a_higher_prior_gives_a_higher_posterior(hacked):
     assert high > low
 
 
+def test_a_hacked_run_is_named(hacked):
+    bad = diagnose(hacked)
+    assert bad.own["reward_hacking"] > 0.5
+    assert bad.sentence.startswith("Reward hacking (probability ")
+
+
 def test_hacked_and_honest_runs_are_told_apart(hacked, honest):
     bad, good = diagnose(hacked), diagnose(honest)
-    assert bad.own["reward_hacking"] > 0.5 > good.own["reward_hacking"]
+    assert bad.own["reward_hacking"] > 3.0 * good.own["reward_hacking"]
     assert good.answer == "healthy"
-    assert bad.remedies["reward_hacking"]
-    assert bad.onsets["reward_hacking"].step.low <= bad.onsets["reward_hacking"].step.high
     for result in (bad, good):
         assert sum(result.probability.values()) == pytest.approx(1.0)
         json.dumps(result.to_dict(), allow_nan=False)
 
 
-def test_a_held_out_reward_alone_that_falls_is_hacking_or_instability():
-    """Nothing in such a log says which; that something is wrong, it does say."""
+def test_what_is_suspected_has_an_onset_and_remedies(hacked):
+    bad = diagnose(hacked, prior={"reward_hacking": 0.5})
+    assert bad.own["reward_hacking"] > 0.5
+    assert bad.remedies["reward_hacking"]
+    found = bad.onsets["reward_hacking"].step
+    assert hacked.step[0] <= found.low <= found.median <= found.high <= hacked.step[-1]
+
+
+@pytest.fixture(scope="module")
+def held_out_alone():
+    """A held-out reward alone, which rises and falls."""
     at = np.arange(4.0, ROWS + 1, 4)
     held = np.where(at < 30, 0.1 + 0.015 * at, 0.55 - 0.01 * (at - 30))
     held = held + 0.015 * np.random.default_rng(4).standard_normal(len(at))
-    found = diagnose(make_run(steps(ROWS), np.full(ROWS, np.nan), evals=evaluated(at, held)))
-    p = found.probability
-    assert p["reward_hacking"] / p["dynamical_instability"] == pytest.approx(
-        PRIOR["reward_hacking"] / PRIOR["dynamical_instability"]
-    )
-    assert p["reward_hacking"] + p["dynamical_instability"] > 0.5
+    return make_run(steps(ROWS), np.full(ROWS, np.nan), evals=evaluated(at, held))
+
+
+def test_a_held_out_reward_alone_that_falls_is_hacking_or_instability(held_out_alone):
+    """That something is wrong, it does say, and that hacking could not be seen."""
+    found = diagnose(held_out_alone)
+    assert found.probability["reward_hacking"] + found.probability["dynamical_instability"] > 0.5
+    assert "Not to be seen in this log: reward hacking" in found.sentence
+
+
+def test_a_held_out_reward_alone_leaves_open_which(held_out_alone):
+    """Nothing in such a log says which, as its evidence says."""
+    found = diagnose(held_out_alone)
+    assert "look alike" in found.evidence["reward_hacking"].sentence
+    assert found.probability["reward_hacking"] > 0.3
+
+
+@pytest.mark.parametrize("rewards", [[0.1, 0.4, 0.2], [0.9, 0.5, 0.0], [0.9, 0.1, 0.1], [0.1, 0.2, 0.3]])
+def test_three_rows_are_no_proof(rewards):
+    found = diagnose(make_run(steps(3), rewards))
+    assert max(found.own.values()) < 0.9
 
 
 def test_the_same_log_gives_the_same_numbers(hacked):
@@ -154,23 +129,25 @@ def test_every_signal_may_be_missing_or_constant():
 
 
 def test_picture_and_terminal(hacked, tmp_path):
-    result = diagnose(hacked)
+    result = diagnose(hacked, prior={"reward_hacking": 0.8})
     save_plot(plot_diagnosis(result), tmp_path / "page.png")
     assert (tmp_path / "page.png").stat().st_size > 20_000
     out = io.StringIO()
     render_diagnosis(result, Console(file=out, width=120))
     first = out.getvalue().splitlines()[1]
-    assert first.startswith("Reward hacking with probability")
-    assert "90%" in out.getvalue()
-    assert "What to do" in out.getvalue()
+    assert first.startswith("Reward hacking (probability ")
+    assert ", under way since about step " in first
+    for words in ("90%", "What happened, in order", "What to do"):
+        assert words in out.getvalue()
 
 
 def test_calibration_error_of_a_good_and_a_bad_forecaster():
     rng = np.random.default_rng(0)
     p = rng.uniform(size=20_000)
     happened = (rng.uniform(size=20_000) < p).astype(float)
-    assert calibration_error(p, happened) < 0.02
-    assert calibration_error(np.sqrt(p), happened) > 0.1
+    assert there(calibration_error([(p, happened)])) < 0.02
+    assert there(calibration_error([(np.sqrt(p), happened)])) > 0.1
+    assert calibration_error([]) is None
 
 
 def test_thresholds_alarm_as_they_say(rising):
@@ -193,25 +170,46 @@ def test_thresholds_alarm_as_they_say(rising):
     "groups", [simulated_runs.GROUPS[3:4], pytest.param(simulated_runs.GROUPS, marks=pytest.mark.slow)]
 )
 def test_better_than_thresholds_on_a_few_simulated_runs(groups, monkeypatch):
-    """Both know how often each label comes from other runs; the layer was learned mostly from real logs."""
+    """Both know how often each label comes from other runs; the chains were learned from none of these."""
     monkeypatch.setattr(simulated_runs, "GROUPS", groups)  # each compiles programs of its own
     practice, runs = (labelled_runs(120, seed=seed) for seed in (76, 77))
     labels, known = ([r.label for r in x] for x in (runs, practice))
-    p, own, *_ = judged([r.run for r in runs], frequencies(known))
+    share = np.array([known.count(name) for name in CLASSES], float) + 1.0
+    prior = checked_prior({CANNOT_TELL: 0.12} | dict(zip(CLASSES, (0.88 * share / share.sum()).tolist(), strict=True)))
+    said = [answers_of(g and g.trends, prior)[1] for g in gather_all([r.run for r in runs])]
     odds = AlarmOdds([thresholds(r.run) for r in practice], known)
+    found = scores(np.array([effective(x.probability, prior) for x in said]), labels)
     rival = scores(np.array([odds(thresholds(r.run)) for r in runs]), labels)
-    found = scores(p, labels)
     assert found["log score"] > rival["log score"] + 0.1
     assert found["balanced accuracy"] > rival["balanced accuracy"] + 0.1
     present = np.array([[mode in r.modes for mode in MODES] for r in runs], float)
+    own = np.array([[x.own[mode] for mode in MODES] for x in said])
     # 120 runs leave an error of 0.03 to 0.05 by chance alone.
-    assert calibration_error(own.ravel(), present.ravel()) < 0.1
+    assert there(calibration_error([(own.ravel(), present.ravel())])) < 0.1
+
+
+def scores(probability, labels):
+    """Mean log score and balanced accuracy of class probabilities, shape (n, 6)."""
+    truth = np.array([CLASSES.index(label) for label in labels])
+    recalls = [np.mean(probability.argmax(axis=1)[truth == k] == k) for k in np.unique(truth)]
+    log = np.log(np.maximum(probability[np.arange(len(truth)), truth], 1e-12)).mean()
+    return {"log score": float(log), "balanced accuracy": float(np.mean(recalls))}
 
 
 def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising):
     evals = dict.fromkeys(range(4, ROWS, 4), 0.2)
     log = write_trl_log(tmp_path / "trainer_state.json", rising, evals)
-    code, out, _ = call("diagnose", log, "--json", "--fail-on", "reward-hacking:0.3", "--plot", tmp_path / "p.svg")
+    code, out, _ = call(
+        "diagnose",
+        log,
+        "--json",
+        "--prior",
+        "reward_hacking=0.5",
+        "--fail-on",
+        "reward-hacking:0.3",
+        "--plot",
+        tmp_path / "p.svg",
+    )
     content = json.loads(out)
     assert content["own"]["reward_hacking"] >= 0.3
     assert code == 5

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.layer import combined_features
+from bayes_grpo import diagnose
+from bayes_grpo.diagnosis.gather import gather
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
+from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
+from bayes_grpo.diagnosis.modes.policy_concentration import MODE as SPENT
 from bayes_grpo.diagnosis.modes.reward_hacking import MODE as HACKING
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.broken import broken
@@ -19,6 +22,11 @@ EVERY_FOURTH = np.arange(4.0, ROWS + 1, 4)
 
 def noise(seed, size=ROWS):
     return np.random.default_rng(seed).standard_normal(size)
+
+
+def end_of_course(run):
+    """What speaks for reward hacking at the last row."""
+    return float(HACKING.course(trends_of(run))[-1, 0])
 
 
 @pytest.fixture
@@ -100,14 +108,16 @@ def test_a_rise_that_no_held_out_reward_follows_has_to_matter(gain, matters):
     reward = 0.1 + gain * np.linspace(0.0, 1.0, ROWS) + 0.005 * noise(7)
     run = make_run(steps(ROWS), reward, evals=evaluated(EVERY_FOURTH, 0.02 + 0.001 * noise(8, 20)))
     found = HACKING.evidence(trends_of(run))
-    assert (found.features["uncoupled"] > 1.0) == matters
+    assert (found.probability > 0.88) == matters
+    assert (end_of_course(run) > 1.0) == matters
 
 
 def test_a_held_out_reward_that_turns_over_tells_without_a_large_rise():
     reward = 0.4 + 0.05 * np.linspace(0.0, 1.0, ROWS) + 0.003 * noise(9)
     held = 0.4 * np.concatenate([np.linspace(0.5, 1.0, 10), np.linspace(1.0, 0.1, 10)]) + 0.01 * noise(10, 20)
-    found = HACKING.evidence(trends_of(make_run(steps(ROWS), reward, evals=evaluated(EVERY_FOURTH, held))))
-    assert found.features["uncoupled"] > 1.0
+    run = make_run(steps(ROWS), reward, evals=evaluated(EVERY_FOURTH, held))
+    assert HACKING.evidence(trends_of(run)).probability > 0.88
+    assert end_of_course(run) > 1.0
 
 
 def test_a_high_reward_beside_a_held_out_one_of_nothing_is_hollow():
@@ -117,10 +127,11 @@ def test_a_high_reward_beside_a_held_out_one_of_nothing_is_hollow():
         run = make_run(
             steps(ROWS), reward, evals=evaluated(at, held + 0.002 * noise(17, 20)), reward_low=0, reward_high=1
         )
-        found = HACKING.evidence(trends_of(run))
-        assert (found.features["uncoupled"] > 1.0) == hacked
+        assert (HACKING.evidence(trends_of(run)).probability > 0.88) == hacked
+        assert (end_of_course(run) > 1.0) == hacked
     low = make_run(steps(ROWS), 0.3 * reward, evals=evaluated(at, 0.0 * at), reward_low=0, reward_high=1)
-    assert HACKING.evidence(trends_of(low)).features["uncoupled"] < 0.0
+    assert HACKING.evidence(trends_of(low)).probability < 0.5
+    assert end_of_course(low) < 0.0
 
 
 def test_a_loss_of_zero_tells_only_beside_losses_far_above_the_last_digit():
@@ -135,14 +146,36 @@ def test_a_loss_of_zero_tells_only_beside_losses_far_above_the_last_digit():
     assert not np.any(dead_rows(trends_of(make_run(steps(ROWS), reward, signals=spread))))
 
 
-def test_what_explains_what():
-    fallen = {"grew": -2.0, "collapse": 2.0, "wasted": 2.0}
-    broke, collapsed = combined_features(fallen | {"broken": 2.0}), combined_features(fallen | {"broken": -2.0})
-    assert broke["collapse"] < 0 < broke["wasted"]
-    assert collapsed["collapse"] == 2.0
-    assert collapsed["wasted"] < broke["wasted"]
-    # Entropy that is spent counts where neither a broken reward nor a collapse tells why nothing was earned with it.
-    spent = {"grew": -2.0, "spent": 2.0, "wasted": 2.0}
-    assert combined_features(spent | {"collapse": -2.0, "broken": -2.0})["spent"] == 2.0
-    assert combined_features(spent | {"collapse": 2.0, "broken": -2.0})["spent"] == 1.0
-    assert combined_features(spent | {"collapse": 2.0, "broken": 2.0})["spent"] < 0.0
+def speaks(mode, run):
+    """What speaks for a mode at each row."""
+    return mode.course(there(gather(run)).trends)
+
+
+def test_a_verifier_that_breaks_is_no_instability(failing):
+    """The reward is gone, and the policy did not lose it; where completions change with it, it did."""
+    known, moved = (make_run(steps(ROWS), failing, signals={"entropy": x * np.exp(0.02 * noise(4))}) for x in (
+        np.ones(ROWS), np.where(np.arange(ROWS) < ROWS // 2, 1.0, 5.0)
+    ))  # fmt: skip
+    broke, lost = (speaks(INSTABILITY, run)[-10:, 0] for run in (known, moved))
+    assert broke.max() < 0.0 < lost.min()
+    said = [diagnose(run).own for run in (known, moved)]
+    assert said[0]["dynamical_instability"] < 0.2 < 0.8 < said[1]["dynamical_instability"]
+    assert said[0]["advantage_degeneracy"] > 0.8  # rows of 0 teach nothing, whoever gave them
+
+
+def test_a_verifier_that_may_have_broken_is_half_excused(failing):
+    known, unknown = (
+        speaks(INSTABILITY, make_run(steps(ROWS), failing, signals=x))[-1, 0]
+        for x in ({"entropy": np.exp(0.02 * noise(4))}, {})
+    )
+    assert known < unknown < BORDERS.log_odds_bound
+
+
+def test_entropy_that_is_spent_counts_where_nothing_was_earned_with_it(rising):
+    entropy = {"entropy": np.exp(-np.arange(ROWS) / 15.0)}
+    stuck, earned = (
+        speaks(SPENT, make_run(steps(ROWS), y, signals=entropy, reward_low=0, reward_high=1))[-1, 0]
+        for y in (0.3 + 0.02 * noise(1), rising)
+    )
+    assert stuck > 1.0
+    assert earned < 0.0

@@ -1,11 +1,16 @@
 """Each mode's evidence on logs whose trouble is known."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from bayes_grpo import diagnose
 from bayes_grpo.diagnosis.damping import damping_of
 from bayes_grpo.diagnosis.gather import gather
 from bayes_grpo.diagnosis.groups import implied_share
+from bayes_grpo.diagnosis.mode import followed_modes
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import MODE as DEGENERACY
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
 from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
@@ -51,13 +56,16 @@ def test_without_a_held_out_signal_hacking_is_not_judged(rising):
     found = HACKING.evidence(trends_of(make_run(steps(ROWS), rising, signals={"kl": np.linspace(0, 1, ROWS)})))
     assert np.isnan(found.probability)
     assert "look alike" in found.sentence
-    assert np.isnan(found.features["uncoupled"])
+    assert np.isnan(HACKING.course(trends_of(make_run(steps(ROWS), rising)))).all()
     assert "runs" in found.sentence
 
 
-def test_onset_of_hacking_is_where_the_curves_part(hacked):
-    draws, _ = there(HACKING.onset(trends_of(hacked)))
-    assert 5 < np.median(draws) < 35
+def test_the_curves_of_a_hacked_run_part_where_the_held_out_reward_turns(hacked):
+    """At step 20; what speaks for it changes its sign there, and not before the rise was shared."""
+    trends = trends_of(hacked)
+    parted = trends.reward.step[HACKING.course(trends)[:, 0] > 0.0]
+    assert 5 < parted[0] < 35
+    assert len(parted) == np.sum(trends.reward.step >= parted[0])
 
 
 @pytest.mark.parametrize("group_size", [2, 8, 16])
@@ -145,24 +153,28 @@ def test_fall_after_a_rise(rising):
     found = INSTABILITY.evidence(trends)
     assert found.probability > 0.9
     assert named(found, "fall").low > 0.3
-    draws, _ = there(INSTABILITY.onset(trends))
-    assert 30 < np.median(draws) < 62
+    # Half of the gain is lost at step 65, and the checkpoint to go back to is one from before the fall.
+    assert begun(make_run(steps(ROWS), fallen)).median == pytest.approx(65, abs=5)
+    advised = diagnose(make_run(steps(ROWS), fallen)).remedies["dynamical_instability"][0]
+    assert 30 < float(re.findall(r"checkpoint of about step (\d+), when", advised)[0]) < 62
     assert INSTABILITY.evidence(trends_of(make_run(steps(ROWS), rising))).probability < 0.1
 
 
-def test_a_collapse_begins_where_the_reward_was_last_near_its_best_and_swings_with_their_first_row():
+def begun(run):
+    """When the instability that goes on began."""
+    return there(there(diagnose(run).timeline).last("dynamical_instability")).onset
+
+
+def test_a_collapse_is_dated_where_the_reward_is_lost_and_swings_with_their_first_row():
     """A best that is held for long and then lost is not dated by when it was first reached."""
     x = np.arange(ROWS)
     held = np.minimum(0.2 + 0.05 * x, 0.7)
     lost = np.where(x < 60, held, np.maximum(0.7 - 0.2 * (x - 60), 0.0))
-    draws, told = there(INSTABILITY.onset(trends_of(make_run(steps(ROWS), lost + 0.02 * noise(14)))))
-    assert 52 < np.median(draws) < 64
-    assert "last" in told
-    swinging = 0.5 + 0.3 * np.sin(2.0 * np.pi * x / 20.0)
-    gathered = there(gather(make_run(steps(ROWS), swinging + 0.02 * noise(15))))
-    draws, told = there(INSTABILITY.onset(gathered.trends))
-    assert np.median(draws) < 20
-    assert "begins to swing" in told
+    run = make_run(steps(ROWS), lost + 0.02 * noise(14))
+    assert 52 < begun(run).median < 66
+    assert "falls" in there(there(diagnose(run).timeline).last("dynamical_instability")).depth
+    swinging = make_run(steps(ROWS), 0.5 + 0.3 * np.sin(2.0 * np.pi * x / 20.0) + 0.02 * noise(15))
+    assert begun(swinging).median < 20
 
 
 def test_bursts_are_strain(rising):
@@ -171,16 +183,17 @@ def test_bursts_are_strain(rising):
     wild[60] = 40.0
 
     def strain(norm):
-        return INSTABILITY.evidence(trends_of(make_run(steps(ROWS), rising, signals={"grad_norm": norm}))).features[
-            "strain"
-        ]
+        return INSTABILITY.course(trends_of(make_run(steps(ROWS), rising, signals={"grad_norm": norm})))[:, -1]
 
-    assert strain(calm) == 0.0
-    assert strain(wild) == pytest.approx(np.log(40.0 / np.median(calm) / 8.0), abs=0.05)
-    assert np.isnan(INSTABILITY.evidence(trends_of(make_run(steps(ROWS), rising))).features["strain"])
+    at = trends_of(make_run(steps(ROWS), rising)).reward.step
+    assert not strain(calm).any()
+    assert strain(wild).max() == pytest.approx(np.log(40.0 / np.median(calm) / 8.0), abs=0.05)
+    burst = at[strain(wild) > 0.0]
+    assert 60 <= burst[0] <= burst[-1] <= 61 + (ROWS - 1) / 12 + 1
+    assert np.isnan(INSTABILITY.course(trends_of(make_run(steps(ROWS), rising)))[:, -1]).all()
     # Rows without a gradient are no calm ones beside which the others would be bursts.
-    assert strain(np.where(np.arange(ROWS) % 4 == 0, calm, 0.0)) == 0.0
-    assert np.isnan(strain(np.zeros(ROWS)))
+    assert not strain(np.where(np.arange(ROWS) % 4 == 0, calm, 0.0)).any()
+    assert np.isnan(strain(np.zeros(ROWS))).all()
     unmoved = make_run(steps(ROWS), rising, signals={"grad_norm": np.zeros(ROWS)})
     assert "grad_norm" not in INSTABILITY.evidence(trends_of(unmoved)).missing  # it is logged, if 0
 
@@ -259,7 +272,7 @@ def test_waste_on_either_side_of_its_borders():
     assert chance(share=0.0 * draws, dead=alive, level=half) < 0.01
     assert chance(share=0.0 * draws, dead=~alive, level=half) > 0.99
     assert wasted(Waste(None, None, None, half)) is None
-    # The layer's number changes its sign where the event does.
+    # The number of a course changes its sign where the event does.
     for share in (BORDERS.wasted - 0.01, BORDERS.wasted + 0.01):
         waste = Waste(np.full(200, share), half, None, half)
         assert (waste_log_odds(waste) > 0.0) == there(wasted(waste)).all()
@@ -277,5 +290,28 @@ def test_an_unsolved_task_without_the_spread_that_its_level_implies_is_wasted():
 def test_a_solved_task_wastes_nothing():
     solved = make_run(steps(ROWS), np.full(ROWS, 1.0), signals={"frac_reward_zero_std": 1.0, "reward_std": 0.0})
     stuck = make_run(steps(ROWS), np.full(ROWS, 0.4), signals={"frac_reward_zero_std": 1.0, "reward_std": 0.0})
-    low, high = (DEGENERACY.evidence(trends_of(run)).features["wasted"] for run in (solved, stuck))
-    assert low < 0.0 < high
+    low, high = (DEGENERACY.course(trends_of(run))[:, 0] for run in (solved, stuck))
+    assert low.max() < 0.0 < high.min()
+
+
+@pytest.mark.parametrize("mode", followed_modes(), ids=lambda mode: mode.name)
+@pytest.mark.parametrize("kind", ["nothing else", "all signals", "three rows", "huge"])
+def test_what_speaks_for_a_mode_is_a_few_units_at_each_row_of_the_reward(mode, kind, rising, hacked):
+    """No log is more certain than the events at their bounds."""
+    signals = {
+        "entropy": np.geomspace(1.0, 1e-9, ROWS), "kl": np.geomspace(1e-3, 1e6, ROWS),
+        "grad_norm": np.exp(20.0 * noise(1)), "completion_length": np.geomspace(1.0, 1e5, ROWS),
+        "frac_reward_zero_std": np.linspace(0.0, 1.0, ROWS), "completions_clipped_ratio": np.linspace(0.0, 1.0, ROWS),
+    }  # fmt: skip
+    run = {
+        "nothing else": make_run(steps(ROWS), rising),
+        "all signals": replace(hacked, signals=signals),
+        "three rows": make_run(steps(3), [0.9, 0.1, 0.5]),
+        "huge": make_run(steps(ROWS), np.cumsum(1e6 * noise(2)), signals=signals),
+    }[kind]
+    trends = there(gather(run)).trends
+    found = there(mode.course(trends))
+    assert found.shape == (len(trends.reward.step), len(mode.predictors))
+    assert np.nanmax(np.abs(found), initial=0.0) <= max(2.0 * BORDERS.log_odds_bound, BORDERS.strain_most)
+    first = np.isfinite(found[:, 0])
+    assert first.all() or not first.any()

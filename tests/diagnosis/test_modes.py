@@ -1,4 +1,4 @@
-"""A mode is one file: evidence, onset and remedies are found by being there, and take part in nothing unasked."""
+"""A mode is one file: evidence, course and remedies are found by being there, and take part in nothing unasked."""
 
 import io
 import json
@@ -9,11 +9,13 @@ from rich.console import Console
 
 from bayes_grpo import diagnose, plot_diagnosis, render_diagnosis
 from bayes_grpo.diagnosis import modes
+from bayes_grpo.diagnosis.chain import ModeChain
 from bayes_grpo.diagnosis.classes import MODES
-from bayes_grpo.diagnosis.layer import PREDICTORS
 from bayes_grpo.diagnosis.mode import all_modes, label_of
+from bayes_grpo.diagnosis.timeline import shipped_chains
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import make_run, steps
+from tests.helpers.trends import there
 
 CLIPPED = '''
 """Most of the batch lies outside the clip range."""
@@ -22,7 +24,6 @@ import numpy as np
 
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.mode import last_true, steps_between
 
 
 class Clipped(Mode):
@@ -33,20 +34,27 @@ class Clipped(Mode):
     def evidence(self, trends):
         trend = trends.signals.get("clip_ratio")
         if trend is None:
-            return ModeEvidence(self.name, np.nan, (), (), ("clip_ratio",), "no clip ratio", {"grew": 99.0})
+            return ModeEvidence(self.name, np.nan, (), (), ("clip_ratio",), "no clip ratio")
         share = trend.draws[:, -1]
         found = quantity("clipped", share, "", "share of tokens clipped at the end")
         sentence = f"{found.posterior.median:.0%} of the tokens are clipped"
         probability = float(np.mean(share > 0.5))
-        return ModeEvidence(self.name, probability, (found,), ("clip_ratio",), (), sentence, {"grew": 99.0})
+        return ModeEvidence(self.name, probability, (found,), ("clip_ratio",), (), sentence)
 
-    def onset(self, trends):
-        trend = trends.signals["clip_ratio"]
-        at = steps_between(trend.step[0], trend.step[-1])
-        return at[last_true(trend.at(at) < 0.5)], "half of the tokens are clipped"
+    predictors = ("share clipped",)
+
+    def course(self, trends):
+        trend = trends.signals.get("clip_ratio")
+        if trend is None:
+            return np.full((len(trends.reward.step), 1), np.nan)
+        return 4.0 * (trend.at(trends.reward.step).mean(axis=0)[:, None] - 0.5)
+
+    def depth(self, trends, first, last):
+        return "half of the tokens are clipped"
 
     def remedies(self, trends, evidence, onset):
-        return (f"refresh the policy more often from step {onset.median:.0f} on",)
+        since = "now" if onset is None else f"step {onset.median:.0f}"
+        return (f"refresh the policy more often from {since} on",)
 
 
 MODE = Clipped()
@@ -67,11 +75,19 @@ def clipping(rising):
     return make_run(steps(ROWS), rising, signals={"clip_ratio": clipped})
 
 
-def test_the_shipped_modes_are_the_classified_ones_and_the_plateau():
+def learned(weight=2.0):
+    """The shipped numbers, and some of the new mode."""
+    mean = np.array([weight, 0.0, -1.0, 0.0, 0.0, -4.0, -3.0])
+    return {**shipped_chains(), "all_clipped": ModeChain(("share clipped",), mean, 1e-4 * np.eye(7), {})}
+
+
+def test_the_shipped_modes_are_the_classified_ones_and_what_a_timeline_tells_beside_them():
     found = all_modes()
-    assert tuple(m.name for m in found) == (*MODES, "plateaued")
-    assert {e.belongs for e in PREDICTORS} == {"healthy", "plateaued", *MODES}
-    assert [m.name for m in found if m.is_failure] == list(MODES)
+    assert tuple(m.name for m in found) == (*MODES, "apparent_gain", "growing", "plateaued", "truncated_completions")
+    assert set(shipped_chains()) <= {m.name for m in found}
+    assert set(MODES) | {"growing", "plateaued"} <= set(shipped_chains())
+    assert [m.name for m in found if m.is_failure] == [*MODES, "apparent_gain", "truncated_completions"]
+    assert all(shipped_chains()[m.name].predictors == m.predictors for m in found if m.name in shipped_chains())
     assert label_of("reward_hacking") == "reward hacking"
     assert label_of("cannot_tell") == "cannot tell"
 
@@ -79,31 +95,36 @@ def test_the_shipped_modes_are_the_classified_ones_and_the_plateau():
 def test_a_new_mode_is_one_file(clipping, request):
     before = diagnose(clipping)
     request.getfixturevalue("with_clipped")
-    after = diagnose(clipping)
-    assert after.own["all_clipped"] > 0.95
+    after = diagnose(clipping, chains=learned())
+    assert after.own["all_clipped"] > 0.9
     assert 40 < after.onsets["all_clipped"].step.median < 60
+    assert after.onsets["all_clipped"].depth == "half of the tokens are clipped"
     assert after.remedies["all_clipped"] == (
         f"refresh the policy more often from step {after.onsets['all_clipped'].step.median:.0f} on",
     )
-    # Bayes' rule does not know it, whatever its features are called.
+    # Which of the four leads does not hang on it.
     assert after.probability == before.probability
     assert {k: after.own[k] for k in before.own} == before.own
     assert after.answer == before.answer
-    assert "Also under way: everything clipped" in after.sentence
+    assert after.sentence.startswith("Everything clipped (probability ")
     content = after.to_dict()
     json.dumps(content, allow_nan=False)
     assert content["evidence"]["all_clipped"]["sentence"].endswith("of the tokens are clipped")
 
 
-def test_a_new_mode_is_shown(with_clipped, clipping):
+def test_a_new_mode_without_learned_numbers_speaks_by_its_evidence(with_clipped, clipping):
     result = diagnose(clipping)
+    assert result.own["all_clipped"] == result.evidence["all_clipped"].probability > 0.95
+    assert "all_clipped" not in there(result.timeline).modes
+    assert "all_clipped" not in result.onsets
+    assert result.remedies["all_clipped"] == ("refresh the policy more often from now on",)
+
+
+def test_a_new_mode_is_shown(with_clipped, clipping):
+    result = diagnose(clipping, chains=learned())
     out = io.StringIO()
-    render_diagnosis(result, Console(file=out, width=120))
-    for words in (
-        "everything clipped (in its failing range",
-        "Onset of everything clipped",
-        "everything clipped: refr",
-    ):
+    render_diagnosis(result, Console(file=out, width=160))
+    for words in ("everything clipped (in its failing range", "half of the tokens are clipped", "clipped: refresh"):
         assert words in out.getvalue()
     texts = [t.get_text() for axes in plot_diagnosis(result).axes for t in (axes.title, *axes.get_yticklabels())]
     texts += [axes.get_title(loc="left") for axes in plot_diagnosis(result).axes]
@@ -112,8 +133,9 @@ def test_a_new_mode_is_shown(with_clipped, clipping):
 
 
 def test_a_new_mode_without_its_signal_says_what_is_missing(with_clipped, rising):
-    result = diagnose(make_run(steps(ROWS), rising))
+    result = diagnose(make_run(steps(ROWS), rising), chains=learned())
     assert "all_clipped" not in result.own
+    assert not there(result.timeline).modes["all_clipped"].seen
     assert "clip_ratio" in result.missing
     assert "all_clipped" not in result.remedies
 

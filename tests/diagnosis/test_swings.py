@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.mode import last_true
+from bayes_grpo.diagnosis.gather import gather
+from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
 from bayes_grpo.events.swings import about_trend, wider_from
 from bayes_grpo.events.trend import TREND_DRAWS
+from tests.helpers.runs import make_run, steps
+from tests.helpers.trends import there
 
 
 def swinging(begin: int, n: int = 200, period: float = 12.0, noise: float = 0.02) -> np.ndarray:
@@ -41,8 +44,16 @@ def test_rows_on_a_line_are_nothing():
     assert np.all(wider_from(np.full(30, 0.4)) == 0)
 
 
-def test_the_last_true_of_each_row():
-    assert last_true(np.array([[True, False, True, False], [False] * 4])).tolist() == [2, 0]
+@pytest.mark.parametrize("begin", [40, 90])
+def test_swings_speak_for_instability_from_where_they_began(begin):
+    """And from no row before."""
+    run = make_run(steps(200), swinging(begin, period=20.0))
+    trends = there(gather(run)).trends
+    assert trends.swinging > 0.5
+    speaks = INSTABILITY.course(trends)[:, INSTABILITY.predictors.index("swings")]
+    at = trends.reward.step
+    assert speaks[at < begin - 25].max() < 0.2
+    assert speaks[at > begin + 25].min() > 0.9
 
 
 @pytest.mark.parametrize("jump", [3, 40, 97])

@@ -7,8 +7,6 @@ of exactly 0 among others, or a mean reward at the end of its range) bound it fr
 
 from __future__ import annotations
 
-from math import lgamma
-
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
@@ -271,12 +269,6 @@ def _near(trends: RunTrends, dead: np.ndarray) -> list[np.ndarray]:
         at = np.abs(steps - step)
         found.append(dead[at <= max(reach, np.partition(at, min(2, len(at) - 1))[min(2, len(at) - 1)])])
     return found
-
-
-def _two_rates(dead: np.ndarray) -> float:
-    """Log marginal likelihood of a block of rows with one unknown rate of dead ones."""
-    k, n = int(dead.sum()), len(dead)
-    return lgamma(k + 1) + lgamma(n - k + 1) - lgamma(n + 2)
 
 
 def _late(trend: Trend) -> np.ndarray:

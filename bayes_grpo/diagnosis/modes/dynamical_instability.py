@@ -24,18 +24,16 @@ from bayes_grpo.events.entropy import factor
 from bayes_grpo.events.log_odds import about, half_log_odds_along
 from bayes_grpo.events.strain import strain_along
 from bayes_grpo.events.swings import swing_sd, wider_from
+from bayes_grpo.events.trend import Trend
 from bayes_grpo.logs.run import Provenance
 
 _MARGIN = (
     "learning time over refresh interval; the rule asks for more than 1, but from a lagged curve it is met by "
     "construction"
 )
-
-
 _ENGINES = "mismatch of trainer and inference engine, end over start"
 _FACTORS = tuple(np.geomspace(1.0, BORDERS.slowest, 40).tolist())
 """Factors on the learning rate that a linear law is trusted to advise, the largest first."""
-_FALLING, SWINGING = "the reward is near its best for the last time", "the reward begins to swing"
 
 
 def _swinging(trends: RunTrends) -> bool:
@@ -135,12 +133,13 @@ class DynamicalInstability(Mode):
         """The checkpoint before, a smaller learning rate times refresh interval, clipped gradients."""
         run, out = trends.run, []
         if onset is not None:
-            at_once, swung = onset.median <= trends.reward.raw_step[BORDERS.first_rows - 1], _swinging(trends)
+            at_once, swung = onset.median <= trends.reward.step[BORDERS.first_rows - 1], _swinging(trends)
             if at_once:
                 out.append(f"start anew: the reward {'swings' if swung else 'was lost'} from its first rows on")
             else:
+                back = onset.median if swung else _last_near_best(trends.reward, onset.median)
                 when = "before it began to swing" if swung else "when the reward was last near its best"
-                out.append(f"stop, and go back to the checkpoint of about step {onset.median:.0f}, {when}")
+                out.append(f"stop, and go back to the checkpoint of about step {back:.0f}, {when}")
         out += [*_engines(trends), *_slower(trends), *_fresher(trends)]
         norms = _norms(trends)
         if not len(norms):
@@ -156,6 +155,13 @@ class DynamicalInstability(Mode):
         more = f" ({setting_text('B', prompts)}; {4 * float(prompts.value):g} would halve it)" if prompts.value else ""
         out.append(f"more prompts a step if the fluctuation is the batch's{more}")
         return tuple(out)
+
+
+def _last_near_best(trend: Trend, until: float) -> float:
+    """Last step up to one at which the reward is within its noise of its best by then."""
+    before = trend.step <= until
+    near = before & (trend.mean >= trend.mean[before].max() - trend.noise_sd)
+    return float(trend.step[np.flatnonzero(near)[-1]])
 
 
 def _norms(trends: RunTrends) -> np.ndarray:

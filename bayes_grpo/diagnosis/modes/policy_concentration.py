@@ -76,9 +76,10 @@ class PolicyConcentration(Mode):
     def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """The checkpoint before, room for rare tokens, and what the entropy law still promises."""
         out = []
-        if onset is not None:
-            out.append(f"go back to about step {onset.median:.0f}, where half of the entropy was left")
         entropy = trends.signals.get("entropy")
+        if onset is not None and entropy is not None:
+            left = np.flatnonzero(entropy.mean - entropy.mean[0] >= np.log(BORDERS.half_spent))
+            out.append(f"go back to about step {entropy.step[left[-1]]:.0f}, where half of the entropy was left")
         if entropy is None:
             out.append("log the entropy; raise the upper clip range (0.2 to 0.28) or add an entropy bonus")
         else:

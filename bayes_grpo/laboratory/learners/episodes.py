@@ -110,12 +110,14 @@ def _batch(cases: Sequence[EpisodeCase], mode: str, k: int, without: str) -> tup
 def _loss(numbers: Any, batch: _Batch, authors: int, middle: Any, sd: Any) -> Any:
     """Negative log posterior density up to a constant."""
     spread = jnp.exp(numbers[-1])
-    by_node = [
-        jax.ops.segment_sum(batch.weight * _log_likelihoods(numbers, batch, spread * node), batch.author, authors)
-        for node in _NODES
-    ]
+
+    def of_node(node: Any) -> Any:
+        found = _log_likelihoods(numbers, batch, spread * node)
+        return jax.ops.segment_sum(batch.weight * found, batch.author, authors)
+
+    by_node = jax.vmap(of_node)(jnp.asarray(_NODES))
     log_weight = jnp.log(_NODE_WEIGHTS / _NODE_WEIGHTS.sum())[:, None]
-    marginal = jax.nn.logsumexp(jnp.stack(by_node) + log_weight, axis=0)
+    marginal = jax.nn.logsumexp(by_node + log_weight, axis=0)
     return -marginal.sum() + 0.5 * jnp.sum(((numbers - middle) / sd) ** 2)
 
 
@@ -127,7 +129,7 @@ def _log_likelihoods(numbers: Any, batch: _Batch, author: Any) -> Any:
     """Log conditional likelihood of the labelled rows of every run, shape (runs,)."""
     k = batch.x.shape[2]
     score = jnp.where(batch.seen[:, None], numbers[k] + batch.x @ numbers[:k], numbers[k + 1])
-    unary = (score + author) * (FULL_ROWS / batch.rows)[:, None]
+    unary = (score + author) * (FULL_ROWS / jnp.maximum(batch.rows, FULL_ROWS))[:, None]
     on, off = (-jnp.expm1(-jnp.exp(numbers[k + i]) / jnp.maximum(batch.rows - 1, 1)) for i in (2, 3))
     inside = jnp.arange(batch.x.shape[1]) < batch.rows[:, None]
     log_sum = jax.vmap(partial(_log_sum, start=numbers[k + 4]))
