@@ -263,7 +263,6 @@ def logs(tmp_path, write_trl_log, curve):
     return logs
 
 
-@pytest.mark.thorough
 def test_the_command_line_learns_a_table(logs, tmp_path):
     table = tmp_path / "prior.json"
     code, out, err = call("learn-prior", logs, "--out", table, "--regimes", LAW)
