@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.strict_json import json_safe
-from bayes_grpo.diagnosis.classes import CLASSES, MODES
+from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.laboratory.learners.public_logs import group_size
-from benchmarks.diagnosis import summarised
 from benchmarks.diagnosis_rivals import ALARMING, alarms_of, as_given, external
 from benchmarks.peers.rival_alarms import MODES_OF, OTHER, PACKAGES, RLDOCTOR, RLPROBE, RLWATCH, fed, modes_of, records
 from tests.helpers.runs import make_run, steps
@@ -118,24 +117,3 @@ def test_findings_of_another_interpreter_become_alarms(run, tmp_path: Path):
 
 def test_group_sizes_of_an_index():
     assert [group_size(x) for x in ("8", "4.0", "4 (README says 16)", "", "about 4")] == [8, 4, 4, None, None]
-
-
-def test_alarms_of_rivals_are_counted_by_what_they_name():
-    def judged(label, theirs):
-        return {
-            "run": label, "label": label, "effective": np.full(len(CLASSES), 1 / len(CLASSES)), "first two": [],
-            "log score": -1.0, "log score of the base rates": -1.0, "alarms": [],
-            "rivals": {"fixed thresholds": theirs, "theirs": theirs},
-        }  # fmt: skip
-
-    found = summarised([
-        judged("reward_hacking", ["reward_hacking"]),
-        judged("reward_hacking", ["dynamical_instability", OTHER]),
-        judged("healthy", [OTHER]),
-        judged("healthy", ["policy_concentration", OTHER]),
-        judged("plateaued", []),
-    ])  # fmt: skip
-    assert found["theirs: right alarm"] == 1
-    assert found["theirs: alarms on unfailed"] == 2
-    assert found["theirs: alarms on unfailed that name a failure"] == 1
-    assert "fixed thresholds: alarms on unfailed that name a failure" not in found

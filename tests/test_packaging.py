@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = (
     "__init__.pyi",
     "py.typed",
-    "diagnosis/layer.json",
+    "diagnosis/chains.json",
     "families/seeds.json",
     "forecasting/hazard.json",
     "forecasting/pool.json",

@@ -46,7 +46,7 @@ class Episode(Result):
     goes_on: float
     depth: str
 
-    in_json = ("mode", "probability", "onset.*", ("end", "end"), "goes_on", "depth")
+    in_json = ("mode", "probability", "onset", "end", "goes_on", "depth")
 
     @property
     def probable(self) -> bool:

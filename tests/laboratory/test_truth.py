@@ -144,6 +144,38 @@ def test_an_event_lasts():
     assert judge(right=ramp(0.8, 0.0, STEPS - least // 2, 1)).events == {}
 
 
+def test_what_comes_back_is_an_episode_that_is_over():
+    truth = judge(right=ramp(0.2, 0.7, 0) + ramp(0.0, -0.5, 60) + ramp(0.0, 0.5, 120))
+    ((first, last),) = truth.episodes["collapse"]
+    assert first == pytest.approx(71, abs=2)
+    assert last == pytest.approx(130, abs=2)
+    assert truth.events == {}
+
+
+def test_an_event_is_the_episode_that_lasts_to_the_end():
+    truth = judge(right=ramp(0.2, 0.7, 0) + ramp(0.0, -0.5, 60) + ramp(0.0, 0.5, 100) + ramp(0.0, -0.5, 150))
+    first, second = truth.episodes["collapse"]
+    assert first[1] < second[0] == truth.events["collapse"]
+    assert second[1] == STEPS
+    for name, onset in truth.events.items():
+        assert truth.episodes[name][-1] == (onset, STEPS)
+
+
+def test_a_short_stretch_is_no_episode():
+    assert judge(right=ramp(0.2, 0.7, 0) + ramp(0.0, -0.5, 100, 2) + ramp(0.0, 0.5, 110, 2)).episodes == {}
+
+
+def test_groups_without_spread_are_wasted_while_the_task_is_not_solved():
+    """Though no event: some reward was earned, and it is not lost."""
+    flat = np.where(np.arange(STEPS) < 50, 0.1, 0.7)
+    truth = judge(right=0.4, flat=flat)
+    ((first, last),) = truth.episodes["wasted"]
+    assert first == pytest.approx(51, abs=BORDERS.smooth // 2)
+    assert last == STEPS
+    assert truth.events == {}
+    assert "wasted" not in judge(right=0.95, flat=flat).episodes
+
+
 def test_attainable_is_the_better_of_the_right_completion_and_a_long_one():
     assert trained_reward(LabNumbers(length=1.0), ANSWER) == pytest.approx(1.25)
     assert trained_reward(LabNumbers(length=4.0), ANSWER) == pytest.approx(4.0)

@@ -125,30 +125,30 @@ def test_what_is_wrong_is_said_before_the_watch(log, tmp_path):
 def test_a_finding_is_told_once_even_after_a_restart(log, looks, tmp_path):
     code = f"import sys; open({str(tmp_path / 'told')!r}, 'a').write(sys.stdin.read() + chr(10))"
     command = f'{sys.executable} -c "{code}"'
-    found = list(looks(Writer(log, 45, 70, 75), on_alarm=command))
+    found = list(looks(Writer(log, 45, 76, 78), on_alarm=command))
     assert [len(x.alarms) for x in found] == [0, 1, 0]
     assert [x.notes for x in found if x.alarms] == [found[0].notes]  # nothing went wrong with the telling
     again = list(looks(Writer(log, 80, 85), on_alarm=command))
     assert [x.alarms for x in again] == [(), (), ()]
-    assert again[-1].told == {"dynamical_instability": 70.0}
+    assert again[-1].told == {"dynamical_instability": 76.0}
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
-    assert [(x["finding"], x["step"]) for x in told] == [("dynamical_instability", 70.0)]
+    assert [(x["finding"], x["step"]) for x in told] == [("dynamical_instability", 76.0)]
     fresh = list(looks(Writer(log), on_alarm=command, fresh=True))
     assert [a.finding for x in fresh for a in x.alarms] == ["dynamical_instability"]
 
 
 def test_the_watch_may_end_with_a_finding(log, looks):
     patience = Patience(interval=0.01, idle=0.05, until_alarm=True)
-    found = list(looks(Writer(log, 45, 70, 75, 80), patience=patience))
-    assert [x.rows for x in found] == [45, 70]
-    again = list(looks(Writer(log, 75), patience=patience))  # told before: it ends with the first look
+    found = list(looks(Writer(log, 45, 76, 78, 80), patience=patience))
+    assert [x.rows for x in found] == [45, 76]
+    again = list(looks(Writer(log, 78), patience=patience))  # told before: it ends with the first look
     assert [(len(x.alarms), list(x.told)) for x in again] == [(0, ["dynamical_instability"])]
 
 
 def test_a_telling_that_fails_is_a_note_and_the_watch_goes_on(log, looks):
     command = f'{sys.executable} -c "import sys; sys.exit(sys.stderr.write(chr(111) * 3) and 7)"'
-    found = list(looks(Writer(log, 70, 75), on_alarm=command, webhook="http://127.0.0.1:1/secret"))
-    assert [x.rows for x in found] == [70, 75]
+    found = list(looks(Writer(log, 76, 78), on_alarm=command, webhook="http://127.0.0.1:1/secret"))
+    assert [x.rows for x in found] == [76, 78]
     notes = [note for note in found[0].notes if "failed" in note or "ended" in note]
     assert notes[0] == f"the command {sys.executable} ended with 7: ooo"
     assert notes[1].startswith("the webhook at 127.0.0.1 failed: ")
