@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from bayes_grpo import diagnose
 from bayes_grpo.common.errors import PriorError
@@ -107,10 +108,9 @@ def test_what_says_no_more_than_the_prior_cannot_tell():
     total = 1.0 - PRIOR[CANNOT_TELL]
     wanted = {name: PRIOR[name] / total for name in CLASSES}
     none = wanted["healthy"] + wanted["plateaued"]
-    odds, low, high = np.array([wanted[mode] for mode in MODES]), 0.0, 10.0
-    for _ in range(100):  # under way so that each leads as often as in the prior
-        scale = 0.5 * (low + high)
-        low, high = (scale, high) if np.prod(1.0 / (1.0 + scale * odds)) > none else (low, scale)
+    odds = np.array([wanted[mode] for mode in MODES])
+    # Under way so often that each leads as often as in the prior.
+    scale = brentq(lambda x: np.prod(1.0 / (1.0 + x * odds)) - none, 0.0, 10.0)
     p = scale * odds / (1.0 + scale * odds)
     found = posterior(timeline(wanted["healthy"] / none, **dict(zip(MODES, p, strict=True))))
     assert found.probability[CANNOT_TELL] == pytest.approx(1.0, abs=1e-6)
@@ -136,7 +136,7 @@ def test_a_higher_prior_of_a_failure_gives_more_of_it(mode, rising):
 
 @pytest.mark.parametrize("grew", [0.3, 0.9])
 def test_a_prior_moves_a_healthy_run_and_a_plateau_against_each_other(grew):
-    under_way = dict.fromkeys(MODES, 0.1)
+    under_way: dict[str, float] = dict.fromkeys(MODES, 0.1)
     usual, more = (leading(under_way, grew, checked_prior(x)) for x in ({}, {"healthy": 0.6}))
     odds = [x["healthy"] / x["plateaued"] for x in (usual, more)]
     # The others share out the rest as usual, so that the plateau has 0.4 · 0.22 / 0.66.

@@ -114,7 +114,7 @@ def test_a_band_is_as_dark_as_its_mode_is_probable_and_hatched_where_the_log_can
     axes = next(a for a in plot_diagnosis(result).axes if a.get_title(loc="left") == TIMELINE_TITLE)
     modes = there(result.timeline).modes
     assert [t.get_text() for t in reversed(axes.get_yticklabels())] == [label_of(name) for name in modes]
-    seen = [m for m in reversed(modes.values()) if m.seen]
+    seen = [m for m in list(modes.values())[::-1] if m.seen]
     for mesh, mode in zip(axes.collections, seen, strict=True):
-        np.testing.assert_allclose(np.ravel(mesh.get_array()), mode.probability)
+        np.testing.assert_allclose(np.ravel(there(mesh.get_array())), mode.probability)
     assert [t.get_text() for t in axes.texts].count("not shown") == len(axes.patches) == len(modes) - len(seen) > 0

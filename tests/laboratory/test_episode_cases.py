@@ -55,7 +55,7 @@ def test_readers_and_laboratory_speak_of_modes_that_are_followed():
 
 
 def test_what_is_one_mode_for_sure_may_leave_others_open():
-    found = _true({"broken_reward": [[40, 90]], "collapse": [[50, 60]], "solved": [[1, 5]]})
+    found = _true({"broken_reward": [(40, 90)], "collapse": [(50, 60)], "solved": [(1, 5)]})
     sure = {e.mode: (e.first, e.last) for e in found if not e.arguable}
     assert sure == {"advantage_degeneracy": (40, 90), "dynamical_instability": (50, 60)}
     unsure = {(e.mode, e.first) for e in found if e.arguable}

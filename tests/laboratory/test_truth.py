@@ -167,7 +167,7 @@ def test_a_short_stretch_is_no_episode():
 
 def test_groups_without_spread_are_wasted_while_the_task_is_not_solved():
     """Though no event: some reward was earned, and it is not lost."""
-    flat = np.where(np.arange(STEPS) < 50, 0.1, 0.7)
+    flat = ramp(0.1, 0.7, 49, 1)
     truth = judge(right=0.4, flat=flat)
     ((first, last),) = truth.episodes["wasted"]
     assert first == pytest.approx(51, abs=BORDERS.smooth // 2)
