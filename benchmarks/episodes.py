@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.diagnosis.chain import Chances
+from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.mode import followed_modes
 from bayes_grpo.events.trend import stretches
 from bayes_grpo.laboratory.learners.episode_cases import OFF, ON, OPEN, EpisodeCase, lab_episodes, public_episodes
@@ -143,7 +144,7 @@ def main() -> None:
         of_public = left_out(public, learned, mode)
         result["public"][mode.name] = scores(of_public, mode.name)
         for author, gain in result["public"][mode.name]["by author"].items():
-            worst[author] += gain
+            worst[author] += gain if mode.name in MODES else 0.0
         _table(f"public: {mode.name}", result["public"][mode.name])
         if any(mode.name in c.labels for c in fresh):
             chain = learn_chain([c for c in (*public, *learned) if mode.name in c.labels], mode)

@@ -117,9 +117,10 @@ def _what_to_do(
     """Onsets and remedies of the failures that are suspected; remedies of an answer that is none."""
     trends, evidence, onsets, remedies = found.trends, found.evidence, {}, {}
     for mode in all_modes():
-        suspected = own.get(mode.name, 0.0) > BORDERS.suspect
-        episode = timeline.last(mode.name) if suspected else None
-        if episode is not None:
+        episode = timeline.last(mode.name)
+        over = episode is None and any(e.mode == mode.name and e.probable for e in timeline.episodes)
+        suspected = own.get(mode.name, 0.0) > BORDERS.suspect and not over
+        if suspected and episode is not None:
             onsets[mode.name] = Onset(episode.onset, episode.depth)
         if suspected or (mode.name == answer and not mode.is_failure):
             step = onsets[mode.name].step if mode.name in onsets else None

@@ -86,6 +86,7 @@ class Borders:
     )
     loose_truth: float = _border(0.2, "coupling", _T, "the same of the true gold reward, in what right answers earn")
     rise: float = _border(0.1, "of the range", _D + _T, "above which a rise that is not shared matters")
+    gap: float = _border(0.2, "of the range", _D, "by which two rewards have surely parted; half of it says nothing")
     rise_left: float = _border(0.2, "of what was left", _D + _T, "at the start, above which it matters too")
     rise_least: float = _border(0.02, "of the range", _T, "a rise at least: at a reward near its top little was left")
     turned: float = _border(0.3, "of the best", _D + _T, "that a held-out reward loses when it turns over")

@@ -186,7 +186,7 @@ def test_alarms_name_what_is_probable_or_the_best_guess_where_only_their_sum_is(
     assert found.alarming(0.95) == ()
 
 
-@pytest.mark.parametrize("share", [0.6, 0.65])
+@pytest.mark.parametrize("share", [0.65, 0.67])
 def test_where_failures_share_the_probability_the_sentence_says_that_something_fails(share):
     """A reward that falls by a fifth of its range while most groups have no spread: lost, or starved?"""
     n = 80
@@ -223,7 +223,7 @@ def test_a_held_out_reward_alone_that_falls_is_told_by_the_strain_of_other_signa
     assert calm.failing > 0.8
 
 
-def test_a_held_out_reward_alone_that_falls_may_have_parted_from_the_train_reward(held_out_alone):
-    """Unless the gradient exploded."""
-    calm, torn = (diagnose(with_norm(held_out_alone, height)) for height in (0.0, 6.0))
-    assert calm.probability[HACKING] > 0.4 > 0.1 > torn.probability[HACKING]
+def test_a_held_out_reward_alone_that_falls_says_that_it_could_not_show_hacking(held_out_alone):
+    found = diagnose(held_out_alone)
+    assert "Not to be seen in this log: reward hacking" in found.sentence
+    assert "hacking and instability look alike" in found.evidence[HACKING].sentence

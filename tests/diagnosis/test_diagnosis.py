@@ -85,7 +85,7 @@ def test_a_held_out_reward_alone_leaves_open_which(held_out_alone):
     """Nothing in such a log says which, as its evidence says."""
     found = diagnose(held_out_alone)
     assert "look alike" in found.evidence["reward_hacking"].sentence
-    assert found.probability["reward_hacking"] > 0.3
+    assert "Not to be seen in this log: reward hacking" in found.sentence
 
 
 @pytest.mark.parametrize("rewards", [[0.1, 0.4, 0.2], [0.9, 0.5, 0.0], [0.9, 0.1, 0.1], [0.1, 0.2, 0.3]])

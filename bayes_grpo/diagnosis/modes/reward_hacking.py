@@ -106,7 +106,7 @@ class RewardHacking(Mode):
                 continue
             found[i, 0] = half_log_odds_of(float(np.mean(uncoupled(trends, held, first, step))))
             gap = train.change(first, step) - held.change(first, step)
-            found[i, 2] = about(np.clip(gap / (2.0 * BORDERS.rise * trends.span), 0.0, 1.0).mean(), BORDERS.half)
+            found[i, 2] = about(np.clip(gap / (BORDERS.gap * trends.span), 0.0, 1.0).mean(), BORDERS.half)
             fall, best = turnover(train, held, first, step)
             found[i, 1] = float(about(np.mean(np.clip(fall / np.maximum(best, 1e-9), 0.0, 1.0)), 0.0))
         told = np.isfinite(found[:, 0])
