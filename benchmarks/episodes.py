@@ -13,6 +13,7 @@ whether the second, who did not know what the authors said, saw it too.
 from __future__ import annotations
 
 import argparse
+import csv
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +25,15 @@ from bayes_grpo.diagnosis.chain import Chances
 from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.mode import followed_modes
 from bayes_grpo.events.trend import stretches
-from bayes_grpo.laboratory.learners.episode_cases import OFF, ON, OPEN, EpisodeCase, lab_episodes, public_episodes
+from bayes_grpo.laboratory.learners.episode_cases import (
+    NAMES,
+    OFF,
+    ON,
+    OPEN,
+    EpisodeCase,
+    lab_episodes,
+    public_episodes,
+)
 from bayes_grpo.laboratory.learners.episodes import learn_chain
 from benchmarks.common import keep
 
@@ -116,6 +125,23 @@ def scores(found: Sequence[Judged], mode: str) -> dict[str, Any]:
     }
 
 
+def agreement(labels: Path) -> dict[str, float]:
+    """Cohen's κ of two readers on which runs have an episode of each mode."""
+    with labels.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    runs = sorted({row["run_id"] for row in rows})
+    out = {}
+    for word, mode in NAMES.items():
+        of_mode = [row for row in rows if row["mode"] == word]
+        first, second = (
+            np.isin(runs, [row["run_id"] for row in of_mode if row["second"] in which])
+            for which in (("yes", "no"), ("yes", "only"))
+        )
+        by_chance = first.mean() * second.mean() + (1.0 - first.mean()) * (1.0 - second.mean())
+        out[mode] = float((np.mean(first == second) - by_chance) / (1.0 - by_chance))
+    return out
+
+
 def calibration_error(runs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
     """Expected calibration error over rows, every run with the same weight; None without any."""
     if not runs:
@@ -139,6 +165,7 @@ def main() -> None:
     public, learned = public_episodes(asked.labels, asked.runs), lab_episodes(asked.lab_learned)
     fresh = lab_episodes(asked.lab)
     result: dict[str, Any] = {"public": {}, "laboratory": {}, "authors": len({c.author for c in public})}
+    result["agreement"] = agreement(asked.labels)
     worst: dict[str, float] = defaultdict(float)
     for mode in followed_modes():
         of_public = left_out(public, learned, mode)
