@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 
 from bayes_grpo import diagnose
 from bayes_grpo.common.errors import PriorError
@@ -110,7 +110,7 @@ def test_what_says_no_more_than_the_prior_cannot_tell():
     none = wanted["healthy"] + wanted["plateaued"]
     odds = np.array([wanted[mode] for mode in MODES])
     # Under way so often that each leads as often as in the prior.
-    scale = brentq(lambda x: np.prod(1.0 / (1.0 + x * odds)) - none, 0.0, 10.0)
+    scale = root_scalar(lambda x: np.prod(1.0 / (1.0 + x * odds)) - none, bracket=(0.0, 10.0)).root
     p = scale * odds / (1.0 + scale * odds)
     found = posterior(timeline(wanted["healthy"] / none, **dict(zip(MODES, p, strict=True))))
     assert found.probability[CANNOT_TELL] == pytest.approx(1.0, abs=1e-6)
