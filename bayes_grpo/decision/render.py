@@ -9,10 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bayes_grpo.common.draws import spread
-from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.text import safe
 from bayes_grpo.decision.budget import amount
-from bayes_grpo.decision.result import Decision, Stopping
+from bayes_grpo.decision.result import Decision, Stopping, expectation_text
 
 _SHOWN = 8
 """Stopping steps in the table, beside the recommended one; JSON holds all of them."""
@@ -32,7 +31,7 @@ def render_decision(decision: Decision, console: Console) -> None:
         best, level = stopping.best_step, f"{stopping.level:.0%}"
         console.print(
             f"best step in hindsight {best.median:g} [{best.low:g}, {best.high:g}] ({level}); regret of stopping now "
-            f"{_money(stopping.mean_regret_now, stopping.regret_now, stopping)} ({level}), of the "
+            f"{expectation_text(stopping.mean_regret_now, stopping.regret_now, stopping.unit)}, of the "
             f"{'recommended' if stopping.limit is None else 'best fixed'} step "
             f"{amount(stopping.mean_regret_recommended, stopping.unit)}",
             markup=False,
@@ -79,7 +78,3 @@ def _shown(stopping: Stopping) -> np.ndarray:
     n = len(stopping.step)
     picks = np.unique(spread(n, _SHOWN))
     return np.unique(np.append(picks, int(np.argmin(np.abs(stopping.step - stopping.recommended)))))
-
-
-def _money(mean: float, i: Interval, stopping: Stopping) -> str:
-    return f"{amount(mean, stopping.unit)} [{amount(i.low)}, {amount(i.high)}]"

@@ -105,7 +105,7 @@ class Stopping(Result):
         """The best step that is fixed now, in words."""
 
         def net(step: float, i: Interval) -> str:
-            return f"{amount(self.expected(step), self.unit)} [{amount(i.low)}, {amount(i.high)}] ({self.level:.0%})"
+            return expectation_text(self.expected(step), i, self.unit)
 
         pays = probability_text(self.probability_pays)
         if self.recommended == self.now:
@@ -128,6 +128,20 @@ class Stopping(Result):
         if not end:
             text += f", continuing to step {self.until:g} is worth {amount(self.expected(self.until), self.unit)}"
         return text + "."
+
+
+def expectation_text(mean: float, i: Interval, unit: str) -> str:
+    """An expectation with its interval; a mean that lies outside gives way to the median, and is said to.
+
+    Args:
+        mean: The expectation.
+        i: Median and interval of the same draws.
+        unit: Of both.
+    """
+    span = f"[{amount(i.low)}, {amount(i.high)}]"
+    if i.low <= mean <= i.high:
+        return f"{amount(mean, unit)} {span} ({i.level:.0%})"
+    return f"{amount(i.median, unit)} {span} (median, {i.level:.0%}; few paths make the mean {amount(mean, unit)})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.intervals import Interval
 from bayes_grpo.decision.budget import amount, steps_for_gain
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.plot import plot_decision
 from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.render import render_decision
+from bayes_grpo.decision.result import expectation_text
 from tests.helpers.pictures import halves
 
 
@@ -297,3 +299,11 @@ def test_a_limit_comes_first_where_the_reward_swings():
     assert any(line.endswith("best fixed step") for line in out.getvalue().splitlines())
     labels = [x.get_label() for x in plot_decision(found.stopping).axes[0].collections]
     assert any("first row of at least" in str(x) for x in labels)
+
+
+@pytest.mark.parametrize(
+    ("mean", "said"),
+    [(2.0, "2 [1, 3] (90%)"), (9.0, "1.5 [1, 3] (median, 90%; few paths make the mean 9)")],
+)
+def test_a_mean_outside_its_own_interval_gives_way_to_the_median(mean, said):
+    assert expectation_text(mean, Interval(1.5, 1.0, 3.0, 0.9), "") == said

@@ -397,7 +397,7 @@ SAMPLES: Sequence[Sample] = (
         signals={
             "engine_mismatch": ("train/train_rollout_logprob_abs_diff", 0.02),
             "entropy": ("train/entropy_loss", 0.4),
-            "kl": ("train/ppo_kl", 0.01),
+            "kl": ("train/kl_loss", 0.01),
             "clip_ratio": ("train/pg_clipfrac", 0.02),
             "grad_norm": ("train/grad_norm", 0.3),
             "completion_length": ("rollout/response_len/mean", 200.0),

@@ -19,7 +19,7 @@ TRAINER = Trainer(
     evals=("val/reward_score", "val/overall_reward"),
     signals={
         "entropy": ("actor/entropy_loss", "actor/entropy"),
-        "kl": ("actor/kl_loss", "critic/kl", "actor/ppo_kl"),
+        "kl": ("actor/kl_loss", "critic/kl"),
         "grad_norm": ("actor/grad_norm",),
         "completion_length": ("response_length/mean",),
         "learning_rate": ("actor/lr",),

@@ -12,7 +12,7 @@ TRAINER = Trainer(
     signals={
         "reward_std": ("train/group_reward_std",),
         "entropy": ("train/entropy_loss",),
-        "kl": ("train/kl", "train/ppo_kl"),
+        "kl": ("train/kl",),
         "clip_ratio": ("train/ppo_clip_ratio",),
         "grad_norm": ("train/actor_grad_norm",),
         "completion_length": ("train/response_length",),

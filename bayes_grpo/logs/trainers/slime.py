@@ -12,7 +12,7 @@ TRAINER = Trainer(
     evals=("eval/*",),
     signals={
         "entropy": ("train/entropy_loss", "rollout/entropy"),
-        "kl": ("train/kl_loss", "train/ppo_kl"),
+        "kl": ("train/kl_loss",),
         "clip_ratio": ("train/pg_clipfrac",),
         "grad_norm": ("train/grad_norm",),
         "completion_length": ("rollout/response_len/mean",),

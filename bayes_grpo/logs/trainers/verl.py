@@ -11,7 +11,7 @@ TRAINER = Trainer(
     evals=("val-core/**/mean@*", "val-core/**", "val/test_score/**", "val/**"),
     signals={
         "entropy": ("actor/entropy", "actor/entropy_loss"),
-        "kl": ("actor/kl_loss", "actor/reward_kl_penalty", "critic/kl", "actor/ppo_kl"),
+        "kl": ("actor/kl_loss", "actor/reward_kl_penalty", "critic/kl"),
         "clip_ratio": ("actor/pg_clipfrac",),
         "grad_norm": ("actor/grad_norm",),
         "completion_length": ("response_length/mean", "response_length_non_aborted/mean"),
