@@ -43,6 +43,13 @@ def highest_rate(run: Run) -> float | None:
     return float(rates.max()) if len(rates) else None
 
 
+def left_text(name: str, left: Interval) -> str:
+    """What is left of a quantity: a percentage of its start, or a multiple where it has more than doubled."""
+    if left.median > BORDERS.doubled:
+        return f"the {name} is {left.median:.3g} [{left.low:.3g}, {left.high:.3g}] ({left.level:.0%}) times its start"
+    return f"{left.median:.0%} [{left.low:.0%}, {left.high:.0%}] ({left.level:.0%}) of the starting {name} is left"
+
+
 def rate_times(run: Run, factor: float) -> str:
     """A change of the learning rate in words, with its numbers where it is logged."""
     rate = highest_rate(run)

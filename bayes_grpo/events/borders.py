@@ -225,6 +225,7 @@ class Borders:
     repeated_rows: int = _border(10, "rows", _A, "that are alike, or come again, before a log is called implausible")
     smooth_rows: int = _border(20, "rows", _A, "whose scatter is held against the spread within their groups")
     smooth_share: float = _border(0.4, "of the least scatter", _A, "below which rows are too smooth to be measured")
+    doubled: float = _border(2.0, "ratio", _A, "from which a change is told as a multiple and not in percent")
     cancels: float = _border(0.5, "of the rise", _A, "of one reward function that another takes back")
     taken_back_most: float = _border(3.0, "of the rise", _A, "bound of what is taken back")
     material_part: float = _border(0.1, "of the largest", _A, "change of a reward function that counts")

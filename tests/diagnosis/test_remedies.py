@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
-from bayes_grpo.common.intervals import interval
-from bayes_grpo.diagnosis.advice import Swings, setting_text, swings_of
+from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.diagnosis.advice import Swings, left_text, setting_text, swings_of
 from bayes_grpo.diagnosis.gather import gather
 from bayes_grpo.diagnosis.groups import ALIKE, concentration_of, implied_share, share_at
 from bayes_grpo.diagnosis.mode import Mode
@@ -251,3 +251,8 @@ def test_engines_that_part_are_named_and_those_that_agree_are_not():
         np.testing.assert_allclose(grown.median, factor, rtol=0.2)
         assert "mismatch of trainer and inference engine" in found.sentence
         assert "engine_mismatch" in found.used
+
+
+def test_what_has_more_than_doubled_is_a_multiple():
+    assert left_text("entropy", Interval(28.95, 20.0, 40.0, 0.9)) == "the entropy is 28.9 [20, 40] (90%) times its start"
+    assert left_text("entropy", Interval(0.34, 0.3, 0.37, 0.9)) == "34% [30%, 37%] (90%) of the starting entropy is left"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import fails_at, rate_times, span_text
+from bayes_grpo.diagnosis.advice import fails_at, left_text, rate_times, span_text
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
@@ -40,7 +40,7 @@ class PolicyConcentration(Mode):
         ratio = factor(entropy)
         quantities = [quantity("entropy_ratio", ratio, "", "entropy at the end over that at the start")]
         r = quantities[0].posterior
-        parts = [f"{r.median:.0%} [{r.low:.0%}, {r.high:.0%}] ({r.level:.0%}) of the starting entropy is left"]
+        parts = [left_text("entropy", r)]
         reward = trends.reward
         left = _headroom(trends)
         if left is not None:
@@ -71,7 +71,7 @@ class PolicyConcentration(Mode):
         if entropy is None:
             return ""
         left = interval(np.exp((entropy.at(np.array([last])) - entropy.draws[:, :1])[:, 0]))
-        return f"{left.median:.0%} [{left.low:.0%}, {left.high:.0%}] of the starting entropy is left"
+        return left_text("entropy", left)
 
     def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """The checkpoint before, room for rare tokens, and what the entropy law still promises."""
