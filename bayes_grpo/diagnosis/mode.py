@@ -21,8 +21,8 @@ EPISODE_STEPS = 9
 class Mode:
     """One way in which a run goes wrong, or stands still. A file states ``MODE``, an instance of a subclass.
 
-    Modes of `classes.MODES` have learned weights and are weighed against each other (`bayes_grpo.diagnosis.layer`). Any
-    other mode speaks for itself: its own probability is that of its evidence.
+    A mode with a `course` and learned numbers (`bayes_grpo.diagnosis.chain`) is followed over time. Those of
+    `classes.MODES` share out the answer; any other speaks for itself, without numbers by its evidence alone.
 
     Attributes:
         name: Standard name, as in results.

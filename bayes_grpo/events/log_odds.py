@@ -7,17 +7,8 @@ import numpy as np
 from bayes_grpo.events.borders import BORDERS
 
 
-def half_log_odds(event: np.ndarray) -> float:
-    """Half the log odds of an event, counted over draws, within ±`BORDERS.log_odds_bound`.
-
-    Args:
-        event: Whether it holds, shape (draws,).
-    """
-    return half_log_odds_of((float(np.sum(event)) + 0.5) / (len(event) + 1.0))
-
-
 def half_log_odds_along(event: np.ndarray) -> np.ndarray:
-    """The same at every step, shape (n,).
+    """Half the log odds of an event at every step, counted over draws, within ±`BORDERS.log_odds_bound`, shape (n,).
 
     Args:
         event: Whether it holds, shape (draws, n).
