@@ -24,7 +24,7 @@ from scipy.special import expit
 
 FULL_ROWS = 12
 """Rows of a log that all count in full."""
-CHAIN_DRAWS = 200
+CHAIN_DRAWS = 1000
 """Draws of the numbers, and with each one history."""
 FIXED = ("seen", "unseen", "begins", "ends", "start", "spread")
 """Numbers beside the weights: a where the signal is logged and where it is not, log rates, log odds at the first row,

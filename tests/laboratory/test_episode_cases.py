@@ -55,13 +55,21 @@ def test_readers_and_laboratory_speak_of_modes_that_are_followed():
 
 
 def test_what_is_one_mode_for_sure_may_leave_others_open():
-    found = _true({"broken_reward": [(40, 90)], "collapse": [(50, 60)], "solved": [(1, 5)]})
+    held = {"broken_reward": [(40, 90)], "collapse": [(50, 60)], "solved": [(1, 5)]}
+    found = _true({"episodes": held, "gold_reward": [0.2] * 90, "eval_gold_reward": [0.2] * 9})
     sure = {e.mode: (e.first, e.last) for e in found if not e.arguable}
     assert sure == {"advantage_degeneracy": (40, 90), "dynamical_instability": (50, 60)}
     unsure = {(e.mode, e.first) for e in found if e.arguable}
     assert ("dynamical_instability", 40) in unsure
     assert ("advantage_degeneracy", 1) in unsure
     assert ("advantage_degeneracy", 40) not in unsure
+
+
+def test_a_held_out_reward_that_stays_behind_is_an_episode_from_where_it_does():
+    gold = np.linspace(0.1, 0.9, 100)
+    (found,) = _true({"episodes": {}, "gold_reward": gold.tolist(), "eval_gold_reward": [0.1] * 10})
+    assert (found.mode, found.last, found.arguable) == ("reward_hacking", 100.0, False)
+    assert 10 < found.first < 25
 
 
 @pytest.fixture
@@ -100,7 +108,8 @@ def test_a_laboratory_run_comes_whole_and_with_signals_missing(tmp_path):
     rows = [{"step": i + 1, "reward": float(x), "entropy": 1.0} for i, x in enumerate(reward)]
     state = {"log_history": rows, "global_step": 40}
     (place / "trainer_state.json").write_text(json.dumps(state), encoding="utf-8")
-    truth = {"family": "made", "episodes": {"collapse": [[20, 30]]}}
+    gold = {"gold_reward": reward.tolist(), "eval_gold_reward": reward[::10].tolist()}
+    truth = {"family": "made", "episodes": {"collapse": [[20, 30]]}, **gold}
     (place / "truth.json").write_text(json.dumps(truth), encoding="utf-8")
     whole, thin = lab_episodes([tmp_path])
     assert (whole.name, thin.name) == ("run-1", "run-1 thinned")
