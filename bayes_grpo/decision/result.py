@@ -130,7 +130,7 @@ class Stopping(Result):
         return text + "."
 
 
-def expectation_text(mean: float, i: Interval, unit: str) -> str:
+def expectation_text(mean: float, i: Interval, unit: BudgetUnit) -> str:
     """An expectation with its interval; a mean that lies outside gives way to the median, and is said to.
 
     Args:

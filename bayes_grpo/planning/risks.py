@@ -80,7 +80,7 @@ def has_failed(table: RowTable) -> bool:
     means = np.convolve(table.y, np.full(size, 1.0 / size), mode="valid")
     best, end, start = float(means.max()), float(means[-1]), float(means[0])
     error = float(np.std(np.diff(table.y))) / np.sqrt(float(size))  # of the difference of two means
-    return bool(lost(best - end, at_stake(start, best), max(BORDERS.noise_of_means * error, 1e-12)))
+    return bool(lost(np.asarray(best - end), at_stake(start, best), max(BORDERS.noise_of_means * error, 1e-12)))
 
 
 def is_failing(run: Run) -> bool:

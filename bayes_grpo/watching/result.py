@@ -19,11 +19,11 @@ from bayes_grpo.diagnosis.classes import AnswerProbabilities
 if TYPE_CHECKING:
     import numpy as np
 
-ALARM = 0.8
+ALARM = 0.5
 """Probability of a failure from which on it is a finding, if it lasts."""
 LASTING = 0.1
 """Share of the rows for which it has to last."""
-LEAST_LOOK_ROWS = 10
+LEAST_LOOK_ROWS = 20
 """Fewer rewards than this raise no alarm."""
 
 
