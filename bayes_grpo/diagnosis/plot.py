@@ -39,7 +39,7 @@ _QUIET = "#4b5563"
 _OTHER = "#475569"
 TIMELINE_TITLE = "under way when (right: now)"
 HISTORY_TITLE = "what would have been said then"
-_NUMBERS, _UNDER_WAY = 1.05, 1.4
+_NUMBERS, _UNDER_WAY = 1.05, 1.55
 """Where the bars' numbers stand on their axis."""
 _NEAR = 3.0
 """Noise sd of a row within which it lies by its trend."""
@@ -272,7 +272,7 @@ def _plot_bars(axes: Axes, result: Diagnosis) -> None:
     axes.text(_UNDER_WAY, len(ANSWERS) - 0.4, "under way", va="center", fontsize=7, color="#4b5563")
     axes.set_yticks(list(rows.values()), [label_of(n) for n in rows], fontsize=8)
     axes.tick_params(axis="y", length=0, pad=12)
-    axes.set_xlim(0, 1.75)
+    axes.set_xlim(0, 1.9)
     axes.set_xticks([0, 0.5, 1.0], ["0", "0.5", "1"])
     axes.tick_params(axis="x", labelsize=8)
     axes.set_title("probability (tick: prior)", fontsize=9, loc="left")

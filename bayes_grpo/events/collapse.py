@@ -137,3 +137,16 @@ def share_lost(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
     stake = np.where(np.isfinite(stake), stake, best - path[:, :1])
     enough = np.maximum(stake, np.maximum(BORDERS.noise * trend.noise_sd, BORDERS.material * span))
     return np.clip((best - path) / enough, 0.0, 1.0).mean(axis=0)
+
+
+def rows_collapsed(y: np.ndarray) -> bool:
+    """Whether a reward has collapsed at its end, by means of its rows, where no trend is at hand.
+
+    Args:
+        y: Rewards, shape (n,).
+    """
+    size = min(len(y), max(BORDERS.least_rows, len(y) // BORDERS.end_part_ahead))
+    means = np.convolve(y, np.full(size, 1.0 / size), mode="valid")
+    best, end, start = float(means.max()), float(means[-1]), float(means[0])
+    error = float(np.std(np.diff(y))) / np.sqrt(float(size))  # of the difference of two means
+    return bool(lost(np.asarray(best - end), at_stake(start, best), max(BORDERS.noise_of_means * error, 1e-12)))

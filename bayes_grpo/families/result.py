@@ -12,6 +12,7 @@ from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
+from bayes_grpo.events.collapse import rows_collapsed
 from bayes_grpo.fitting.sampling.convergence import Convergence
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _SURE = 0.95
 """Probability from which something is said to be so."""
+_NAMED = 3
+"""Collapsed runs that a sentence names."""
 KNOWN = 0.3
 """Share of the prior's width that data have to take away before an exponent is said to be known."""
 
@@ -122,6 +125,11 @@ class ShrunkRun:
     low: np.ndarray
     high: np.ndarray
 
+    @property
+    def collapsed(self) -> bool:
+        """Whether its reward collapsed, of which a law that relaxes knows nothing."""
+        return rows_collapsed(self.reward)
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -212,7 +220,20 @@ class Family(Result):
         told = [e.sentence for name in self.vary for e in self._told(name)]
         head = "" if self.converged else "NOT CONVERGED: "
         text = head + "; ".join(told) + f" ({LEVEL:.0%} intervals, {len(self.runs)} runs)."
-        return text[0].upper() + text[1:]
+        return self._collapsed + text[0].upper() + text[1:]
+
+    @property
+    def _collapsed(self) -> str:
+        """Which runs collapsed, with their settings: what a law's exponents do not say; "" without any."""
+        found = [run for run in self.runs if run.collapsed]
+        if not found:
+            return ""
+        listed = "; ".join(
+            f"{plain(run.name, 60)} ({', '.join(f'{name} {value:g}' for name, value in run.settings.items())})"
+            for run in found[:_NAMED]
+        )
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        return f"{len(found)} of {len(self.runs)} runs collapsed: {listed}{more}. "
 
     def _told(self, setting: str) -> Sequence[Exponent]:
         """The exponents that a sentence tells of a setting."""

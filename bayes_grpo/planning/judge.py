@@ -13,6 +13,7 @@ from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
+from bayes_grpo.events.collapse import rows_collapsed
 from bayes_grpo.families.result import Family
 from bayes_grpo.planning.difficulty import difficulty_of
 from bayes_grpo.planning.outlook import (
@@ -26,7 +27,7 @@ from bayes_grpo.planning.outlook import (
 )
 from bayes_grpo.planning.planned import Assumed, Candidate, Course, Plan, Rung
 from bayes_grpo.planning.question import PlanQuestion
-from bayes_grpo.planning.risks import has_failed, is_failing, risks_of
+from bayes_grpo.planning.risks import is_failing, risks_of
 from bayes_grpo.planning.worth import Prospect
 from bayes_grpo.risk.change import Change
 from bayes_grpo.rows.reward_range import reward_range
@@ -89,7 +90,7 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
         unit_cost=1.0 if terms.cost_per_step is None else terms.cost_per_step,
         budget=table.length * (terms.cost_per_step or 1.0) if terms.budget is None else terms.budget,
         terms=terms,
-        risks=risks_of(known, len(base), has_failed(table) or is_failing(run), seed),
+        risks=risks_of(known, len(base), rows_collapsed(table.y) or is_failing(run), seed),
     )
     tell(f"{len(grid.candidates)} candidates")
     found = prospect.outcome(prospect.present)

@@ -14,11 +14,9 @@ import numpy as np
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.collapse import at_stake, lost
 from bayes_grpo.logs.run import Run
 from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failing import Failing, p_fails
-from bayes_grpo.rows.table import RowTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,19 +66,6 @@ def risks_of(present: Mapping[str, float], size: int, failed: bool, seed: int) -
     """
     rng = np.random.default_rng(seed_of(seed, "risk"))
     return Risks(dict(present), rng.permutation((np.arange(size) + 0.5) / size), rng.random((size, 2)), failed)
-
-
-def has_failed(table: RowTable) -> bool:
-    """Whether a run's reward has collapsed (`bayes_grpo.events.collapse`), by means of its first and last rows.
-
-    Args:
-        table: Its rows.
-    """
-    size = max(BORDERS.least_rows, len(table.y) // BORDERS.end_part_ahead)
-    means = np.convolve(table.y, np.full(size, 1.0 / size), mode="valid")
-    best, end, start = float(means.max()), float(means[-1]), float(means[0])
-    error = float(np.std(np.diff(table.y))) / np.sqrt(float(size))  # of the difference of two means
-    return bool(lost(np.asarray(best - end), at_stake(start, best), max(BORDERS.noise_of_means * error, 1e-12)))
 
 
 def is_failing(run: Run) -> bool:

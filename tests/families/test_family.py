@@ -234,3 +234,12 @@ def test_a_posterior_that_knows_nothing_moves_nothing(found):
     assert "mostly the prior" in wide.sentence
     assert replace(known, p_zero=0.03, p_positive=0.97).verdict == "moves"
     assert replace(known, p_zero=0.96, p_positive=0.97).verdict == "does not move"
+
+
+def test_a_run_that_collapsed_is_named_first(found):
+    """Its exponents cannot say it: the law relaxes and stays."""
+    assert not any(run.collapsed for run in found.runs)
+    lost = replace(found.runs[-1], reward=np.where(np.arange(60) < 40, 0.7, 0.01))
+    told = replace(found, runs=(*found.runs[:-1], lost)).sentence
+    assert told.startswith(f"1 of 6 runs collapsed: {lost.name} (learning_rate")
+    assert told.endswith(found.sentence[1:])
