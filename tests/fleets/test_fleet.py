@@ -172,7 +172,7 @@ def test_a_changed_log_is_done_anew_and_a_copy_is_not(write_logs, tmp_path, writ
     shutil.copy(folder / "run00.json", folder / "copy.json")
     first = fleet(folder, ["diagnose"], out=out)
     assert len(lines(out)) == 2
-    assert first.records[0]["p_healthy"] == first.records[1]["p_healthy"] != first.records[2]["p_healthy"]
+    assert first.records[0]["failing"] == first.records[1]["failing"] != first.records[2]["failing"]
     write_trl_log(folder / "run01.json", np.linspace(0.1, 0.5, 31))
     second = fleet(folder, ["diagnose"], out=out)
     assert len(lines(out)) == 3
