@@ -25,7 +25,7 @@ _D, _T, _F, _A = (DIAGNOSIS,), (TRUTH,), (FORECAST,), (ADVICE,)
 class Borders:
     """The numbers. A "share of the range" is one of the way from the lowest reward to the highest."""
 
-    # What an event is worth to the layer of learned numbers
+    # What an event is worth to learned numbers
     log_odds_bound: float = _border(2.0, "½ log odds", _D, "bound of an event's value: no border is worth more")
     layer_bound: float = _border(3.0, "½ log odds", _D, "bound of a value that combines several events")
 
@@ -201,7 +201,7 @@ class Borders:
     strain_each: float = _border(2.0, "e-folds", _D, "of strain by one signal at most")
     strain_most: float = _border(3.0, "e-folds", _D, "of strain by all at most")
 
-    # What explains what, before the layer weighs the values
+    # What explains what, before it is weighed
     explained: float = _border(
         2.0, "of the value", _D, "of a verifier that broke, that takes from collapse and entropy"
     )
