@@ -19,6 +19,7 @@ from bayes_grpo.diagnosis.plausibility import implausible
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.story import story
 from bayes_grpo.diagnosis.timeline import Chains, Timeline
+from bayes_grpo.diagnosis.top_line import top_line
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.run import Run
 
@@ -80,6 +81,7 @@ def diagnose(
     missing = dict.fromkeys(name for e in evidence.values() for name in e.missing) if found else ("reward",)
     assumed = "" if found is None else found.trends.assumed_range
     return Diagnosis(
+        top=top_line(said, timeline, None if found is None else found.trends, remedies),
         sentence=story(said, timeline, evidence),
         answer=said.answer,
         probability=said.probability,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayes_grpo.logs.run import Setting
+
 CONCENTRATION = 1.0
 """a + b of the Beta law of success rates over prompts; 1 is U-shaped, as graded sets of problems mostly are."""
 ALIKE = 1e6
@@ -12,6 +14,19 @@ TYPICAL_GROUP = 8
 """Group size where nobody states one."""
 _RANGE = (-5.0, 5.0)  # of ln(a + b): from prompts that are solved or hopeless to prompts that are all alike
 _HALVINGS = 40
+
+
+def group_size_of(setting: Setting) -> float:
+    """Completions a prompt to count with: those of the run, or a usual number where it names none, or none to compare.
+
+    Groups of one are a trainer's default for other algorithms; a log of GRPO that does not name its groups has larger
+    ones, and in groups of one there is no spread to lose.
+
+    Args:
+        setting: The run's group size.
+    """
+    value = float(setting.value or 0.0)
+    return value if value >= 2.0 else float(TYPICAL_GROUP)
 
 
 def implied_share(

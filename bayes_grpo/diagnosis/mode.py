@@ -52,6 +52,17 @@ class Mode:
         """
         return None
 
+    def measured(self, trends: RunTrends) -> np.ndarray | None:
+        """Draws of whether it is under way at each row, where a logged quantity defines it, with nothing to learn.
+
+        Args:
+            trends: Trends of the run.
+
+        Returns:
+            Shape (draws, n), bool; None for a mode that is learned, or where the log lacks the quantity.
+        """
+        return None
+
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """How bad an episode of it is, a clause with the run's own numbers; "" where there is no measure.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -14,11 +14,16 @@ from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PROGRESS
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.timeline import Episode
+from bayes_grpo.diagnosis.top_line import Status
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _BAR = 24
+STYLES: Mapping[Status, str] = {
+    "fine": "green", "watch": "yellow", "failing": "red", "failed": "red", "done": "green", "unclear": "yellow",
+}  # fmt: skip
+"""Status → its colour on a terminal."""
 
 
 def render_diagnosis(result: Diagnosis, console: Console) -> None:
@@ -35,8 +40,8 @@ def render_diagnosis(result: Diagnosis, console: Console) -> None:
         f"{about.first_step:g} to {about.last_step:g}{until}"
     )
     console.print(Text(head, style="dim"))
-    alarm = result.answer in MODES
-    console.print(Text(plain(result.sentence, 900), style="bold red" if alarm else "bold"))
+    console.print(Text(plain(result.top.sentence, 900), style=f"bold {STYLES[result.top.status]}"))
+    console.print(Text(plain(result.sentence, 900)))
     console.print()
     console.print(_probabilities(result))
     if result.evidence:

@@ -15,6 +15,7 @@ from bayes_grpo.diagnosis.classes import AnswerProbabilities
 from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.history import History
 from bayes_grpo.diagnosis.timeline import Timeline
+from bayes_grpo.diagnosis.top_line import TopLine
 from bayes_grpo.diagnosis.trends import RunTrends
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class Diagnosis(AnswerProbabilities, Result):
     """What is wrong with a run, if anything.
 
     Attributes:
-        sentence: The verdict.
+        top: The top line: how the run stands and the one thing to do now.
+        sentence: The story: what is under way, what happened before, what could not be seen.
         answer: Most probable of `ANSWERS`.
         probability: Answer → probability; sums to 1.
         own: Mode → probability that it is under way, alone or beside another; of a mode without a learned likelihood
@@ -58,6 +60,7 @@ class Diagnosis(AnswerProbabilities, Result):
         history: What would have been said at cuts of the log; None where it was not asked for or the log is too short.
     """
 
+    top: TopLine
     sentence: str
     answer: str
     probability: Mapping[str, float]
@@ -74,6 +77,7 @@ class Diagnosis(AnswerProbabilities, Result):
     history: History | None
 
     in_json = (
+        "top",
         "sentence",
         "answer",
         "probability",

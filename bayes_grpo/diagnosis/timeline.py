@@ -114,10 +114,9 @@ def timeline_of(trends: RunTrends, shifts: Mapping[str, float] | None = None, ch
     known = shipped_chains() if chains is None else chains
     step, courses, episodes = trends.reward.step, {}, []
     for mode in followed_modes():
-        course = mode.course(trends)
-        if course is None or mode.name not in known:
+        found = _chances(mode, trends, known, (shifts or {}).get(mode.name, 0.0))
+        if found is None:
             continue
-        found = known[mode.name].chances(course, (shifts or {}).get(mode.name, 0.0), seed=crc32(mode.name.encode()))
         courses[mode.name] = ModeTimeline(
             mode.name,
             found.probability,
@@ -128,6 +127,17 @@ def timeline_of(trends: RunTrends, shifts: Mapping[str, float] | None = None, ch
         )
         episodes += episodes_of(mode, found, trends)
     return Timeline(step, courses, tuple(sorted(episodes, key=lambda e: e.onset.median)))
+
+
+def _chances(mode: Mode, trends: RunTrends, chains: Chains, shift: float) -> Chances | None:
+    """A mode over the rows: by what is measured where that defines it, else by learned numbers; None without either."""
+    measured = mode.measured(trends)
+    if measured is not None:
+        return Chances(measured.mean(axis=0), measured, True)
+    course = mode.course(trends)
+    if course is None or mode.name not in chains:
+        return None
+    return chains[mode.name].chances(course, shift, seed=crc32(mode.name.encode()))
 
 
 def episodes_of(mode: Mode, found: Chances, trends: RunTrends) -> list[Episode]:

@@ -152,6 +152,9 @@ class Borders:
     # Completions that are cut off
     truncated: float = _border(0.5, "of the completions", _D, "that run into the limit, above which they are truncated")
 
+    # The learning rate
+    rate_spent: float = _border(0.01, "of its peak", _D, "of the learning rate, below which no policy moves any more")
+
     # A verifier that breaks
     broken_same: float = _border(1e-6, "of the range", _D, "by which rows of a broken reward differ at most")
     least_reward: float = _border(

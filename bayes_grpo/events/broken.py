@@ -55,7 +55,9 @@ def constant_end(signals: LatentSignals) -> ConstantEnd | None:
         return None
     before = y[max(0, first - BORDERS.broken_before) : first - 1]  # the last row may hold steps of both kinds
     usual, least = float(np.median(before)), BORDERS.broken_fall * span
-    if signals.has_range and _stood(y[: first - 1], usual, signals.low):
+    if not _stood(y[: first - 1], usual, float(y[-1])):
+        return None
+    if signals.has_range:
         least = min(least, BORDERS.lost * (usual - signals.low))
     return ConstantEnd(first, usual, usual - max(least, BORDERS.noise * float(before.std())))
 
@@ -93,11 +95,11 @@ def misrewarded(trained: np.ndarray, deserved: np.ndarray) -> np.ndarray:
     return np.abs(deserved - trained) > BORDERS.broken_truth
 
 
-def _stood(y: np.ndarray, usual: float, low: float) -> bool:
+def _stood(y: np.ndarray, usual: float, end: float) -> bool:
     """Whether the rows before a break had kept their level, so that what fell is no rest of a collapse."""
     rows = BORDERS.broken_before
     medians = [float(np.median(y[i : i + rows])) for i in range(0, len(y), rows)]
-    return usual - low > BORDERS.lost * (max(medians) - low)
+    return usual - end > BORDERS.lost * (max(medians) - end)
 
 
 def _kept(signals: LatentSignals, step: float) -> float:

@@ -135,8 +135,10 @@ def test_picture_and_terminal(hacked, tmp_path):
     out = io.StringIO()
     render_diagnosis(result, Console(file=out, width=120))
     first = out.getvalue().splitlines()[1]
-    assert first.startswith("Reward hacking (probability ")
-    assert ", under way since about step " in first
+    assert first.startswith("FAILING (probability ")
+    assert "reward hacking since about step " in first
+    told = next(line for line in out.getvalue().splitlines() if line.startswith("Reward hacking (probability "))
+    assert ", under way since about step " in told
     for words in ("90%", "What happened, in order", "What to do"):
         assert words in out.getvalue()
 

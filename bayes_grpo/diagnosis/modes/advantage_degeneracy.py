@@ -12,7 +12,7 @@ import numpy as np
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.advice import setting_text, span_text
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
-from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, TYPICAL_GROUP, implied_share, share_at
+from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, group_size_of, implied_share, share_at
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
@@ -50,7 +50,7 @@ class AdvantageDegeneracy(Mode):
                     quantity("usable_groups", (1.0 - share) * float(prompts), "1/step", "groups with spread")
                 )
             if known_level:
-                size = float(trends.run.settings.group_size.value or TYPICAL_GROUP)
+                size = group_size_of(trends.run.settings.group_size)
                 implied = implied_share(np.clip(level, BORDERS.least_rate, 1.0 - BORDERS.least_rate), size)
                 excess = share - implied
                 quantities.append(quantity("zero_excess", excess, "", "share minus what reward and group size imply"))
@@ -84,7 +84,7 @@ class AdvantageDegeneracy(Mode):
         level = trends.share(reward.draws) if known else None
         trend = trends.signals.get("frac_reward_zero_std")
         share = None if trend is None else np.clip(trend.at(steps), 0.0, 1.0)
-        size = float(trends.run.settings.group_size.value or TYPICAL_GROUP)
+        size = group_size_of(trends.run.settings.group_size)
         excess = None
         if share is not None and level is not None:
             excess = share - implied_share(np.clip(level, BORDERS.least_rate, 1.0 - BORDERS.least_rate), size)
@@ -174,8 +174,8 @@ def _copies(trends: RunTrends, evidence: ModeEvidence) -> str:
 def _larger_groups(trends: RunTrends) -> str:
     """What twice and four times the group size would leave without spread, by a Beta law of this log's prompts."""
     setting = trends.run.settings.group_size
-    group = int(setting.value or TYPICAL_GROUP)
-    now = setting_text("G", setting) or f"G = {group} (assumed)"
+    group = int(group_size_of(setting))
+    now = setting_text("G", setting) if group == setting.value else f"G = {group} (assumed)"
     if not trends.has_range or trends.uses_eval:
         return f"larger groups than {now}, and prompts whose rewards differ within a group"
     level = np.clip(trends.share(_late(trends.reward)), BORDERS.least_rate_ahead, 1.0 - BORDERS.least_rate_ahead)

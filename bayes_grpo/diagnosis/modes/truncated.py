@@ -28,6 +28,11 @@ class Truncated(Mode):
             return np.full((len(steps), 1), np.nan)
         return about(np.clip(trend.at(steps), 0.0, 1.0).mean(axis=0)[:, None], BORDERS.truncated)
 
+    def measured(self, trends: RunTrends) -> np.ndarray | None:
+        """Whether the share of completions that run into the limit is above its border."""
+        trend = trends.signals.get("completions_clipped_ratio")
+        return None if trend is None else trend.at(trends.reward.step) > BORDERS.truncated
+
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """Share of truncated completions."""
         trend = trends.signals["completions_clipped_ratio"]
