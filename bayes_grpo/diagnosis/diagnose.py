@@ -80,9 +80,10 @@ def diagnose(
     onsets, remedies = ({}, {}) if found is None or timeline is None else _what_to_do(found, timeline, own, said.answer)
     missing = dict.fromkeys(name for e in evidence.values() for name in e.missing) if found else ("reward",)
     assumed = "" if found is None else found.trends.assumed_range
+    top = top_line(said, timeline, None if found is None else found.trends, remedies)
     return Diagnosis(
-        top=top_line(said, timeline, None if found is None else found.trends, remedies),
-        sentence=story(said, timeline, evidence),
+        top=top,
+        sentence=story(said, timeline, evidence, top.finding),
         answer=said.answer,
         probability=said.probability,
         own=own,

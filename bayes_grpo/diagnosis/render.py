@@ -13,8 +13,8 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PROGRESS
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.diagnosis.timeline import Episode
-from bayes_grpo.diagnosis.top_line import Status
 
 if TYPE_CHECKING:
     from rich.console import Console

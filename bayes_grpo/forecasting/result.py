@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayes_grpo.events.fallen import Fallen
 from bayes_grpo.rows.schedule import RemainingRate
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Forecast:
         notes: What was done that a user should know.
         name: Name of the run.
         lag: Steps by which a logged row tells of an older policy than that of its step, see `RowTable.lag`.
+        fallen: What the reward has lost at its last row; None where it has not.
     """
 
     now: float
@@ -70,6 +72,7 @@ class Forecast:
     notes: tuple[str, ...]
     name: str
     lag: float = 0.0
+    fallen: Fallen | None = None
 
     @property
     def until(self) -> float:

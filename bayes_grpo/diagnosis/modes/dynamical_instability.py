@@ -21,10 +21,10 @@ from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.broken import broken, constant_end
 from bayes_grpo.events.collapse import best_so_far, collapsed, declined, fallen, lost_along, share_lost
 from bayes_grpo.events.entropy import factor
+from bayes_grpo.events.fallen import last_near_best
 from bayes_grpo.events.log_odds import about, half_log_odds_along
 from bayes_grpo.events.strain import strain_along
 from bayes_grpo.events.swings import swing_sd, wider_from
-from bayes_grpo.events.trend import Trend
 from bayes_grpo.logs.run import Provenance
 
 _MARGIN = (
@@ -137,7 +137,7 @@ class DynamicalInstability(Mode):
             if at_once:
                 out.append(f"start anew: the reward {'swings' if swung else 'was lost'} from its first rows on")
             else:
-                back = onset.median if swung else _last_near_best(trends.reward, onset.median)
+                back = onset.median if swung else last_near_best(trends.reward, onset.median)
                 when = "before it began to swing" if swung else "when the reward was last near its best"
                 out.append(f"stop, and go back to the checkpoint of about step {back:.0f}, {when}")
         out += [*_engines(trends), *_slower(trends), *_fresher(trends)]
@@ -155,13 +155,6 @@ class DynamicalInstability(Mode):
         more = f" ({setting_text('B', prompts)}; {4 * float(prompts.value):g} would halve it)" if prompts.value else ""
         out.append(f"more prompts a step if the fluctuation is the batch's{more}")
         return tuple(out)
-
-
-def _last_near_best(trend: Trend, until: float) -> float:
-    """Last step up to one at which the reward is within its noise of its best by then."""
-    before = trend.step <= until
-    near = before & (trend.mean >= trend.mean[before].max() - trend.noise_sd)
-    return float(trend.step[np.flatnonzero(near)[-1]])
 
 
 def _norms(trends: RunTrends) -> np.ndarray:
