@@ -33,6 +33,10 @@ _COLOURS = {
     "growing": "#15803d",
     "truncated_completions": "#9f1239",
     "apparent_gain": "#a16207",
+    "lost_values": "#111827",
+    "one_sided_groups": "#b45309",
+    "idle_steps": "#78716c",
+    "engine_gap": "#be185d",
 }
 """Answer → colour of its bar and of its share of the history."""
 _QUIET = "#4b5563"

@@ -39,7 +39,7 @@ def failures(episodes: Sequence[Episode]) -> list[Episode]:
 def _now(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEvidence], first: str) -> str:
     found = failures([e for e in timeline.episodes if e.probable and not e.over])
     if found:
-        lead, *others = (_told(e) for e in sorted(found, key=lambda e: e.mode != first))
+        lead, *others = (_told(e) for e in sorted(found, key=lambda e: (e.mode != first, e.mode not in MODES)))
         return f"{lead[:1].upper()}{lead[1:]}." + "".join(f" Also {other}." for other in others)
     what = _progress(said, timeline, evidence)
     if said.failing >= BORDERS.probable:
