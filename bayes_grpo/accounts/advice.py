@@ -75,9 +75,9 @@ def _priced(top: TopLine, stopping: Stopping) -> TopLine:
     if stopping.recommended > stopping.now:
         do = f"go on to step {stopping.recommended:g}: {pays}."
         return replace(top, status=_moving(top), action=do, rests_on=rests)
-    if top.status == "watch" and not top.action.startswith("go on"):
+    if top.status in ("watch", "done") and not top.action.startswith("go on"):
         return top
-    return replace(top, action=f"stop now: no later step is expected to pay; {pays}.", rests_on=rests)
+    return replace(top, action=f"stop: no later step is expected to pay; {pays}.", rests_on=rests)
 
 
 def _moving(top: TopLine):

@@ -67,7 +67,7 @@ def test_idle_steps_say_what_they_cost():
         reward_low=0.0, reward_high=1.0,
     )  # fmt: skip
     found = diagnose(run)
-    assert found.own["idle_steps"] > 0.9
+    assert found.own["idle_steps"] > 0.8
     assert "20 of 40 rows have no gradient: 2 hours of each GPU, of 4 that the run has taken" in (
         found.evidence["idle_steps"].sentence
     )

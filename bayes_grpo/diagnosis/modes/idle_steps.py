@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import betaincinv
 
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
@@ -10,10 +11,11 @@ from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.trend import TREND_DRAWS
 from bayes_grpo.events.waste import dead_share
 
-_NEAR = 5
-"""Rows on either side that count with a row."""
+_NEAR = 12
+"""Rows nearest to a row of the trend that count with it."""
 
 
 class IdleSteps(Mode):
@@ -29,10 +31,12 @@ class IdleSteps(Mode):
         dead = dead_rows(trends, all_rows=True)
         if dead is None:
             return None
-        width = min(2 * _NEAR + 1, len(dead))
-        count = np.convolve(dead, np.ones(width), mode="same") / np.convolve(np.ones(len(dead)), np.ones(width), "same")
-        steps = trends.reward.raw_step[-len(dead) :]
-        return np.interp(trends.reward.step, steps, count)[None, :] > BORDERS.dead
+        steps, trend = trends.reward.raw_step[-len(dead) :], trends.reward.step
+        near = np.abs(trend[:, None] - steps[None, :]).argsort(axis=1, kind="stable")[:, :_NEAR]
+        count = dead[near].sum(axis=1)
+        u = (np.arange(TREND_DRAWS) + 0.5) / TREND_DRAWS
+        share = betaincinv(0.5 + count, 0.5 + near.shape[1] - count, u[:, None])  # Jeffreys' prior
+        return share > BORDERS.dead
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """How many rows, and the time they took."""
@@ -50,7 +54,8 @@ class IdleSteps(Mode):
             return None
         found = quantity("idle_rows", dead_share(dead), "", "share of rows without any gradient")
         said = _told(trends, dead, len(dead), trends.reward.raw_step[-len(dead) :])
-        return ModeEvidence(self.name, float(dead.mean() > BORDERS.dead), (found,), (), (), said)
+        now = self.measured(trends)
+        return ModeEvidence(self.name, np.nan if now is None else float(now[:, -1].mean()), (found,), (), (), said)
 
     def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """Batches full of groups that differ."""
