@@ -31,7 +31,7 @@ from bayes_grpo.rows.table import RowTable
 AFTERMATH_NAME = "aftermath"
 """Its name among the laws and the level."""
 REGAINED = (-0.6, 1.5)
-"""What a share that is regained is held within: the best was the highest of many rows, and the bottom the lowest."""
+"""What a share that is regained is held within, by the table and by laws, some of which run away after a collapse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +96,12 @@ class Aftermath:
         """The inverse of `to_dict`."""
         ahead, regained = (np.array(content[x], float) for x in ("ahead", "regained"))
         return cls(ahead, regained, float(content["share"]), content["provenance"])
+
+
+def held(fallen: Fallen, paths: np.ndarray) -> np.ndarray:
+    """Paths of laws held within what fallen runs regain, of the same shape."""
+    ends = [fallen.now + share * (fallen.best - fallen.now) for share in REGAINED]
+    return np.clip(paths, *ends)
 
 
 def fallen_in(table: RowTable, settings: Mapping[str, Setting]) -> Fallen | None:

@@ -20,7 +20,7 @@ from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.events.hazards import origin_state
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.forecasting.aftermath import AFTERMATH_NAME, Aftermath, shipped_aftermath
+from bayes_grpo.forecasting.aftermath import AFTERMATH_NAME, Aftermath, held, shipped_aftermath
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
@@ -199,10 +199,12 @@ def forecast_of_regimes(
     of_laws = {name: n for name, n in counts.items() if name != AFTERMATH_NAME}
     parts = [mixed_paths(fitted, of_laws, table.y, future, reward, seed)] if of_laws else []
     if after is not None and basis.fallen is not None:
-        ahead_of = (future.step - future.step[0]) * count / (step[-1] - future.step[0])
-        moved = np.where(future.step <= ahead.ends, ahead_of, np.interp(ahead.ends, future.step, ahead_of))
-        n, part = counts[AFTERMATH_NAME], seed_of(seed, "paths", AFTERMATH_NAME)
-        parts.append(after.paths(basis.fallen, len(table.y), moved, n, part, reward))
+        parts = [(*(held(basis.fallen, x) for x in paths[:4]), paths[4]) for paths in parts]
+        if n := counts.get(AFTERMATH_NAME):
+            ahead_of = (future.step - future.step[0]) * count / (step[-1] - future.step[0])
+            moved = np.where(future.step <= ahead.ends, ahead_of, np.interp(ahead.ends, future.step, ahead_of))
+            part = seed_of(seed, "paths", AFTERMATH_NAME)
+            parts.append(after.paths(basis.fallen, len(table.y), moved, n, part, reward))
     latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
     if len(fitted.draws) == 1 and (pool or hazard):
         notes += (ALONE,)

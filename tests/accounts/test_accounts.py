@@ -1,4 +1,4 @@
-"""One account of a run: what happened leads, a law describes the rows since, and no two sentences exclude each other."""
+"""One account of a run: what happened leads, a law describes the rows since, no two sentences exclude each other."""
 
 import json
 import warnings

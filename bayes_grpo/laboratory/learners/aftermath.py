@@ -14,6 +14,7 @@ import argparse
 import csv
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,9 +131,10 @@ def scored(case: FallenCase, aftermath: Aftermath) -> list[float]:
     basis: Basis = basis_of_run(case.run.until(case.step))
     fitted = fit_regimes(basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, strict=False)
     asked = rows_ahead(basis.table, case.until, basis.ahead)
-    laws = forecast_of_regimes(basis, fitted, asked, draws=400, aftermath=False).latent[:, -1]
-    alone = Aftermath(aftermath.ahead, aftermath.regained, 1.0, {})
-    after = forecast_of_regimes(basis, fitted, asked, draws=400, aftermath=alone).latent[:, -1]
+    laws, after = (
+        forecast_of_regimes(basis, fitted, asked, draws=400, aftermath=replace(aftermath, share=share)).latent[:, -1]
+        for share in (0.0, 1.0)
+    )
     lost = case.fallen.best - case.fallen.now
     truth = case.fallen.now + case.regained * lost
     after, laws = (np.random.default_rng(0).permutation(x) for x in (after, laws))
