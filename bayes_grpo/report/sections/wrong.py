@@ -61,7 +61,9 @@ def tone_of(d: Diagnosis) -> Tone:
 
 
 def chance_of(d: Diagnosis) -> str:
-    """The probability of the verdict."""
+    """The probability of the verdict, which begins with the failure of the top line where there is one."""
+    if d.top.alarming:
+        return f"P({label_of(d.top.finding)}) {probability_text(d.top.probability)}"
     return f"P({label_of(d.answer)}) {probability_text(d.probability[d.answer])}"
 
 
