@@ -106,7 +106,7 @@ def main() -> None:
     """The program; its options are told by ``--help``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lab", type=Path, nargs="+", required=True)
-    parser.add_argument("--most", type=int, default=60, help="runs")
+    parser.add_argument("--most", type=int, default=36, help="runs")
     parser.add_argument("--keep", action="store_true", help="keep the result among the stored ones")
     asked = parser.parse_args()
     warnings.simplefilter("ignore", BayesGrpoWarning)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.top_line benchmarks/episodes.csv --runs FOLDER ... --lab-learned FOLDER ... [--keep]
 
-Every public log is judged by chains that were learned without its repository. Beside the top line stands what the
-probabilities alone would sound an alarm for (`AnswerProbabilities.alarming`), which it has to be as good as.
+Every public log is judged by chains that were learned without the repositories of its fold. Beside the top line stands
+what the probabilities alone would sound an alarm for (`AnswerProbabilities.alarming`).
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, nargs="+", required=True)
     parser.add_argument("--lab-learned", type=Path, nargs="+", required=True)
     parser.add_argument("--leave-out", nargs="*", default=["rec_"], help="logs whose names begin so: out of domain")
+    parser.add_argument("--folds", type=int, default=6, help="groups of repositories that are left out together")
     parser.add_argument("--keep", action="store_true", help="keep the result among the stored ones")
     asked = parser.parse_args()
     warnings.simplefilter("ignore", BayesGrpoWarning)
@@ -54,9 +55,10 @@ def main() -> None:
     ]
     cases = [*public_episodes(asked.labels, asked.runs), *lab_episodes(asked.lab_learned)]
     rows = []
-    for repository in sorted({x.repository for x in logs}):
-        chains = learn_chains([c for c in cases if c.author != repository], lambda _: None)
-        for log in (x for x in logs if x.repository == repository):
+    repositories = sorted({x.repository for x in logs})
+    for fold in (repositories[i :: asked.folds] for i in range(asked.folds)):
+        chains = learn_chains([c for c in cases if c.author not in fold], lambda _: None)
+        for log in (x for x in logs if x.repository in fold):
             d = diagnose(log.run, chains=chains)
             row = {"log": log.name, "label": log.label, "failed": log.label in MODES, "status": d.top.status}
             row |= {"top": d.top.alarming, "probabilities": bool(d.alarming(ALARM))}
