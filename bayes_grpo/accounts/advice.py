@@ -12,7 +12,7 @@ from typing import Protocol
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.decision.result import Decision, Stopping
-from bayes_grpo.diagnosis.status import TopLine
+from bayes_grpo.diagnosis.status import Status, TopLine
 
 LIKELY = 0.8
 """Probability from which on a forecast's gain, or its lack, is a reason to act."""
@@ -68,6 +68,8 @@ def _priced(top: TopLine, stopping: Stopping) -> TopLine:
     rests = f"{top.rests_on} and the costs given"
     if stopping.back is not None:
         return replace(top, action=_small(stopping.back.sentence), rests_on=rests)
+    if top.status == "watch" and not top.action.startswith("go on"):
+        return top  # what was found is to be looked at, whatever further steps are worth
     pays = f"going on pays with probability {probability_text(stopping.probability_pays)}"
     if stopping.limit is not None:
         rule = _small(stopping.limit.sentence.partition(":")[0])
@@ -75,12 +77,12 @@ def _priced(top: TopLine, stopping: Stopping) -> TopLine:
     if stopping.recommended > stopping.now:
         do = f"go on to step {stopping.recommended:g}: {pays}."
         return replace(top, status=_moving(top), action=do, rests_on=rests)
-    if top.status in ("watch", "done") and not top.action.startswith("go on"):
+    if top.status == "done":
         return top
     return replace(top, action=f"stop: no later step is expected to pay; {pays}.", rests_on=rests)
 
 
-def _moving(top: TopLine):
+def _moving(top: TopLine) -> Status:
     return "fine" if top.status == "done" else top.status
 
 

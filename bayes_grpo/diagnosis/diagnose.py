@@ -128,4 +128,9 @@ def _what_to_do(
         if suspected or (mode.name == answer and not mode.is_failure):
             step = onsets[mode.name].step if mode.name in onsets else None
             remedies[mode.name] = mode.remedies(trends, evidence.get(mode.name, evidence[PROGRESS]), step)
+    lowered = any("lower the learning rate" in line for m, lines in remedies.items() if m in MODES for line in lines)
+    if lowered:  # of a run that may be unstable, nothing that makes it louder is asked
+        remedies = {
+            m: tuple(x for x in lines if not x.startswith("raise the learning")) for m, lines in remedies.items()
+        }
     return onsets, remedies

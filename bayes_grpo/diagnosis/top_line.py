@@ -19,6 +19,8 @@ from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.fallen import fallen_of
 from bayes_grpo.events.learning_rate import rate_spent_at
 
+_LEAST = 8
+"""Fewer rewards than this say nothing of a run that does not fail."""
 _FEW = 20
 """Rewards up to which a log without an answer is asked to go on to so many."""
 
@@ -50,7 +52,7 @@ def top_line(
         return TopLine("done", "plateaued", 1.0 - _other(said), text, action, "the reward's level")
     found = _lost(said, failing, trends, remedies)
     if found is None and failing:
-        found = _failing(failing, remedies)
+        found = _failing(failing, remedies, cut_off="truncated_completions" in under_way)
     return (
         found
         or _beside(under_way, remedies)
@@ -95,13 +97,16 @@ def _lost(
     return TopLine("watch", "dynamical_instability", fallen.probability, text, action, rest)
 
 
-def _failing(found: list[Episode], remedies: Mapping[str, Sequence[str]]) -> TopLine:
-    """A failure that is probable, with those beside it."""
+def _failing(found: list[Episode], remedies: Mapping[str, Sequence[str]], cut_off: bool) -> TopLine:
+    """A failure that is probable, with those beside it; completions that are cut off leave groups without spread."""
     worst = max(found, key=lambda e: e.probability)
     text = f"{label_of(worst.mode)}{_since(worst)}"
     beside = [label_of(e.mode) for e in found if e is not worst]
     text = f"{text}, beside {' and '.join(beside)}" if beside else text
     first, *rest = _listed(remedies, worst.mode)
+    if cut_off and worst.mode == "advantage_degeneracy":
+        text = f"{text}, where most completions are cut off"
+        first, *rest = [*_listed(remedies, "truncated_completions"), first, *rest]
     return TopLine("failing", worst.mode, worst.probability, _headline(text, worst), first, "the timeline", (*rest,))
 
 
@@ -146,10 +151,10 @@ def _calm(
         text = f"the learning rate has come to its end at about step {spent:g}, and nothing moves any more."
         return TopLine("done", "plateaued", 1.0 - said.failing, text, take, "the logged learning rate")
     rows = trends.reward.rows
-    if said.answer == CANNOT_TELL:
+    if said.answer == CANNOT_TELL or rows < _LEAST:
         text = "nothing that fails is seen, and whether the reward rises cannot be told yet."
         action = f"go on, and look again when the log has {max(2 * rows, _FEW)} rows."
-        return TopLine("unclear", CANNOT_TELL, said.probability[CANNOT_TELL], text, action, "the reward's trend")
+        return TopLine("unclear", said.answer, said.probability[said.answer], text, action, "the reward's trend")
     level = f"{trends.reward.mean[-1]:.3g}"
     rests, rises = (timeline.modes[name].under_way for name in ("plateaued", "growing"))
     if rests >= BORDERS.probable and rests >= rises and timeline.modes["growing"].ever < BORDERS.probable:
