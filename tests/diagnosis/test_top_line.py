@@ -1,5 +1,7 @@
 """The top line: every status on a run that has it, and the one thing to do."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from bayes_grpo.diagnosis.status import MEANING
 from tests.helpers.cases import CASES
 from tests.helpers.runs import make_run, rising_run, steps
 
-UNIT = {"reward_low": 0.0, "reward_high": 1.0}
+UNIT: dict[str, Any] = {"reward_low": 0.0, "reward_high": 1.0}
 
 
 def solved():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from bayes_grpo.logs.run import Run
 from tests.helpers.runs import make_run, rising_run, steps
 
-UNIT = {"reward_low": 0.0, "reward_high": 1.0}
+UNIT: dict[str, Any] = {"reward_low": 0.0, "reward_high": 1.0}
 
 
 def dipped_then_collapsed() -> Run:
