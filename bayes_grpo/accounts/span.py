@@ -20,7 +20,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import both_ends
 from bayes_grpo.rows.rows_of import rows_of
 
-LEAST_ROWS = 8
+LEAST_LAW_ROWS = 8
 """Rows since a break that a law needs; fewer say no more than that it happened."""
 
 
@@ -84,8 +84,8 @@ def law_span(run: Run, signal: str = "auto") -> LawSpan:
     else:
         return LawSpan(run)
     later = int(np.sum(table.step > since))
-    if later < LEAST_ROWS:
-        reason = f"{run.source}: {told} {later} rows came since step {since:.0f}, and a law needs {LEAST_ROWS}"
+    if later < LEAST_LAW_ROWS:
+        reason = f"{run.source}: {told} {later} rows came since step {since:.0f}, and a law needs {LEAST_LAW_ROWS}"
         return LawSpan(run, since, told, f"{reason}; fit the rows before: --at {since:.0f}, or all of them: --whole")
     return LawSpan(after(run, since), since, f"{told} Since step {since:.0f}:")
 

@@ -22,7 +22,7 @@ MEANING: Mapping[Status, str] = {
 """Status → what it means, for whoever reads it first."""
 ALARMING: tuple[Status, ...] = ("failing", "failed")
 """Those that somebody should be woken for."""
-LEVELS: Mapping[Status, int] = {"fine": 0, "done": 0, "unclear": 0, "watch": 1, "failing": 2, "failed": 3}
+SEVERITY: Mapping[str, int] = {"fine": 0, "done": 0, "unclear": 0, "watch": 1, "failing": 2, "failed": 3}
 """Status → how bad it is, as a number for a tracker's alert."""
 
 

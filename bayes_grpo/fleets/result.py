@@ -85,7 +85,7 @@ class Fleet(Result):
             rising = sum(row["p_gain"] >= 0.8 for row in found)
             parts.append(f"{rising} of {_counted(len(found), 'run')} expected to rise (probability 0.8 or more)")
         if found := self.good("diagnose"):
-            parts.append(", ".join(f"{n} {word}" for word, n in Counter(map(standing, found)).most_common()))
+            parts.append(", ".join(f"{n} {word}" for word, n in Counter(map(status_of_row, found)).most_common()))
         return "; ".join(parts) + "."
 
     def to_frame(self) -> pd.DataFrame:
@@ -93,7 +93,7 @@ class Fleet(Result):
         return self.frame.copy()
 
 
-def standing(row: Mapping[str, Any]) -> str:
+def status_of_row(row: Mapping[str, Any]) -> str:
     """How a diagnosed run stands; the answer in tables that were written before there was a status."""
     return str(row.get("status") or row["answer"]).replace("_", " ")
 

@@ -100,8 +100,8 @@ class Aftermath:
 
 def held(fallen: Fallen, paths: np.ndarray) -> np.ndarray:
     """Paths of laws held within what fallen runs regain, of the same shape."""
-    ends = [fallen.now + share * (fallen.best - fallen.now) for share in REGAINED]
-    return np.clip(paths, *ends)
+    low, high = (fallen.now + share * (fallen.best - fallen.now) for share in REGAINED)
+    return np.clip(paths, low, high)
 
 
 def fallen_in(table: RowTable, settings: Mapping[str, Setting]) -> Fallen | None:

@@ -197,7 +197,9 @@ def forecast_of_regimes(
         notes += (FALLEN.format(basis.fallen.best_step),)
     counts = {name: n for name, n in allot(draws, shares).items() if n}
     of_laws = {name: n for name, n in counts.items() if name != AFTERMATH_NAME}
-    parts = [mixed_paths(fitted, of_laws, table.y, future, reward, seed)] if of_laws else []
+    parts: list[tuple[np.ndarray, ...]] = (
+        [mixed_paths(fitted, of_laws, table.y, future, reward, seed)] if of_laws else []
+    )
     if after is not None and basis.fallen is not None:
         parts = [(*(held(basis.fallen, x) for x in paths[:4]), paths[4]) for paths in parts]
         if n := counts.get(AFTERMATH_NAME):

@@ -72,4 +72,4 @@ class Found(NamedTuple):
         diagnosis, ahead = self.diagnosis.value, self.forecast.value
         if diagnosis is None:
             return None
-        return advised(diagnosis.top, *((ahead.summary, ahead.decision) if ahead is not None else ()))
+        return diagnosis.top if ahead is None else advised(diagnosis.top, ahead.summary, ahead.decision)

@@ -12,7 +12,7 @@ from typing import Any
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.status import ALARMING, LEVELS
+from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
 from bayes_grpo.fleets.plot import plot_fleet
 from bayes_grpo.fleets.result import Fleet
 from bayes_grpo.fleets.table import table_of
@@ -165,7 +165,7 @@ def _forecasts(fleet: Fleet) -> Section:
 
 def _diagnoses(fleet: Fleet) -> Section:
     found = sorted(
-        fleet.good("diagnose"), key=lambda row: (-LEVELS.get(row.get("status"), 0), row.get("p_healthy") or 0.0)
+        fleet.good("diagnose"), key=lambda row: (-SEVERITY.get(str(row.get("status")), 0), row.get("p_healthy") or 0.0)
     )
     rows = []
     for row in found:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.diagnosis.status import LEVELS
+from bayes_grpo.diagnosis.status import SEVERITY
 from bayes_grpo.logs.keyindex import OWN
 from bayes_grpo.watching.result import Alarm, Update
 
@@ -34,7 +34,7 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
     if update.probability:
         found["p/failing"] = update.failing
     if update.top is not None:
-        found["status"] = float(LEVELS[update.top.status])
+        found["status"] = float(SEVERITY[update.top.status])
     found |= {f"alarm/{alarm.finding}": alarm.probability for alarm in alarms}
     if (ahead := update.outlook) is not None:
         found |= (

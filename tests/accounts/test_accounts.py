@@ -4,6 +4,7 @@ import json
 import warnings
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from bayes_grpo.accounts.advice import UNCHANGED, advised, given
 from bayes_grpo.accounts.span import after, law_span
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.decision.result import Decision
-from bayes_grpo.diagnosis.status import LEVELS, MEANING, TopLine
+from bayes_grpo.diagnosis.status import MEANING, SEVERITY, TopLine
 from tests.decision.test_decision import saturating
 from tests.helpers.cases import dipped_then_collapsed
 from tests.helpers.runs import make_run, rising_run, steps
@@ -25,7 +26,7 @@ FAILED = TopLine("failed", "dynamical_instability", 0.9, "the reward has fallen.
 REST = TopLine("done", "plateaued", 0.8, "the reward is at rest at 0.8.", "stop if that is what you need.", "the trend")
 
 
-def ahead(p_gain: float) -> SimpleNamespace:
+def ahead(p_gain: float) -> Any:
     return SimpleNamespace(p_gain=p_gain, threshold=0.01, until=90.0)
 
 
@@ -94,7 +95,7 @@ def test_the_forecast_and_the_costs_say_whether_to_go_on():
 
 
 def test_every_status_has_a_meaning_and_a_level():
-    assert MEANING.keys() == LEVELS.keys()
+    assert MEANING.keys() == SEVERITY.keys()
     assert FAILED.alarming
     assert not FINE.alarming
     assert FAILED.sentence == "FAILED (probability 0.90): the reward has fallen. Do now: stop, and go back."

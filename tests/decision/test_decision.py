@@ -17,6 +17,7 @@ from bayes_grpo.decision.render import render_decision
 from bayes_grpo.decision.result import expectation_text
 from bayes_grpo.events.fallen import Fallen
 from tests.helpers.pictures import halves
+from tests.helpers.trends import there
 
 
 def made(
@@ -227,25 +228,25 @@ def test_flags_that_are_no_question(flags: dict[str, Any], said: str):
 
 def test_no_stop_lies_beyond_the_end_of_the_learning_rate():
     rising = np.arange(1.0, 11.0)[None, :] * np.ones((50, 1))
-    found = decide(made(rising, ends=144.2), cost_per_step=0.001, value_per_reward=1.0).stopping
+    found = there(decide(made(rising, ends=144.2), cost_per_step=0.001, value_per_reward=1.0).stopping)
     assert found.step[-1] == found.recommended == found.until == 145.0
-    over = decide(made(np.zeros((50, 10)), ends=100.0), cost_per_step=0.001, value_per_reward=1.0).stopping
+    over = there(decide(made(np.zeros((50, 10)), ends=100.0), cost_per_step=0.001, value_per_reward=1.0).stopping)
     assert over.recommended == 100.0
     assert over.until <= 101.0
-    open_ended = decide(made(rising), cost_per_step=0.001, value_per_reward=1.0).stopping
+    open_ended = there(decide(made(rising), cost_per_step=0.001, value_per_reward=1.0).stopping)
     assert open_ended.until == 200.0
 
 
 def test_a_fallen_run_goes_back_where_that_is_worth_more_than_going_on():
     fallen = Fallen(0.99, 60.0, 0.9, 64.0, 0.1, 0.02)
     rise = np.linspace(0.0, 0.2, 10)[None, :] * np.ones((50, 1))
-    found = decide(made(rise, fallen=fallen), cost_per_step=0.0, value_per_reward=10.0).stopping
-    assert found.back.step == 60.0
-    assert found.back.net == pytest.approx(8.0)
+    found = there(decide(made(rise, fallen=fallen), cost_per_step=0.0, value_per_reward=10.0).stopping)
+    assert there(found.back).step == 60.0
+    assert there(found.back).net == pytest.approx(8.0)
     assert found.recommended == found.now
     assert found.sentence.startswith("Stop, and go back to the checkpoint of about step 60:")
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["back"]["gain"] == pytest.approx(0.8)
-    steep = decide(made(10.0 * rise, fallen=fallen), cost_per_step=0.0, value_per_reward=10.0).stopping
+    steep = there(decide(made(10.0 * rise, fallen=fallen), cost_per_step=0.0, value_per_reward=10.0).stopping)
     assert steep.back is None
     assert steep.recommended > steep.now
 

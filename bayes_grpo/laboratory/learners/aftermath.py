@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.backtesting.scores import crps
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.events.borders import BORDERS
@@ -34,12 +35,12 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.future import rows_ahead
 from bayes_grpo.rows.rows_of import rows_of
 
-AHEAD = (0.15, 0.5, 1.0)
+DISTANCES = (0.15, 0.5, 1.0)
 """Rows ahead over rows seen."""
 SEEN = tuple(np.linspace(0.2, 0.9, 12).tolist())
 """Shares of a log at which it is looked at."""
-QUANTILES = 21
-SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
+REGAINED_QUANTILES = 21
+MIXED_SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
 LABORATORY = "laboratory"
 _END = 20
 """Part of the rows whose mean is the reward ahead, 1 / rows."""
@@ -56,7 +57,7 @@ class FallenCase(NamedTuple):
         repo: Repository, or `LABORATORY`.
         log: Name of the run.
         rows: Rows seen.
-        ahead: One of `AHEAD`.
+        ahead: One of `DISTANCES`.
         fallen: What it had lost.
         regained: Share of it that was regained so far ahead.
         run: The run.
@@ -91,7 +92,7 @@ def fallen_cases(repo: str, run: Run) -> Iterator[FallenCase]:
             continue
         if fallen is None:
             continue
-        for ahead in AHEAD:
+        for ahead in DISTANCES:
             h = round(ahead * n)
             if h < BORDERS.least_rows or n + h > len(whole.y):
                 continue
@@ -103,27 +104,20 @@ def fallen_cases(repo: str, run: Run) -> Iterator[FallenCase]:
 
 def learn_aftermath(cases: Sequence[FallenCase], share: float, provenance: dict[str, object]) -> Aftermath:
     """The table: weighted quantiles at each distance, repositories alike; a farther one no less wide than a nearer."""
-    even = np.linspace(0.0, 1.0, QUANTILES)
+    even = np.linspace(0.0, 1.0, REGAINED_QUANTILES)
     lines = []
-    for ahead in AHEAD:
+    for ahead in DISTANCES:
         chosen = [c for c in cases if c.ahead == ahead]
         count = {repo: sum(c.repo == repo for c in chosen) for repo in {c.repo for c in chosen}}
         order = sorted(chosen, key=lambda c: c.regained)
         weight = np.array([1.0 / count[c.repo] for c in order])
         place = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
         lines.append(np.clip(np.interp(even, place, [c.regained for c in order]), *REGAINED))
-    return Aftermath(np.array(AHEAD), np.array(lines), share, provenance)
-
-
-def crps(draws: np.ndarray, value: float) -> float:
-    """Continuous ranked probability score of draws, smaller is better (Gneiting and Raftery 2007, JASA)."""
-    x = np.sort(draws)
-    rank = (2.0 * np.arange(1, len(x) + 1) - len(x) - 1.0) / len(x) ** 2
-    return float(np.mean(np.abs(x - value)) - rank @ x)
+    return Aftermath(np.array(DISTANCES), np.array(lines), share, provenance)
 
 
 def scored(case: FallenCase, aftermath: Aftermath) -> list[float]:
-    """Score of each of `SHARES` on one case, in what was lost.
+    """Score of each of `MIXED_SHARES` on one case, in what was lost.
 
     Raises:
         BayesGrpoError: No law can be fitted.
@@ -138,8 +132,8 @@ def scored(case: FallenCase, aftermath: Aftermath) -> list[float]:
     lost = case.fallen.best - case.fallen.now
     truth = case.fallen.now + case.regained * lost
     after, laws = (np.random.default_rng(0).permutation(x) for x in (after, laws))
-    mixed = (np.concatenate([after[: round(400 * w)], laws[: 400 - round(400 * w)]]) for w in SHARES)
-    return [min(crps(x, truth) / lost, _MOST) for x in mixed]
+    mixed = (np.concatenate([after[: round(400 * w)], laws[: 400 - round(400 * w)]]) for w in MIXED_SHARES)
+    return [min(float(crps(x[:, None], np.array([truth]))[0]) / lost, _MOST) for x in mixed]
 
 
 def public_runs(folders: Sequence[Path]) -> Iterator[tuple[str, Run]]:
@@ -178,14 +172,14 @@ def main() -> None:
             say(f"{case.log}: {error}")
     means = {repo: np.mean(rows, axis=0) for repo, rows in table.items()}
     for repo, row in means.items():
-        say(f"{repo}: {dict(zip(SHARES, row.round(3).tolist(), strict=True))} ({len(table[repo])})")
+        say(f"{repo}: {dict(zip(MIXED_SHARES, row.round(3).tolist(), strict=True))} ({len(table[repo])})")
     nested = {r: row[np.argmin(np.mean([x for k, x in means.items() if k != r], axis=0))] for r, row in means.items()}
     overall = np.mean(list(means.values()), axis=0)
-    share = SHARES[int(np.argmin(overall))]
+    share = MIXED_SHARES[int(np.argmin(overall))]
     result = {
         "cases": len(cases), "public logs": len({c.log for c in public}), "repositories": len(repos),
         "laboratory logs": len({c.log for c in deep}), "scored": sum(map(len, table.values())),
-        "crps by share": dict(zip(map(str, SHARES), overall.tolist(), strict=True)), "share": share,
+        "crps by share": dict(zip(map(str, MIXED_SHARES), overall.tolist(), strict=True)), "share": share,
         "crps laws alone": float(overall[0]), "crps nested": float(np.mean(list(nested.values()))),
         "by repository": {r: {"laws": float(row[0]), "nested": float(nested[r])} for r, row in means.items()},
     }  # fmt: skip
@@ -195,7 +189,7 @@ def main() -> None:
         target = Path(__file__).parents[2] / "forecasting" / "aftermath.json"
         with written_whole(target) as temporary:
             temporary.write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
-        keep("aftermath", result)
+        keep("learn_aftermath", result)
 
 
 def _few(cases: Sequence[FallenCase], rng: np.random.Generator) -> list[FallenCase]:
