@@ -46,7 +46,7 @@ _END = 20
 """Part of the rows whose mean is the reward ahead, 1 / rows."""
 _MOST = 2.0
 """What a score is held below: where little was lost, one law that runs away would outweigh everything else."""
-_JUDGED = 3
+_JUDGED = 2
 """Origins of a log at which laws are fitted, at most."""
 
 
