@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,9 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.logs.run import Provenance, Run, Settings
 from bayes_grpo.rows.blocks import row_blocks
 from bayes_grpo.rows.entropy import entropy_at
+from bayes_grpo.rows.known_noise import row_noise
 from bayes_grpo.rows.schedule import logged_rate
-from bayes_grpo.rows.table import Optimizer, RowTable
+from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable
 
 MAX_ROWS = 2048
 """Longer logs are averaged in blocks down to this number of rows."""
@@ -86,6 +88,7 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
             f"{run.source}: {name} is {y[0]:g} in all {len(y)} rows; a curve that never changes has no dynamics "
             "to fit. Look at `inspect` for the share of groups without spread, or fit another signal"
         )
+    noise = row_noise(run, kept) if name == "reward" else None
     table = RowTable(
         signal=name,
         step=step,
@@ -99,6 +102,8 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
         optimizer=optimizer,
         notes=tuple(notes),
         entropy=entropy,
+        noise=None if noise is None else noise.variance,
+        level=None if noise is None else noise.level,
     )
     if len(y) > max_rows:
         table = _blocked(table, max_rows)
@@ -137,6 +142,13 @@ def _blocked(table: RowTable, limit: int) -> RowTable:
         window=ends - begins,
         rate=blocks.mean(table.rate),
         entropy=None if table.entropy is None else blocks.mean(table.entropy),
+        noise=None if table.noise is None else blocks.mean(table.noise),
+        level=_of_blocks(table.level, n / len(ends)),
         weight=blocks.mean(table.weight) * blocks.size * len(ends) / n,
         notes=(*table.notes, f"{n} rows were averaged in blocks of {size} to {len(ends)} rows"),
     )
+
+
+def _of_blocks(level: NoiseLevel | None, size: float) -> NoiseLevel | None:
+    """The noise of means over ``size`` rows."""
+    return None if level is None else level._replace(sd=level.sd / math.sqrt(size))
