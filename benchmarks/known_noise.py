@@ -7,8 +7,8 @@ stands against the sd of the rows about a local line. Group size and prompts a s
 state them; and once more as if nobody had. Tables of rollouts (one row a completion) give the share of groups without
 spread and the spread within groups of runs whose logs lack them; rewards of several values also count as 0 or 1.
 
-Errors are corrected for what the observed sd is itself unsure by. The typical correlation that stands in is learned from
-all other repositories, and so is the spread.
+Errors are corrected for what the observed sd is itself unsure by. The typical correlation that stands in is learned
+from all other repositories, and so is the spread.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ distribution. Where nothing says it, a typical ρ stands in, and the prediction 
 
 This holds for prompts that are new in every step. Where the same ones come back, the variance between prompts is no
 noise at all, and rows scatter less; where a trainer drops groups before it averages, or several rewards are summed, the
-numbers beside the mean are not of the same completions. A log that scatters otherwise than predicted says so itself, and
-the prediction is then less sure by as much (`NoiseLevel.prior_spread`).
+numbers beside the mean are not of the same completions. A log that scatters otherwise than predicted says so itself,
+and the prediction is then less sure by as much (`NoiseLevel.prior_spread`).
 """
 
 from __future__ import annotations

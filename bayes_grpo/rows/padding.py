@@ -97,8 +97,8 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
     """Rows for programs that many logs share: one of few lengths, and columns of one of three kinds.
 
     Rows of one window that follow on each other keep it as a scalar, with a constant learning rate or with one that
-    varies; all else has every column as an array. How precise a row is may differ in all three. So a folder of logs compiles at most three programs a length and
-    regime.
+    varies; all else has every column as an array. How precise a row is may differ in all three. So a folder of logs
+    compiles at most three programs a length and regime.
 
     Args:
         table: The rows.

@@ -12,6 +12,7 @@ from bayes_grpo.logs.run import Provenance, Run, Settings
 from bayes_grpo.rows.blocks import row_blocks
 from bayes_grpo.rows.entropy import entropy_at
 from bayes_grpo.rows.known_noise import row_noise
+from bayes_grpo.rows.outliers import outliers
 from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable
 
@@ -88,7 +89,8 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
             f"{run.source}: {name} is {y[0]:g} in all {len(y)} rows; a curve that never changes has no dynamics "
             "to fit. Look at `inspect` for the share of groups without spread, or fit another signal"
         )
-    noise = row_noise(run, kept) if name == "reward" else None
+    found = row_noise(run, kept) if name == "reward" else None
+    noise, said = _with_outliers(step, y, None if found is None else found.variance)
     table = RowTable(
         signal=name,
         step=step,
@@ -100,14 +102,29 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
         reference_rate=reference,
         from_rest=start <= 2.0 * float(np.median(np.diff(step))),
         optimizer=optimizer,
-        notes=tuple(notes),
+        notes=(*notes, *said),
         entropy=entropy,
-        noise=None if noise is None else noise.variance,
-        level=None if noise is None else noise.level,
+        noise=noise,
+        level=None if found is None else found.level,
     )
     if len(y) > max_rows:
         table = _blocked(table, max_rows)
     return table
+
+
+def _with_outliers(
+    step: np.ndarray, y: np.ndarray, variance: np.ndarray | None
+) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Relative measurement variance with outliers given so much of it that they are ordinary rows, and what to say."""
+    plain = np.ones(len(y)) if variance is None else variance
+    far = outliers(y, plain)
+    if not far.any():
+        return variance, ()
+    at = step[far > 0.0]
+    where = ", ".join(f"{s:g}" for s in at[:5]) + (" and others" if len(at) > 5 else "")
+    rows = "1 row lies" if len(at) == 1 else f"{len(at)} rows lie"
+    said = f"{rows} far from the rows before and after (step {where}) and hardly count: an outlier"
+    return plain * np.maximum(far, 1.0) ** 2, (said,)
 
 
 def _optimizer(settings: Settings) -> Optimizer:
