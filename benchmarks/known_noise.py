@@ -4,7 +4,7 @@
 
 Every log is cut into windows of about 50 rows. In each, the sd of a row as `bayes_grpo.rows.known_noise` predicts it
 stands against the sd of the rows about a local line. Group size and prompts a step come from the index, as a user would
-state them; and once more as if nobody had. Tables of rollouts (one row a completion) give the share of groups without
+state them. Tables of rollouts (one row a completion) give the share of groups without
 spread and the spread within groups of runs whose logs lack them; rewards of several values also count as 0 or 1.
 
 Errors are corrected for what the observed sd is itself unsure by. The typical correlation that stands in is learned
@@ -31,7 +31,7 @@ from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.picture import canvas, save_plot
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
-from bayes_grpo.rows.known_noise import GROUPS, LEAST, LEVEL, SPREAD, STEPS, TYPICAL_GROUP, row_noise
+from bayes_grpo.rows.known_noise import GROUPS, LEAST, LEVEL, SPREAD, row_noise
 from bayes_grpo.rows.table import is_share
 from benchmarks.common import keep
 
@@ -39,7 +39,7 @@ WINDOW = 50
 FRESH = 0.5
 """Below this share of new prompts among those of a step, prompts come back."""
 
-EVIDENCE = {e.name: e for e in (GROUPS, LEVEL, STEPS, SPREAD)}
+EVIDENCE = {e.name: e for e in (GROUPS, LEVEL, SPREAD)}
 
 
 class Window(NamedTuple):
@@ -101,13 +101,13 @@ def windows_of(run: Run, repo: str) -> Iterator[Window]:
         level = found.level
         observed, freedom = observed_sd(run.reward[part])
         predicted = level.sd * float(np.sqrt(np.mean(found.variance)))
-        group = float(run.settings.group_size.value or TYPICAL_GROUP)
+        group = float(run.settings.group_size.value)
         naive = predicted / np.sqrt(level.design)
         yield Window(run.name, repo, level.rests_on, predicted, naive, group, observed, freedom)
 
 
-def logs_of(index: Path, stated: bool) -> Iterator[tuple[Run, str]]:
-    """Runs of an index with their repository; with its group size and prompts a step if ``stated``."""
+def logs_of(index: Path) -> Iterator[tuple[Run, str]]:
+    """Runs of an index with their repository, and with the group size and prompts a step that it states."""
     with index.open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             path = index.parent / "csv" / f"{row['run_id']}.csv"
@@ -117,10 +117,8 @@ def logs_of(index: Path, stated: bool) -> Iterator[tuple[Run, str]]:
                 run = read_log(path)
             except BayesGrpoError:
                 continue
-            settings = run.settings
-            if stated:
-                known = {name: whole(row[name]) for name in ("group_size", "prompts_per_step")}
-                settings = replace(settings, **{k: Setting(v, Provenance.USER) for k, v in known.items() if v})
+            known = {name: whole(row[name]) for name in ("group_size", "prompts_per_step")}
+            settings = replace(run.settings, **{k: Setting(v, Provenance.USER) for k, v in known.items() if v})
             yield replace(run, name=row["run_id"], settings=settings), row["repo"].split("/")[0]
 
 
@@ -234,11 +232,9 @@ def main() -> None:
     options = parser.parse_args()
     kept: dict[str, list[Window]] = defaultdict(list)
     for index in options.index:
-        for stated in (True, False):
-            for run, repo in logs_of(index, stated):
-                for w in windows_of(run, repo):
-                    if stated != (w.rests_on == STEPS.name):
-                        kept[w.rests_on].append(w)
+        for run, repo in logs_of(index):
+            for w in windows_of(run, repo):
+                kept[w.rests_on].append(w)
     repeated = {}
     for run, repo, new in rollouts_of(options.rollouts):
         for w in windows_of(run, repo):

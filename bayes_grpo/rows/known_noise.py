@@ -24,7 +24,6 @@ from scipy.optimize import brentq
 from scipy.special import betaln, gammaln
 
 from bayes_grpo.logs.run import Provenance, Run
-from bayes_grpo.rows.granularity import completions_of
 from bayes_grpo.rows.table import NoiseLevel, is_share
 
 WIDTH = 8.0
@@ -35,9 +34,6 @@ LEAST = 0.02
 
 MIN_GROUPS = 50
 """Groups that it takes to say how alike completions of one prompt are."""
-
-TYPICAL_GROUP = 8.0
-"""Completions of a group where nobody states it."""
 
 TWO_VALUED = 0.9
 """A logged variance of this share of p(1 − p) or more is that of a reward of 0 or 1."""
@@ -59,7 +55,6 @@ class Evidence(NamedTuple):
 
 GROUPS = Evidence("mean and groups", 0.18, float("nan"))
 LEVEL = Evidence("mean and batch size", 0.38, 0.32)
-STEPS = Evidence("mean and its steps", 0.56, 0.56)
 SPREAD = Evidence("spread and batch size", 0.57, 0.55)
 
 
@@ -105,7 +100,7 @@ def row_noise(run: Run, kept: np.ndarray) -> RowNoise | None:
 def _level(
     run: Run, kept: np.ndarray, variance: np.ndarray, typical: float, success: np.ndarray | None
 ) -> NoiseLevel | None:
-    """The sd of a typical row, by the best evidence that there is.
+    """The sd of a typical row, by the best evidence that there is; None where nobody states the batch.
 
     Args:
         run: The run.
@@ -116,21 +111,15 @@ def _level(
     """
     y = run.reward[kept]
     group, prompts = (_stated(run, name) for name in ("group_size", "prompts_per_step"))
-    if group and prompts:
-        completions = group * prompts * float(np.median(run.window[kept]))
-        groups = len(y) * completions / group
-        rho = None if success is None or groups < MIN_GROUPS else _correlation(run, kept, success, group)
-        evidence = SPREAD if success is None else LEVEL if rho is None else GROUPS
-    elif success is not None and (found := completions_of(y)):
-        completions, rho, evidence = found, None, STEPS
-    else:
+    if not group or not prompts:
         return None
-    rho = evidence.correlation if rho is None else rho
-    design = 1.0 + ((group or TYPICAL_GROUP) - 1.0) * rho
-    sd = float(np.sqrt(typical * design / completions))
+    groups = prompts * float(np.median(run.window[kept]))
+    rho = None if success is None or len(y) * groups < MIN_GROUPS else _correlation(run, kept, success, group)
+    evidence = SPREAD if success is None else LEVEL if rho is None else GROUPS
+    design = 1.0 + (group - 1.0) * (evidence.correlation if rho is None else rho)
+    sd = float(np.sqrt(typical * design / (group * groups)))
     seen, error = scatter(y, variance)
-    level = NoiseLevel(sd, evidence.spread, evidence.name, design, float(np.log(seen / sd)), error)
-    return None if evidence is STEPS and level.departs else level
+    return NoiseLevel(sd, evidence.spread, evidence.name, design, float(np.log(seen / sd)), error)
 
 
 def scatter(y: np.ndarray, variance: np.ndarray) -> tuple[float, float]:

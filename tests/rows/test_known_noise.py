@@ -15,8 +15,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.future import FutureRows, extended
-from bayes_grpo.rows.granularity import completions_of
-from bayes_grpo.rows.known_noise import GROUPS, LEVEL, SPREAD, STEPS, beta_binomial, row_noise, scatter
+from bayes_grpo.rows.known_noise import GROUPS, LEVEL, SPREAD, beta_binomial, row_noise, scatter
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.reference import dense_log_density, dense_moments
@@ -69,7 +68,6 @@ def test_groups_say_how_alike_completions_are(signals):
 def test_without_groups_a_typical_likeness_stands_in():
     for run, evidence in (
         (logged(completions(), **BATCH), LEVEL),
-        (logged(completions()), STEPS),
         (logged(3.0 * completions() - 1.0, "reward_std", kind="total", **BATCH), SPREAD),
     ):
         found = row_noise(run, np.ones(N, bool))
@@ -168,17 +166,3 @@ def test_beta_binomial_has_its_moments():
     np.testing.assert_allclose(mass.sum(axis=1), 1.0, rtol=1e-10)
     np.testing.assert_allclose(mass @ count / 6, p, rtol=1e-10)
     np.testing.assert_allclose(mass @ count**2 - (6 * p) ** 2, 6 * p * (1 - p) * (1 + 5 * 0.3), rtol=1e-9)
-
-
-@pytest.mark.parametrize(("size", "decimals"), [(64, 4), (64, 12), (256, 4), (24, 4)])
-def test_steps_of_a_share_tell_the_completions(size, decimals):
-    y = np.random.default_rng(0).binomial(size, np.linspace(0.2, 0.7, 80)) / size
-    assert completions_of(np.round(y, decimals)) == size
-
-
-def test_no_steps_no_completions():
-    y = np.random.default_rng(0).uniform(size=80)
-    assert completions_of(y) is None
-    assert completions_of(np.round(y, 4)) is None
-    assert completions_of(np.round(y, 3)) is None
-    assert completions_of(np.tile([0.25, 0.5], 20)) is None
