@@ -26,7 +26,7 @@ def test_broken_batches_are_found_and_named():
     assert table.noise is not None
     # At its variance an outlier is an ordinary row: about one standard deviation off.
     off = np.abs(y[broken] - 2.5) / np.sqrt(table.noise[broken])
-    assert np.all((off > 0.1) & (off < 0.25))
+    assert np.all((off > 0.1) & (off < 0.3))
     clean = np.delete(np.arange(300), broken)
     np.testing.assert_array_equal(table.noise[clean], 1.0)
     assert any("8 rows lie far from the rows before and after (step 21, 42" in note for note in table.notes)
@@ -64,7 +64,7 @@ def test_the_last_rows_are_never_outliers():
 def test_what_is_common_is_what_the_noise_is_like():
     y = noisy(100, 5)
     y[::10] = 0.0
-    assert 10 > 100 * MOST
+    assert 100 * MOST < 10
     assert found_in(y) == []
 
 
