@@ -7,6 +7,8 @@ stands against the sd of the rows about a local line. Group size and prompts a s
 state them. Tables of rollouts (one row a completion) give the share of groups without
 spread and the spread within groups of runs whose logs lack them; rewards of several values also count as 0 or 1.
 
+Beside it, how much the rows then teach of the fluctuation: contraction of its prior without and with known noise.
+
 Errors are corrected for what the observed sd is itself unsure by. The typical correlation that stands in is learned
 from all other repositories, and so is the spread.
 """
@@ -30,8 +32,13 @@ from scipy.special import digamma, polygamma
 from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.picture import canvas, save_plot
+from bayes_grpo.fitting.sampling.importance import fast_posterior
+from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.known_noise import GROUPS, LEAST, LEVEL, SPREAD, row_noise
+from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import is_share
 from benchmarks.common import keep
 
@@ -223,6 +230,30 @@ def judged(name: str, windows: Sequence[Window]) -> dict[str, Any]:
     }
 
 
+def contraction(run: Run) -> dict[str, Any] | None:
+    """Share of the prior variance of the two noises that the rows take away, without and with what is known of them.
+
+    The law is the exponential one; the prior of the fluctuation is the same in both.
+    """
+    try:
+        table = rows_of(run)
+    except BayesGrpoError:
+        return None
+    if table.level is None:
+        return None
+    regime, out = get_regime("exponential"), {"rests_on": table.level.rests_on}
+    for name, rows in (("without", replace(table, noise=None, level=None)), ("with", table)):
+        found = fast_posterior(target_of(regime, prepare_rows(rows, many=True)), seed=0)
+        logs = {k: np.log(found.values[k]) for k in ("fluctuation_sd", "observation_sd")}
+        out[name] = {
+            "fluctuation": float(1.0 - logs["fluctuation_sd"].var()),  # of a prior of one e-fold
+            "width": float(logs["fluctuation_sd"].std()),
+            "together": float(np.corrcoef(logs["fluctuation_sd"].ravel(), logs["observation_sd"].ravel())[0, 1]),
+            "share": float(np.median(np.exp(logs["fluctuation_sd"] - logs["observation_sd"]))),
+        }
+    return out
+
+
 def main() -> None:
     """Measures, prints, keeps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -231,12 +262,15 @@ def main() -> None:
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     kept: dict[str, list[Window]] = defaultdict(list)
+    learned: list[dict[str, Any] | None] = []
     for index in options.index:
         for run, repo in logs_of(index):
+            learned.append(contraction(run))
             for w in windows_of(run, repo):
                 kept[w.rests_on].append(w)
     repeated = {}
     for run, repo, new in rollouts_of(options.rollouts):
+        learned.append(contraction(run) if new else None)
         for w in windows_of(run, repo):
             if new:
                 kept[w.rests_on].append(w)
@@ -250,6 +284,13 @@ def main() -> None:
             f"{found['naive_ratio']:.2f}, {found['naive_error']:.2f}); spread {found['spread']:.2f}, correlation "
             f"{found['correlation']}\n    {json.dumps({k: round(v, 2) for k, v in found['by_repository'].items()})}"
         )
+    for name in result:
+        own = [x for x in learned if x is not None and x["rests_on"] == name]
+        both = {
+            when: {k: float(np.median([x[when][k] for x in own])) for k in own[0][when]} for when in ("without", "with")
+        }
+        result[name]["contraction"] = both | {"logs": len(own)}
+        print(f"{name}: {len(own)} logs, medians without and with known noise: {json.dumps(both)}")
     print("prompts that come back:", json.dumps(repeated))
     if options.plot is not None:
         plot(kept, options.plot)

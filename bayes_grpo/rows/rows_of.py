@@ -90,7 +90,7 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
             "to fit. Look at `inspect` for the share of groups without spread, or fit another signal"
         )
     found = row_noise(run, kept) if name == "reward" else None
-    noise, said = _with_outliers(step, y, None if found is None else found.variance)
+    far = outliers(y, np.ones(len(y)) if found is None else found.variance)
     table = RowTable(
         signal=name,
         step=step,
@@ -98,13 +98,13 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
         window=window,
         start=start,
         rate=rate,
-        weight=_weight(window),
+        weight=window_weight(window) / np.maximum(far, 1.0) ** 2,
         reference_rate=reference,
         from_rest=start <= 2.0 * float(np.median(np.diff(step))),
         optimizer=optimizer,
-        notes=(*notes, *said),
+        notes=(*notes, *_said_of(step[far > 0.0])),
         entropy=entropy,
-        noise=noise,
+        noise=None if found is None else found.variance,
         level=None if found is None else found.level,
     )
     if len(y) > max_rows:
@@ -112,19 +112,13 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
     return table
 
 
-def _with_outliers(
-    step: np.ndarray, y: np.ndarray, variance: np.ndarray | None
-) -> tuple[np.ndarray | None, tuple[str, ...]]:
-    """Relative measurement variance with outliers given so much of it that they are ordinary rows, and what to say."""
-    plain = np.ones(len(y)) if variance is None else variance
-    far = outliers(y, plain)
-    if not far.any():
-        return variance, ()
-    at = step[far > 0.0]
-    where = ", ".join(f"{s:g}" for s in at[:5]) + (" and others" if len(at) > 5 else "")
-    rows = "1 row lies" if len(at) == 1 else f"{len(at)} rows lie"
-    said = f"{rows} far from the rows before and after (step {where}) and hardly count: an outlier"
-    return plain * np.maximum(far, 1.0) ** 2, (said,)
+def _said_of(outliers: np.ndarray) -> tuple[str, ...]:
+    """What to say of outliers at these steps."""
+    if not len(outliers):
+        return ()
+    where = ", ".join(f"{s:g}" for s in outliers[:5]) + (" and others" if len(outliers) > 5 else "")
+    rows = "1 row lies" if len(outliers) == 1 else f"{len(outliers)} rows lie"
+    return (f"{rows} far from the rows before and after (step {where}) and hardly count: an outlier",)
 
 
 def _optimizer(settings: Settings) -> Optimizer:
@@ -139,7 +133,7 @@ def _optimizer(settings: Settings) -> Optimizer:
     )
 
 
-def _weight(window: np.ndarray) -> np.ndarray:
+def window_weight(window: np.ndarray) -> np.ndarray:
     """Completions of each row over the typical number: as many as its window has steps."""
     typical = float(np.median(window))
     return window / typical if typical > 0 and np.all(window > 0) else np.ones(len(window))

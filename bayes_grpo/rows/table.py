@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -82,7 +82,8 @@ class RowTable:
         window: Steps averaged into each row, shape (n,), ≥ 0; 0 = instantaneous.
         start: Step at which the first row's window starts, t = 0 of the law.
         rate: Learning rate over the reference one, shape (n,).
-        weight: Completions of each row over the typical number, shape (n,).
+        weight: Completions of each row over the typical number, shape (n,); of an outlier as few as make it an ordinary
+            row.
         reference_rate: The run's highest learning rate, to which stiffness refers; NaN if not logged.
         from_rest: Whether the log starts at the beginning of the run, where the curve is at rest.
         optimizer: Settings of the run that the reduced model rests on.
@@ -113,6 +114,14 @@ class RowTable:
     def precision(self) -> np.ndarray:
         """Measurement variance of the typical row over that of each row, shape (n,)."""
         return self.weight if self.noise is None else self.weight / self.noise
+
+    def evenly_noisy(self) -> RowTable:
+        """The same rows as if completions scattered alike in all of them.
+
+        A forecast takes them so: where noise falls or grows with the level, the rows that count for less are often the
+        last ones.
+        """
+        return replace(self, noise=None)
 
     @property
     def centre(self) -> float:

@@ -175,7 +175,7 @@ def test_the_law_s_own_rows_alarm_one_time_in_twenty(name):
     for i in range(n):
         rng = np.random.default_rng([11, i])
         empty = empty_run(schedule=bool(i % 2))
-        _, y = simulate(regime, empty, rng)
+        _, y = simulate(regime, empty, False, rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = fit(with_reward(empty, y), regime, priors=SHARED | PRIORS[name], seed=i)

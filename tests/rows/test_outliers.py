@@ -23,19 +23,18 @@ def test_broken_batches_are_found_and_named():
     y[broken] = 0.05
     assert found_in(y) == broken
     table = rows_of(make_run(steps(300), y))
-    assert table.noise is not None
     # At its variance an outlier is an ordinary row: about one standard deviation off.
-    off = np.abs(y[broken] - 2.5) / np.sqrt(table.noise[broken])
+    off = np.abs(y[broken] - 2.5) * np.sqrt(table.weight[broken])
     assert np.all((off > 0.1) & (off < 0.3))
     clean = np.delete(np.arange(300), broken)
-    np.testing.assert_array_equal(table.noise[clean], 1.0)
+    np.testing.assert_array_equal(table.weight[clean], 1.0)
     assert any("8 rows lie far from the rows before and after (step 21, 42" in note for note in table.notes)
 
 
 @pytest.mark.parametrize("n", [20, 50, 300])
 def test_clean_rows_are_not_touched(n):
     assert sum(bool(found_in(noisy(n, seed))) for seed in range(200)) <= 2
-    assert rows_of(make_run(steps(n), noisy(n, 0))).noise is None
+    np.testing.assert_array_equal(rows_of(make_run(steps(n), noisy(n, 0))).weight, 1.0)
 
 
 def test_a_share_near_its_end_is_not_full_of_outliers():
