@@ -164,7 +164,7 @@ def test_prior_dominated_parameters_are_named(fitted):
     assert not {r.name: r for r in summarize(fitted).rows}["response_time"].mostly_prior
 
 
-def test_round_trip_through_netcdf(fitted, tmp_path):
+def test_round_trip_through_netcdf(run, fitted, tmp_path):
     path = tmp_path / "fit.nc"
     save_fit(fitted, path)
     again = load_fit(path)

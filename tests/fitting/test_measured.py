@@ -1,4 +1,4 @@
-"""The sentence about the measurement noise: what was expected, what the rows show, and what may be behind a departure."""
+"""What is said of the measurement noise: what was expected, what the rows show, what may be behind a departure."""
 
 from types import SimpleNamespace
 from typing import Any, cast
