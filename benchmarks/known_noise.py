@@ -241,7 +241,8 @@ def contraction(run: Run) -> dict[str, Any] | None:
         return None
     if table.level is None:
         return None
-    regime, out = get_regime("exponential"), {"rests_on": table.level.rests_on}
+    regime = get_regime("exponential")
+    out: dict[str, Any] = {"rests_on": table.level.rests_on}
     for name, rows in (("without", replace(table, noise=None, level=None)), ("with", table)):
         found = fast_posterior(target_of(regime, prepare_rows(rows, many=True)), seed=0)
         logs = {k: np.log(found.values[k]) for k in ("fluctuation_sd", "observation_sd")}

@@ -162,7 +162,7 @@ def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[s
     )
 
 
-def _noise_level(attrs: Mapping[str, Any]) -> NoiseLevel | None:
+def _noise_level(attrs: Mapping[Any, Any]) -> NoiseLevel | None:
     """What the log said of the measurement noise of a typical row."""
     stored = json.loads(attrs.get("noise_level", "null"))
     return None if stored is None else NoiseLevel(**stored)

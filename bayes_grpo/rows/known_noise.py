@@ -166,7 +166,7 @@ def _solved(success: np.ndarray, logged: float, group: float, spread: bool) -> f
     if ends[0] * ends[1] > 0:  # beyond what any ρ explains: the nearer end
         root = low if abs(ends[0]) < abs(ends[1]) else high
     else:
-        root = float(brentq(excess, low, high, xtol=1e-3))
+        root = float(brentq(excess, low, high, xtol=1e-3))  # pyright: ignore[reportArgumentType]
     return float(1.0 / (1.0 + np.exp(-root)))
 
 

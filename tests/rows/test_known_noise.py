@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +35,7 @@ def completions(seed: int = 0, n: int = N, again: bool = False) -> np.ndarray:
     return (rng.uniform(size=(n, B, G)) < rates).astype(float)
 
 
-def logged(rewards: np.ndarray, *signals: str, kind: str = "within", **settings: float) -> Run:
+def logged(rewards: np.ndarray, *signals: str, kind: str = "within", **settings: Any) -> Run:
     """A log of completions with some of what trainers write beside the mean."""
     known = {
         "frac_reward_zero_std": np.mean(np.ptp(rewards, axis=2) == 0, axis=1),
@@ -51,7 +52,7 @@ def logged(rewards: np.ndarray, *signals: str, kind: str = "within", **settings:
     )
 
 
-BATCH = {"group_size": float(G), "prompts_per_step": float(B)}
+BATCH: dict[str, Any] = {"group_size": float(G), "prompts_per_step": float(B)}
 TRUE = np.sqrt(P * (1 - P) * (1 + (G - 1) * RHO) / (B * G))
 
 
