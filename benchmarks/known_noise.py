@@ -231,7 +231,7 @@ def judged(name: str, windows: Sequence[Window]) -> dict[str, Any]:
 
 
 def contraction(run: Run) -> dict[str, Any] | None:
-    """Share of the prior variance of the two noises that the rows take away, without and with what is known of them.
+    """Share of the fluctuation's prior variance that the rows take away, without and with noise known by groups.
 
     The law is the exponential one; the prior of the fluctuation is the same in both.
     """
@@ -239,10 +239,10 @@ def contraction(run: Run) -> dict[str, Any] | None:
         table = rows_of(run)
     except BayesGrpoError:
         return None
-    if table.level is None:
+    if table.level is None or table.level.rests_on != GROUPS.name:
         return None
     regime = get_regime("exponential")
-    out: dict[str, Any] = {"rests_on": table.level.rests_on}
+    out: dict[str, Any] = {}
     for name, rows in (("without", replace(table, noise=None, level=None)), ("with", table)):
         found = fast_posterior(target_of(regime, prepare_rows(rows, many=True)), seed=0)
         logs = {k: np.log(found.values[k]) for k in ("fluctuation_sd", "observation_sd")}
@@ -285,13 +285,12 @@ def main() -> None:
             f"{found['naive_ratio']:.2f}, {found['naive_error']:.2f}); spread {found['spread']:.2f}, correlation "
             f"{found['correlation']}\n    {json.dumps({k: round(v, 2) for k, v in found['by_repository'].items()})}"
         )
-    for name in result:
-        own = [x for x in learned if x is not None and x["rests_on"] == name]
-        both = {
-            when: {k: float(np.median([x[when][k] for x in own])) for k in own[0][when]} for when in ("without", "with")
-        }
-        result[name]["contraction"] = both | {"logs": len(own)}
-        print(f"{name}: {len(own)} logs, medians without and with known noise: {json.dumps(both)}")
+    own = [x for x in learned if x is not None]
+    both = {
+        when: {k: float(np.median([x[when][k] for x in own])) for k in own[0][when]} for when in ("without", "with")
+    }
+    result[GROUPS.name]["contraction"] = both | {"logs": len(own)}
+    print(f"contraction, {len(own)} logs, medians without and with known noise: {json.dumps(both)}")
     print("prompts that come back:", json.dumps(repeated))
     if options.plot is not None:
         plot(kept, options.plot)
