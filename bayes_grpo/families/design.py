@@ -122,7 +122,7 @@ def priors_of(regime: Regime, tables: Sequence[RowTable], vary: Sequence[str]) -
         for p, known in zip(regime.sampled, weak, strict=True)
     ]
     width = [
-        max([q.spread for q in known] + ([1.0] if kind_of(p) in ("time", "noise") else []))
+        max([q.spread for q in known] + ([1.0] if kind_of(p) == "time" else []))
         for p, known in zip(regime.sampled, weak, strict=True)
     ]
     levels = len(regime.linear)

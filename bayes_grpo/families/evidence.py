@@ -114,29 +114,8 @@ def run_likelihood(
     stretch = np.asarray(prior.scale)
     u = np.asarray(prior.location) + stretch * places
     spent = levels_integrated(top, slope, curve, mean, sd) - gained
-    spent = spent + stated_noise(regime, table, u)
     likelihood = RunLikelihood(u, stretch[:, None] * width * stretch, spent, top, slope, curve)
     return Sampled(likelihood, "" if found.usable else found.note)
-
-
-def stated_noise(regime: Regime, table: RowTable, u: np.ndarray) -> np.ndarray:
-    """What speaks against each node by the measurement noise that a log states beside its rows, shape (nodes,).
-
-    The noise is known by groups, which the likelihood of the rows does not look into: evidence of its own.
-
-    Args:
-        regime: The law.
-        table: Rows of the run.
-        u: Nodes, shape (nodes, p).
-    """
-    place = _noise_place(regime)
-    if table.level is None or place is None:
-        return np.zeros(len(u))
-    return 0.5 * ((u[:, place] - np.log(table.level.sd)) / table.level.prior_spread) ** 2
-
-
-def _noise_place(regime: Regime) -> int | None:
-    return next((i for i, p in enumerate(regime.sampled) if p.name == "observation_sd"), None)
 
 
 def kernels(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -216,9 +195,7 @@ def levels_integrated(
     return here + 0.5 * np.einsum("...l,...l", push, answer) - 0.5 * np.linalg.slogdet(inner)[1]
 
 
-def informed(
-    regime: Regime, mean: np.ndarray, sd: np.ndarray, scale: Scale, table: RowTable | None = None
-) -> dict[str, Prior]:
+def informed(regime: Regime, mean: np.ndarray, sd: np.ndarray, scale: Scale) -> dict[str, Prior]:
     """Priors about what a family expects of a run, for nodes where the family needs them.
 
     Args:
@@ -226,17 +203,11 @@ def informed(
         mean: Expected coordinates, then standardised levels, shape (p + l,).
         sd: Their widths, shape (p + l,).
         scale: Origin and unit of the levels.
-        table: Rows of the run, whose log may state the measurement noise as well.
 
     Returns:
         Prior of every parameter.
     """
-    priors, place = {}, _noise_place(regime)
-    if table is not None and table.level is not None and place is not None:
-        mean, sd, level = mean.copy(), sd.copy(), table.level
-        ours, its = sd[place] ** -2.0, level.prior_spread**-2.0
-        mean[place] = (ours * mean[place] + its * np.log(level.sd)) / (ours + its)
-        sd[place] = (ours + its) ** -0.5
+    priors = {}
     with jax.enable_x64(True):
         for i, p in enumerate(regime.sampled):
             priors[p.name] = Prior(float(p.transform.forward(mean[i])), float(sd[i]))

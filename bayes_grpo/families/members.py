@@ -18,7 +18,7 @@ from bayes_grpo.families.index import ALIASES, LONGEST, Index
 from bayes_grpo.learning.folder import REPOSITORIES, logs_in
 from bayes_grpo.logs.finding import is_output_directory
 from bayes_grpo.logs.reading import PathLike, read_log
-from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
@@ -126,7 +126,8 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: R
     for run in runs:
         columns = index.of(run)
         try:
-            table = rows_of(_with_batch(run, columns), signal, LONGEST)
+            # Noise that a log states moved no exponent of the shared families, and its narrow priors cost the nodes.
+            table = replace(rows_of(run, signal, LONGEST), noise=None, level=None)
             regime.check(table)
         except FitError as error:
             left_out.append(f"left out: {plain(run.name, 80)}: {plain(error, 400)}")
@@ -146,19 +147,6 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: R
             )
     check_alike(members)
     return Members(members, tuple(left_out))
-
-
-def _with_batch(run: Run, columns: Mapping[str, Any]) -> Run:
-    """The run with the size of its groups and batches by the index, which the noise of its rows is known by."""
-    found = {}
-    for name in ("group_size", "prompts_per_step"):
-        try:
-            value = float(columns.get(name) or math.nan)
-        except (TypeError, ValueError):
-            continue
-        if math.isfinite(value) and value > 0 and _stated(run, name) is None:
-            found[name] = Setting(value, Provenance.USER)
-    return replace(run, settings=replace(run.settings, **found)) if found else run
 
 
 def _setting(run: Run, table: RowTable, name: str, columns: Mapping[str, Any]) -> float:

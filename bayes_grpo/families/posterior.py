@@ -114,7 +114,7 @@ def family_posterior(
             tell(f"{words}: run {i + 1} of {n}")
             priors = None
             if expected is not None:
-                priors = informed(together.regime, expected[0][i], expected[1][i], together.scale, table)
+                priors = informed(together.regime, expected[0][i], expected[1][i], together.scale)
             found = run_likelihood(together.regime, table, together.scale, priors, count, seed_of(seed, words, i))
             if found.warning:
                 warnings.append(f"run {i + 1}, {words}: {found.warning}")
