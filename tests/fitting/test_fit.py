@@ -103,7 +103,7 @@ def test_same_seed_same_numbers(run):
 
 def test_programs_are_compiled_once_for_a_bucket(run):
     short = SamplerSettings(chains=2)  # the program of the fits above
-    other = make_run(run.step[:38], run.reward[:38] * 3.0, momentum=0.5)
+    other = make_run(run.step[:38], run.reward[:38] * 0.8, momentum=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit(run, "exponential", sampler=short)
