@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.forecasting.basis import basis_of_run
+from bayes_grpo.laboratory.learners.record import RESULTS
 from bayes_grpo.learning.learn import corpus_priors
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
@@ -185,3 +187,11 @@ def test_a_forecast_takes_noise_as_even():
     table = basis_of_run(run).table
     assert table.noise is None
     assert table.level == rows_of(run).level
+
+
+def test_the_numbers_are_those_that_were_measured():
+    kept = json.loads((RESULTS / "known_noise.json").read_text(encoding="utf-8"))["result"]
+    for evidence in (GROUPS, LEVEL, SPREAD):
+        assert evidence.spread == pytest.approx(kept[evidence.name]["spread"], abs=0.006)
+        if evidence is not GROUPS:
+            assert evidence.correlation == pytest.approx(kept[evidence.name]["correlation"], abs=0.006)
