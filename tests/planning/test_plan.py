@@ -140,7 +140,7 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
     fallen = replace(whole, reward=np.where(np.arange(60) < 40, whole.reward, 0.02 * (np.arange(60) % 3)))
     found = plan(fallen, group_size=[8], prompts_per_step=[4])
     assert found.present_failed
-    assert found.kept.p_fails == p_fails(Change(), failed=True).p
+    assert found.kept.p_fails == p_fails(Change(), rate=1e-6, failed=True).p
     assert at(found, learning_rate=5e-7).p_fails < found.kept.p_fails
     assert any("failed itself" in c for c in found.cautions)
     assert found.ladder == ()
@@ -148,12 +148,12 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
 
 def test_one_voice_for_one_change():
     """Plan, stability, remedies and the page ask one function."""
-    twice = p_fails(Change(learning_rate=math.log(2.0)))
+    twice = p_fails(Change(learning_rate=math.log(2.0)), rate=1e-6)
     assert at(plan(slow()), learning_rate=2e-6).p_fails == twice.p
     report = stability(2e-6, 0.9, "ema", 1.0, curvature=3.0, source="low_lag_run", changed=twice.change)
     assert report.failing.p == twice.p
     assert f"{1.0 - twice.p:.2f}" in report.sentence
-    assert fails_at(2.0, failed=False) == twice.text
+    assert fails_at(slow(), 2.0, failed=False) == twice.text
     page = steady(Answer(Stable(report, "")))
     (rates,) = [t for t in page.tables if "Other learning rates" in t.caption]
     assert f"{twice.p:.2f}" in [cell.text for row in rates.rows for cell in row]
