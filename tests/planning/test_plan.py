@@ -114,18 +114,19 @@ def test_a_candidate_that_probably_fails_is_not_recommended():
 
 
 def test_rates_that_others_runs_failed_at_come_after_rungs_that_held():
-    """From a run of 1e-5 to ten times that: not at once, and the next rung is said with its risk."""
-    wide = plan(slow(), learning_rate=[1e-5], group_size=[8], prompts_per_step=[4])
+    """From a run of 1e-6 to a hundred times that: not at once, and the next rung is said with its risk."""
+    wide = plan(slow(), learning_rate=[1e-4], group_size=[8], prompts_per_step=[4])
     first, *later = wide.ladder
-    assert at(wide, learning_rate=1e-5).p_fails > 0.3
-    assert 1e-6 < first.settings["learning_rate"] < 4e-6
+    assert at(wide, learning_rate=1e-4).p_fails > 0.3
+    assert 1e-6 < first.settings["learning_rate"] < 1e-5
+    assert first.p_fails <= wide.risk
     assert later[0].settings["learning_rate"] > first.settings["learning_rate"]
     assert later[0].p_fails < at(wide, **later[0].settings).p_fails
     assert "If it holds, learning rate" in wide.sentence
     assert wide.sentence.startswith("May fail, with probability") == (wide.recommended.p_fails > 0.05)
-    bold = plan(slow(), learning_rate=[1e-5], group_size=[8], prompts_per_step=[4], risk=1.0, kept=0.9)
+    bold = plan(slow(), learning_rate=[1e-4], group_size=[8], prompts_per_step=[4], risk=1.0, kept=0.9)
     assert bold.recommended.settings["learning_rate"] > first.settings["learning_rate"]
-    dear = plan(slow(), learning_rate=[1e-5], group_size=[8], prompts_per_step=[4], failure_cost=100.0)
+    dear = plan(slow(), learning_rate=[1e-4], group_size=[8], prompts_per_step=[4], failure_cost=100.0)
     assert dear.recommended.settings["learning_rate"] <= 1e-6
 
 
