@@ -27,8 +27,8 @@ def render_stability(report: StabilityReport, console: Console, note: str = "") 
     ratio = report.stiffness_ratio
     if ratio is not None and not report.circular:
         console.print(
-            f"P(stable) of a margin by itself, the stiffest direction {ratio.median:.2g} times as stiff as the reward "
-            f"shows ({ratio.level:.0%} interval {ratio.low:.2g} to {ratio.high:.2g}, learned from small networks).",
+            f"P(stable) of a margin by itself, the stiffest direction {ratio.median:.3g} times as stiff as the reward "
+            f"shows ({ratio.level:.0%} interval {ratio.low:.3g} to {ratio.high:.3g}, learned from small networks).",
             style="dim",
             markup=False,
         )

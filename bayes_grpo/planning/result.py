@@ -103,14 +103,14 @@ class StabilityReport(Result):
         )
         convention = "heavy-ball" if self.convention == "heavy_ball" else "EMA (Adam)"
         text = (
-            f"{self.stable}; {convention} momentum {self.momentum:g}, K_ref {self.refresh_interval:g}, "
+            f"{self.stable}. {convention} momentum {self.momentum:g}, K_ref {self.refresh_interval:g}, "
             f"lag exposure {self.lag_exposure:g}: {verdicts}. Here {_SOURCES[self.source]}."
         )
         if self.stiffness_ratio is not None and not self.circular:
             r = self.stiffness_ratio
             text += (
                 " Margins count in the curvature that the reward shows; what is said of each is over how much stiffer "
-                f"the stiffest direction may be, {r.median:.2g} times [{r.low:.2g}, {r.high:.2g}] by small networks. "
+                f"the stiffest direction may be, {r.median:.3g} times [{r.low:.3g}, {r.high:.3g}] by small networks. "
                 "The probability in front rests on others' runs."
             )
         if self.circular:
