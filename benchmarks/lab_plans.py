@@ -70,7 +70,7 @@ def decision(present: LabSibling, ladder: Sequence[LabSibling]) -> dict[str, Any
     own = present.sibling.settings
     rates = [x.sibling.settings["learning_rate"] for x in ladder]
     now, run = own["learning_rate"], run_of(present)
-    fixed = {name: [own[name]] for name in ("group_size", "prompts_per_step", "refresh_interval")}
+    fixed: dict[str, Any] = {name: [own[name]] for name in ("group_size", "prompts_per_step", "refresh_interval")}
     told = plan(run, learning_rate=rates, **fixed)
     said = [(c, rates.index(r)) for c in told.candidates if (r := c.settings["learning_rate"]) in rates]
     table = rows_of(run, "reward")

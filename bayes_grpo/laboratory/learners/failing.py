@@ -5,8 +5,8 @@
 Scores are of whole repositories left out: those with failures by a fit of their own, the others, which move the
 posterior little, by weighing its draws with what they say of the repository. A family counts once, and of its runs that
 worked each as much as any other. Nobody is told whether a run trains an adapter, as no log says so. The laboratory's
-families (`lab_siblings`) are of two seeds, each judged by the other; whether they teach something of public runs is
-tried with the public repositories left out, and they are shipped in only where they do.
+families (`lab_siblings`) are of two seeds, each judged by the other. What they teach of public runs is told by the
+scores with and without them (`public_alone`).
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ def failing_table(families: Sequence[SiblingFamily], posterior_draws: Mapping[st
         },
         "kinds": {label: failed.count(label) for label in sorted(set(failed))},
         "settings": list(Change._fields),
-        "posterior": {name: [float(f"{x:.4g}") for x in values] for name, values in posterior_draws.items()},
+        "posterior": {
+            name: [float(f"{x:.4g}") for x in values] for name, values in posterior_draws.items() if values.ndim == 1
+        },
         "cases": [
             {"change": [float(v) for v in np.frombuffer(key)], "pairs": int(n), "failed": int(k), "repository": repo}
             for (repo, key), (n, k) in changes_tried(families).items()
@@ -284,23 +286,26 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True)
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
-    families = sibling_families(siblings_in(options.index))
-    whole = posterior_of(families, options.cache / "whole.npz")
-    table = failing_table(families, as_kept(whole))
-    with written_whole(FAILING_PATH) as temporary:
-        temporary.write_text(json.dumps(table, ensure_ascii=False) + "\n", encoding="utf-8")
-    rows = pairs_predicted(families, whole, options.cache)
-    (options.cache / "pairs.json").write_text(json.dumps(rows))
-    result = {"repositories": table["about"]["repositories"], **both_scores(rows)}
+    families, cache = sibling_families(siblings_in(options.index)), options.cache
+    alone = posterior_of(families, cache / "whole.npz")
+    rows = pairs_predicted(families, alone, cache)
+    result: dict[str, Any] = {}
+    whole = alone
     if options.lab is not None:
         labs = [
             sibling_families([x.sibling for x in lab_siblings(options.lab, seed, range(options.families))])
             for seed in SEEDS
         ]
-        result["laboratory"] = lab_scores(families, labs, table, options.cache)
         every = [f for lab in labs for f in lab]
-        with_lab = pairs_predicted(families, whole, options.cache, every)
-        result["public_with_laboratory"] = both_scores(with_lab)
+        result["public_alone"] = both_scores(rows)
+        whole = posterior_of(families, cache / "whole_with_lab.npz", every)
+        rows = pairs_predicted(families, whole, cache, every)
+        result["laboratory"] = lab_scores(families, labs, failing_table(families, {}), cache)
+    table = failing_table(families, as_kept(whole))
+    with written_whole(FAILING_PATH) as temporary:
+        temporary.write_text(json.dumps(table, ensure_ascii=False) + "\n", encoding="utf-8")
+    (cache / "pairs.json").write_text(json.dumps(rows))
+    result |= {"repositories": table["about"]["repositories"], **both_scores(rows)}
     keep("learn_failing", result)
     print(json.dumps(result, indent=1))
 
