@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.laboratory.learners.failing import calibration_error
-from bayes_grpo.laboratory.learners.lab_siblings import LADDER, SEEDS, LabSibling, lab_siblings
+from bayes_grpo.laboratory.learners.lab_siblings import LAB_SEEDS, LADDER, LabSibling, lab_siblings
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.planning.outlook import base_of_run
 from bayes_grpo.planning.plan import plan
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True)
     options = parser.parse_args()
     found: dict[int, list[dict[str, Any]]] = {}
-    for seed in SEEDS:
+    for seed in LAB_SEEDS:
         groups: dict[str, list[LabSibling]] = {}
         for x in lab_siblings(options.lab, seed, range(options.families)):
             if int(x.sibling.name.rpartition("_")[2]) < len(LADDER):
@@ -164,8 +164,8 @@ def main() -> None:
             for present in ladder
             if not present.sibling.failed and len(ladder) > 1
         ]
-    every = [f for seed in SEEDS for f in found[seed]]
-    result = summary(every) | {"by_seed": {str(seed): summary(found[seed]) for seed in SEEDS}}
+    every = [f for seed in LAB_SEEDS for f in found[seed]]
+    result = summary(every) | {"by_seed": {str(seed): summary(found[seed]) for seed in LAB_SEEDS}}
     keep("lab_plans", result)
     print(json.dumps(result, indent=1))
 

@@ -24,9 +24,9 @@ from scipy.special import ndtri
 BORDER_NODES = ndtri((np.arange(24) + 0.5) / 24.0)
 """Standard normal quantiles that stand for the runs' borders, shape (nodes,)."""
 
-ALONE = 0.1
+_OWN_SCALE = 0.1
 """Share of families whose learning rates have a scale of their own."""
-WIDE = 20.0
+_SCALES = 20.0
 """E-folds over which a scale of its own may lie anywhere."""
 
 
@@ -53,9 +53,9 @@ def likeness(gap: Any, rate: Any, scale: Any, scatter: Any, xp: Any = np) -> Any
     """
     known = xp.where(xp.isnan(rate), scale, rate)
     # Beyond its width nothing is left of a border's place; unbounded it has no gradient.
-    away = xp.clip(known + gap - scale, -WIDE, WIDE) / scatter
+    away = xp.clip(known + gap - scale, -_SCALES, _SCALES) / scatter
     normal = xp.exp(-0.5 * away**2) / (math.sqrt(2.0 * math.pi) * scatter)
-    return xp.where(xp.isnan(rate), 1.0, (1.0 - ALONE) * normal + ALONE / WIDE)
+    return xp.where(xp.isnan(rate), 1.0, (1.0 - _OWN_SCALE) * normal + _OWN_SCALE / _SCALES)
 
 
 def chance(gap: Any, severity: Any, width: Any, base: Any, xp: Any = np) -> Any:

@@ -24,7 +24,7 @@ import numpy as np
 
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import interval
-from bayes_grpo.laboratory.learners.lab_siblings import REPO, SEEDS, lab_siblings
+from bayes_grpo.laboratory.learners.lab_siblings import LAB_SEEDS, REPO, lab_siblings
 from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from bayes_grpo.risk.change import Change
@@ -37,10 +37,10 @@ _BOOTSTRAP = 2000
 
 def as_pairs(families: Sequence[SiblingFamily]) -> Pairs:
     """Families as the model takes them."""
-    return pairs_of([[view_of(f, *view) for view in f.views] for f in families])
+    return pairs_of([[pair_view(f, *view) for view in f.views] for f in families])
 
 
-def view_of(family: SiblingFamily, place: int, changes: np.ndarray, failed: np.ndarray) -> View:
+def pair_view(family: SiblingFamily, place: int, changes: np.ndarray, failed: np.ndarray) -> View:
     """What a run that worked sees; a small network's learning rate has no scale that language models share."""
     own = family.runs[place].settings
     rate = None if family.repo == REPO else own.get("learning_rate")
@@ -254,7 +254,7 @@ def lab_scores(
     apart = []
     for i, own in enumerate(labs):
         others = [f for j, lab in enumerate(labs) if j != i for f in lab]
-        draws = as_kept(posterior_of(families, cache / f"lab_without_{SEEDS[i]}.npz", others))
+        draws = as_kept(posterior_of(families, cache / f"lab_without_{LAB_SEEDS[i]}.npz", others))
         apart.append(float(draws["apart"].mean()))
         rate = sum(y.sum() for f in others for _, _, y in f.views) / sum(f.pairs for f in others)
         lab = {name: np.asarray(x) for name, x in moved(draws, draws["away"]).items()}
@@ -294,7 +294,7 @@ def main() -> None:
     if options.lab is not None:
         labs = [
             sibling_families([x.sibling for x in lab_siblings(options.lab, seed, range(options.families))])
-            for seed in SEEDS
+            for seed in LAB_SEEDS
         ]
         every = [f for lab in labs for f in lab]
         result["public_alone"] = both_scores(rows)

@@ -24,7 +24,7 @@ from bayes_grpo.laboratory.setups import SETUPS, WARM_SEEDS, Setup
 from bayes_grpo.simulate.settings import Numbers, ScheduleKind, Structure
 
 REPO = "laboratory"
-SEEDS = (1, 2)
+LAB_SEEDS = (1, 2)
 """Sets of families that are judged by each other."""
 STEPS, BATCH = 120, 8
 LADDER = (0.25, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)

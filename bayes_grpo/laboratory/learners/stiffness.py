@@ -32,7 +32,7 @@ from bayes_grpo.risk.stiffness import STIFFNESS_PATH
 from bayes_grpo.simulate.settings import Numbers, Structure
 
 NETWORKS = (Network(1, 16, 2, 16), Network(1, 32, 2, 64))
-SEEDS = 2
+_SEEDS = 2
 SUCCESSES: tuple[float | None, ...] = (0.3, 0.6, None)
 """Success rates of the policies; None for the end of their supervised training."""
 TEMPERATURES = (1.0, 3.5)
@@ -49,7 +49,7 @@ def ratios() -> list[dict[str, Any]]:
         listing = list_completions(
             replace(lab, structure=replace(structure, update="infinite_group")), task, LabNumbers()
         )
-        for seed in range(SEEDS):
+        for seed in range(_SEEDS):
             ladder = warm_start(lab, task, seed)
             for success in SUCCESSES:
                 theta = ladder.parameters[-1] if success is None else ladder.at(success)
