@@ -100,12 +100,12 @@ def test_a_policy_that_is_held_longer_fails_more_often():
 def test_a_candidate_that_probably_fails_is_not_recommended():
     light: dict[str, Any] = SETTINGS | {"momentum": 0.5}
     fast = plan(
-        relaxing("fast", time=3.0, rows=60, learning_rate=1e-6, **light),
+        relaxing("fast", time=3.0, rows=60, learning_rate=1e-5, **light),
         refresh_interval=[1, 64],
         group_size=[8],
         prompts_per_step=[4],
     )
-    late = at(fast, refresh_interval=64.0, learning_rate=2e-6)
+    late = at(fast, refresh_interval=64.0, learning_rate=2e-5)
     assert not late.tried
     assert late.p_fails > 0.4
     assert "nobody has tried this: refresh interval" in late.rests
