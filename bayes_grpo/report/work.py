@@ -219,6 +219,7 @@ def _stability(ask: _Ask) -> Stable:
         curvature=curvature.draws,
         source=curvature.source,
         changed=Change(),
+        shared=rate == logged,
     )
     return Stable(report, curvature.note if rate == logged else "")
 
