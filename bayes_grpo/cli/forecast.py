@@ -38,7 +38,10 @@ Regimes = Annotated[
 @grouped
 def forecast(
     log: LogFile,
-    until: Annotated[float, typer.Option(help="Horizon: an optimizer step after the last logged one.")],
+    until: Annotated[
+        float | None,
+        typer.Option(help="Horizon, a step after the last logged one; else the planned length, or half as far again."),
+    ] = None,
     schedule: Annotated[
         str | None,
         typer.Option(help="Learning rate from now on: constant, linear or cosine; else continued as logged."),

@@ -21,7 +21,7 @@ from bayes_grpo.fitting.fit import fit
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
@@ -32,7 +32,7 @@ StageProgress = Callable[[str, float], None]
 
 
 def compare(
-    run: Run,
+    run: RunLike,
     regimes: Sequence[str | Regime] | None = None,
     *,
     signal: str = "auto",
@@ -51,7 +51,7 @@ def compare(
     mean).
 
     Args:
-        run: The run.
+        run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         regimes: Names or laws; None for all that can be put on this log, less those with `Regime.on_request`.
         signal: "auto", "reward" (train) or "eval" (held-out).
         priors: Regime → overrides, parameter → (median, spread).
@@ -71,6 +71,7 @@ def compare(
     """
     settings, tell = sampler or SamplerSettings(), progress or (lambda *_: None)
     check_settings(settings, seed)
+    run = as_run(run)
     table = rows_of(run, signal)
     regimes, left_out = _chosen(regimes, table)
     cautions, lfo = _cautions(table, lfo)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayes_grpo.forecasting.horizon import GIVEN
 from bayes_grpo.rows.schedule import RemainingRate
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Forecast:
         notes: What was done that a user should know.
         name: Name of the run.
         lag: Steps by which a logged row tells of an older policy than that of its step, see `RowTable.lag`.
+        until_from: Where the horizon comes from, see `bayes_grpo.forecasting.horizon`.
     """
 
     now: float
@@ -70,6 +72,7 @@ class Forecast:
     notes: tuple[str, ...]
     name: str
     lag: float = 0.0
+    until_from: str = GIVEN
 
     @property
     def until(self) -> float:

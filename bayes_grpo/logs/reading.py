@@ -23,13 +23,22 @@ from bayes_grpo.logs.parsed import Parsed, ReadOptions
 from bayes_grpo.logs.resolve import resolve_settings
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.source import Source, load
+from bayes_grpo.logs.tabular import is_tabular, parsed_of, said_of
 from bayes_grpo.logs.training_args import read_beside
+from bayes_grpo.logs.wandb_client import NAME as FORMAT_CLIENT
+from bayes_grpo.logs.wandb_client import address_of, read_from_client
 
 _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console", "wandb_csv")
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""
+FORMAT_HELD = "held"
+"""Format of runs whose rows came from memory."""
 _PART = "rewards/"
 """Before the name of a reward function among the columns."""
 PathLike = str | os.PathLike[str]
+type Held = Any
+"""What `bayes_grpo.logs.tabular` knows: a data frame, columns, records, a trainer's state, a run of W&B's client."""
+type RunLike = Run | PathLike | Sequence[PathLike] | Held
+"""A run, or what `read_log` makes one of."""
 
 
 class Read(NamedTuple):
@@ -49,7 +58,7 @@ class Read(NamedTuple):
 
 
 def read_log(
-    path_or_paths: PathLike | Sequence[PathLike],
+    path_or_paths: PathLike | Sequence[PathLike] | Held,
     *,
     format: str | None = None,
     step_column: str | None = None,
@@ -65,7 +74,9 @@ def read_log(
 
     Args:
         path_or_paths: A log file, the output directory of a trainer, a store's file or folder, or several files of one
-            run, joined on the step (later files win where they disagree).
+            run, joined on the step (later files win where they disagree); ``wandb://entity/project/run``, by W&B's own
+            client; or the rows themselves: a pandas or Polars frame, columns, a list of records such as
+            ``trainer.state.log_history``, or a run of W&B's client.
         format: Name of a reader, where the content does not tell.
         step_column: Key of the optimizer step.
         reward_column: Key of the mean train reward.
@@ -83,11 +94,16 @@ def read_log(
         MissingExtraError: The format needs a package that is not installed.
     """
     user = checked(settings or {}, "settings")
-    paths = _paths(path_or_paths)
-    stated = _sidecar(paths[0], sidecar)
     choices = Choices(step_column, reward_column, eval_column)
-    options = ReadOptions(format, whole_lines, choices, run_name, run)
-    read = [_read_one(p, options) for p in paths]
+    if is_tabular(path_or_paths):
+        stated = {} if sidecar is None else read_sidecar(Path(sidecar))
+        kind = Path(said_of(path_or_paths))
+        paths, read = [kind], [Read(kind, (), FORMAT_HELD, parsed_of(path_or_paths))]
+    else:
+        paths = _paths(path_or_paths)
+        stated = _sidecar(paths[0], sidecar)
+        options = ReadOptions(format, whole_lines, choices, run_name, run)
+        read = [_read_one(p, options) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
         rows = assemble([x.parsed for x in read], choices, user, stated)
@@ -95,10 +111,14 @@ def read_log(
         raise LogReadError(f"{where}: {error}") from None
     formats = list(dict.fromkeys(x.format for x in read))
     digest = hashlib.sha256()
-    for part in (part for x in read for source in x.sources for part in source.parts()):
-        digest.update(part)
+    for x in read:
+        for part in (part for source in x.sources for part in source.parts()):
+            digest.update(part)
+        if not x.sources:
+            digest.update(x.parsed.table.digest().encode())
+    unnamed = "run" if FORMAT_HELD in formats else run_name_of(paths[0])
     return Run(
-        name=clean(run_name or read[0].parsed.run_name) or run_name_of(paths[0]),
+        name=clean(run_name or read[0].parsed.run_name) or unnamed,
         source=where,
         format="+".join(formats),
         log_hash=digest.hexdigest(),
@@ -106,8 +126,25 @@ def read_log(
     )
 
 
+def as_run(source: RunLike) -> Run:
+    """A run as it is, and what `read_log` takes as the run that it reads.
+
+    Args:
+        source: A run, a path, a data frame, records.
+
+    Raises:
+        LogReadError: No run can be read there.
+    """
+    return source if isinstance(source, Run) else read_log(source)
+
+
 def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
-    given = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else list(path_or_paths)
+    given = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else path_or_paths
+    if not isinstance(given, Sequence) or not all(isinstance(x, str | os.PathLike) for x in given):
+        raise LogReadError(
+            f"expected the path of a log, several, or rows of metrics, found {said_of(path_or_paths)}; "
+            f"pass a file, a data frame or a list of dicts"
+        )
     if not given:
         raise LogReadError("expected the path of a log, found an empty list; pass at least one path")
     return [Path(p) for p in given]
@@ -125,6 +162,9 @@ def _sidecar(path: Path, sidecar: PathLike | None) -> dict[str, Setting]:
 
 def _read_one(path: Path, options: ReadOptions) -> Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
+    address = address_of(path)
+    if address is not None:
+        return Read(path, (), FORMAT_CLIENT, read_from_client(address))
     found = find(path, options.run)
     store = found.store
     if store is not None:

@@ -175,6 +175,43 @@ class Run:
         values = (getattr(self, f.name) for f in fields(self))
         return type(self), tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
 
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        step_column: str | None = None,
+        reward_column: str | None = None,
+        eval_column: str | None = None,
+    ) -> Run:
+        """The run that rows in memory tell of, by the same rules as a log read from a file.
+
+        Args:
+            frame: A pandas or Polars frame, a PyArrow table, column → values, a list of records such as
+                ``trainer.state.log_history``, a trainer or its state, or a run of W&B's client.
+            settings: Values for fields of `Settings`; they override everything else.
+            name: Name of the run; else what W&B calls it, or "run".
+            step_column: Key of the optimizer step.
+            reward_column: Key of the mean train reward.
+            eval_column: Key of the held-out reward.
+
+        Raises:
+            LogReadError: There is no usable reward, or several keys could be it.
+            SettingError: A setting has an unknown name or an impossible value.
+        """
+        from bayes_grpo.logs.reading import read_log  # which makes runs
+
+        return read_log(
+            frame,
+            step_column=step_column,
+            reward_column=reward_column,
+            eval_column=eval_column,
+            run_name=name,
+            settings=settings,
+        )
+
     @property
     def has_reward(self) -> bool:
         """Whether any train reward was logged."""

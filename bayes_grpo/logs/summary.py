@@ -11,7 +11,7 @@ import numpy as np
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.wording import clean
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.reading import RunLike, as_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,8 +91,13 @@ class RunSummary(Result):
         return frame_of(({"column": name} | fields_of(x) for name, x in columns.items()), "column")
 
 
-def describe_run(run: Run) -> RunSummary:
-    """Counts and ranges of everything that a log holds."""
+def describe_run(run: RunLike) -> RunSummary:
+    """Counts and ranges of everything that a log holds.
+
+    Args:
+        run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
+    """
+    run = as_run(run)
     n = len(run.step)
     return RunSummary(
         name=_plain(run.name),
