@@ -59,12 +59,12 @@ def reward_of(
 def _parts(index: KeyIndex) -> list[str]:
     """Raw keys of the means of single reward functions."""
     found = [k for group in index.find(("rewards/*/mean", "rewards/*"), ("", "train/")) for k in group]
-    return [k for k in found if not k.endswith(("/std", "/min", "/max"))]
+    return [k for k in found if not normal(k).endswith(("/std", "/min", "/max"))]
 
 
 def _function(key: str) -> str:
     """Name of the reward function whose mean a key holds."""
-    return clean(key.rpartition("rewards/")[2].removesuffix("/mean"))
+    return clean(re.sub(r"\s*/\s*", "/", key).rpartition("rewards/")[2].removesuffix("/mean"))
 
 
 def components_of(index: KeyIndex) -> dict[str, np.ndarray]:
