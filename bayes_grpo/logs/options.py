@@ -167,7 +167,9 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "reward_low": ("reward_low",),
     "reward_high": ("reward_high",),
     "epochs": ("epochs_per_rollout_batch", "num_iterations", "ppo_epochs"),
+    "learning_rate": ("learning_rate", "peak_learning_rate", "lr"),
     "kl_weight": ("kl_weight", "kl_coef", "kl_beta"),
+    "clip_range": ("clip_range", "clip_ratio_high", "epsilon_high", "clip_eps"),
 }
 """Setting → names under which scripts keep it beside their records. Ambiguous names are left out."""
 

@@ -10,17 +10,14 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import clean, counted, listed
+from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.logs.assembling import assemble, joined
 from bayes_grpo.logs.detect import pick_reader
 from bayes_grpo.logs.finding import STATE_FILE, find, run_name_of
-from bayes_grpo.logs.hygiene import row_windows, tidy
-from bayes_grpo.logs.mapping import Choices, map_columns
+from bayes_grpo.logs.mapping import Choices
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, read_sidecar
 from bayes_grpo.logs.parsed import Parsed, ReadOptions
-from bayes_grpo.logs.resolve import resolve_settings
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.source import Source, load
 from bayes_grpo.logs.tabular import is_tabular, parsed_of, said_of
@@ -32,8 +29,6 @@ _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console",
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""
 FORMAT_HELD = "held"
 """Format of runs whose rows came from memory."""
-_PART = "rewards/"
-"""Before the name of a reward function among the columns."""
 PathLike = str | os.PathLike[str]
 type Held = Any
 """What `bayes_grpo.logs.tabular` knows: a data frame, columns, records, a trainer's state, a run of W&B's client."""
@@ -192,7 +187,7 @@ def _read_one(path: Path, options: ReadOptions) -> Read:
     if store is None:
         newer = [file.parent.name for file, _ in failed]
         return Read(where, sources, names[0], _of_log(parsed[0], where, place, newer))
-    whole = reduce(_join, parsed)
+    whole = reduce(joined, parsed)
     notes = (*whole.notes, f"read from {clean(where.name if place is None else place, 200)}")
     if failed:
         notes += (f"left out because unreadable: {listed(file.name for file, _ in failed)}",)
@@ -220,61 +215,3 @@ def _of_log(parsed: Parsed, file: Path, place: Path | None, newer: list[str]) ->
     if newer:
         notes += (f"newer but unreadable: {', '.join(clean(x) for x in newer)}",)
     return replace(parsed, notes=notes)
-
-
-def assemble(
-    parts: list[Parsed], choices: Choices, user: Mapping[str, Any], stated: Mapping[str, Setting]
-) -> dict[str, Any]:
-    """Everything of a `Run` but its name and origin.
-
-    Args:
-        parts: What was read, file by file.
-        choices: Columns that the user named.
-        user: Settings from the user, checked.
-        stated: Settings from a file beside the log.
-
-    Raises:
-        LogReadError: No reward is found, several keys could be it, or there are too few rows.
-        SettingError: Settings contradict each other.
-    """
-    parsed = reduce(_join, parts)
-    columns = map_columns(parsed.table, choices, parsed.trainer)
-    summary = np.zeros(parsed.table.n, dtype=bool)
-    for key in ("train_runtime", "train/train_runtime"):
-        summary |= np.isfinite(parsed.table.column(key))
-    row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
-    file = np.repeat(np.arange(len(parts)), [part.table.n for part in parts])
-    functions = {_PART + name: values for name, values in columns.components.items()}
-    rows = tidy(columns.step, columns.train | functions, columns.evals, summary, row_steps, file)
-    finite = int(np.sum(np.isfinite(rows.train["reward"])))
-    if max(finite, len(rows.eval_step)) < 2:
-        raise LogReadError(
-            f"expected at least two rows with a finite reward, found {counted(len(rows.step), 'row')} and "
-            f"{finite} finite; wait for more of the log, or name another key with --reward-column"
-        )
-    settings = resolve_settings(parsed, columns, rows, stated, user)
-    return {
-        "step": rows.step,
-        "reward": rows.train["reward"],
-        "window": row_windows(rows.step, settings.logging_window.value or 1),
-        "signals": {k: v for k, v in rows.train.items() if k != "reward" and k not in functions},
-        "components": {k.removeprefix(_PART): rows.train[k] for k in sorted(functions) if k in rows.train},
-        "eval_step": rows.eval_step,
-        "eval_reward": rows.eval_reward,
-        "settings": settings,
-        "keys": {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")},
-        "notes": (*parsed.notes, *columns.notes, *rows.notes),
-    }
-
-
-def _join(first: Parsed, second: Parsed) -> Parsed:
-    return Parsed(
-        first.table.appended(second.table),
-        {**first.config, **second.config},
-        second.total_steps or first.total_steps,
-        second.logging_steps or first.logging_steps,
-        first.trainer if first.trainer is second.trainer else None,
-        tuple(dict.fromkeys((*first.notes, *second.notes))),
-        {**first.settings, **second.settings},
-        first.run_name or second.run_name,
-    )

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bayes_grpo.common.wording import clean
+from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.identify import all_trainers
 from bayes_grpo.logs.mapping import Choices
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.parsed import Parsed
-from bayes_grpo.logs.reading import assemble
 from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.table import Table

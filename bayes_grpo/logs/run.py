@@ -132,6 +132,7 @@ class Run:
         keys: Canonical name → the key in the log it was read from.
         notes: What the reader did that a user should know (duplicates dropped, rows skipped, …).
         components: Reward function → its mean reward of each row, shape (n,), where the trainer logs them one by one.
+        unused: Key of the log → why nothing was made of it.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Run:
     keys: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     components: Mapping[str, np.ndarray] = field(default_factory=dict)
+    unused: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""
@@ -159,6 +161,7 @@ class Run:
         signals = {k: _read_only(v) for k, v in self.signals.items()}
         object.__setattr__(self, "signals", MappingProxyType(signals))
         object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
+        object.__setattr__(self, "unused", MappingProxyType(dict(self.unused)))
         components = {k: _read_only(v) for k, v in self.components.items()}
         object.__setattr__(self, "components", MappingProxyType(components))
         both = [*components.items(), *signals.items()]

@@ -68,6 +68,7 @@ class RunSummary(Result):
         eval_rows: Number of evaluations.
         settings: Name → setting, in order of declaration.
         notes: What the reader did that one should know.
+        unused: Key of the log → why nothing was made of it.
     """
 
     name: str
@@ -84,6 +85,7 @@ class RunSummary(Result):
     eval_rows: int
     settings: Mapping[str, SettingSummary]
     notes: tuple[str, ...]
+    unused: Mapping[str, str]
 
     def to_frame(self) -> pd.DataFrame:
         """One row a logged column: the trainer's key, number of finite values, range, first and last value."""
@@ -117,6 +119,7 @@ def describe_run(run: RunLike) -> RunSummary:
             for name, s in run.settings.items()
         },
         notes=tuple(_plain(note) for note in run.notes),
+        unused={_plain(key): _plain(why) for key, why in run.unused.items()},
     )
 
 
