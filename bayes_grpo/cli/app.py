@@ -13,7 +13,7 @@ import signal
 import sys
 import warnings
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -21,6 +21,7 @@ from bayes_grpo.cli.backtest import backtest
 from bayes_grpo.cli.check import check
 from bayes_grpo.cli.compare import compare
 from bayes_grpo.cli.compare_runs import compare_runs, each_by_itself
+from bayes_grpo.cli.defaults import defaults_for
 from bayes_grpo.cli.demo import demo
 from bayes_grpo.cli.diagnose import diagnose
 from bayes_grpo.cli.family import family
@@ -68,6 +69,12 @@ def _everywhere(
     """Flags of the program itself; its help is the app's."""
 
 
+def _parameters() -> dict[str, list[str]]:
+    """Command → names of its parameters."""
+    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    return {name: [p.name for p in command.params] for name, command in commands.items()}
+
+
 def _fail(message: str, code: int) -> NoReturn:
     sys.stderr.write(f"bayes-grpo: {message}\n")
     raise SystemExit(code)
@@ -86,7 +93,8 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=BayesGrpoWarning)  # the summary says the same, in its place
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
-        app(each_by_itself(sys.argv[1:]))
+        words = each_by_itself(sys.argv[1:])
+        app(words, default_map=defaults_for(words, _parameters()))
     except BayesGrpoError as error:
         _fail(plain(error, 2000), EXIT_INPUT)
     except _Interrupted:

@@ -72,7 +72,7 @@ def read_runs(logs: FamilyLogs, index: Index, read: Mapping[str, Any] | None = N
         else:
             found.append(read_log(given, **dict(read or {})))
     named: dict[str, Run] = {}
-    for run in found:
+    for run in map(index.stated, found):
         key = run.name if index.source and index.of(run) else f"{run.source}|{run.log_hash}|{run.name}"
         named.setdefault(key, run)
     if not named:

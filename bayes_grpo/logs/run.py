@@ -86,6 +86,7 @@ class Settings:
         epochs: Passes over a rollout's completions.
         kl_weight: Weight of the KL penalty.
         clip_range: Upper clip range of the ratios.
+        model_size: Parameters of the model, in whatever unit the runs share (billions, as in names of models).
     """
 
     group_size: Setting = field(default_factory=Setting)
@@ -103,6 +104,7 @@ class Settings:
     epochs: Setting = field(default_factory=Setting)
     kl_weight: Setting = field(default_factory=Setting)
     clip_range: Setting = field(default_factory=Setting)
+    model_size: Setting = field(default_factory=Setting)
 
     def items(self) -> list[tuple[str, Setting]]:
         """Names and settings in declaration order."""
@@ -224,6 +226,15 @@ class Run:
     def has_eval(self) -> bool:
         """Whether any held-out reward was logged."""
         return bool(np.isfinite(self.eval_reward).any())
+
+    def with_settings(self, values: Mapping[str, Setting]) -> Run:
+        """The run with some settings in place of its own; the windows of its rows follow `logging_window`."""
+        changed = replace(self, settings=replace(self.settings, **values))
+        if "logging_window" not in values:
+            return changed
+        from bayes_grpo.logs.hygiene import row_windows  # which knows no runs
+
+        return replace(changed, window=row_windows(self.step, float(values["logging_window"].value)))
 
     def until(self, step: float) -> Run:
         """The run as its log stood at an optimizer step: rows that end at it or before. Settings are kept."""

@@ -13,6 +13,7 @@ from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.compare_runs import compare_runs
 from bayes_grpo.families.family import family
+from bayes_grpo.families.index import index_of
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.logs.reading import PathLike, RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -70,7 +71,8 @@ def report_runs(
     Raises:
         SettingError: Fewer than two runs.
     """
-    runs, against = [as_run(x) for x in runs], [as_run(x) for x in against]
+    known = index_of(index)
+    runs, against = ([known.stated(as_run(x)) for x in side] for side in (runs, against))
     everyone = [*runs, *against]
     if len(everyone) < 2 or not runs:
         raise SettingError(f"report: expected two runs or more to compare, found {len(everyone)}; report_run takes one")
