@@ -10,7 +10,7 @@ from typing import Any
 from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.result import Backtest, merge_backtests
 from bayes_grpo.common.errors import BayesGrpoError, SettingError, WorkerError
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.workers import outcomes
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -35,7 +35,7 @@ def backtest_logs(
         SettingError: An impossible option, or one that cannot be sent to another process.
         WorkerError: A worker process ended before its task did, twice.
     """
-    tell = progress or (lambda _: None)
+    tell = teller(progress)
     if jobs != 1:
         try:
             pickle.dumps(options)

@@ -84,5 +84,5 @@ def _stated(path: Path) -> dict[str, Any]:
                 )
             if not isinstance(value, str | int | float | list):
                 raise SettingError(f"{plain(path)}: expected a number or a text for {name}; found {plain(value, 60)!r}")
-            found[_PARAMETERS.get(name, name)] = value
+            found[_PARAMETERS.get(name) or name] = value
     return found

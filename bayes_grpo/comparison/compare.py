@@ -11,6 +11,7 @@ from bayes_grpo.common import imports
 from bayes_grpo.common.about import About
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
 from bayes_grpo.common.machine import cores
+from bayes_grpo.common.progress import teller
 from bayes_grpo.comparison.candidate import candidate_on
 from bayes_grpo.comparison.fits import Fits
 from bayes_grpo.comparison.lfo import LeaveFutureOut, forecast_origins, leave_future_out
@@ -69,7 +70,7 @@ def compare(
         FitError: The log has no such signal or too few rows, or no law could be fitted.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
     """
-    settings, tell = sampler or SamplerSettings(), progress or (lambda *_: None)
+    settings, tell = sampler or SamplerSettings(), teller(progress)
     check_settings(settings, seed)
     run = as_run(run)
     table = rows_of(run, signal)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bayes_grpo.common.errors import ConvergenceWarning
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.fitting.data import build_fit, prior_side
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -55,7 +55,7 @@ def fit(
         PriorError: An override is impossible.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
     """
-    settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
+    settings, tell = sampler or SamplerSettings(), teller(progress)
     check_settings(settings, seed)
     run = as_run(run)
     target = target_of(get_regime(regime), prepare_rows(rows_of(run, signal)), priors)

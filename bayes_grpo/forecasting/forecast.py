@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.events.hazards import origin_state
@@ -121,7 +121,13 @@ def forecast(
     else:
         regimes = FORECAST_REGIMES if regimes is None else regimes
         fitted = fit_regimes(
-            basis.rows, regimes, reward=basis.reward, priors=priors, seed=seed, sampler=sampler, progress=progress
+            basis.rows,
+            regimes,
+            reward=basis.reward,
+            priors=priors,
+            seed=seed,
+            sampler=sampler,
+            progress=teller(progress),,
         )
         fitted = replace(fitted, notes=notes + fitted.notes)
     given = {"weights": weights, "pool": pool, "hazard": hazard}

@@ -24,9 +24,7 @@ def render_run(summary: RunSummary, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    steps = f", steps {summary.first_step:g} to {summary.last_step:g}" if summary.rows else ""
-    head = f"{summary.name}: {summary.rows} rows{steps}, {summary.eval_rows} evaluations"
-    console.print(Text(head, style="bold"))
+    console.print(Text(summary.sentence, style="bold"))
     console.print(Text(f"read as {summary.format} from {summary.source}"))
 
     columns = Table(title="Logged", title_justify="left")

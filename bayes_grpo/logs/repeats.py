@@ -99,7 +99,7 @@ def abandoned(step: np.ndarray, reward: np.ndarray, file: np.ndarray) -> Abandon
             known = step[rows[:start]][earlier[rows[:start]]]
             if np.isin(again, known).sum() < _MIN_AGAIN:
                 continue
-            if _says_the_same(step[rows], reward[rows], start, end):
+            if _says_the_same(step[rows], reward[rows], int(start), end):
                 continue  # records of another kind that repeat the reward
             first = step[rows[start]]
             beyond = earlier & (step > first)

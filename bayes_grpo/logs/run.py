@@ -6,13 +6,15 @@ mean over the ``window`` steps that end at ``s``, that is over ``(s - window, s]
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+
+from bayes_grpo.common.results import Shown
 
 SIGNALS: tuple[str, ...] = (
     "reward_std",
@@ -116,7 +118,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Shown):
     """One training run as it was logged. Immutable; arrays are read-only.
 
     Attributes:
@@ -152,6 +154,9 @@ class Run:
     notes: tuple[str, ...] = ()
     components: Mapping[str, np.ndarray] = field(default_factory=dict)
     unused: Mapping[str, str] = field(default_factory=dict)
+
+    summary_by: ClassVar[str] = "bayes_grpo.logs.summary:describe_run"
+    picture_by: ClassVar[str] = "bayes_grpo.logs.plot:plot_run"
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""
@@ -218,6 +223,11 @@ class Run:
         )
 
     @property
+    def sentence(self) -> str:
+        """Name, rows and steps."""
+        return told(self.name, len(self.step), self.step, len(self.eval_step))
+
+    @property
     def has_reward(self) -> bool:
         """Whether any train reward was logged."""
         return bool(np.isfinite(self.reward).any())
@@ -249,6 +259,12 @@ class Run:
             eval_step=self.eval_step[:m],
             eval_reward=self.eval_reward[:m],
         )
+
+
+def told(name: str, rows: int, ends: Sequence[float | None] | np.ndarray, evaluations: int) -> str:
+    """A log in a line: its name, train rows, first and last step, evaluations."""
+    steps = f", steps {ends[0]:g} to {ends[-1]:g}" if rows else ""
+    return f"{name}: {rows} rows{steps}, {evaluations} evaluations"
 
 
 def _read_only(values: Any) -> np.ndarray:

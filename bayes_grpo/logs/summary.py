@@ -12,6 +12,7 @@ from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.reading import RunLike, as_run
+from bayes_grpo.logs.run import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,6 +87,11 @@ class RunSummary(Result):
     settings: Mapping[str, SettingSummary]
     notes: tuple[str, ...]
     unused: Mapping[str, str]
+
+    @property
+    def sentence(self) -> str:
+        """Name, rows and steps."""
+        return told(self.name, self.rows, (self.first_step, self.last_step), self.eval_rows)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a logged column: the trainer's key, number of finite values, range, first and last value."""

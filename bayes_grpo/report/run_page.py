@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.progress import teller
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.common.text import plain
 from bayes_grpo.fitting.result import Fit
@@ -63,7 +64,7 @@ def report_run(
     run = None if run is None else as_run(run)
     begin = time.perf_counter()
     settings = settings or ReportSettings()
-    left = Left(progress, sum(COST[name] for name in PARTS) + _PICTURES)
+    left = Left(teller(progress), sum(COST[name] for name in PARTS) + _PICTURES)
     left.begin("reading the log")
     pictures, found, made = Pictures(), {}, {}
     summary = None if run is None else describe_run(run)

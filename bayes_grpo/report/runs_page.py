@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.progress import teller
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.compare_runs import compare_runs
@@ -79,7 +80,7 @@ def report_runs(
     begin = time.perf_counter()
     settings = settings or ReportSettings()
     asked = _questions(runs, against, vary, index, settings)
-    left = Left(progress, len(everyone) * sum(COST[name] for name in _PARTS) + 10.0 * len(asked) + 2.0)
+    left = Left(teller(progress), len(everyone) * sum(COST[name] for name in _PARTS) + 10.0 * len(asked) + 2.0)
     until = (
         settings.until
         if settings.until is not None
