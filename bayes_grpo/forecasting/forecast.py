@@ -127,7 +127,7 @@ def forecast(
             priors=priors,
             seed=seed,
             sampler=sampler,
-            progress=teller(progress),,
+            progress=teller(progress),
         )
         fitted = replace(fitted, notes=notes + fitted.notes)
     given = {"weights": weights, "pool": pool, "hazard": hazard}
