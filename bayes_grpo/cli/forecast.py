@@ -110,7 +110,7 @@ def forecast(
         if plot_decision is not None and stopping is not None:
             bg.save_plot(bg.plot_decision(stopping, result.name), plot_decision)
     if json_:
-        print_json(summary.to_dict() | ({} if decision is None else {"decision": decision.to_dict()}))
+        print_json(summary.to_dict() | ({} if decision is None else {"decision": decision.to_dict()}), summary.sentence)
         return
     bg.render_forecast(summary, console())
     if decision is not None:

@@ -16,6 +16,6 @@ def inspect(log: LogFile, plot: Plot = None, json_: Json = False, *, reading: Re
     if plot is not None:
         bg.save_plot(bg.plot_run(run), plot)
     if json_:
-        print_json(summary.to_dict())
+        print_json(summary.to_dict(), summary.sentence)
     else:
         bg.render_run(summary, console())

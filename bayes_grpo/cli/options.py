@@ -39,7 +39,10 @@ LogFile = Annotated[
 class Reading:
     """How to read a log."""
 
-    format_: Annotated[str | None, typer.Option("--format", help="Reader to use where detection is ambiguous.")] = None
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="Reader to use where detection is ambiguous."),
+    ] = None
     step_column: Annotated[str | None, typer.Option(help="Column or key of the optimizer step.")] = None
     reward_column: Annotated[str | None, typer.Option(help="Column or key of the train reward.")] = None
     eval_column: Annotated[str | None, typer.Option(help="Column or key of the held-out reward.")] = None
