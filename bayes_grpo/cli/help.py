@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import wraps
@@ -14,6 +16,8 @@ from typer.models import ParameterInfo
 
 import bayes_grpo as bg
 from bayes_grpo.cli.terminal import be_quiet
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.text import plain
 
 HELP_FLAGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 
@@ -88,7 +92,7 @@ class Command(TyperCommand):
         return _without_type(super().get_help_option(ctx))
 
 
-class Group(TyperGroup):
+class Program(TyperGroup):
     """The program itself, whose flags take no values."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -119,6 +123,8 @@ def shown(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(*, quiet: bool = False, **given: Any) -> None:
         be_quiet(quiet)
+        if command.__name__ != "watch":  # which waits for a log
+            _refuse_if_nothing_is_there([x for name in _LOGS for x in _listed(given.get(name))])
         command(**given)
 
     run.__annotations__ = {p.name: p.annotation for p in (*own, flag)}
@@ -126,7 +132,21 @@ def shown(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def words(*known: str) -> Callable[[str], list[str]]:
+_LOGS = ("log", "logs", "a", "b")
+
+
+def _listed(value: Any) -> list[str]:
+    return [str(x) for x in value] if isinstance(value, list | tuple) else []
+
+
+def _refuse_if_nothing_is_there(paths: list[str]) -> None:
+    """Refuses a call none of whose logs is there, before seconds of imports."""
+    sought = [x for x in paths if not x.startswith("wandb:") and not glob.has_magic(x)]
+    if sought and len(sought) == len(paths) and not any(os.path.lexists(x) for x in sought if "\0" not in x):
+        raise LogReadError(f"{plain(sought[0], 200)}: expected a log file, found nothing there; check the path")
+
+
+def completed_by(*known: str) -> Callable[[str], list[str]]:
     """Completion of a value by known words; of a list separated by commas, of its last part."""
 
     def complete(incomplete: str) -> list[str]:
@@ -141,11 +161,11 @@ def _settings(incomplete: str) -> list[str]:
 
 
 def _regimes(incomplete: str) -> list[str]:
-    return words(*bg.REGIMES)(incomplete)
+    return completed_by(*bg.REGIMES)(incomplete)
 
 
 def _scenarios(incomplete: str) -> list[str]:
-    return words(*bg.scenario_names())(incomplete)
+    return completed_by(*bg.scenario_names())(incomplete)
 
 
 def _modes(incomplete: str) -> list[str]:
@@ -153,14 +173,14 @@ def _modes(incomplete: str) -> list[str]:
 
 
 _VALUES: Mapping[str, Callable[[str], list[str]]] = {
-    "signal": words("auto", "reward", "eval"),
-    "schedule": words("logged", "constant", "linear", "cosine"),
-    "weights": words("sequential", "stacking", "equal"),
-    "prior": words("weak", "corpus"),
-    "convention": words("ema", "heavy_ball"),
-    "do": words("fit", "forecast", "diagnose"),
-    "without": words("fit", "laws", "check", "forecast", "diagnosis", "stability"),
-    "vary": words("learning_rate", "group_size", "prompts_per_step", "refresh_interval", "model_size"),
+    "signal": completed_by("auto", "reward", "eval"),
+    "schedule": completed_by("logged", "constant", "linear", "cosine"),
+    "weights": completed_by("sequential", "stacking", "equal"),
+    "prior": completed_by("weak", "corpus"),
+    "convention": completed_by("ema", "heavy_ball"),
+    "do": completed_by("fit", "forecast", "diagnose"),
+    "without": completed_by("fit", "laws", "check", "forecast", "diagnosis", "stability"),
+    "vary": completed_by("learning_rate", "group_size", "prompts_per_step", "refresh_interval", "model_size"),
     "set_": _settings,
     "fail_on": _modes,
     "scenario": _scenarios,

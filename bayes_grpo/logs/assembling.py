@@ -39,7 +39,7 @@ def assemble(
         LogReadError: No reward is found, several keys could be it, or there are too few rows.
         SettingError: Settings contradict each other.
     """
-    parsed = reduce(joined, parts)
+    parsed = reduce(one_after_another, parts)
     columns = map_columns(parsed.table, choices, parsed.trainer)
     summary = np.zeros(parsed.table.n, dtype=bool)
     for key in ("train_runtime", "train/train_runtime"):
@@ -90,7 +90,7 @@ def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]
     )
 
 
-def joined(first: Parsed, second: Parsed) -> Parsed:
+def one_after_another(first: Parsed, second: Parsed) -> Parsed:
     """The rows of one file followed by those of another of the same run."""
     return Parsed(
         first.table.appended(second.table),

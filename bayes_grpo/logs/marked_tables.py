@@ -126,7 +126,7 @@ def plain_tables(text: str, place: str = "table") -> list[MarkedTable]:
     return [] if found is None else [found]
 
 
-def joined(tables: Sequence[MarkedTable]) -> list[MarkedTable]:
+def runs_in_tables(tables: Sequence[MarkedTable]) -> list[MarkedTable]:
     """Runs out of tables: what only repeats another is left out, what goes on where another ends is its rest."""
     kept: list[int] = []
     for i in sorted(range(len(tables)), key=lambda i: -tables[i].n):
@@ -205,6 +205,6 @@ def _numbered(found: list[MarkedTable]) -> list[MarkedTable]:
     return [x._replace(place=f"{x.place} {i}") for i, x in enumerate(found, 1)]
 
 
-def said_of(table: MarkedTable) -> str:
+def described(table: MarkedTable) -> str:
     """A table in a few words, for notes."""
     return f"{table.place}, a table of {counted(table.n, 'row')}"

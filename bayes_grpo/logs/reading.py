@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, listed
-from bayes_grpo.logs.assembling import assemble, joined
+from bayes_grpo.logs.assembling import assemble, one_after_another
 from bayes_grpo.logs.detect import pick_reader
 from bayes_grpo.logs.finding import STATE_FILE, find, run_name_of
 from bayes_grpo.logs.mapping import Choices
@@ -20,7 +20,7 @@ from bayes_grpo.logs.options import SIDECAR_NAME, checked, read_sidecar
 from bayes_grpo.logs.parsed import Parsed, ReadOptions
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.source import Source, load
-from bayes_grpo.logs.tabular import is_tabular, parsed_of, said_of
+from bayes_grpo.logs.tabular import is_tabular, kind_of, parsed_of
 from bayes_grpo.logs.training_args import read_beside
 from bayes_grpo.logs.wandb_client import NAME as FORMAT_CLIENT
 from bayes_grpo.logs.wandb_client import address_of, read_from_client
@@ -92,7 +92,7 @@ def read_log(
     choices = Choices(step_column, reward_column, eval_column)
     if is_tabular(path_or_paths):
         stated = {} if sidecar is None else read_sidecar(Path(sidecar))
-        kind = Path(said_of(path_or_paths))
+        kind = Path(kind_of(path_or_paths))
         paths, read = [kind], [Read(kind, (), FORMAT_HELD, parsed_of(path_or_paths))]
     else:
         paths = _paths(path_or_paths)
@@ -137,7 +137,7 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
     given = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else path_or_paths
     if not isinstance(given, Sequence) or not all(isinstance(x, str | os.PathLike) for x in given):
         raise LogReadError(
-            f"expected the path of a log, several, or rows of metrics, found {said_of(path_or_paths)}; "
+            f"expected the path of a log, several, or rows of metrics, found {kind_of(path_or_paths)}; "
             f"pass a file, a data frame or a list of dicts"
         )
     if not given:
@@ -187,7 +187,7 @@ def _read_one(path: Path, options: ReadOptions) -> Read:
     if store is None:
         newer = [file.parent.name for file, _ in failed]
         return Read(where, sources, names[0], _of_log(parsed[0], where, place, newer))
-    whole = reduce(joined, parsed)
+    whole = reduce(one_after_another, parsed)
     notes = (*whole.notes, f"read from {clean(where.name if place is None else place, 200)}")
     if failed:
         notes += (f"left out because unreadable: {listed(file.name for file, _ in failed)}",)

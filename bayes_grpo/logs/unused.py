@@ -14,7 +14,7 @@ NO_NUMBER = "no number in it"
 UNKNOWN = "no known signal"
 OURS = "written by bayes-grpo"
 EVALUATION = "of an evaluation, and not its mean reward"
-SPREAD = "spread or extremes of a reward"
+SPREAD_OF_REWARDS = "spread or extremes of a reward"
 
 _EVALUATION = re.compile(r"(?:^|[/_])(?:eval|val|valid|validation|test|dev|heldout|held_out)(?:[/_]|$)")
 _SPREAD = re.compile(r"(?:reward|score).*(?:std|min|max|var|median|p\d\d)$|rewards?/.*/(?:std|min|max)$")
@@ -81,7 +81,7 @@ def _reason(table: Table, key: str, keys: Mapping[str, str], could_be: str | Non
     if _COUNTS.search(name):
         return "counts or times rows"
     if _SPREAD.search(name):
-        return SPREAD
+        return SPREAD_OF_REWARDS
     return EVALUATION if _EVALUATION.search(name) else UNKNOWN
 
 

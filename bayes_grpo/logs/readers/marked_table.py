@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.marked_tables import MarkedTable, html_tables, joined, markdown_tables, said_of
+from bayes_grpo.logs.marked_tables import MarkedTable, described, html_tables, markdown_tables, runs_in_tables
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions, RunName
 from bayes_grpo.logs.pick import chosen_run
 from bayes_grpo.logs.source import Source
@@ -26,13 +26,13 @@ def sniff(source: Source) -> Evidence | None:
 
 def read(source: Source, options: ReadOptions) -> Parsed:
     """The rows of the only table of metrics, or of the one that was chosen."""
-    found = joined(_tables(source))
+    found = runs_in_tables(_tables(source))
     if not found:
         raise LogReadError(
             "expected a table with a column step and one of rewards in the page, found none; choose another --format"
         )
     table = found[chosen_run([RunName(x.place, x.place) for x in found], options.run)]
-    return Parsed(table.table(), total_steps=table.planned, notes=(f"read from {said_of(table)}",))
+    return Parsed(table.table(), total_steps=table.planned, notes=(f"read from {described(table)}",))
 
 
 def _tables(source: Source) -> list[MarkedTable]:

@@ -14,7 +14,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import listed
 from bayes_grpo.logs.console import names_reward
 from bayes_grpo.logs.jsontext import load_json
-from bayes_grpo.logs.marked_tables import MarkedTable, html_tables, joined, plain_tables, said_of
+from bayes_grpo.logs.marked_tables import MarkedTable, described, html_tables, plain_tables, runs_in_tables
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions, RunName
 from bayes_grpo.logs.pick import chosen_run
 from bayes_grpo.logs.source import Source
@@ -58,7 +58,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     for cell in cells:
         shown = html_tables(cell.html, cell.name) or plain_tables(cell.plain, cell.name)
         tables += shown
-    found = [_of_table(x, cells) for x in joined(tables)]
+    found = [_of_table(x, cells) for x in runs_in_tables(tables)]
     if not found:
         found = [x for cell in cells if (x := _of_text(cell, source, options)) is not None]
     if not found:
@@ -99,7 +99,7 @@ def _text(value: Any) -> str:
 
 def _of_table(table: MarkedTable, cells: list[_Cell]) -> _Training:
     config = next((c.config for c in cells if f"{table.place} ".startswith(f"{c.name} ")), {})
-    notes = (f"read from {said_of(table)}", *_said(config))
+    notes = (f"read from {described(table)}", *_said(config))
     return _Training(table.place, Parsed(table.table(), config, total_steps=table.planned, notes=notes))
 
 
