@@ -28,7 +28,7 @@ from bayes_grpo.cli.family import family
 from bayes_grpo.cli.fit import fit
 from bayes_grpo.cli.fleet import fleet
 from bayes_grpo.cli.forecast import forecast
-from bayes_grpo.cli.help import HELP_FLAGS, Command, Program, shown
+from bayes_grpo.cli.help import HELP_FLAGS, Command, CommandGroup, shown
 from bayes_grpo.cli.inspect import inspect
 from bayes_grpo.cli.learn_prior import learn_prior
 from bayes_grpo.cli.options import EXIT_INPUT, EXIT_INTERRUPTED
@@ -41,7 +41,7 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.text import plain
 
 app = typer.Typer(
-    cls=Program,
+    cls=CommandGroup,
     context_settings=dict(HELP_FLAGS),
     no_args_is_help=True,
     pretty_exceptions_enable=False,

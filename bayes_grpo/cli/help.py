@@ -92,7 +92,7 @@ class Command(TyperCommand):
         return _without_type(super().get_help_option(ctx))
 
 
-class Program(TyperGroup):
+class CommandGroup(TyperGroup):
     """The program itself, whose flags take no values."""
 
     def get_params(self, ctx: Any) -> list[Any]:

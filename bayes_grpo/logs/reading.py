@@ -20,7 +20,7 @@ from bayes_grpo.logs.options import SIDECAR_NAME, checked, read_sidecar
 from bayes_grpo.logs.parsed import Parsed, ReadOptions
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.source import Source, load
-from bayes_grpo.logs.tabular import is_tabular, kind_of, parsed_of
+from bayes_grpo.logs.tabular import is_tabular, parsed_of, what_is
 from bayes_grpo.logs.training_args import read_beside
 from bayes_grpo.logs.wandb_client import NAME as FORMAT_CLIENT
 from bayes_grpo.logs.wandb_client import address_of, read_from_client
@@ -92,7 +92,7 @@ def read_log(
     choices = Choices(step_column, reward_column, eval_column)
     if is_tabular(path_or_paths):
         stated = {} if sidecar is None else read_sidecar(Path(sidecar))
-        kind = Path(kind_of(path_or_paths))
+        kind = Path(what_is(path_or_paths))
         paths, read = [kind], [Read(kind, (), FORMAT_HELD, parsed_of(path_or_paths))]
     else:
         paths = _paths(path_or_paths)
@@ -137,7 +137,7 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
     given = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else path_or_paths
     if not isinstance(given, Sequence) or not all(isinstance(x, str | os.PathLike) for x in given):
         raise LogReadError(
-            f"expected the path of a log, several, or rows of metrics, found {kind_of(path_or_paths)}; "
+            f"expected the path of a log, several, or rows of metrics, found {what_is(path_or_paths)}; "
             f"pass a file, a data frame or a list of dicts"
         )
     if not given:

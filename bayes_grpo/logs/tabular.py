@@ -34,7 +34,7 @@ def is_tabular(value: object) -> bool:
     )
 
 
-def kind_of(value: object) -> str:
+def what_is(value: object) -> str:
     """What a value is, for "read from"."""
     kind = type(value)
     return clean(f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins."))
@@ -99,7 +99,7 @@ def _columns(frame: Any) -> dict[str, Any]:
         given = [(x.name, x.to_list()) for x in frame.get_columns()]
     else:
         raise LogReadError(
-            f"expected a data frame, columns or records of metrics, found {kind_of(frame)}; "
+            f"expected a data frame, columns or records of metrics, found {what_is(frame)}; "
             f"pass a pandas or Polars frame, a list of dicts, or a path"
         )
     columns: dict[str, Any] = {}

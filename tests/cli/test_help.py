@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from pathlib import Path
 
 import pytest
 import typer.main
@@ -11,6 +12,7 @@ import bayes_grpo as bg
 from bayes_grpo.cli import terminal
 from bayes_grpo.cli.app import app
 from bayes_grpo.cli.help import EXAMPLES, completed_by
+from bayes_grpo.common.errors import OutputError
 from tests.helpers.command import call
 from tests.test_default_run import ROOT
 
@@ -78,13 +80,15 @@ def test_a_call_without_any_log_is_refused_at_once(words_, tmp_path, monkeypatch
 
 def test_a_second_demo_goes_beside_the_first(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = []
-    monkeypatch.setattr(bg, "write_runs", lambda runs, out: made.append(out) or pytest.skip.Exception("made"))
+
+    def stopped(runs: object, out: Path) -> None:
+        raise OutputError(f"would write {out.as_posix()}")
+
+    monkeypatch.setattr(bg, "write_runs", stopped)
     monkeypatch.setattr(bg, "simulate_scenario", lambda *_: [])
-    (tmp_path / "bayes-grpo-demo").mkdir()
-    with pytest.raises(TypeError):  # the stand-in made no run to read
-        call("demo")
-    assert [x.as_posix() for x in made] == ["bayes-grpo-demo-2/runs"]
+    for taken in ("bayes-grpo-demo", "bayes-grpo-demo-2"):
+        (tmp_path / taken).mkdir()
+    assert "would write bayes-grpo-demo-3/runs" in call("demo").err
     (tmp_path / "mine").mkdir()
     assert "expected a new directory" in call("demo", "--out", "mine").err
 
@@ -97,7 +101,6 @@ def test_json_has_a_schema_and_the_same_headline_everywhere(tmp_path):
         ("inspect", log, "--json"): "log: 30 rows, steps 1 to 30, 0 evaluations",
         ("diagnose", log, "--history", 0, "--json"): r"\w+",
         ("stability", "--learning-rate", 1e-5, "--learning-time", 200, "--json"): "stable",
-        ("simulate", "healthy", "--out", tmp_path / "runs", "--json"): "1 run of healthy in",
     }
     for given, headline in calls.items():
         found = json.loads(call(*given).out)
