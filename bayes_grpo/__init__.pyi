@@ -143,3 +143,5 @@ from .watching.result import Watching as Watching
 from .watching.update import update_of as update_of
 from .watching.watch import Patience as Patience
 from .watching.watch import watch as watch
+
+__version__: str

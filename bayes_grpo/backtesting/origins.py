@@ -94,7 +94,7 @@ def origin_of(run: Run, whole: RowTable, share: float) -> Origin:
     before = np.concatenate([past.step[-1:], step[:-1]])
     return Origin(
         share=share,
-        basis=Basis(prepare_rows(past, many=True), reward_range(past, settings), ahead, (), run.name),
+        basis=Basis(prepare_rows(past, many=True), reward_range(past, settings), ahead, (), run.name, settings),
         future=FutureRows(step, whole.window[n:], ahead.mean(step, step - before), window_weight(whole.window)[n:]),
         y=whole.y[n:],
         scale=whole.scale,

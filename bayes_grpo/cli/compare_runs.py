@@ -66,6 +66,6 @@ def compare_runs(
         if plot is not None:
             bg.save_plot(bg.plot_compare_runs(found), plot)
     if json_:
-        print_json(found.to_dict())
+        print_json(found.to_dict(), found.sentence)
     else:
         bg.render_compare_runs(found, console())

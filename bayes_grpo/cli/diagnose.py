@@ -65,7 +65,7 @@ def diagnose(
     found = {mode: result.failing if mode == ANY else result.own[mode] for mode in limits}
     reached = {mode: p for mode, p in found.items() if p >= limits[mode]}
     if json_:
-        print_json(result.to_dict() | {"fail_on": {"limits": limits, "reached": reached}})
+        print_json(result.to_dict() | {"fail_on": {"limits": limits, "reached": reached}}, result.top.sentence)
     else:
         bg.render_diagnosis(result, console())
         for mode, p in reached.items():

@@ -102,7 +102,7 @@ def report(
             made = _one(log, fit, reading, at, stated, settings, tell)
         bg.save_report(made, out)
     if json_:
-        print_json(made.to_dict() | {"page": str(out)})
+        print_json(made.to_dict() | {"page": str(out)}, made.sentence)
     else:
         screen = console()
         bg.render_report(made, screen)

@@ -21,11 +21,11 @@ from bayes_grpo.diagnosis.story import story
 from bayes_grpo.diagnosis.timeline import Chains, Timeline
 from bayes_grpo.diagnosis.top_line import top_line
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.reading import RunLike, as_run
 
 
 def diagnose(
-    run: Run,
+    run: RunLike,
     *,
     at: float | None = None,
     prior: Mapping[str, float] | None = None,
@@ -35,7 +35,7 @@ def diagnose(
     """Names what is wrong with a run, with probabilities.
 
     Args:
-        run: The run.
+        run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         at: Use rows up to this optimizer step only, as if it were now.
         prior: Prior probability of some or all of healthy, plateaued, the four failures and cannot_tell; those left
             out share the rest as in the default prior.
@@ -55,6 +55,7 @@ def diagnose(
     if history < 0:
         raise SettingError(f"--history: expected a number of cuts of at least 0, found {history}; 0 is for none")
     weights = dict(PRIOR) if prior is None else checked_prior(prior)
+    run = as_run(run)
     shown = run if at is None else run.until(at)
     if not len(shown.step) and not len(shown.eval_step):
         raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")

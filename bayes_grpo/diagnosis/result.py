@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.frames import frame_of
@@ -59,6 +59,8 @@ class Diagnosis(AnswerProbabilities, Result):
         timeline: Every mode over time, with its episodes; None likewise.
         history: What would have been said at cuts of the log; None where it was not asked for or the log is too short.
     """
+
+    picture_by: ClassVar[str] = "bayes_grpo.diagnosis.plot:plot_diagnosis"
 
     top: TopLine
     sentence: str

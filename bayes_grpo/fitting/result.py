@@ -10,11 +10,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from bayes_grpo.common.about import About
+from bayes_grpo.common.results import Shown
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
 from bayes_grpo.fitting.sampling.target import Target, prior_numbers
@@ -32,7 +33,7 @@ FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Shown):
     """A posterior with its data.
 
     Attributes:
@@ -58,6 +59,15 @@ class Fit:
 
     data: DataTree
     regime: Regime
+
+    summary_by: ClassVar[str] = "bayes_grpo.fitting.summary:summarize"
+    picture_by: ClassVar[str] = "bayes_grpo.fitting.plot:plot_fit"
+
+    @property
+    def sentence(self) -> str:
+        """Law, run and rows; what it says is `summarize`'s."""
+        about = self.about
+        return f"{self.regime.name} on {about.rows} rows of {about.run}'s {about.reward}; summarize(fit) says the rest"
 
     @property
     def priors(self) -> dict[str, Prior]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayes_grpo.common.errors import FitError
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Run, Settings
 from bayes_grpo.rows.blocks import row_blocks
 from bayes_grpo.rows.entropy import entropy_at
@@ -53,11 +54,11 @@ def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
     raise FitError(f"{run.source}: no reward in this log; name its column: --reward-column or --eval-column")
 
 
-def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTable:
+def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTable:
     """Rows of a run's train or held-out reward.
 
     Args:
-        run: The run.
+        run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         signal: "auto", "reward" or "eval".
         max_rows: Longer logs are averaged in blocks of neighbouring rows.
 
@@ -67,6 +68,7 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
     Raises:
         FitError: No such signal, fewer than `MIN_ROWS` rows, or a reward that never changes.
     """
+    run = as_run(run)
     name, note = choose_signal(run, signal)
     notes = [note] if note else []
     if name == "reward":
