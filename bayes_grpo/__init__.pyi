@@ -122,6 +122,8 @@ from .report.settings import ReportSettings as ReportSettings
 from .risk.change import Change as Change
 from .risk.failing import Failing as Failing
 from .risk.failing import p_fails as p_fails
+from .rollouts.reading import read_rollouts as read_rollouts
+from .rollouts.records import Rollouts as Rollouts
 from .rows.padding import Rows as Rows
 from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked

@@ -1,0 +1,331 @@
+"""`decompose`: what a gain of the reward is made of, from rollouts or from a log alone; `rescore`: under another grader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import norm, t
+
+from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.common.text import plain
+from bayes_grpo.common.wording import listed
+from bayes_grpo.logs.run import Run
+from bayes_grpo.rollouts.decomposition import SURE, Decomposition, GainCourse, GainShare
+from bayes_grpo.rollouts.naming import is_form
+from bayes_grpo.rollouts.records import Rollouts
+from bayes_grpo.rollouts.shares import Factors, Sums, shapley, sums_of
+from bayes_grpo.rollouts.weights import adding_weights
+
+SHARE = 0.1
+"""Share of the steps that are "before", and that are "after"."""
+LEAST = 5
+"""Steps that are at least, where there are enough."""
+_DRAWS = 4000
+_BINS = 24
+_WORDS = {
+    "finished": "finished answers",
+    "formatted": "formatted answers",
+    "quality": "the reward of formatted answers",
+    "others": "the reward of all others",
+}
+
+
+class _Table(NamedTuple):
+    """Observations to decompose, m of them: completions, or rows of a log.
+
+    Attributes:
+        step: Shape (m,).
+        reward: Shape (m,).
+        finished: 0 or 1, or a share, shape (m,); None where nothing tells.
+        formatted: Likewise.
+        parts: Name → weighted values, which add up to the reward but for a constant.
+        cluster: What is drawn anew, shape (m,).
+    """
+
+    step: np.ndarray
+    reward: np.ndarray
+    finished: np.ndarray | None
+    formatted: np.ndarray | None
+    parts: dict[str, np.ndarray]
+    cluster: np.ndarray
+
+
+def decompose(
+    source: Rollouts | Run, *, formatted: str | None = None, share: float = SHARE, draws: int = _DRAWS, seed: int = 0
+) -> Decomposition:
+    """Shares of a gain by finishing, format and correctness, and by parts of the reward.
+
+    The first steps are held against the last. Intervals are over prompts, drawn anew by weights (the Bayesian bootstrap
+    of Rubin 1981 over clusters), and widened by Student's t for few of them; over rows, from a log alone.
+
+    Args:
+        source: Rollouts, or a run whose log has the parts of the reward, or the share of cut completions.
+        formatted: The part that says whether an answer is formatted; found by its name if None.
+        share: Share of the steps that are before, and that are after; at least `LEAST` steps each where there are 10.
+        draws: Draws of the weights.
+        seed: Seed.
+
+    Returns:
+        The decomposition.
+
+    Raises:
+        FitError: Fewer than two steps.
+        SettingError: There is no such part, or it is not 0 or 1; or a share outside (0, 0.5].
+    """
+    if not 0.0 < share <= 0.5:
+        raise SettingError(f"share: expected a share of the steps in (0, 0.5], found {share:g}; 0.1 is usual")
+    rollouts = isinstance(source, Rollouts)
+    table, clusters, notes = _of_rollouts(source, formatted) if rollouts else _of_log(source)
+    steps = np.unique(table.step)
+    if len(steps) < 2:
+        raise FitError(f"expected at least 2 steps to tell a change, found {len(steps)} in {source.name}; give more")
+    many = min(max(LEAST, round(share * len(steps))), len(steps) // 2)
+    before, after = steps[many - 1], steps[-many]
+    early, late = table.step <= before, table.step >= after
+    numbers = np.unique(table.cluster[early | late], return_inverse=True)[1]
+    n = int(numbers.max()) + 1
+    place = np.empty(len(table.step), int)
+    place[early | late] = numbers
+    rng = np.random.default_rng(seed)
+    weight = rng.standard_exponential((draws, n))
+    drawn = _Drawn(weight, min(len(np.unique(place[early])), len(np.unique(place[late]))))
+    sides = [_sums(table, kept, place[kept], n) for kept in (early, late)]
+    first, last = (drawn.widened(side) for side in sides)
+    gain = last.reward - first.reward
+    p_gain = float(np.mean(gain > 0.0))
+    factors = _factor_shares(table, first, last, gain, p_gain >= SURE)
+    parts = tuple(
+        _share(name, name, is_form(name), (a, b), b - a, gain, p_gain >= SURE)
+        for name, values in table.parts.items()
+        for a, b in [[drawn.mean(values[kept], place[kept], n) for kept in (early, late)]]
+    )
+    shares = factors or parts
+    form = [s for s in shares if s.is_form]
+    p_form = np.nan
+    if form and len(form) < len(shares):
+        changes = _changes(table, first, last) if factors else None
+        form_gain = (
+            changes.finished + changes.formatted
+            if changes is not None
+            else sum(drawn.mean(table.parts[s.name][late], place[late], n) - drawn.mean(table.parts[s.name][early], place[early], n) for s in form)
+        )
+        rises = (gain > 0.0) & (p_gain >= SURE)
+        p_form = float(np.mean(rises & (form_gain > 0.5 * np.maximum(gain, 1e-12))))
+    return Decomposition(
+        name=plain(source.name, 80),
+        source="rollouts" if rollouts else "log",
+        first=(float(steps[0]), float(before)),
+        last=(float(after), float(steps[-1])),
+        clusters=f"{n} {clusters}",
+        before=interval(first.reward),
+        after=interval(last.reward),
+        gain=interval(gain),
+        p_gain=p_gain,
+        p_form=p_form,
+        factors=factors,
+        parts=parts,
+        course=_course(table, early, bool(factors)),
+        notes=notes,
+    )
+
+
+def rescore(
+    rollouts: Rollouts, grader: str | Callable[[str, str, str], float], *, kept: str = "logged reward"
+) -> Rollouts:
+    """The same completions under another reward.
+
+    Args:
+        rollouts: The completions; read with ``text=True`` for a function.
+        grader: A part that is the other reward, or a function of prompt, output and reference answer.
+        kept: Name under which the reward so far becomes a part.
+
+    Returns:
+        Rollouts whose reward is the other one; completions that it gives no number are left out.
+
+    Raises:
+        SettingError: There is no such part, or no text for a function.
+    """
+    if isinstance(grader, str):
+        if grader not in rollouts.parts:
+            raise SettingError(f"grader: expected a part ({listed(rollouts.parts)}), found {plain(grader, 40)!r}")
+        reward = rollouts.parts[grader].astype(float)
+    elif rollouts.texts is None:
+        raise SettingError("grader: expected rollouts with texts for a function, found none; read them with text=True")
+    else:
+        reward = np.array([float(grader(*x)) for x in zip(*rollouts.texts, strict=True)])
+    known = np.isfinite(reward)
+    some = rollouts if known.all() else rollouts.where(known)
+    parts = {k: v for k, v in some.parts.items() if k != grader} | {kept: some.reward.astype(np.float32)}
+    return replace(some, reward=reward[known], parts=parts)
+
+
+class _Drawn(NamedTuple):
+    """Weights of clusters, shape (draws, n), and how many clusters a side has."""
+
+    weight: np.ndarray
+    least: int
+
+    @property
+    def wider(self) -> float:
+        """By how much draws are spread about the estimate: few clusters, whose own spread is not known either."""
+        if self.least < 2:
+            return 1.0
+        tail = 0.5 + LEVEL / 2.0
+        return float(t.ppf(tail, self.least - 1) / norm.ppf(tail) * np.sqrt(self.least / (self.least - 1.0)))
+
+    def widened(self, sums: Sums) -> Factors:
+        """Draws of the factors, shape (draws,) each."""
+        centre = Sums(*(np.array([x.sum()]) for x in sums)).factors
+        drawn = sums.weighted(self.weight).factors
+        found = [self._about(a, b) for a, b in zip((*drawn[:3], *drawn[3]), (*centre[:3], *centre[3]), strict=True)]
+        return Factors(np.clip(found[0], 0.0, 1.0), np.clip(found[1], 0.0, 1.0), found[2], (found[3], found[4]))
+
+    def mean(self, values: np.ndarray, cluster: np.ndarray, n: int) -> np.ndarray:
+        """Draws of a mean, shape (draws,)."""
+        known = np.isfinite(values)
+        total, count = np.bincount(cluster[known], values[known], n), np.bincount(cluster[known], minlength=n)
+        return self._about((self.weight @ total) / np.maximum(self.weight @ count, 1e-12), total.sum() / max(count.sum(), 1))
+
+    def _about(self, drawn: np.ndarray, centre: np.ndarray | float) -> np.ndarray:
+        return centre + self.wider * (drawn - centre)
+
+
+def _of_rollouts(source: Rollouts, formatted: str | None) -> tuple[_Table, str, tuple[str, ...]]:
+    notes: tuple[str, ...] = ()
+    cut = source.truncated
+    finished = 1.0 - cut.astype(float) if np.all(cut >= 0) and np.ptp(cut) > 0 else None
+    gate = _gate(source, formatted)
+    weights = adding_weights(source.reward, {k: v for k, v in source.parts.items() if k != "logged reward"})
+    parts = {name: w * source.parts[name].astype(float) for name, w in weights.items()} if len(weights) > 1 else {}
+    if source.prompt.all():
+        cluster, words = source.prompt, "prompts"
+    elif np.all(source.group >= 0):
+        cluster, words = source.group, "groups"
+    else:
+        cluster, words = source.step, "steps"
+        notes = ("intervals are over steps: nothing tells prompts or groups",)
+    step = source.step.astype(float)
+    return _Table(step, source.reward, finished, gate, parts, cluster), words, notes
+
+
+def _gate(source: Rollouts, asked: str | None) -> np.ndarray | None:
+    """1 where an answer is formatted, by the part asked for or the one whose name says so and that moves most."""
+    if asked is not None and asked not in source.parts:
+        raise SettingError(f"formatted: expected a part ({listed(source.parts)}), found {plain(asked, 40)!r}; correct it")
+    names = [asked] if asked is not None else [name for name in source.parts if is_form(name)]
+    found: dict[str, np.ndarray] = {}
+    for name in names:
+        values = source.parts[name]
+        levels = np.unique(values[np.isfinite(values)])
+        if len(levels) == 2 and np.isfinite(values).all():
+            found[name] = (values == levels[1]).astype(float)
+        elif asked is not None:
+            raise SettingError(f"formatted: expected a part that is yes or no, found {len(levels)} values of {plain(asked, 40)!r}")
+    if not found:
+        return None
+    half = len(source) // 2
+    return max(found.values(), key=lambda x: abs(x[half:].mean() - x[:half].mean()))
+
+
+def _of_log(run: Run) -> tuple[_Table, str, tuple[str, ...]]:
+    kept = np.isfinite(run.reward)
+    weights = adding_weights(run.reward[kept], {k: v[kept] for k, v in run.components.items()})
+    parts = {plain(k, 40): w * run.components[k][kept] for k, w in weights.items()} if len(weights) > 1 else {}
+    cut = run.signals.get("completions_clipped_ratio")
+    finished, notes = None, ("intervals are over rows of the log, and know nothing of prompts",)
+    if cut is not None and np.isfinite(cut[kept]).all() and np.ptp(cut[kept]) > 0.0 and np.all(run.reward[kept] >= 0.0):
+        finished = 1.0 - cut[kept]
+        notes += ("cut completions are taken to have a reward of 0, which the log does not say",)
+    step = run.step[kept]
+    return _Table(step, run.reward[kept], finished, None, parts, np.arange(len(step))), "rows", notes
+
+
+def _sums(table: _Table, kept: np.ndarray, cluster: np.ndarray, n: int) -> Sums:
+    reward = table.reward[kept]
+    ones = np.ones(len(reward))
+    finished = ones if table.finished is None else table.finished[kept]
+    formatted = ones if table.formatted is None else table.formatted[kept]
+    if np.all((finished == 0.0) | (finished == 1.0)):
+        return sums_of(reward, finished, formatted, cluster, n)
+    # Rows of a log: a share of each finished, and all of the reward is theirs.
+    total = [np.bincount(cluster, x, n) for x in (ones, finished, finished, reward, 0.0 * ones, 0.0 * ones)]
+    return Sums(*total)
+
+
+def _changes(table: _Table, first: Factors, last: Factors) -> Factors:
+    return shapley(first, last)
+
+
+def _factor_shares(
+    table: _Table, first: Factors, last: Factors, gain: np.ndarray, clear: bool
+) -> tuple[GainShare, ...]:
+    if table.finished is None and table.formatted is None:
+        return ()
+    changes = _changes(table, first, last)
+    shown = []
+    for name in _shown(table):
+        a, b, change = getattr(first, name), getattr(last, name), getattr(changes, name)
+        words = _WORDS[name]
+        if table.formatted is None and name == "quality":
+            words = "the reward of finished answers"
+        shown.append(_share(name, words, name in ("finished", "formatted"), (a, b), change, gain, clear))
+    if np.any(np.abs(changes.others[0]) > 1e-9):
+        plain_ = (_rest(first), _rest(last))
+        shown.append(_share("others", _WORDS["others"], False, plain_, changes.others[0], gain, clear))
+    return tuple(shown)
+
+
+def _shown(table: _Table) -> list[str]:
+    gates = {"finished": table.finished, "formatted": table.formatted}
+    return [name for name, values in gates.items() if values is not None] + ["quality"]
+
+
+def _rest(factors: Factors) -> np.ndarray:
+    """Mean reward of what did not finish or is not formatted."""
+    plain_, cut = factors.finished * (1.0 - factors.formatted), 1.0 - factors.finished
+    return (plain_ * factors.others[0] + cut * factors.others[1]) / np.maximum(plain_ + cut, 1e-12)
+
+
+def _share(
+    name: str,
+    words: str,
+    form: bool,
+    sides: tuple[np.ndarray, np.ndarray],
+    change: np.ndarray,
+    gain: np.ndarray,
+    clear: bool,
+) -> GainShare:
+    share = interval(change / np.where(np.abs(gain) > 1e-12, gain, np.nan)) if clear else _UNKNOWN
+    return GainShare(name, words, form, interval(sides[0]), interval(sides[1]), interval(change), share)
+
+
+_UNKNOWN = Interval(float("nan"), float("nan"), float("nan"), LEVEL)
+
+
+def _course(table: _Table, early: np.ndarray, by_factors: bool) -> GainCourse:
+    """Means over bins of about equally many steps, and what has changed since the first steps."""
+    steps = np.unique(table.step)
+    bins = np.array_split(steps, min(_BINS, len(steps)))
+    number = np.repeat(np.arange(len(bins)), [len(b) for b in bins])[np.searchsorted(steps, table.step)]
+    n = len(bins)
+    sums = _sums(table, np.ones(len(table.step), bool), number, n)
+    reward = np.bincount(number, table.reward, n) / np.bincount(number, minlength=n)
+    values: dict[str, np.ndarray] = {}
+    changes: dict[str, np.ndarray] = {}
+    if by_factors:
+        start = _sums(table, early, np.zeros(int(early.sum()), int), 1).factors
+        course = sums.factors
+        moved = shapley(start, course)
+        for name in _shown(table):
+            values[name], changes[name] = getattr(course, name), getattr(moved, name)
+        values["others"], changes["others"] = _rest(course), moved.others[0]
+    else:
+        for name, part in table.parts.items():
+            known = np.isfinite(part)
+            mean = np.bincount(number[known], part[known], n) / np.maximum(np.bincount(number[known], minlength=n), 1)
+            values[name], changes[name] = mean, mean - float(np.nanmean(part[early]))
+    return GainCourse(np.array([b.mean() for b in bins]), reward, values, changes)

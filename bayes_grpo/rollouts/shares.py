@@ -1,0 +1,126 @@
+"""Shares of a change: which factor of a product of probabilities moved it, whatever the order in which they are changed.
+
+    R = f (t q + (1 − t) u) + (1 − f) c
+
+with f = P(finished), t = P(formatted | finished), q the mean reward of formatted answers, u and c that of unformatted
+and of cut ones. The share of a factor is its Shapley value: the mean, over all orders in which the factors can be moved
+from their first to their last value, of what moving this one changes (Shapley 1953). The shares add up to the change.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import factorial
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Factors(NamedTuple):
+    """What a mean reward is made of; arrays of one shape.
+
+    Attributes:
+        finished: P(finished).
+        formatted: P(formatted | finished).
+        quality: Mean reward of those that finished and are formatted.
+        others: Mean reward of the unformatted, and of the cut.
+    """
+
+    finished: np.ndarray
+    formatted: np.ndarray
+    quality: np.ndarray
+    others: tuple[np.ndarray, np.ndarray]
+
+    @property
+    def reward(self) -> np.ndarray:
+        """The mean reward."""
+        inner = self.formatted * self.quality + (1.0 - self.formatted) * self.others[0]
+        return self.finished * inner + (1.0 - self.finished) * self.others[1]
+
+
+class Sums(NamedTuple):
+    """Sums over completions, the last axis those of clusters or draws.
+
+    Attributes:
+        all: Completions.
+        finished: Of these, finished.
+        good: Of these, formatted.
+        reward_good: Reward of the finished and formatted.
+        reward_plain: Reward of the finished and unformatted.
+        reward_cut: Reward of the cut.
+    """
+
+    all: np.ndarray
+    finished: np.ndarray
+    good: np.ndarray
+    reward_good: np.ndarray
+    reward_plain: np.ndarray
+    reward_cut: np.ndarray
+
+    def weighted(self, weight: np.ndarray) -> Sums:
+        """Sums of weighted clusters, shape (draws,), from weights of shape (draws, clusters)."""
+        return Sums(*(weight @ x for x in self))
+
+    @property
+    def factors(self) -> Factors:
+        """The factors that they give; what has no completions counts as what gives no reward."""
+        plain = self.finished - self.good
+        return Factors(
+            _over(self.finished, self.all),
+            _over(self.good, self.finished),
+            _over(self.reward_good, self.good),
+            (_over(self.reward_plain, plain), _over(self.reward_cut, self.all - self.finished)),
+        )
+
+
+def sums_of(reward: np.ndarray, finished: np.ndarray, formatted: np.ndarray, cluster: np.ndarray, n: int) -> Sums:
+    """Sums over the completions of every cluster.
+
+    Args:
+        reward: Shape (m,).
+        finished: 0 or 1, shape (m,).
+        formatted: 0 or 1, shape (m,).
+        cluster: Number of the cluster, in [0, n), shape (m,).
+        n: Clusters.
+    """
+    good = finished * formatted
+
+    def total(x: np.ndarray) -> np.ndarray:
+        return np.bincount(cluster, x, n)
+
+    return Sums(
+        total(np.ones(len(reward))),
+        total(finished),
+        total(good),
+        total(reward * good),
+        total(reward * (finished - good)),
+        total(reward * (1.0 - finished)),
+    )
+
+
+def shapley(first: Factors, last: Factors) -> Factors:
+    """What each factor changed of the mean reward; `others` holds its change once, and a 0.
+
+    Args:
+        first: The factors before.
+        last: The factors after, of shapes that broadcast with those before.
+    """
+    places = range(len(Factors._fields))
+    value = {}
+    for size in range(len(Factors._fields) + 1):
+        for moved in combinations(places, size):
+            value[moved] = Factors(*(last[i] if i in moved else first[i] for i in places)).reward
+    changes = []
+    for place in places:
+        rest = [i for i in places if i != place]
+        total = 0.0
+        for size in range(len(rest) + 1):
+            share = factorial(size) * factorial(len(rest) - size) / factorial(len(rest) + 1)
+            for moved in combinations(rest, size):
+                total = total + share * (value[tuple(sorted((*moved, place)))] - value[moved])
+        changes.append(np.asarray(total))
+    return Factors(changes[0], changes[1], changes[2], (changes[3], np.zeros_like(changes[3])))
+
+
+def _over(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.where(b > 1e-9, a / np.maximum(b, 1e-9), 0.0)
