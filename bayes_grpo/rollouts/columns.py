@@ -99,6 +99,7 @@ class Columns:
         self._texts: list[tuple[str, str, str]] = []
         self._names: dict[str, str] = {}
         self._closed = 0
+        self._last: tuple[Any, str, int] = (None, "", 0)
 
     @property
     def size(self) -> int:
@@ -113,10 +114,9 @@ class Columns:
         elif not (isfinite(found.reward) and -_FARTHEST < found.step < _FARTHEST):
             self._damage.records += 1
         else:
-            prompt = None if found.prompt is None else bare(found.prompt)
+            prompt, key = self._keyed(found.prompt)
             if self._text:
-                self._texts.append((prompt or "", _text(found.output), _text(found.answer)))
-            key = 0 if prompt is None else hash_of(prompt, self._salt)
+                self._texts.append((prompt, _text(found.output), _text(found.answer)))
             label = 0 if found.group is None else hash_of(found.group, self._salt)
             self._open.append(found._replace(prompt=key, group=label, output=None, answer=None))
             if len(self._open) >= _BATCH:
@@ -137,6 +137,15 @@ class Columns:
             for name in names
         }
         return Gathered(**whole, parts=parts, texts=tuple(self._texts))
+
+    def _keyed(self, prompt: Any) -> tuple[str, int]:
+        """The question of a prompt and its hash; those of a group stand side by side and have one."""
+        if prompt is None:
+            return "", 0
+        if prompt != self._last[0]:
+            question = bare(prompt)
+            self._last = (prompt, question, hash_of(question, self._salt))
+        return self._last[1:]
 
     def _close(self) -> None:
         some, self._open = self._open, []
