@@ -1,9 +1,9 @@
 """`adjust`: rows of a run without the luck of which prompts were drawn.
 
-A row's mean is high where its prompts are easy. With effects û of prompts from other runs, or from steps before, the part of
-a row that is theirs, β s mean(û), is taken off it. β is how far the effects carry over to this run: the slope of its cells
-on û, for each row from the cells of all other rows. So nothing that is taken off a row knows of the row itself, and the
-adjusted row has the same expectation over draws of prompts.
+A row's mean is high where its prompts are easy. With effects û of prompts from other runs, or from steps before, the
+part of a row that is theirs, β s mean(û), is taken off it. β is how far the effects carry over to this run: the slope
+of its cells on û, for each row from the cells of all other rows. So nothing that is taken off a row knows of the row
+itself, and the adjusted row has the same expectation over draws of prompts.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class Adjusted(Result):
         place = np.searchsorted(self.step, run.step)
         found = (place < self.size) & (self.step[np.minimum(place, self.size - 1)] == run.step)
         if not found.any():
-            raise SettingError(f"expected steps of {plain(run.name, 60)} among those of the rollouts, found none; see join")
+            raise SettingError(
+                f"expected steps of {plain(run.name, 60)} among those of the rollouts, found none; see join"
+            )
         reward = np.array(run.reward)
         reward[found] += (self.adjusted - self.reward)[place[found]]
         note = f"rewards of {int(found.sum())} rows are adjusted for how hard their prompts are"
@@ -117,7 +119,8 @@ def adjust(rollouts: Rollouts, table: PromptDifficulty) -> Adjusted:
     """
     if rollouts.source in table.sources and len(rollouts) and table.completions.sum() >= len(rollouts):
         raise SettingError(
-            f"expected difficulty from other runs or earlier steps, found a table learned from {rollouts.source} itself; leave it out"
+            "expected difficulty from other runs or earlier steps, found a table learned from "
+            f"{rollouts.source} itself; leave it out"
         )
     cells = cells_of(rollouts)
     step, row = np.unique(cells.step, return_inverse=True)

@@ -22,11 +22,28 @@ if TYPE_CHECKING:
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "step": ("step", "training_step", "train_step", "global_step", "iteration", "rollout_step"),
     "reward": ("reward", "total_reward", "score", "rewards", "reward_total"),
-    "prompt": ("prompt_id", "prompt_hash", "question_id", "problem_id", "example_id", "task_id", "prompt_idx", "prompt"),
+    "prompt": (
+        "prompt_id",
+        "prompt_hash",
+        "question_id",
+        "problem_id",
+        "example_id",
+        "task_id",
+        "prompt_idx",
+        "prompt",
+    ),
     "group": ("group", "group_id", "group_idx", "group_index", "uid"),
     "sample": ("sample", "sample_idx", "sample_id", "traj_idx", "trajectory_index"),
     "version": ("policy_version", "weight_version", "version", "sampling_client_step"),
-    "length": ("length", "clen_tokens", "completion_tokens", "response_length", "n_tokens", "completion_length", "clen_chars"),
+    "length": (
+        "length",
+        "clen_tokens",
+        "completion_tokens",
+        "response_length",
+        "n_tokens",
+        "completion_length",
+        "clen_chars",
+    ),
     "truncated": ("truncated", "is_truncated", "clipped", "finish_reason", "stop_reason"),
 }
 """Column of a block → names under which tables have it, the first that is there."""
@@ -91,7 +108,9 @@ def parquet_file(path: Path) -> Any:
     try:
         return pq.ParquetFile(path)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise LogReadError(f"{path}: expected a Parquet table, found one that cannot be read ({clean(error)})") from None
+        raise LogReadError(
+            f"{path}: expected a Parquet table, found one that cannot be read ({clean(error)})"
+        ) from None
 
 
 def columns_in(names: list[str], stated: Mapping[str, str], path: Path) -> dict[str, str]:
@@ -136,7 +155,11 @@ def block_of(table: pd.DataFrame, columns: Mapping[str, str]) -> Block:
         return np.where(np.isfinite(values) & (np.abs(values) < 2**31), values, UNKNOWN)
 
     reward = pd.to_numeric(table[columns["reward"]], errors="coerce").to_numpy(np.float64)
-    step = pd.to_numeric(table[columns["step"]], errors="coerce").to_numpy(np.float64) if "step" in columns else np.zeros(n)
+    step = (
+        pd.to_numeric(table[columns["step"]], errors="coerce").to_numpy(np.float64)
+        if "step" in columns
+        else np.zeros(n)
+    )
     cut = None
     if "truncated" in columns:
         kinds = table[columns["truncated"]]

@@ -67,7 +67,9 @@ def cells_of(rollouts: Rollouts) -> Cells:
     """
     known = rollouts.prompt != 0
     if not known.any():
-        raise FitError(f"expected rollouts that tell prompts apart, found none in {rollouts.name}; difficulty is a prompt's own")
+        raise FitError(
+            f"expected rollouts that tell prompts apart, found none in {rollouts.name}; difficulty is a prompt's own"
+        )
     step, prompt, reward = rollouts.step[known], rollouts.prompt[known], rollouts.reward[known]
     order = np.lexsort((prompt, step))
     step, prompt, reward = step[order], prompt[order], reward[order]
@@ -89,7 +91,9 @@ def cells_of(rollouts: Rollouts) -> Cells:
     )
 
 
-def level_of(step: np.ndarray, total: np.ndarray, squares: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def level_of(
+    step: np.ndarray, total: np.ndarray, squares: np.ndarray, count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Level and spread of rewards at steps, smoothed over neighbouring steps.
 
     Args:

@@ -85,7 +85,9 @@ def hash_of(value: Any, salt: str) -> int:
         salt: The same salt gives the same numbers.
     """
     text = value if isinstance(value, str) else str(value)
-    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8, key=salt.encode()[:64], person=b"bayes-grpo")
+    digest = hashlib.blake2b(
+        text.encode("utf-8", "replace"), digest_size=8, key=salt.encode()[:64], person=b"bayes-grpo"
+    )
     return int.from_bytes(digest.digest(), "little") or 1
 
 
@@ -151,7 +153,9 @@ class Columns:
         some, self._open = self._open, []
         if not some:
             return
-        block: dict[str, Any] = {name: np.array([getattr(c, name) for c in some], kind) for name, kind in _KINDS.items()}
+        block: dict[str, Any] = {
+            name: np.array([getattr(c, name) for c in some], kind) for name, kind in _KINDS.items()
+        }
         parts: dict[str, np.ndarray] = {}
         for place, completion in enumerate(some):
             for raw, value in completion.parts.items():
@@ -180,7 +184,9 @@ class Columns:
             if name := self._part(raw):
                 parts[name] = values[kept].astype(np.float32)
         if self._text:
-            self._texts += [t for t, k in zip(found.texts, kept, strict=True) if k] if found.texts else [("", "", "")] * n
+            self._texts += (
+                [t for t, k in zip(found.texts, kept, strict=True) if k] if found.texts else [("", "", "")] * n
+            )
         self._add(block, parts, n)
 
     def _add(self, block: dict[str, Any], parts: dict[str, np.ndarray], n: int) -> None:

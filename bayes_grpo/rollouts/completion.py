@@ -13,7 +13,9 @@ UNKNOWN = -1
 _NO_PARTS: Mapping[str, float] = MappingProxyType({})
 _CUT = frozenset({"length", "max_tokens", "max_length", "truncated", "model_length"})
 _ENDED = frozenset({"stop", "eos", "end_turn", "tool_calls", "stop_sequence", "finished", "complete", "completed"})
-_TURN = re.compile(r"<\|im_start\|>user\s*\n(.*?)<\|im_end\|>|<\|start_header_id\|>user<\|end_header_id\|>(.*?)<\|eot_id\|>", re.S)
+_TURN = re.compile(
+    r"<\|im_start\|>user\s*\n(.*?)<\|im_end\|>|<\|start_header_id\|>user<\|end_header_id\|>(.*?)<\|eot_id\|>", re.S
+)
 _BARE_TURN = re.compile(r"(?:^|\n)user\n(.*?)\n+assistant\n?\s*(?:<think>\s*)?$", re.S)
 
 
@@ -80,7 +82,9 @@ def numbers_in(record: Mapping[str, Any], *without: str, under: str = "") -> dic
     return {
         f"{under}{name}": float(value)
         for name, value in record.items()
-        if isinstance(value, bool | int | float) and name not in without and not (isinstance(value, int) and abs(value) > 2**53)
+        if isinstance(value, bool | int | float)
+        and name not in without
+        and not (isinstance(value, int) and abs(value) > 2**53)
     }
 
 

@@ -1,4 +1,4 @@
-"""`decompose`: what a gain of the reward is made of, from rollouts or from a log alone; `rescore`: under another grader."""
+"""`decompose`: what a gain is made of, from rollouts or from a log alone; `rescore`: under another grader."""
 
 from __future__ import annotations
 
@@ -111,7 +111,11 @@ def decompose(
         form_gain = (
             changes.finished + changes.formatted
             if changes is not None
-            else sum(drawn.mean(table.parts[s.name][late], place[late], n) - drawn.mean(table.parts[s.name][early], place[early], n) for s in form)
+            else sum(
+                drawn.mean(table.parts[s.name][late], place[late], n)
+                - drawn.mean(table.parts[s.name][early], place[early], n)
+                for s in form
+            )
         )
         rises = (gain > 0.0) & (p_gain >= SURE)
         p_form = float(np.mean(rises & (form_gain > 0.5 * np.maximum(gain, 1e-12))))
@@ -171,11 +175,14 @@ class _Drawn(NamedTuple):
 
     @property
     def wider(self) -> float:
-        """By how much draws are spread about the estimate: few clusters, whose own spread is not known either."""
+        """By how much draws are spread about the estimate.
+
+        Exponential weights give (n − 1)/(n + 1) of the variance of a mean of n, and of few the spread is not known.
+        """
         if self.least < 2:
             return 1.0
         tail = 0.5 + LEVEL / 2.0
-        return float(t.ppf(tail, self.least - 1) / norm.ppf(tail) * np.sqrt(self.least / (self.least - 1.0)))
+        return float(t.ppf(tail, self.least - 1) / norm.ppf(tail) * np.sqrt((self.least + 1.0) / (self.least - 1.0)))
 
     def widened(self, sums: Sums) -> Factors:
         """Draws of the factors, shape (draws,) each."""
@@ -188,7 +195,9 @@ class _Drawn(NamedTuple):
         """Draws of a mean, shape (draws,)."""
         known = np.isfinite(values)
         total, count = np.bincount(cluster[known], values[known], n), np.bincount(cluster[known], minlength=n)
-        return self._about((self.weight @ total) / np.maximum(self.weight @ count, 1e-12), total.sum() / max(count.sum(), 1))
+        return self._about(
+            (self.weight @ total) / np.maximum(self.weight @ count, 1e-12), total.sum() / max(count.sum(), 1)
+        )
 
     def _about(self, drawn: np.ndarray, centre: np.ndarray | float) -> np.ndarray:
         return centre + self.wider * (drawn - centre)
@@ -215,7 +224,9 @@ def _of_rollouts(source: Rollouts, formatted: str | None) -> tuple[_Table, str, 
 def _gate(source: Rollouts, asked: str | None) -> np.ndarray | None:
     """1 where an answer is formatted, by the part asked for or the one whose name says so and that moves most."""
     if asked is not None and asked not in source.parts:
-        raise SettingError(f"formatted: expected a part ({listed(source.parts)}), found {plain(asked, 40)!r}; correct it")
+        raise SettingError(
+            f"formatted: expected a part ({listed(source.parts)}), found {plain(asked, 40)!r}; correct it"
+        )
     names = [asked] if asked is not None else [name for name in source.parts if is_form(name)]
     found: dict[str, np.ndarray] = {}
     for name in names:
@@ -224,7 +235,9 @@ def _gate(source: Rollouts, asked: str | None) -> np.ndarray | None:
         if len(levels) == 2 and np.isfinite(values).all():
             found[name] = (values == levels[1]).astype(float)
         elif asked is not None:
-            raise SettingError(f"formatted: expected a part that is yes or no, found {len(levels)} values of {plain(asked, 40)!r}")
+            raise SettingError(
+                f"formatted: expected a part that is yes or no, found {len(levels)} values of {plain(asked, 40)!r}"
+            )
     if not found:
         return None
     half = len(source) // 2

@@ -116,7 +116,11 @@ class Decomposition(Result):
         form = sum((rise[s.name] for s in self.shares if s.is_form), np.zeros(len(self.course.step)))
         whole = np.maximum(sum(rise.values(), np.zeros(len(self.course.step))), 1e-12)
         known = whole > 1e-9
-        return np.interp(step, self.course.step[known], (form / whole)[known]) if known.any() else np.full(np.shape(step), np.nan)
+        return (
+            np.interp(step, self.course.step[known], (form / whole)[known])
+            if known.any()
+            else np.full(np.shape(step), np.nan)
+        )
 
     @property
     def sentence(self) -> str:
@@ -135,14 +139,20 @@ class Decomposition(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """One row a factor or part."""
-        rows = [{"kind": kind} | s.contents() for kind, some in (("factor", self.factors), ("part", self.parts)) for s in some]
+        rows = [
+            {"kind": kind} | s.contents()
+            for kind, some in (("factor", self.factors), ("part", self.parts))
+            for s in some
+        ]
         return frame_of(rows, ["kind", "name"], ("kind", "name"))
 
 
 def _moved(share: GainShare) -> str:
     clear = share.change.low > 0.0 or share.change.high < 0.0
     how = ("rose" if share.change.median > 0.0 else "fell") if clear else "went"
-    return f"{share.words} {how} from {_number(share.before)} to {_number(share.after)}" + ("" if clear else ", not clearly")
+    return f"{share.words} {how} from {_number(share.before)} to {_number(share.after)}" + (
+        "" if clear else ", not clearly"
+    )
 
 
 def _percent(x: Interval) -> str:

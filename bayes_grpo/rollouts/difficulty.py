@@ -4,8 +4,8 @@
 
 u is what a prompt keeps in every run and at every step, v what it has at one step of one run alone, e the luck of n
 completions. For rewards of 0 and 1 in one run this is the hierarchical Beta-binomial to second moments: the mean of u
-given a cell is (n/(κ + n)) z with κ = 1/ρ − 1. The variances come from products of a prompt's cells (method of moments),
-so that no law of difficulties is assumed and the shrunk values are the best linear predictions.
+given a cell is (n/(κ + n)) z with κ = 1/ρ − 1. The variances come from products of a prompt's cells (moments),
+so that no law of difficulties is assumed, and the shrunk values are the best linear predictions.
 """
 
 from __future__ import annotations
@@ -96,8 +96,10 @@ class PromptDifficulty(Result):
         """What is known of difficulty, in words."""
         v = self.variances
         between = v.lasting + v.passing
-        lasts = f"{v.lasting / between:.0%} of it lasts from run to run" if self.lasting_known and between > 0 else (
-            "how much of it lasts is not known, as no prompt comes twice"
+        lasts = (
+            f"{v.lasting / between:.0%} of it lasts from run to run"
+            if self.lasting_known and between > 0
+            else ("how much of it lasts is not known, as no prompt comes twice")
         )
         return (
             f"{self.size} prompts of {len(self.runs)} run{'s' * (len(self.runs) > 1)}: they hold "
@@ -129,8 +131,8 @@ def difficulty(*runs: Rollouts) -> PromptDifficulty:
     """How hard each prompt is.
 
     Args:
-        *runs: Rollouts of one or several runs on the same task, read with the same salt; the last is the one whose level
-            the expected rewards are for.
+        *runs: Rollouts of one or several runs on the same task, read with the same salt; the expected rewards are at
+            the level of the last.
 
     Returns:
         The table.

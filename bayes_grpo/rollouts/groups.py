@@ -3,8 +3,8 @@
 Groups of use are those with spread: others give no gradient. For a smaller G their share is exact, as the mean over all
 ways to choose G of a group's completions; for a larger one the share without spread goes on to fall as a power of G, as
 it does under a Beta law of success rates. The noise of a row of B prompts is s √((ρ + (1 − ρ)/G)/B) with ρ the
-intraclass correlation, and prompts have the share Gρ/(1 + (G − 1)ρ) of it; where the same prompts come back at every step
-they are no noise, and ρ falls out.
+intraclass correlation, and prompts have the share Gρ/(1 + (G − 1)ρ) of it; where the same prompts come back at every
+step they are no noise, and ρ falls out.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ class GroupStatistics(Result):
         """The same in words."""
         implied = f", where the mean reward implies {self.implied:.0%}" if np.isfinite(self.implied) else ""
         return (
-            f"{self.useful.median:.0%} [{100 * self.useful.low:.0f}, {100 * self.useful.high:.0f}] of {self.groups} groups of "
+            f"{self.useful.median:.0%} [{100 * self.useful.low:.0f}, "
+            f"{100 * self.useful.high:.0f}] of {self.groups} groups of "
             f"{self.group_size} have spread ({LEVEL:.0%}){implied}; prompts hold {self.icc.median:.2f} "
             f"[{self.icc.low:.2f}, {self.icc.high:.2f}] of the variance of rewards."
         )
@@ -125,7 +126,9 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupStatistics:
         FitError: No groups of at least two, or a reward that never varies.
     """
     if rollouts.group_size is None or rollouts.group_size < 2:
-        raise FitError(f"expected groups of at least 2 completions, found none in {rollouts.name}; state group or prompt")
+        raise FitError(
+            f"expected groups of at least 2 completions, found none in {rollouts.name}; state group or prompt"
+        )
     known = rollouts.group >= 0
     group, reward = rollouts.group[known], rollouts.reward[known]
     counts = _values(group, reward)
@@ -264,7 +267,7 @@ def _wider(clusters: int) -> float:
     if clusters < 2:
         return 1.0
     tail = 0.5 + LEVEL / 2.0
-    return float(t.ppf(tail, clusters - 1) / norm.ppf(tail) * np.sqrt(clusters / (clusters - 1.0)))
+    return float(t.ppf(tail, clusters - 1) / norm.ppf(tail) * np.sqrt((clusters + 1.0) / (clusters - 1.0)))
 
 
 def _interval(centre: float, draws: np.ndarray) -> Interval:

@@ -58,12 +58,16 @@ class Joined(Result):
         if not self.matches:
             alike = "resemble" if self.correlation >= _ALIKE else "do not fit"
             return (
-                f"The rollouts {alike} the log at best (correlation {self.correlation:.2f} over {self.compared} rows, median "
+                f"The rollouts {alike} the log at best (correlation {self.correlation:.2f} over "
+                f"{self.compared} rows, median "
                 f"difference {self.difference:.3g}): not of the same run, or of another reward, or filtered."
             )
         unit = "version" if self.axis == "policy_version" else "step"
-        place = "at the same step" if self.apart == 0 else f"{abs(self.apart)} {unit}{'s' * (abs(self.apart) > 1)} " + (
-            "later in the log" if self.apart > 0 else "earlier in the log"
+        place = (
+            "at the same step"
+            if self.apart == 0
+            else f"{abs(self.apart)} {unit}{'s' * (abs(self.apart) > 1)} "
+            + ("later in the log" if self.apart > 0 else "earlier in the log")
         )
         more = f", {self.rows_each} rows of the log a rollout" if self.rows_each > 1 else ""
         more += f", {self.window} steps averaged into a row" if self.window > 1 else ""
@@ -73,8 +77,8 @@ class Joined(Result):
 def join(run: Run, rollouts: Rollouts) -> Joined:
     """Lays the means of rollouts on the rows of a log and looks for the shift under which they agree.
 
-    Looked for are shifts of up to `APART` steps or versions, rows that average several steps, and several rows of updates
-    that share a rollout, whose mean is then the rollout's.
+    Looked for are shifts of up to `APART` steps or versions, rows that average several steps, and several rows of
+    updates that share a rollout, whose mean is then the rollout's.
 
     Args:
         run: The log.
@@ -103,10 +107,13 @@ def join(run: Run, rollouts: Rollouts) -> Joined:
             found += _repeated(reward, mean)
     if not found:
         raise FitError(
-            f"expected at least {_LEAST} rows of {plain(run.name, 60)} with rollouts, found fewer; give the rollouts of this run"
+            f"expected at least {_LEAST} rows of {plain(run.name, 60)} with rollouts, found "
+            "fewer; give the rollouts of this run"
         )
     # Agreement first; among equals the smaller shift and the plainer reading.
-    return max(found, key=lambda j: (round(j.equal, 2), -round(j.difference, 6), j.compared, -abs(j.apart), -j.rows_each))
+    return max(
+        found, key=lambda j: (round(j.equal, 2), -round(j.difference, 6), j.compared, -abs(j.apart), -j.rows_each)
+    )
 
 
 def _shifted(
@@ -117,7 +124,11 @@ def _shifted(
     total, many = np.cumsum(np.r_[0.0, mean * count]), np.cumsum(np.r_[0, count])
     last = np.searchsorted(at, step - apart + 1e-9, "right")
     first = np.searchsorted(at, step - apart - wide + 1e-9, "right")
-    known = (last - first == wide) if wide == 1 else (last > first) & (step - apart - wide >= at[0] - 1) & (step - apart <= at[-1])
+    known = (
+        (last - first == wide)
+        if wide == 1
+        else (last > first) & (step - apart - wide >= at[0] - 1) & (step - apart <= at[-1])
+    )
     if known.sum() < _LEAST:
         return []
     expected = (total[last] - total[first])[known] / (many[last] - many[first])[known]
@@ -142,9 +153,7 @@ def _repeated(reward: np.ndarray, mean: np.ndarray) -> list[Joined]:
     return found
 
 
-def _compared(
-    seen: np.ndarray, expected: np.ndarray, axis: str, apart: int, rows_each: int, window: int
-) -> Joined:
+def _compared(seen: np.ndarray, expected: np.ndarray, axis: str, apart: int, rows_each: int, window: int) -> Joined:
     off = np.abs(seen - expected)
     close = _ROUNDED * np.maximum(np.abs(expected), 1.0)
     moves = np.ptp(seen) > 0.0 and np.ptp(expected) > 0.0

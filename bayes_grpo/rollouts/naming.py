@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_TASK = re.compile(r"correct|accura|\bacc\b|answer|solution|exact|solve|math|equation|pass|test|success|score|outcome", re.I)
+_TASK = re.compile(
+    r"correct|accura|\bacc\b|answer|solution|exact|solve|math|equation|pass|test|success|score|outcome", re.I
+)
 _FORM = re.compile(
     r"format|xml|tag|think|length|len\b|soft|strict|int\b|digit|style|finish|repet|structure|brevity", re.I
 )

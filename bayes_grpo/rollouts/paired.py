@@ -2,8 +2,8 @@
 
 Means over cells of a window differ by luck, by which prompts each run drew, and by the runs. Generalised least squares
 with the level of every run in every window as unknowns, and lasting and passing effects of prompts as in
-`bayes_grpo.rollouts.difficulty`, weighs the cells so that what prompts have in common cancels: wholly where both runs meet
-the same prompts in a window, in part where one meets them at other steps.
+`bayes_grpo.rollouts.difficulty`, weighs the cells so that what prompts have in common cancels: wholly where both runs
+meet the same prompts in a window, in part where one meets them at other steps.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class ByPrompt(Result):
         head = self.verdict if self.verdict != "cannot tell" else "Cannot tell which is better"
         return (
             f"{head} on the same prompts, steps {self.steps[0]:g} to {self.steps[1]:g}: P(B better than A) "
-            f"{probability_text(self.p_better)}, difference {d.median:+.3g} [{d.low:+.3g}, {d.high:+.3g}] ({LEVEL:.0%} interval, "
+            f"{probability_text(self.p_better)}, difference {d.median:+.3g} [{d.low:+.3g}, "
+            f"{d.high:+.3g}] ({LEVEL:.0%} interval, "
             f"of these two runs); knowing the prompts leaves {self.variance_ratio:.0%} of the variance."
         )
 
@@ -91,11 +92,14 @@ def compare_by_prompt(a: Rollouts, b: Rollouts, *, at: float | None = None, wind
     last = float(min(a.last_step, b.last_step)) if at is None else float(at)
     first = max(a.first_step, b.first_step)
     if not first <= last <= min(a.last_step, b.last_step) or windows < 1:
-        raise SettingError(f"at: expected a step that both runs have, found {last:g}; they share none, or choose another")
+        raise SettingError(
+            f"at: expected a step that both runs have, found {last:g}; they share none, or choose another"
+        )
     every = [cells_of(x.until(last)) for x in (a, b)]
     if not np.isin(every[0].prompt, every[1].prompt).any():
         raise FitError(
-            f"expected prompts that {plain(a.name, 60)} and {plain(b.name, 60)} share, found none; read both with the same salt "
+            f"expected prompts that {plain(a.name, 60)} and {plain(b.name, 60)} share, found "
+            "none; read both with the same salt "
             f"and trainer, since templates change a prompt's hash"
         )
     width = (last - first + 1) / windows

@@ -82,7 +82,8 @@ class Place:
                     found[f"{above}/{path.relative_to(self.root).as_posix()}"] = path
             if len(found) > _MOST:
                 raise LogReadError(
-                    f"{self.root}: expected at most {_MOST} files, found more; give the folder of the rollouts themselves"
+                    f"{self.root}: expected at most {_MOST} files, found more; give the folder "
+                    "of the rollouts themselves"
                 )
         return found
 
@@ -99,7 +100,7 @@ class Place:
         return self._heads[path]
 
     def split(self, path: Path) -> str:
-        """"eval" where a file's path below the root says so, else "train"."""
+        """Whether a file is of an evaluation, "eval", by its path below the root; else "train"."""
         return "eval" if _EVAL.search(path.relative_to(self.root).as_posix()) else "train"
 
     def lines_with(self, *keys: str, pattern: str = r"[^/]*\.jsonl(?:\.gz)?") -> list[tuple[Path, re.Match[str]]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -86,7 +85,8 @@ def read_rollouts(
     if not found.size:
         problems = listed(damage.notes())
         raise LogReadError(
-            f"{place.root}: expected completions with rewards, found none in {len(parts)} files of {name} ({problems}); "
+            f"{place.root}: expected completions with rewards, found none in {len(parts)} files "
+            f"of {name} ({problems}); "
             f"name the columns, or check that the trainer saved rewards"
         )
     notes = [*said, *damage.notes()]
@@ -145,12 +145,14 @@ def _recognised(place: Place, asked: str | None) -> tuple[str, Sequence[Part]]:
     if not fitting:
         wanted = asked or ", ".join(known)
         raise LogReadError(
-            f"{place.root}: expected rollouts of {wanted}, found {listed(list(place.files)[:50], 5)}; give the folder that "
+            f"{place.root}: expected rollouts of {wanted}, found "
+            f"{listed(list(place.files)[:50], 5)}; give the folder that "
             f"the trainer wrote, or a table with the columns step, prompt_id and reward"
         )
     if len(fitting) > 1:
         raise LogReadError(
-            f"{place.root}: expected rollouts of one format, found {listed(fitting)}; give the folder of one of them, or "
+            f"{place.root}: expected rollouts of one format, found {listed(fitting)}; give the "
+            "folder of one of them, or "
             f"choose with --format"
         )
     ((name, parts),) = fitting.items()
@@ -192,7 +194,9 @@ def _groups(found: Gathered, order: np.ndarray, group_size: int | None) -> tuple
         rows = pairs.view([("step", np.uint64), ("key", np.uint64)]).ravel()
         out[known] = np.unique(rows, return_inverse=True)[1]
     if not known.any():
-        return out, ["no record tells its prompt or group; give --group-size where those of a prompt stand side by side"]
+        return out, [
+            "no record tells its prompt or group; give --group-size where those of a prompt stand side by side"
+        ]
     return out, [f"{int(np.sum(~known))} completions tell neither prompt nor group"] if not known.all() else []
 
 
@@ -214,7 +218,9 @@ def _doubts(
     """What in the records should make a reader wary."""
     notes = []
     if getattr(all_formats()[name], "DROPS_CONSTANT", False):
-        notes.append("the trainer leaves groups of constant reward out of these files: shares of useful groups are of no use")
+        notes.append(
+            "the trainer leaves groups of constant reward out of these files: shares of useful groups are of no use"
+        )
     sizes = np.unique(found.step, return_counts=True)[1]
     usual = np.bincount(sizes).argmax()
     odd = int(np.sum(sizes != usual))
@@ -241,7 +247,3 @@ def _agreement(reward: np.ndarray, advantage: np.ndarray, group: np.ndarray) -> 
     x, y = centred(reward), centred(np.nan_to_num(advantage))
     vary = (np.bincount(group, x**2) / n > 1e-12)[group]
     return float(np.mean(scaled(x)[vary] * scaled(y)[vary])) if vary.any() else 1.0
-
-
-Grader = Callable[[str, str, str], float]
-"""Prompt, output and reference answer → reward."""

@@ -43,7 +43,7 @@ class Rollouts(Result):
         split: "train" or "eval".
         subset: "all", or "effective" where only what was trained on was read.
         step: Step, int32, shape (n,).
-        policy_version: Version of the policy that wrote it, in updates; -1 where not stated. Shape (n,), like all below.
+        policy_version: Version of the policy that wrote it, in updates; -1 where not stated. Shape (n,), like all.
         prompt: Salted hash of its prompt; 0 where nothing tells it.
         group: Number of its group, 0, 1, …; -1 where nothing tells it.
         sample: Number within its group.
@@ -169,11 +169,14 @@ class Rollouts(Result):
     def sentence(self) -> str:
         """What there is, in words."""
         groups = (
-            f"{self.prompt_count or 'no'} prompts in groups of {self.group_size}" if self.group_size else "no groups told"
+            f"{self.prompt_count or 'no'} prompts in groups of {self.group_size}"
+            if self.group_size
+            else "no groups told"
         )
         steps = counted(self.step_count, "step")
         return (
-            f"{self.size} completions of {steps} ({self.first_step} to {self.last_step}), {groups}, read as {self.format}: "
+            f"{self.size} completions of {steps} ({self.first_step} to {self.last_step}), "
+            f"{groups}, read as {self.format}: "
             f"mean reward {self.mean_reward:.3g}."
         )
 

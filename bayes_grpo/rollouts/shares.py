@@ -1,4 +1,4 @@
-"""Shares of a change: which factor of a product of probabilities moved it, whatever the order in which they are changed.
+"""Shares of a change: which factor of a product of probabilities moved it, whatever the order of changing them.
 
     R = f (t q + (1 − t) u) + (1 − f) c
 

@@ -176,12 +176,12 @@ def write_tinker(folder: Path, made_up: list[Made]) -> Path:
         _lines(
             folder / f"iteration_{step:06d}/train_rollout_summaries.jsonl",
             (
-                {"schema_version": 1, "split": "train", "iteration": c.step, "group_idx": c.prompt, "traj_idx": c.sample,
-                 "tags": ["math"], "sampling_client_step": c.version, "total_reward": c.reward, "final_reward": 0.0,
-                 "trajectory_metrics": {}, "final_ob_len": 50,
+                {"schema_version": 1, "split": "train", "iteration": c.step, "group_idx": c.prompt,
+                 "traj_idx": c.sample, "tags": ["math"], "sampling_client_step": c.version,
+                 "total_reward": c.reward, "final_reward": 0.0, "trajectory_metrics": {}, "final_ob_len": 50,
                  "steps": [{"step_idx": 0, "ob_len": 30, "ac_len": 7, "reward": c.reward, "episode_done": True,
-                            "metrics": {"format": c.format, "correct": c.correct}, "logs": {"env/row_id": f"q{c.prompt}"},
-                            "stop_reason": reason(c)}]}
+                            "metrics": {"format": c.format, "correct": c.correct},
+                            "logs": {"env/row_id": f"q{c.prompt}"}, "stop_reason": reason(c)}]}
                 for c in some
             ),
         )  # fmt: skip

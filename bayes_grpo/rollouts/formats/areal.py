@@ -1,4 +1,4 @@
-"""AReaL: dumps of rollouts, JSON lines with the versions of the policy that wrote a completion's first and last token."""
+"""AReaL: dumps of rollouts, JSON lines with the versions of the policy at a completion's first and last token."""
 
 from __future__ import annotations
 

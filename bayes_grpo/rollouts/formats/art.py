@@ -43,10 +43,14 @@ def read(part: Part, asked: Asked, damage: Damage) -> Iterator[Block]:
             step=np.full(n, part.step if part.step is not None else np.nan),
             reward=np.array([np.nan if x is None else float(x) for x in columns.get("reward", [None] * n)]),
             prompt=np.array([*prompts, None], dtype=object)[:-1],
-            group=np.array([*map(str, columns["group_index"]), None], dtype=object)[:-1] if "group_index" in columns else None,
+            group=np.array([*map(str, columns["group_index"]), None], dtype=object)[:-1]
+            if "group_index" in columns
+            else None,
             sample=np.array(columns["trajectory_index"]) if "trajectory_index" in columns else None,
             parts={k: np.array([m.get(k, np.nan) for m in metrics]) for k in keys},
-            texts=tuple((p or "", _answer(m), "") for p, m in zip(prompts, messages, strict=True)) if asked.text else (),
+            texts=tuple((p or "", _answer(m), "") for p, m in zip(prompts, messages, strict=True))
+            if asked.text
+            else (),
         )
 
 

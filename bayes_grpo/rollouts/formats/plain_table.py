@@ -44,7 +44,8 @@ def read(part: Part, asked: Asked, damage: Damage) -> Iterator[Block]:
             columns = columns_in(names, asked.columns, part.path)
             if "reward" not in columns:
                 raise LogReadError(
-                    f"{part.path}: expected a column of rewards ({', '.join(ALIASES['reward'])}), found {listed(names, 20)}; "
+                    f"{part.path}: expected a column of rewards "
+                    f"({', '.join(ALIASES['reward'])}), found {listed(names, 20)}; "
                     f"name it with --column reward=NAME"
                 )
         table = table.reindex(columns=table.columns.union(pd.Index(list(columns.values())), sort=False))
@@ -63,7 +64,9 @@ def _pieces(path: Path, damage: Damage) -> Iterator:
     else:
         lines = json_lines(path, damage)
         while some := list(islice(lines, _ROWS)):
-            yield pd.DataFrame.from_records([{k: v for k, v in r.items() if not isinstance(v, list | dict)} for r in some])
+            yield pd.DataFrame.from_records(
+                [{k: v for k, v in r.items() if not isinstance(v, list | dict)} for r in some]
+            )
 
 
 def _fits(path: Path, place: Place) -> bool:

@@ -25,8 +25,10 @@ def read(part: Part, asked: Asked, damage: Damage) -> Iterator[Completion]:
         LogReadError: Always.
     """
     raise LogReadError(
-        f"{part.path}: expected rollouts as JSON lines or a table, found a pickled torch file, which is not loaded because "
-        f"loading may run code in it; where you trust it, write its samples as JSON lines with step, prompt_id, reward: "
+        f"{part.path}: expected rollouts as JSON lines or a table, found a pickled torch file, "
+        "which is not loaded because "
+        "loading may run code in it; where you trust it, write its samples as JSON lines with "
+        "step, prompt_id, reward: "
         f"[s.to_dict() for s in torch.load(file)['samples']]"
     )
     yield  # a generator, as every other format

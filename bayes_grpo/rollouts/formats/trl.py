@@ -57,7 +57,9 @@ def _block(batch: Any, functions: list[str], part: Part, asked: Asked) -> Block:
         prompt=np.array([None if x is None else _question(x) for x in prompts] + [None], dtype=object)[:-1],
         length=np.array(lengths),
         parts=parts | advantage,
-        texts=tuple((str(_question(p)), _text(o), "") for p, o in zip(prompts, outputs, strict=True)) if asked.text else (),
+        texts=tuple((str(_question(p)), _text(o), "") for p, o in zip(prompts, outputs, strict=True))
+        if asked.text
+        else (),
     )
 
 
@@ -86,7 +88,11 @@ def _is_number(pa: Any, kind: Any) -> bool:
 
 def _numbers(column: Any) -> np.ndarray:
     values = column.to_numpy(zero_copy_only=False)
-    return np.array([np.nan if x is None else float(x) for x in values]) if values.dtype == object else values.astype(float)
+    return (
+        np.array([np.nan if x is None else float(x) for x in values])
+        if values.dtype == object
+        else values.astype(float)
+    )
 
 
 def _question(prompt: Any) -> str:

@@ -1,4 +1,4 @@
-"""verl: ``trainer.rollout_data_dir`` and ``validation_data_dir``, one ``<step>.jsonl`` a step (volcengine/verl PR 916)."""
+"""verl: ``trainer.rollout_data_dir`` and ``validation_data_dir``, ``<step>.jsonl`` each (volcengine/verl PR 916)."""
 
 from __future__ import annotations
 
