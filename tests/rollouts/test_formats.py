@@ -6,6 +6,7 @@ import re
 import tracemalloc
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -216,7 +217,10 @@ def test_what_cannot_be_read_is_one_line_with_a_remedy(tmp_path):
     with pytest.raises(LogReadError, match="expected rollouts of one format, found prime_rl, verl"):
         read_rollouts(both)
     assert read_rollouts(both, format="verl").size == len(MADE)
-    for wrong in ({"format": "x"}, {"split": "x"}, {"subset": "x"}, {"columns": {"x": "y"}}, {"group_size": 0}):
+    cases: tuple[dict[str, Any], ...] = (
+        {"format": "x"}, {"split": "x"}, {"subset": "x"}, {"columns": {"x": "y"}}, {"group_size": 0}
+    )  # fmt: skip
+    for wrong in cases:
         with pytest.raises(SettingError, match="expected"):
             read_rollouts(both, **wrong)
     empty = tmp_path / "empty"
