@@ -3,11 +3,14 @@
     python -m benchmarks.rollouts speed [--records 1000000] [--keep]
     python -m benchmarks.rollouts public FOLDER [--logs FOLDER] [--keep]
     python -m benchmarks.rollouts simulated [--repeats 400] [--keep]
+    python -m benchmarks.rollouts loophole FOLDER ... [--keep]
 
 `speed` writes files as verl does, about 2.5 kB a completion, and a plain table, reads each in a process of its own, and
 says megabytes a second and the most memory. `public` takes the runs of one recipe in a folder of tables: what their
 gains are made of, what difficulty takes off a row, what prompts are worth in a comparison of two runs; and whether rows
-of their logs are means of the completions. `simulated` counts how often intervals hold what is known.
+of their logs are means of the completions. `simulated` counts how often intervals hold what is known. `loophole` takes
+logs of the laboratory's loophole family, whose verifier pays for the answer anywhere in a completion: what share of the
+gain is that by the log alone, and what share is right.
 """
 
 from __future__ import annotations
@@ -132,7 +135,7 @@ def _write_table(folder: Path, records: int) -> None:
 
 def public(options: argparse.Namespace) -> dict[str, Any]:
     """What the runs of one recipe say; all numbers are of tables that others made."""
-    files = sorted(options.folder.glob(f"{options.prefix}*.csv.gz"))
+    files = sorted(options.folder[0].glob(f"{options.prefix}*.csv.gz"))
     runs = {p.name.removesuffix(".csv.gz"): read_rollouts(p) for p in files if not p.name.endswith(".steps.csv.gz")}
     say(f"{len(runs)} runs")
     out: dict[str, Any] = {"runs": len(runs), "completions": sum(r.size for r in runs.values())}
@@ -144,14 +147,19 @@ def public(options: argparse.Namespace) -> dict[str, Any]:
     found = [groups_of(r) for r in runs.values()]
     out["groups"] = {
         "useful": float(np.mean([g.useful.median for g in found])),
-        "implied": float(np.mean([g.implied for g in found])),
+        "implied": float(np.nanmean([g.implied for g in found])),
         "icc": float(np.mean([g.icc.median for g in found])),
     }
     out["adjusted"] = _adjusted(runs)
     pairs = [(a, b, compare_by_prompt(runs[a], runs[b]).variance_ratio) for a, b in combinations(runs, 2)]
     same = [x for a, b, x in pairs if _order(runs[a]) == _order(runs[b])]
     other = [x for a, b, x in pairs if _order(runs[a]) != _order(runs[b])]
-    out["compared"] = {"same_order": _spread(same), "own_order": _spread(other)}
+    informed = [
+        compare_by_prompt(runs[a], runs[b], others=[r for k, r in runs.items() if k not in (a, b)]).variance_ratio
+        for a, b, _ in pairs
+        if _order(runs[a]) != _order(runs[b])
+    ]
+    out["compared"] = {"same_order": _spread(same), "own_order": _spread(other), "own_order_others": _spread(informed)}
     if options.logs:
         out["joined"] = _joined(runs, options)
     return out
@@ -182,11 +190,11 @@ def _together(runs: list[Rollouts]) -> Rollouts:
     order = np.argsort(np.concatenate([r.step for r in runs]), kind="stable")
     start = np.cumsum([0, *(r.group_count for r in runs[:-1])])
     names = ("step", "policy_version", "prompt", "sample", "reward", "length", "truncated")
-    columns = {name: np.concatenate([getattr(r, name) for r in runs])[order] for name in names}
+    columns: dict[str, Any] = {name: np.concatenate([getattr(r, name) for r in runs])[order] for name in names}
     group = np.concatenate([r.group + s for r, s in zip(runs, start, strict=True)])[order].astype(np.int32)
     parts = {k: np.concatenate([r.parts[k] for r in runs])[order] for k in runs[0].parts}
-    about = {"name": "all runs", "source": "all runs", "format": "plain_table", "split": "train", "subset": "all"}
-    return Rollouts(**about, **columns, group=group, parts=parts)
+    columns |= {"name": "all runs", "source": "all runs", "format": "plain_table", "split": "train", "subset": "all"}
+    return Rollouts(**columns, group=group, parts=parts)
 
 
 def _adjusted(runs: Mapping[str, Rollouts]) -> dict[str, Any]:
@@ -282,10 +290,40 @@ def _known_difficulty(repeats: int) -> dict[str, Any]:
     }
 
 
+def loophole(options: argparse.Namespace) -> dict[str, Any]:
+    """Where the gain of runs comes from whose verifier can be had."""
+    logs = sorted({p.name: p for folder in options.folder for p in folder.glob("hacking_loophole-*")}.values())
+    found, right, careless, held = 0, [], [], []
+    for log in logs:
+        run = read_log(log)
+        gain = decompose(run)
+        if not gain.has_gain or not gain.parts:
+            continue
+        found += 1
+        shares = {s.name: s.share for s in gain.parts}
+        right.append(shares["right"].median if "right" in shares else 0.0)
+        careless.append(shares["anywhere"].median)
+        # What the gold reward gained between the same steps, which only the laboratory knows, at its weight.
+        truth = json.loads((log / "truth.json").read_text())
+        gold, weight = np.array(truth["gold_reward"]), truth["numbers"]["right"] or 0.0
+        first, last = ([int(x) - 1 for x in side] for side in (gain.first, gain.last))
+        change = weight * (gold[last[0] : last[1] + 1].mean() - gold[first[0] : first[1] + 1].mean())
+        mine = next((s.change for s in gain.parts if s.name == "right"), None)
+        held.append(mine is not None and mine.low <= change <= mine.high if weight else mine is None)
+    return {
+        "logs": len(logs),
+        "gained": found,
+        "anywhere": _spread(careless),
+        "right": _spread(right),
+        "mostly_anywhere": int(np.sum(np.array(careless) > np.array(right))),
+        "right_as_known": float(np.mean(held)),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("speed", "public", "simulated"))
-    parser.add_argument("folder", type=Path, nargs="?", help="tables of completions of runs of one recipe")
+    parser.add_argument("part", choices=("speed", "public", "simulated", "loophole"))
+    parser.add_argument("folder", type=Path, nargs="*", help="tables of completions of runs of one recipe; logs")
     parser.add_argument("--prefix", default="tonyw_", help="how the names of its tables begin")
     parser.add_argument("--logs", type=Path, help="folder of their logs")
     parser.add_argument("--log-prefix", default="tony_", help="how the names of the logs begin")
@@ -295,7 +333,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep the result")
     options = parser.parse_args()
     begun = time.perf_counter()
-    result = {"speed": speed, "public": public, "simulated": simulated}[options.part](options)
+    result = {"speed": speed, "public": public, "simulated": simulated, "loophole": loophole}[options.part](options)
     print(json.dumps(result, indent=1, default=float))
     if options.keep:
         keep(f"rollouts_{options.part}", result)

@@ -148,23 +148,20 @@ def block_of(table: pd.DataFrame, columns: Mapping[str, str]) -> Block:
 
     n = len(table)
 
-    def numeric(name: str) -> np.ndarray | None:
+    def numbers(name: str) -> np.ndarray:
+        return np.asarray(pd.to_numeric(table[columns[name]], errors="coerce"), np.float64)
+
+    def counts(name: str) -> np.ndarray | None:
         if name not in columns:
             return None
-        values = pd.to_numeric(table[columns[name]], errors="coerce").to_numpy(np.float64)
+        values = numbers(name)
         return np.where(np.isfinite(values) & (np.abs(values) < 2**31), values, UNKNOWN)
 
-    reward = pd.to_numeric(table[columns["reward"]], errors="coerce").to_numpy(np.float64)
-    step = (
-        pd.to_numeric(table[columns["step"]], errors="coerce").to_numpy(np.float64)
-        if "step" in columns
-        else np.zeros(n)
-    )
     cut = None
     if "truncated" in columns:
         kinds = table[columns["truncated"]]
         known = {value: was_cut(value) for value in kinds.dropna().unique()[:1000].tolist()}
-        cut = kinds.map(known).fillna(UNKNOWN).to_numpy()
+        cut = np.array([known.get(value, UNKNOWN) for value in kinds.tolist()])
     taken = {*columns.values()} | {name for name in table if str(name).strip().lower() in _NOT_PARTS}
     others = {name for theirs in ALIASES.values() for name in theirs}
     parts = {
@@ -173,13 +170,13 @@ def block_of(table: pd.DataFrame, columns: Mapping[str, str]) -> Block:
         if name not in taken and str(name).lower() not in others and pd.api.types.is_numeric_dtype(table[name])
     }
     return Block(
-        step=step,
-        reward=reward,
+        step=numbers("step") if "step" in columns else np.zeros(n),
+        reward=numbers("reward"),
         prompt=_labels(table, columns.get("prompt")),
         group=_labels(table, columns.get("group")),
-        sample=numeric("sample"),
-        version=numeric("version"),
-        length=numeric("length"),
+        sample=counts("sample"),
+        version=counts("version"),
+        length=counts("length"),
         truncated=cut,
         parts=parts,
     )

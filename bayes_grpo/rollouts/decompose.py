@@ -78,8 +78,8 @@ def decompose(
     """
     if not 0.0 < share <= 0.5:
         raise SettingError(f"share: expected a share of the steps in (0, 0.5], found {share:g}; 0.1 is usual")
-    rollouts = isinstance(source, Rollouts)
-    table, clusters, notes = _of_rollouts(source, formatted) if rollouts else _of_log(source)
+    found = _of_rollouts(source, formatted) if isinstance(source, Rollouts) else _of_log(source)
+    table, clusters, notes = found
     steps = np.unique(table.step)
     if len(steps) < 2:
         raise FitError(f"expected at least 2 steps to tell a change, found {len(steps)} in {source.name}; give more")
@@ -107,7 +107,7 @@ def decompose(
     form = [s for s in shares if s.is_form]
     p_form = np.nan
     if form and len(form) < len(shares):
-        changes = _changes(table, first, last) if factors else None
+        changes = shapley(first, last) if factors else None
         form_gain = (
             changes.finished + changes.formatted
             if changes is not None
@@ -121,7 +121,7 @@ def decompose(
         p_form = float(np.mean(rises & (form_gain > 0.5 * np.maximum(gain, 1e-12))))
     return Decomposition(
         name=plain(source.name, 80),
-        source="rollouts" if rollouts else "log",
+        source="rollouts" if isinstance(source, Rollouts) else "log",
         first=(float(steps[0]), float(before)),
         last=(float(after), float(steps[-1])),
         clusters=f"{n} {clusters}",
@@ -188,8 +188,8 @@ class _Drawn(NamedTuple):
         """Draws of the factors, shape (draws,) each."""
         centre = Sums(*(np.array([x.sum()]) for x in sums)).factors
         drawn = sums.weighted(self.weight).factors
-        found = [self._about(a, b) for a, b in zip((*drawn[:3], *drawn[3]), (*centre[:3], *centre[3]), strict=True)]
-        return Factors(np.clip(found[0], 0.0, 1.0), np.clip(found[1], 0.0, 1.0), found[2], (found[3], found[4]))
+        f, t, *rewards = (self._about(a, b) for a, b in zip(drawn, centre, strict=True))
+        return Factors(np.clip(f, 0.0, 1.0), np.clip(t, 0.0, 1.0), *rewards)
 
     def mean(self, values: np.ndarray, cluster: np.ndarray, n: int) -> np.ndarray:
         """Draws of a mean, shape (draws,)."""
@@ -248,13 +248,24 @@ def _of_log(run: Run) -> tuple[_Table, str, tuple[str, ...]]:
     kept = np.isfinite(run.reward)
     weights = adding_weights(run.reward[kept], {k: v[kept] for k, v in run.components.items()})
     parts = {plain(k, 40): w * run.components[k][kept] for k, w in weights.items()} if len(weights) > 1 else {}
-    cut = run.signals.get("completions_clipped_ratio")
     finished, notes = None, ("intervals are over rows of the log, and know nothing of prompts",)
-    if cut is not None and np.isfinite(cut[kept]).all() and np.ptp(cut[kept]) > 0.0 and np.all(run.reward[kept] >= 0.0):
-        finished = 1.0 - cut[kept]
+    if not parts and (cut := _cut_that_get_nothing(run, kept)) is not None:
+        finished = 1.0 - cut
         notes += ("cut completions are taken to have a reward of 0, which the log does not say",)
     step = run.step[kept]
     return _Table(step, run.reward[kept], finished, None, parts, np.arange(len(step))), "rows", notes
+
+
+def _cut_that_get_nothing(run: Run, kept: np.ndarray) -> np.ndarray | None:
+    """Share of cut completions where these can all have had a reward of 0; None where the rewards refute it."""
+    cut = run.signals.get("completions_clipped_ratio")
+    reward = run.reward[kept]
+    if cut is None or not np.isfinite(cut[kept]).all() or np.ptp(cut[kept]) == 0.0 or np.any(reward < 0.0):
+        return None
+    stated = run.settings.reward_high.value
+    high = float(stated) if stated is not None else 1.0
+    fits = np.all(reward <= (1.0 - cut[kept]) * high + 1e-6)
+    return cut[kept] if fits else None
 
 
 def _sums(table: _Table, kept: np.ndarray, cluster: np.ndarray, n: int) -> Sums:
@@ -269,16 +280,12 @@ def _sums(table: _Table, kept: np.ndarray, cluster: np.ndarray, n: int) -> Sums:
     return Sums(*total)
 
 
-def _changes(table: _Table, first: Factors, last: Factors) -> Factors:
-    return shapley(first, last)
-
-
 def _factor_shares(
     table: _Table, first: Factors, last: Factors, gain: np.ndarray, clear: bool
 ) -> tuple[GainShare, ...]:
     if table.finished is None and table.formatted is None:
         return ()
-    changes = _changes(table, first, last)
+    changes = shapley(first, last)
     shown = []
     for name in _shown(table):
         a, b, change = getattr(first, name), getattr(last, name), getattr(changes, name)
@@ -286,21 +293,15 @@ def _factor_shares(
         if table.formatted is None and name == "quality":
             words = "the reward of finished answers"
         shown.append(_share(name, words, name in ("finished", "formatted"), (a, b), change, gain, clear))
-    if np.any(np.abs(changes.others[0]) > 1e-9):
-        plain_ = (_rest(first), _rest(last))
-        shown.append(_share("others", _WORDS["others"], False, plain_, changes.others[0], gain, clear))
+    if np.any(np.abs(changes.others) > 1e-9):
+        sides = (first.others, last.others)
+        shown.append(_share("others", _WORDS["others"], False, sides, changes.others, gain, clear))
     return tuple(shown)
 
 
 def _shown(table: _Table) -> list[str]:
     gates = {"finished": table.finished, "formatted": table.formatted}
     return [name for name, values in gates.items() if values is not None] + ["quality"]
-
-
-def _rest(factors: Factors) -> np.ndarray:
-    """Mean reward of what did not finish or is not formatted."""
-    plain_, cut = factors.finished * (1.0 - factors.formatted), 1.0 - factors.finished
-    return (plain_ * factors.others[0] + cut * factors.others[1]) / np.maximum(plain_ + cut, 1e-12)
 
 
 def _share(
@@ -335,7 +336,7 @@ def _course(table: _Table, early: np.ndarray, by_factors: bool) -> GainCourse:
         moved = shapley(start, course)
         for name in _shown(table):
             values[name], changes[name] = getattr(course, name), getattr(moved, name)
-        values["others"], changes["others"] = _rest(course), moved.others[0]
+        values["others"], changes["others"] = course.others, moved.others
     else:
         for name, part in table.parts.items():
             known = np.isfinite(part)

@@ -7,8 +7,9 @@ import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 
@@ -45,7 +46,7 @@ class Damage:
         return tuple(f"{n} {words.format('s' * (n > 1))}" for n, words in said if n)
 
 
-def opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> BufferedReader | gzip.GzipFile:
     """A file's bytes, unpacked where it is gzip.
 
     Raises:
@@ -56,7 +57,7 @@ def opened(path: Path) -> BinaryIO:
         packed = file.peek(2)[:2] == b"\x1f\x8b"
     except OSError as error:
         raise LogReadError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
-    return cast("BinaryIO", gzip.GzipFile(fileobj=file)) if packed else file
+    return gzip.GzipFile(fileobj=file) if packed else file
 
 
 def json_lines(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:

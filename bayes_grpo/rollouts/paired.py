@@ -8,6 +8,7 @@ meet the same prompts in a window, in part where one meets them at other steps.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,12 +74,15 @@ class ByPrompt(Result):
         )
 
 
-def compare_by_prompt(a: Rollouts, b: Rollouts, *, at: float | None = None, windows: int = _WINDOWS) -> ByPrompt:
+def compare_by_prompt(
+    a: Rollouts, b: Rollouts, *, others: Sequence[Rollouts] = (), at: float | None = None, windows: int = _WINDOWS
+) -> ByPrompt:
     """Compares two runs by prompt, in a window of steps that both have.
 
     Args:
         a: Run A.
         b: Run B, read with the same salt.
+        others: Further runs on the same prompts, which tell how hard those are that only one of the two met.
         at: Step at the end of the window; the last that both have if None.
         windows: Windows into which the steps up to there are parted; the last is compared.
 
@@ -95,7 +99,7 @@ def compare_by_prompt(a: Rollouts, b: Rollouts, *, at: float | None = None, wind
         raise SettingError(
             f"at: expected a step that both runs have, found {last:g}; they share none, or choose another"
         )
-    every = [cells_of(x.until(last)) for x in (a, b)]
+    every = [cells_of(x) for x in (a.until(last), b.until(last), *others)]
     if not np.isin(every[0].prompt, every[1].prompt).any():
         raise FitError(
             f"expected prompts that {plain(a.name, 60)} and {plain(b.name, 60)} share, found "
@@ -105,10 +109,11 @@ def compare_by_prompt(a: Rollouts, b: Rollouts, *, at: float | None = None, wind
     width = (last - first + 1) / windows
     edge = last - width
     variances, _ = variances_of(every)
-    design = _Design(every, [np.minimum(((last - c.step) // width).astype(int), 10**6) for c in every], variances)
+    windows_of = [((last - c.step) // width).astype(int) for c in every]
+    design = _Design(every, [w - min(int(w.min()), 0) for w in windows_of], variances)
     difference, variance = design.contrast(paired=True)
     _, unpaired = design.contrast(paired=False)
-    late = [c.where(c.step > edge) for c in every]
+    late = [c.where(c.step > edge) for c in every[:2]]
     sd = float(np.sqrt(variance))
     wide = float(norm.ppf(0.5 + LEVEL / 2.0)) * sd
     shared = np.concatenate([np.isin(late[i].prompt, every[1 - i].prompt) for i in (0, 1)])
@@ -126,10 +131,10 @@ def compare_by_prompt(a: Rollouts, b: Rollouts, *, at: float | None = None, wind
 
 
 class _Design:
-    """Cells of both runs with their columns, and the normal equations of the levels."""
+    """Cells of all runs with their columns, and the normal equations of the levels; the first two are compared."""
 
     def __init__(self, runs: list[Cells], window: list[np.ndarray], variances: Variances) -> None:
-        labels = np.concatenate([2 * w + i for i, w in enumerate(window)])
+        labels = np.concatenate([len(runs) * w + i for i, w in enumerate(window)])
         self._levels, self._column = np.unique(labels, return_inverse=True)
         self._y, self._s, self._n, prompt = (
             np.concatenate([getattr(c, name) for c in runs]) for name in ("mean", "spread", "n", "prompt")

@@ -23,19 +23,46 @@ class Factors(NamedTuple):
         finished: P(finished).
         formatted: P(formatted | finished).
         quality: Mean reward of those that finished and are formatted.
-        others: Mean reward of the unformatted, and of the cut.
+        unformatted: Mean reward of those that finished and are not.
+        cut: Mean reward of those that did not finish.
     """
 
     finished: np.ndarray
     formatted: np.ndarray
     quality: np.ndarray
-    others: tuple[np.ndarray, np.ndarray]
+    unformatted: np.ndarray
+    cut: np.ndarray
 
     @property
     def reward(self) -> np.ndarray:
         """The mean reward."""
-        inner = self.formatted * self.quality + (1.0 - self.formatted) * self.others[0]
-        return self.finished * inner + (1.0 - self.finished) * self.others[1]
+        inner = self.formatted * self.quality + (1.0 - self.formatted) * self.unformatted
+        return self.finished * inner + (1.0 - self.finished) * self.cut
+
+    @property
+    def others(self) -> np.ndarray:
+        """Mean reward of what did not finish or is not formatted."""
+        plain = self.finished * (1.0 - self.formatted)
+        some = plain + 1.0 - self.finished
+        return (plain * self.unformatted + (1.0 - self.finished) * self.cut) / np.maximum(some, 1e-12)
+
+
+class Changes(NamedTuple):
+    """What each factor changed of a mean reward; `others` is what the unformatted and the cut got."""
+
+    finished: np.ndarray
+    formatted: np.ndarray
+    quality: np.ndarray
+    others: np.ndarray
+
+
+_FIELDS = {
+    "finished": ("finished",),
+    "formatted": ("formatted",),
+    "quality": ("quality",),
+    "others": ("unformatted", "cut"),
+}
+"""What is moved as one → the factors that it is."""
 
 
 class Sums(NamedTuple):
@@ -69,7 +96,8 @@ class Sums(NamedTuple):
             _over(self.finished, self.all),
             _over(self.good, self.finished),
             _over(self.reward_good, self.good),
-            (_over(self.reward_plain, plain), _over(self.reward_cut, self.all - self.finished)),
+            _over(self.reward_plain, plain),
+            _over(self.reward_cut, self.all - self.finished),
         )
 
 
@@ -98,28 +126,31 @@ def sums_of(reward: np.ndarray, finished: np.ndarray, formatted: np.ndarray, clu
     )
 
 
-def shapley(first: Factors, last: Factors) -> Factors:
-    """What each factor changed of the mean reward; `others` holds its change once, and a 0.
+def shapley(first: Factors, last: Factors) -> Changes:
+    """What each factor changed of the mean reward.
 
     Args:
         first: The factors before.
         last: The factors after, of shapes that broadcast with those before.
     """
-    places = range(len(Factors._fields))
+    players = tuple(_FIELDS.items())
     value = {}
-    for size in range(len(Factors._fields) + 1):
-        for moved in combinations(places, size):
-            value[moved] = Factors(*(last[i] if i in moved else first[i] for i in places)).reward
-    changes = []
-    for place in places:
-        rest = [i for i in places if i != place]
-        total = 0.0
+    for size in range(len(players) + 1):
+        for moved in combinations(range(len(players)), size):
+            names = {name for i in moved for name in players[i][1]}
+            value[moved] = Factors(
+                **{name: getattr(last if name in names else first, name) for name in Factors._fields}
+            ).reward
+    changes = {}
+    for place, (player, _) in enumerate(players):
+        rest = [i for i in range(len(players)) if i != place]
+        total = np.zeros(1)
         for size in range(len(rest) + 1):
-            share = factorial(size) * factorial(len(rest) - size) / factorial(len(rest) + 1)
+            share = factorial(size) * factorial(len(rest) - size) / factorial(len(players))
             for moved in combinations(rest, size):
                 total = total + share * (value[tuple(sorted((*moved, place)))] - value[moved])
-        changes.append(np.asarray(total))
-    return Factors(changes[0], changes[1], changes[2], (changes[3], np.zeros_like(changes[3])))
+        changes[player] = total
+    return Changes(**changes)
 
 
 def _over(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -63,7 +63,7 @@ def with_gates(rng: np.random.Generator, course: Course, steps: int = 40, prompt
     many = steps * prompts
     step, prompt = np.repeat(np.arange(1, steps + 1), prompts * group), np.repeat(np.arange(many), group)
     effects = [s * rng.standard_normal(many)[prompt] for s in course.spread]
-    levels = [_line(x, steps)[step - 1] for x in course[:3]]
+    levels = [_line(x, steps)[step - 1] for x in (course.finished, course.formatted, course.correct)]
     finished, formatted, correct = (
         rng.random(len(step)) < _sigmoid(a + b) for a, b in zip(levels, effects, strict=True)
     )
@@ -84,10 +84,15 @@ def true_shares(course: Course, steps: int, many: int) -> dict[str, float]:
     for some in (slice(None, many), slice(-many, None)):
         f, t, q = np.zeros(3)
         for row in range(*some.indices(steps)):
-            p = [_sigmoid(_line(course[k], steps)[row] + course.spread[k] * z[k]) for k in range(3)]
+            p = [
+                _sigmoid(
+                    _line((course.finished, course.formatted, course.correct)[k], steps)[row] + course.spread[k] * z[k]
+                )
+                for k in range(3)
+            ]
             f, t, q = f + p[0].mean(), t + (p[0] * p[1]).mean(), q + (p[0] * p[1] * p[2]).mean()
-        zero = np.zeros(1)
-        sides.append(Factors(np.array([f / many]), np.array([t / f]), np.array([q / t]), (zero, zero)))
+        zero = np.zeros(1)  # what is not formatted gets nothing
+        sides.append(Factors(np.array([f / many]), np.array([t / f]), np.array([q / t]), zero, zero))
     changes = shapley(*sides)
     gain = float(sides[1].reward[0] - sides[0].reward[0])
     return {"gain": gain} | {

@@ -101,6 +101,6 @@ def test_two_runs_are_compared_by_prompt(tmp_path):
     shown = call(*words)
     assert shown.code == 0
     assert "B is better on the same prompts" in shown.out
-    assert json.loads(call(*words, "--json").out)["verdict"] == "B is better"
+    assert json.loads(call(*words, "--also", tmp_path / "a.csv", "--json").out)["verdict"] == "B is better"
     assert call(*words, "--plot", tmp_path / "p.png").code == 2
     assert call("compare-runs", "--by-prompt", "--a", "x", "y", "--b", "z").code == 2

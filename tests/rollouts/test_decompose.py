@@ -20,17 +20,18 @@ FORM = Course(finished=(3.0, 3.0), formatted=(-2.0, 3.0), correct=(2.0, 1.7), sp
 
 def test_shapley_values_are_means_over_all_orders():
     rng = np.random.default_rng(0)
-    first, last = (Factors(*rng.random(3), (rng.random(), rng.random())) for _ in range(2))
+    first, last = (Factors(*rng.random((5, 1))) for _ in range(2))
     expected = np.zeros(4)
     for order in permutations(range(4)):
-        now = list(first)
+        now = first
         for place in order:
-            before = Factors(*now).reward
-            now[place] = last[place]
-            expected[place] += (Factors(*now).reward - before) / 24
+            names = [("finished",), ("formatted",), ("quality",), ("unformatted", "cut")][place]
+            then = now._replace(**{name: getattr(last, name) for name in names})
+            expected[place] += (then.reward - now.reward)[0] / 24
+            now = then
     found = shapley(first, last)
-    np.testing.assert_allclose([*found[:3], found.others[0]], expected, rtol=1e-12)
-    np.testing.assert_allclose(expected.sum(), last.reward - first.reward, rtol=1e-12)
+    np.testing.assert_allclose(np.ravel(found), expected, rtol=1e-12)
+    np.testing.assert_allclose(expected.sum(), (last.reward - first.reward)[0], rtol=1e-12)
 
 
 def test_a_gain_of_format_is_told_as_one():
@@ -145,6 +146,8 @@ def test_a_log_alone_says_what_its_parts_say():
     np.testing.assert_allclose([quality.before.median, quality.after.median], 0.9, atol=1e-6)
     assert any("taken to have a reward of 0" in note for note in found.notes)
     assert "nothing in the log tells" in decompose(make_run(step=step, reward=task)).sentence
+    paid = make_run(step=step, reward=np.full(60, 0.6) + step / 1000, signals={"completions_clipped_ratio": cut})
+    assert decompose(paid).factors == ()  # more reward than the finished can have had
 
 
 def test_another_grader_takes_the_place_of_the_reward(tmp_path):
@@ -166,9 +169,10 @@ def test_what_cannot_be_decomposed_says_so():
     with pytest.raises(FitError, match="expected at least 2 steps"):
         decompose(one)
     run = with_gates(np.random.default_rng(0), FORM)
-    for wrong in ({"share": 0.7}, {"formatted": "x"}):
-        with pytest.raises(SettingError, match="expected a"):
-            decompose(run, **wrong)
+    with pytest.raises(SettingError, match="expected a share of the steps"):
+        decompose(run, share=0.7)
+    with pytest.raises(SettingError, match=r"expected a part .format_ok., found 'x'"):
+        decompose(run, formatted="x")
 
 
 def test_a_diagnosis_takes_in_what_the_gain_is_made_of():

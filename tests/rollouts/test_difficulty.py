@@ -124,6 +124,9 @@ def test_two_runs_on_the_same_prompts_are_told_apart():
     assert (same.difference.median, same.verdict) == (0.0, "cannot tell")
     shuffled = compare_by_prompt(*runs(4, gain=1.2, own_order=True)[0])
     assert found.variance_ratio < shuffled.variance_ratio < 1.0
+    several, _ = runs(4, 5, gain=1.2, own_order=True)
+    alone, informed = (compare_by_prompt(several[0], several[-1], others=x) for x in ((), several[1:-1]))
+    assert informed.variance_ratio < 0.9 * alone.variance_ratio
     other = rollouts_of(a.reward, a.step, (a.prompt + 10**6).astype(int))
     with pytest.raises(FitError, match="expected prompts that run 0 and made share"):
         compare_by_prompt(a, other)
