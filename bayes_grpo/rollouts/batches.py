@@ -12,14 +12,14 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.common.wording import clean, listed
-from bayes_grpo.rollouts.columns import Block
+from bayes_grpo.rollouts.columns import CompletionBatch
 from bayes_grpo.rollouts.completion import UNKNOWN, was_cut
-from bayes_grpo.rollouts.lines import Damage, opened
+from bayes_grpo.rollouts.lines import LeftOut, unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ALIASES: Mapping[str, tuple[str, ...]] = {
+USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "step": ("step", "training_step", "train_step", "global_step", "iteration", "rollout_step"),
     "reward": ("reward", "total_reward", "score", "rewards", "reward_total"),
     "prompt": (
@@ -52,7 +52,7 @@ _DEEP_ROWS = 2_048
 _NOT_PARTS = {"advantage", "advantages", "unnamed: 0", "__index_level_0__", "index", "idx", "seed"}
 
 
-def csv_batches(path: Path, damage: Damage) -> Iterator[pd.DataFrame]:
+def csv_batches(path: Path, damage: LeftOut) -> Iterator[pd.DataFrame]:
     """A table of delimited text in pieces.
 
     Raises:
@@ -60,7 +60,7 @@ def csv_batches(path: Path, damage: Damage) -> Iterator[pd.DataFrame]:
     """
     import pandas as pd
 
-    with opened(path) as file:
+    with unpacked(path) as file:
         try:
             with pd.read_csv(file, chunksize=_ROWS, on_bad_lines="skip", encoding_errors="replace") as reader:
                 yield from reader
@@ -70,13 +70,13 @@ def csv_batches(path: Path, damage: Damage) -> Iterator[pd.DataFrame]:
             damage.cut += 1
 
 
-def parquet_batches(path: Path, damage: Damage, names: list[str] | None = None) -> Iterator[Any]:
+def parquet_batches(path: Path, damage: LeftOut, names: list[str] | None = None) -> Iterator[Any]:
     """A Parquet file in pieces, as Arrow tables.
 
     Args:
         path: The file.
         damage: Counts a file that breaks off.
-        names: Columns; all if None.
+        names: Gatherer; all if None.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -113,7 +113,7 @@ def parquet_file(path: Path) -> Any:
         ) from None
 
 
-def columns_in(names: list[str], stated: Mapping[str, str], path: Path) -> dict[str, str]:
+def meanings_of(names: list[str], stated: Mapping[str, str], path: Path) -> dict[str, str]:
     """Which column of a table is which of a block.
 
     Args:
@@ -133,11 +133,11 @@ def columns_in(names: list[str], stated: Mapping[str, str], path: Path) -> dict[
             f"{path}: expected a column {clean(missing[0])!r}, found {listed(names, 20)}; correct its name"
         )
     lower = {name.strip().lower(): name for name in reversed(names)}
-    found = {ours: next((lower[x] for x in theirs if x in lower), "") for ours, theirs in ALIASES.items()}
+    found = {ours: next((lower[x] for x in theirs if x in lower), "") for ours, theirs in USUAL_NAMES.items()}
     return {ours: name for ours, name in found.items() if name} | dict(stated)
 
 
-def block_of(table: pd.DataFrame, columns: Mapping[str, str]) -> Block:
+def block_of(table: pd.DataFrame, columns: Mapping[str, str]) -> CompletionBatch:
     """A piece of a table as a block; numeric columns without a meaning of their own are parts.
 
     Args:
@@ -163,13 +163,13 @@ def block_of(table: pd.DataFrame, columns: Mapping[str, str]) -> Block:
         known = {value: was_cut(value) for value in kinds.dropna().unique()[:1000].tolist()}
         cut = np.array([known.get(value, UNKNOWN) for value in kinds.tolist()])
     taken = {*columns.values()} | {name for name in table if str(name).strip().lower() in _NOT_PARTS}
-    others = {name for theirs in ALIASES.values() for name in theirs}
+    others = {name for theirs in USUAL_NAMES.values() for name in theirs}
     parts = {
         str(name): table[name].to_numpy(np.float64)
         for name in table
         if name not in taken and str(name).lower() not in others and pd.api.types.is_numeric_dtype(table[name])
     }
-    return Block(
+    return CompletionBatch(
         step=numbers("step") if "step" in columns else np.zeros(n),
         reward=numbers("reward"),
         prompt=_labels(table, columns.get("prompt")),

@@ -14,7 +14,7 @@ import numpy as np
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.rollouts.records import Rollouts
 
-BANDWIDTH = 0.08
+KERNEL = 0.08
 """Standard deviation of the Gaussian kernel of the level, as a share of the steps."""
 _LEAST_STEPS = 2.0
 
@@ -79,7 +79,7 @@ def cells_of(rollouts: Rollouts) -> Cells:
     mean = np.bincount(place, reward) / n
     off = np.bincount(place, (reward - mean[place]) ** 2)
     at, row = np.unique(step[new], return_inverse=True)
-    level, spread = level_of(at, np.bincount(row, mean * n), np.bincount(row, off + mean**2 * n), np.bincount(row, n))
+    level, spread = course_of(at, np.bincount(row, mean * n), np.bincount(row, off + mean**2 * n), np.bincount(row, n))
     return Cells(
         step=step[new].astype(float),
         prompt=prompt[new],
@@ -91,7 +91,7 @@ def cells_of(rollouts: Rollouts) -> Cells:
     )
 
 
-def level_of(
+def course_of(
     step: np.ndarray, total: np.ndarray, squares: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Level and spread of rewards at steps, smoothed over neighbouring steps.
@@ -110,7 +110,7 @@ def level_of(
     """
     # Local lines rather than local means: at the ends of a rising course a mean of one side is off.
     place = np.arange(len(step), dtype=float)
-    wide = max(BANDWIDTH * len(step), _LEAST_STEPS)
+    wide = max(KERNEL * len(step), _LEAST_STEPS)
     off = place[None, :] - place[:, None]
     kernel = np.exp(-0.5 * (off / wide) ** 2) * count
     moments = [(kernel * off**k).sum(axis=1) for k in range(3)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayes_grpo.common.wording import clean
 from bayes_grpo.rollouts.completion import UNKNOWN, Completion, bare
-from bayes_grpo.rollouts.lines import Damage
+from bayes_grpo.rollouts.lines import LeftOut
 
 MOST_PARTS = 32
 """Parts of a reward that are kept: the first that are met."""
@@ -21,7 +21,7 @@ _FARTHEST = 2.0**31
 _NAME = 60
 
 
-class Block(NamedTuple):
+class CompletionBatch(NamedTuple):
     """Some completions as columns, shape (n,) each; None where a format does not state a column.
 
     Attributes:
@@ -91,10 +91,10 @@ def hash_of(value: Any, salt: str) -> int:
     return int.from_bytes(digest.digest(), "little") or 1
 
 
-class Columns:
+class Gatherer:
     """Takes completions, one by one or in blocks, and forgets their text."""
 
-    def __init__(self, salt: str, text: bool, damage: Damage) -> None:
+    def __init__(self, salt: str, text: bool, damage: LeftOut) -> None:
         self._salt, self._text, self._damage = salt, text, damage
         self._open: list[Completion] = []
         self._blocks: list[dict[str, Any]] = []
@@ -108,9 +108,9 @@ class Columns:
         """Completions taken so far."""
         return self._closed + len(self._open)
 
-    def take(self, found: Completion | Block) -> None:
+    def take(self, found: Completion | CompletionBatch) -> None:
         """Adds what a format hands on; what has no reward or no step is counted and left out."""
-        if isinstance(found, Block):
+        if isinstance(found, CompletionBatch):
             self._close()
             self._take_block(found)
         elif not (isfinite(found.reward) and -_FARTHEST < found.step < _FARTHEST):
@@ -166,7 +166,7 @@ class Columns:
                     parts[name][place] = value
         self._add(block, parts, len(some))
 
-    def _take_block(self, found: Block) -> None:
+    def _take_block(self, found: CompletionBatch) -> None:
         kept = np.isfinite(found.reward) & (np.abs(found.step) < _FARTHEST)
         self._damage.records += int(np.sum(~kept))
         n = int(kept.sum())

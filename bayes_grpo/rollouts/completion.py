@@ -49,7 +49,7 @@ class Completion(NamedTuple):
     answer: Any = None
 
 
-def number(value: Any) -> float:
+def scalar_of(value: Any) -> float:
     """A value as a number; NaN where it is none. A list is summed: rewards of single tokens or turns."""
     if isinstance(value, bool | int | float):
         try:
@@ -57,13 +57,13 @@ def number(value: Any) -> float:
         except OverflowError:
             return math.nan
     if isinstance(value, list):
-        return math.fsum(map(number, value)) if value else math.nan
+        return math.fsum(map(scalar_of, value)) if value else math.nan
     return math.nan
 
 
 def count(value: Any) -> int:
     """A whole number of at least 0; `UNKNOWN` where a value is none."""
-    found = number(value)
+    found = scalar_of(value)
     return int(found) if 0.0 <= found < 2**31 else UNKNOWN
 
 
@@ -77,7 +77,7 @@ def was_cut(value: Any) -> int:
     return 1 if reason in _CUT else 0 if reason in _ENDED else UNKNOWN
 
 
-def numbers_in(record: Mapping[str, Any], *without: str, under: str = "") -> dict[str, float]:
+def scalars_of(record: Mapping[str, Any], *without: str, under: str = "") -> dict[str, float]:
     """The numbers and truth values of a record by name, but those named."""
     return {
         f"{under}{name}": float(value)

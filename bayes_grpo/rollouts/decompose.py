@@ -14,13 +14,13 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.text import plain
 from bayes_grpo.common.wording import listed
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rollouts.decomposition import SURE, Decomposition, GainCourse, GainShare
+from bayes_grpo.rollouts.decomposition import RISEN, Decomposition, GainCourse, GainShare
 from bayes_grpo.rollouts.naming import is_form
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.rollouts.shares import Factors, Sums, shapley, sums_of
 from bayes_grpo.rollouts.weights import adding_weights
 
-SHARE = 0.1
+EARLY = 0.1
 """Share of the steps that are "before", and that are "after"."""
 LEAST = 5
 """Steps that are at least, where there are enough."""
@@ -55,7 +55,7 @@ class _Table(NamedTuple):
 
 
 def decompose(
-    source: Rollouts | Run, *, formatted: str | None = None, share: float = SHARE, draws: int = _DRAWS, seed: int = 0
+    source: Rollouts | Run, *, formatted: str | None = None, share: float = EARLY, draws: int = _DRAWS, seed: int = 0
 ) -> Decomposition:
     """Shares of a gain by finishing, format and correctness, and by parts of the reward.
 
@@ -97,9 +97,9 @@ def decompose(
     first, last = (drawn.widened(side) for side in sides)
     gain = last.reward - first.reward
     p_gain = float(np.mean(gain > 0.0))
-    factors = _factor_shares(table, first, last, gain, p_gain >= SURE)
+    factors = _factor_shares(table, first, last, gain, p_gain >= RISEN)
     parts = tuple(
-        _share(name, name, is_form(name), (a, b), b - a, gain, p_gain >= SURE)
+        _share(name, name, is_form(name), (a, b), b - a, gain, p_gain >= RISEN)
         for name, values in table.parts.items()
         for a, b in [[drawn.mean(values[kept], place[kept], n) for kept in (early, late)]]
     )
@@ -117,7 +117,7 @@ def decompose(
                 for s in form
             )
         )
-        rises = (gain > 0.0) & (p_gain >= SURE)
+        rises = (gain > 0.0) & (p_gain >= RISEN)
         p_form = float(np.mean(rises & (form_gain > 0.5 * np.maximum(gain, 1e-12))))
     return Decomposition(
         name=plain(source.name, 80),

@@ -14,7 +14,7 @@ from bayes_grpo.common.results import Result
 if TYPE_CHECKING:
     import pandas as pd
 
-SURE = 0.95
+RISEN = 0.95
 """Probability from which a gain counts as one."""
 
 
@@ -99,7 +99,7 @@ class Decomposition(Result):
     @property
     def has_gain(self) -> bool:
         """Whether the reward rose beyond doubt, so that there is something to share out."""
-        return self.p_gain >= SURE
+        return self.p_gain >= RISEN
 
     @property
     def shares(self) -> tuple[GainShare, ...]:

@@ -52,7 +52,7 @@ class GroupSize(Result):
 
 
 @dataclass(frozen=True)
-class GroupStatistics(Result):
+class GroupSummary(Result):
     """Groups of a run.
 
     Attributes:
@@ -115,7 +115,7 @@ class GroupStatistics(Result):
         return frame_of(self.sizes, "group_size")
 
 
-def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupStatistics:
+def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
     """Groups of a run: intraclass correlation, groups of use, and what other sizes would make of them.
 
     Args:
@@ -151,7 +151,7 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupStatistics:
     repeated = _repeated(cells)
     batch = size * float(rollouts.prompts_per_step or 1.0)
     same = repeated > _REPEATED
-    return GroupStatistics(
+    return GroupSummary(
         groups=int(full.sum()),
         group_size=size,
         prompts_per_step=float(rollouts.prompts_per_step or np.nan),

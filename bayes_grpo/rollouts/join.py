@@ -14,7 +14,7 @@ from bayes_grpo.rollouts.records import Rollouts
 
 APART = 8
 """Rows that rollouts and log may be apart and are still looked for."""
-SHARED = 32
+ROWS_EACH = 32
 """Rows of updates that may share a rollout."""
 _LEAST = 4
 _EQUAL, _ALIKE = 0.9, 0.5
@@ -139,7 +139,7 @@ def _repeated(reward: np.ndarray, mean: np.ndarray) -> list[Joined]:
     """Several rows of updates a rollout, in order."""
     found = []
     each = len(reward) / len(mean)
-    for rows in range(2, SHARED + 1):
+    for rows in range(2, ROWS_EACH + 1):
         if not rows - 1.5 < each < rows + 1.5:
             continue
         for apart in range(-APART, APART + 1):

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.rollouts.lines import Damage, json_lines
+from bayes_grpo.rollouts.lines import LeftOut, json_lines
 
 _DEEPEST, _MOST = 6, 200_000
 _EVAL = re.compile(r"(^|[/_.-])(val|valid|validation|eval|evals)([/_.-]|$)", re.IGNORECASE)
 
 
-class Part(NamedTuple):
+class RolloutFile(NamedTuple):
     """A file of a format.
 
     Attributes:
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     subset: str = "all"
 
 
-class Asked(NamedTuple):
+class StatedColumns(NamedTuple):
     """What a caller states of the records.
 
     Attributes:
@@ -96,7 +96,7 @@ class Place:
     def head(self, path: Path) -> dict[str, Any]:
         """The first record of a file of JSON lines; empty where there is none."""
         if path not in self._heads:
-            self._heads[path] = next(json_lines(path, Damage()), {})
+            self._heads[path] = next(json_lines(path, LeftOut()), {})
         return self._heads[path]
 
     def split(self, path: Path) -> str:
@@ -104,7 +104,7 @@ class Place:
         return "eval" if _EVAL.search(path.relative_to(self.root).as_posix()) else "train"
 
     def lines_with(self, *keys: str, pattern: str = r"[^/]*\.jsonl(?:\.gz)?") -> list[tuple[Path, re.Match[str]]]:
-        """Files of JSON lines whose first record has all these keys. Only the first few of a folder are opened."""
+        """Files of JSON lines whose first record has all these keys. Of a folder only the first that is not empty is opened."""
         out, folders = [], {}
         for path, match in self.named(pattern):
             fits = folders.get(path.parent)

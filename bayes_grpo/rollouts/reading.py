@@ -14,10 +14,10 @@ from bayes_grpo.common.modules import modules_in
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.wording import clean, listed
 from bayes_grpo.rollouts import formats
-from bayes_grpo.rollouts.columns import Columns, Gathered
+from bayes_grpo.rollouts.columns import Gathered, Gatherer
 from bayes_grpo.rollouts.completion import UNKNOWN
-from bayes_grpo.rollouts.lines import Damage
-from bayes_grpo.rollouts.place import Asked, Part, Place
+from bayes_grpo.rollouts.lines import LeftOut
+from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 from bayes_grpo.rollouts.records import Rollouts, Texts
 
 COLUMNS = ("step", "reward", "prompt", "group", "sample", "version", "length", "truncated")
@@ -75,8 +75,8 @@ def read_rollouts(
     place = Place(Path(path))
     name, parts = _recognised(place, format)
     parts, said = _chosen(parts, split, subset)
-    damage, asked = Damage(), Asked(columns or {}, weights or {}, text)
-    found, tell = Columns(salt, text, damage), progress or (lambda _: None)
+    damage, asked = LeftOut(), StatedColumns(columns or {}, weights or {}, text)
+    found, tell = Gatherer(salt, text, damage), progress or (lambda _: None)
     for i, part in enumerate(parts):
         if i % max(1, len(parts) // 100) == 0:
             tell(f"reading file {i + 1} of {len(parts)}")
@@ -135,7 +135,7 @@ def _check(
         raise SettingError(f"group_size: expected at least 1, found {group_size}; give completions a prompt")
 
 
-def _recognised(place: Place, asked: str | None) -> tuple[str, Sequence[Part]]:
+def _recognised(place: Place, asked: str | None) -> tuple[str, Sequence[RolloutFile]]:
     """The format of a folder and its files: the one that fits, a plain table where no other does."""
     known = all_formats()
     names = [asked] if asked else [name for name in known if name != _LAST]
@@ -165,7 +165,7 @@ def _recognised(place: Place, asked: str | None) -> tuple[str, Sequence[Part]]:
     return name, sorted(parts, key=lambda p: (p.step is None, p.step or 0.0, p.path))
 
 
-def _chosen(parts: Sequence[Part], split: str, subset: str) -> tuple[Sequence[Part], list[str]]:
+def _chosen(parts: Sequence[RolloutFile], split: str, subset: str) -> tuple[Sequence[RolloutFile], list[str]]:
     """Files of the split and the subset asked for, or of the one there is; what was not read in words."""
     notes = []
     for name, wanted in (("split", split), ("subset", subset)):

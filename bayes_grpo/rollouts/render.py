@@ -10,7 +10,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.text import plain
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.difficulty import PromptDifficulty
-from bayes_grpo.rollouts.groups import GroupStatistics
+from bayes_grpo.rollouts.groups import GroupSummary
 from bayes_grpo.rollouts.paired import ByPrompt
 from bayes_grpo.rollouts.summary import RolloutSummary
 
@@ -76,7 +76,7 @@ def _shares(gain: Decomposition) -> Table:
     return table
 
 
-def _sizes(groups: GroupStatistics) -> Table:
+def _sizes(groups: GroupSummary) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("completions a prompt")
     for column in ("groups with spread", "noise of a row of as many completions", "of it which prompts"):

@@ -14,7 +14,7 @@ from bayes_grpo.rollouts.cells import cells_of
 from bayes_grpo.rollouts.decompose import decompose
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.difficulty import PromptDifficulty, difficulty
-from bayes_grpo.rollouts.groups import GroupStatistics, groups_of
+from bayes_grpo.rollouts.groups import GroupSummary, groups_of
 from bayes_grpo.rollouts.join import Joined, join
 from bayes_grpo.rollouts.records import Rollouts
 
@@ -54,7 +54,7 @@ class RolloutSummary(Result):
 
     rollouts: Rollouts
     gain: Decomposition | None
-    groups: GroupStatistics | None
+    groups: GroupSummary | None
     difficulty: PromptDifficulty | None
     over_time: RewardsOfPrompts | None
     joined: Joined | None

@@ -20,7 +20,7 @@ def adding_weights(total: np.ndarray, parts: Mapping[str, np.ndarray]) -> dict[s
         parts: Name → shape (n,), NaN where not known; a part that is not always known is left out.
 
     Returns:
-        Part → weight, those that count; empty where the parts do not add up to the total.
+        RolloutFile → weight, those that count; empty where the parts do not add up to the total.
     """
     some = np.linspace(0, len(total) - 1, min(len(total), _ROWS)).astype(int)
     y = total[some]

@@ -104,3 +104,16 @@ def test_two_runs_are_compared_by_prompt(tmp_path):
     assert json.loads(call(*words, "--also", tmp_path / "a.csv", "--json").out)["verdict"] == "B is better"
     assert call(*words, "--plot", tmp_path / "p.png").code == 2
     assert call("compare-runs", "--by-prompt", "--a", "x", "y", "--b", "z").code == 2
+
+
+def test_the_page_shows_what_the_gain_is_made_of(saved, tmp_path):
+    page = tmp_path / "page.html"
+    words = ("--without", "fit,laws,check,forecast,stability", "--history", 0, "--out", page, "--json")
+    shown = call("report", saved / "log.csv", "--rollouts", saved / "completions.csv", *words)
+    assert shown.code == 0
+    found = json.loads(shown.out)
+    assert found["diagnosis"]["gain"]["factors"][1]["name"] == "formatted"
+    text = page.read_text()
+    assert "What the gain is made of, by" in text
+    assert "share of the gain" in text
+    assert call("report", saved / "log.csv", saved / "log.csv", "--rollouts", saved / "completions.csv").code == 3

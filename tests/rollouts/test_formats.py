@@ -14,7 +14,7 @@ import pytest
 from bayes_grpo import read_rollouts
 from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.rollouts.completion import bare
-from bayes_grpo.rollouts.lines import LONGEST
+from bayes_grpo.rollouts.lines import LONGEST_LINE
 from bayes_grpo.rollouts.reading import all_formats
 from tests.helpers.rollouts import GROUP, PROMPTS, STEPS, WRITERS, made, write_prime, write_table, write_trl, write_verl
 
@@ -122,7 +122,7 @@ def test_lines_of_any_kind_are_survived(tmp_path):
 def test_a_line_without_end_takes_no_memory(tmp_path):
     with (tmp_path / "1.jsonl").open("wb") as file:
         file.write(b'{"input": "a", "output": "b", "score": 1, "step": 1}\n{"input": "')
-        for _ in range(3 * LONGEST // 2**20):
+        for _ in range(3 * LONGEST_LINE // 2**20):
             file.write(b"x" * 2**20)
         file.write(b'"}\n{"input": "c", "output": "b", "score": 0, "step": 1}\n')
     tracemalloc.start()
@@ -131,7 +131,7 @@ def test_a_line_without_end_takes_no_memory(tmp_path):
     tracemalloc.stop()
     assert found.size == 2
     assert found.notes == ("1 line over 64 MB left out",)
-    assert most < 2.5 * LONGEST
+    assert most < 2.5 * LONGEST_LINE
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.jsonl"])

@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.rollouts.batches import parquet_batches, parquet_file
-from bayes_grpo.rollouts.columns import Block
-from bayes_grpo.rollouts.completion import bare, numbers_in
-from bayes_grpo.rollouts.lines import Damage
-from bayes_grpo.rollouts.place import Asked, Part, Place
+from bayes_grpo.rollouts.columns import CompletionBatch
+from bayes_grpo.rollouts.completion import bare, scalars_of
+from bayes_grpo.rollouts.lines import LeftOut
+from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
 NAME = "art"
 
 
-def sniff(place: Place) -> list[Part]:
+def sniff(place: Place) -> list[RolloutFile]:
     """Files at the places where it writes them."""
     found = place.named(r"trajectories/([\w.-]+)/(\d+)\.parquet")
-    return [Part(path, float(m[2]), "train" if m[1] == "train" else "eval") for path, m in found]
+    return [RolloutFile(path, float(m[2]), "train" if m[1] == "train" else "eval") for path, m in found]
 
 
-def read(part: Part, asked: Asked, damage: Damage) -> Iterator[Block]:
+def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[CompletionBatch]:
     """Pieces of a file.
 
     Raises:
@@ -39,7 +39,7 @@ def read(part: Part, asked: Asked, damage: Damage) -> Iterator[Block]:
         keys = dict.fromkeys(k for m in metrics for k in m)
         messages = columns.get("messages", [None] * n)
         prompts = [_prompt(m) for m in messages]
-        yield Block(
+        yield CompletionBatch(
             step=np.full(n, part.step if part.step is not None else np.nan),
             reward=np.array([np.nan if x is None else float(x) for x in columns.get("reward", [None] * n)]),
             prompt=np.array([*prompts, None], dtype=object)[:-1],
@@ -59,7 +59,7 @@ def _object(text: Any) -> dict[str, float]:
         found = json.loads(text) if isinstance(text, str) else {}
     except (ValueError, RecursionError):
         return {}
-    return numbers_in(found) if isinstance(found, dict) else {}
+    return scalars_of(found) if isinstance(found, dict) else {}
 
 
 def _prompt(messages: Any) -> str | None:

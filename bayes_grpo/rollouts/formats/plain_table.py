@@ -12,24 +12,24 @@ from pathlib import Path
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import listed
-from bayes_grpo.rollouts.batches import ALIASES, block_of, columns_in, csv_batches, parquet_batches, parquet_file
-from bayes_grpo.rollouts.columns import Block
-from bayes_grpo.rollouts.lines import Damage, json_lines
-from bayes_grpo.rollouts.place import Asked, Part, Place
+from bayes_grpo.rollouts.batches import USUAL_NAMES, block_of, csv_batches, meanings_of, parquet_batches, parquet_file
+from bayes_grpo.rollouts.columns import CompletionBatch
+from bayes_grpo.rollouts.lines import LeftOut, json_lines
+from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
 NAME = "plain_table"
 _ROWS = 4_096
 
 
-def sniff(place: Place) -> list[Part]:
+def sniff(place: Place) -> list[RolloutFile]:
     """Tables with a step and a reward, and with what tells prompts or samples apart."""
     found = place.named(r"[^/]+\.(?:csv|csv\.gz|tsv|parquet|jsonl|jsonl\.gz)")
     if place.root.is_file():
-        return [Part(path, None, "train") for path, _ in found]
-    return [Part(path, None, place.split(path)) for path, _ in found if _fits(path, place)]
+        return [RolloutFile(path, None, "train") for path, _ in found]
+    return [RolloutFile(path, None, place.split(path)) for path, _ in found if _fits(path, place)]
 
 
-def read(part: Part, asked: Asked, damage: Damage) -> Iterator[Block]:
+def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[CompletionBatch]:
     """Pieces of the table.
 
     Raises:
@@ -41,18 +41,18 @@ def read(part: Part, asked: Asked, damage: Damage) -> Iterator[Block]:
     for table in _pieces(part.path, damage):
         if not columns:
             names = [str(x) for x in table.columns]
-            columns = columns_in(names, asked.columns, part.path)
+            columns = meanings_of(names, asked.columns, part.path)
             if "reward" not in columns:
                 raise LogReadError(
                     f"{part.path}: expected a column of rewards "
-                    f"({', '.join(ALIASES['reward'])}), found {listed(names, 20)}; "
+                    f"({', '.join(USUAL_NAMES['reward'])}), found {listed(names, 20)}; "
                     f"name it with --column reward=NAME"
                 )
         table = table.reindex(columns=table.columns.union(pd.Index(list(columns.values())), sort=False))
         yield block_of(table, columns)
 
 
-def _pieces(path: Path, damage: Damage) -> Iterator:
+def _pieces(path: Path, damage: LeftOut) -> Iterator:
     import pandas as pd
 
     name = path.name.lower()
@@ -77,14 +77,14 @@ def _fits(path: Path, place: Place) -> bool:
     elif ".jsonl" in name:
         names = list(place.head(path))
     else:
-        first = next(csv_batches(path, Damage()), None) if path.stat().st_size < 2**16 else _header(path)
+        first = next(csv_batches(path, LeftOut()), None) if path.stat().st_size < 2**16 else _header(path)
         names = [] if first is None else [str(x) for x in first]
-    found = columns_in(names, {}, path)
+    found = meanings_of(names, {}, path)
     return {"step", "reward"} <= set(found) and bool({"prompt", "group", "sample"} & set(found))
 
 
 def _header(path: Path) -> list[str]:
-    from bayes_grpo.rollouts.lines import opened
+    from bayes_grpo.rollouts.lines import unpacked
 
-    with opened(path) as file:
+    with unpacked(path) as file:
         return [x.strip().strip('"') for x in file.readline(2**16).decode("utf-8", "replace").split(",")]

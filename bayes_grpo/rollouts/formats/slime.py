@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.rollouts.completion import Completion
-from bayes_grpo.rollouts.lines import Damage
-from bayes_grpo.rollouts.place import Asked, Part, Place
+from bayes_grpo.rollouts.lines import LeftOut
+from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
 NAME = "slime"
 
 
-def sniff(place: Place) -> list[Part]:
+def sniff(place: Place) -> list[RolloutFile]:
     """Torch files named by the number of a rollout, where the folder holds nothing else."""
     found = place.named(r"(?:eval_)?(\d+)\.pt")
-    return [Part(path, float(m[1])) for path, m in found] if len(found) == len(place.files) else []
+    return [RolloutFile(path, float(m[1])) for path, m in found] if len(found) == len(place.files) else []
 
 
-def read(part: Part, asked: Asked, damage: Damage) -> Iterator[Completion]:
+def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[Completion]:
     """Refuses.
 
     Raises:

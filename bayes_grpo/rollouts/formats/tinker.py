@@ -8,35 +8,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bayes_grpo.rollouts.completion import UNKNOWN, Completion, count, number, numbers_in, was_cut
-from bayes_grpo.rollouts.lines import Damage, json_lines
-from bayes_grpo.rollouts.place import Asked, Part, Place
+from bayes_grpo.rollouts.completion import UNKNOWN, Completion, count, scalar_of, scalars_of, was_cut
+from bayes_grpo.rollouts.lines import LeftOut, json_lines
+from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
 NAME = "tinker_cookbook"
 DROPS_CONSTANT = True
 """Whether groups without spread are left out by the trainer."""
 
 
-def sniff(place: Place) -> list[Part]:
+def sniff(place: Place) -> list[RolloutFile]:
     """Files at the places where it writes them."""
     found = place.named(r"iteration_(\d+)/(train|eval[^/]*)_rollout_summaries\.jsonl(?:\.gz)?")
-    return [Part(path, float(m[1]), "train" if m[2] == "train" else "eval") for path, m in found]
+    return [RolloutFile(path, float(m[1]), "train" if m[2] == "train" else "eval") for path, m in found]
 
 
-def read(part: Part, asked: Asked, damage: Damage) -> Iterator[Completion]:
+def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[Completion]:
     """One trajectory a line; metrics of its steps are summed into parts."""
     for r in json_lines(part.path, damage):
         steps = [s for s in r.get("steps") or [] if isinstance(s, dict)]
-        parts: dict[str, float] = numbers_in(_mapping(r.get("trajectory_metrics")))
+        parts: dict[str, float] = scalars_of(_mapping(r.get("trajectory_metrics")))
         for s in steps:
-            for name, value in numbers_in(_mapping(s.get("metrics"))).items():
+            for name, value in scalars_of(_mapping(s.get("metrics"))).items():
                 parts[name] = parts.get(name, 0.0) + value
         lengths = [count(s.get("ac_len")) for s in steps]
         tags = r.get("tags")
         row = next((_mapping(s.get("logs")).get("env/row_id") for s in steps), None)
         yield Completion(
-            step=number(r.get("iteration", part.step)),
-            reward=number(r.get("total_reward")),
+            step=scalar_of(r.get("iteration", part.step)),
+            reward=scalar_of(r.get("total_reward")),
             prompt=row if row is not None else _first_observation(steps),
             group=(str(tags), r.get("group_idx")),
             sample=count(r.get("traj_idx")),

@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.rollouts.batches import parquet_batches, parquet_file
-from bayes_grpo.rollouts.columns import Block
-from bayes_grpo.rollouts.lines import Damage
-from bayes_grpo.rollouts.place import Asked, Part, Place
+from bayes_grpo.rollouts.columns import CompletionBatch
+from bayes_grpo.rollouts.lines import LeftOut
+from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
 NAME = "trl"
 _OWN = {"step", "prompt", "completion", "advantage", "advantages", "mode", "image", "images", "__index_level_0__"}
 
 
-def sniff(place: Place) -> list[Part]:
+def sniff(place: Place) -> list[RolloutFile]:
     """Files at the places where it writes them."""
     found = place.named(r"completions_(\d+)\.parquet")
-    return [Part(path, float(m[1]), place.split(path)) for path, m in found]
+    return [RolloutFile(path, float(m[1]), place.split(path)) for path, m in found]
 
 
-def read(part: Part, asked: Asked, damage: Damage) -> Iterator[Block]:
+def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[CompletionBatch]:
     """Pieces of a file; the total is the weighted sum of the columns of numbers.
 
     Raises:
@@ -42,7 +42,7 @@ def read(part: Part, asked: Asked, damage: Damage) -> Iterator[Block]:
         yield _block(batch, functions, part, asked)
 
 
-def _block(batch: Any, functions: list[str], part: Part, asked: Asked) -> Block:
+def _block(batch: Any, functions: list[str], part: RolloutFile, asked: StatedColumns) -> CompletionBatch:
     n = batch.num_rows
     parts = {name: _numbers(batch.column(name)) for name in functions}
     step = _numbers(batch.column("step")) if "step" in batch.schema.names else np.full(n, part.step)
@@ -50,7 +50,7 @@ def _block(batch: Any, functions: list[str], part: Part, asked: Asked) -> Block:
     outputs = batch.column("completion").to_pylist() if "completion" in batch.schema.names else [None] * n
     advantage = {"advantage": _numbers(batch.column("advantage"))} if "advantage" in batch.schema.names else {}
     lengths = [len(x) if isinstance(x, str) else _length(x) for x in outputs]
-    return Block(
+    return CompletionBatch(
         step=step,
         reward=total(parts, asked.weights, n),
         # A list of messages cannot be told apart by pandas: as text it can.
