@@ -77,7 +77,7 @@ def was_cut(value: Any) -> int:
     return 1 if reason in _CUT else 0 if reason in _ENDED else UNKNOWN
 
 
-def scalars_of(record: Mapping[str, Any], *without: str, under: str = "") -> dict[str, float]:
+def scalars_in(record: Mapping[str, Any], *without: str, under: str = "") -> dict[str, float]:
     """The numbers and truth values of a record by name, but those named."""
     return {
         f"{under}{name}": float(value)

@@ -46,7 +46,7 @@ class LeftOut:
         return tuple(f"{n} {words.format('s' * (n > 1))}" for n, words in said if n)
 
 
-def unpacked(path: Path) -> BufferedReader | gzip.GzipFile:
+def unpacked(path: Path) -> BufferedReader[FileIO] | gzip.GzipFile:
     """A file's bytes, unpacked where it is gzip.
 
     Raises:

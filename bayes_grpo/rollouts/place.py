@@ -104,7 +104,7 @@ class Place:
         return "eval" if _EVAL.search(path.relative_to(self.root).as_posix()) else "train"
 
     def lines_with(self, *keys: str, pattern: str = r"[^/]*\.jsonl(?:\.gz)?") -> list[tuple[Path, re.Match[str]]]:
-        """Files of JSON lines whose first record has all these keys. Of a folder only the first that is not empty is opened."""
+        """Files of JSON lines whose first record has all these keys; of a folder the first that is not empty tells."""
         out, folders = [], {}
         for path, match in self.named(pattern):
             fits = folders.get(path.parent)

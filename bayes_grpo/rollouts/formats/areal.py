@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bayes_grpo.rollouts.completion import Completion, count, scalar_of, scalars_of, was_cut
+from bayes_grpo.rollouts.completion import Completion, count, scalar_of, scalars_in, was_cut
 from bayes_grpo.rollouts.lines import LeftOut, json_lines
 from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
@@ -39,7 +39,7 @@ def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[C
             version=count(r.get("head_version")),
             length=whole - given if whole > given >= 0 else text,
             truncated=was_cut(r.get("truncated", r.get("stop_reason"))),
-            parts=scalars_of(r, *_OWN),
+            parts=scalars_in(r, *_OWN),
             output=output,
             answer=r.get("answer"),
         )

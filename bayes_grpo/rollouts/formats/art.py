@@ -10,7 +10,7 @@ import numpy as np
 
 from bayes_grpo.rollouts.batches import parquet_batches, parquet_file
 from bayes_grpo.rollouts.columns import CompletionBatch
-from bayes_grpo.rollouts.completion import bare, scalars_of
+from bayes_grpo.rollouts.completion import bare, scalars_in
 from bayes_grpo.rollouts.lines import LeftOut
 from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
@@ -59,7 +59,7 @@ def _object(text: Any) -> dict[str, float]:
         found = json.loads(text) if isinstance(text, str) else {}
     except (ValueError, RecursionError):
         return {}
-    return scalars_of(found) if isinstance(found, dict) else {}
+    return scalars_in(found) if isinstance(found, dict) else {}
 
 
 def _prompt(messages: Any) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bayes_grpo.rollouts.completion import Completion, count, scalar_of, scalars_of, was_cut
+from bayes_grpo.rollouts.completion import Completion, count, scalar_of, scalars_in, was_cut
 from bayes_grpo.rollouts.lines import LeftOut, json_lines
 from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
@@ -33,7 +33,7 @@ def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[C
             prompt=_question(turns),
             length=count(r.get("input_lengths")),
             truncated=was_cut(r.get("truncated")),
-            parts=scalars_of(r, *_OWN),
+            parts=scalars_in(r, *_OWN),
             output=turns[-1] if turns else content,
         )
 

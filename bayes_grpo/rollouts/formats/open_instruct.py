@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayes_grpo.rollouts.completion import Completion, count, scalar_of, scalars_of, was_cut
+from bayes_grpo.rollouts.completion import Completion, count, scalar_of, scalars_in, was_cut
 from bayes_grpo.rollouts.lines import LeftOut, json_lines
 from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
@@ -30,6 +30,6 @@ def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[C
             version=count(r.get("model_step")),
             length=len(response) if isinstance(response, list) else -1,
             truncated=was_cut(r.get("finish_reason")),
-            parts=scalars_of(r, *_OWN),
+            parts=scalars_in(r, *_OWN),
             answer=r.get("ground_truth"),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bayes_grpo.rollouts.completion import Completion, count, last_turn, scalar_of, scalars_of, was_cut
+from bayes_grpo.rollouts.completion import Completion, count, last_turn, scalar_of, scalars_in, was_cut
 from bayes_grpo.rollouts.lines import LeftOut, json_lines
 from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
@@ -37,7 +37,7 @@ def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[C
             version=count(r.get("policy_version", own.get("policy_version"))),
             length=count(tokens),
             truncated=was_cut(r.get("is_truncated", r.get("stop_condition", r.get("stop_reason")))),
-            parts=scalars_of(metrics),
+            parts=scalars_in(metrics),
             output=last_turn(r.get("completion")),
             answer=r.get("answer"),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bayes_grpo.rollouts.completion import Completion, scalar_of, scalars_of, was_cut
+from bayes_grpo.rollouts.completion import Completion, scalar_of, scalars_in, was_cut
 from bayes_grpo.rollouts.lines import LeftOut, json_lines
 from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
@@ -34,7 +34,7 @@ def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[C
             group=r.get("uid"),
             length=len(output) if isinstance(output, str) else -1,
             truncated=was_cut(r.get("stop_reason")),
-            parts=scalars_of(r, "score", "step", "global_step"),
+            parts=scalars_in(r, "score", "step", "global_step"),
             output=output,
             answer=r.get("ground_truth"),
         )

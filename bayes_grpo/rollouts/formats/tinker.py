@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bayes_grpo.rollouts.completion import UNKNOWN, Completion, count, scalar_of, scalars_of, was_cut
+from bayes_grpo.rollouts.completion import UNKNOWN, Completion, count, scalar_of, scalars_in, was_cut
 from bayes_grpo.rollouts.lines import LeftOut, json_lines
 from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
@@ -27,9 +27,9 @@ def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[C
     """One trajectory a line; metrics of its steps are summed into parts."""
     for r in json_lines(part.path, damage):
         steps = [s for s in r.get("steps") or [] if isinstance(s, dict)]
-        parts: dict[str, float] = scalars_of(_mapping(r.get("trajectory_metrics")))
+        parts: dict[str, float] = scalars_in(_mapping(r.get("trajectory_metrics")))
         for s in steps:
-            for name, value in scalars_of(_mapping(s.get("metrics"))).items():
+            for name, value in scalars_in(_mapping(s.get("metrics"))).items():
                 parts[name] = parts.get(name, 0.0) + value
         lengths = [count(s.get("ac_len")) for s in steps]
         tags = r.get("tags")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayes_grpo.rollouts.completion import Completion, count, scalar_of, scalars_of, was_cut
+from bayes_grpo.rollouts.completion import Completion, count, scalar_of, scalars_in, was_cut
 from bayes_grpo.rollouts.lines import LeftOut, json_lines
 from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
 
@@ -29,7 +29,7 @@ def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[C
             group=r.get("uid"),
             length=count(r["response_length"]) if "response_length" in r else _characters(r.get("output")),
             truncated=was_cut(r.get("truncated", r.get("finish_reason"))),
-            parts=scalars_of(r, *_OWN),
+            parts=scalars_in(r, *_OWN),
             output=r.get("output"),
             answer=r.get("gts"),
         )
