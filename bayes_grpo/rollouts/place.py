@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.rollouts.lines import LeftOut, json_lines
@@ -56,7 +56,7 @@ class Place:
     """
 
     root: Path
-    _heads: dict[Path, dict[str, Any]] = field(default_factory=dict)
+    _heads: dict[Path, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def files(self) -> dict[str, Path]:
@@ -93,10 +93,10 @@ class Place:
         found = ((path, ends.search(name)) for name, path in self.files.items())
         return [(path, match) for path, match in found if match]
 
-    def head(self, path: Path) -> dict[str, Any]:
-        """The first record of a file of JSON lines; empty where there is none."""
+    def keys(self, path: Path) -> tuple[str, ...]:
+        """Keys of the first record of a file of JSON lines; empty where there is none."""
         if path not in self._heads:
-            self._heads[path] = next(json_lines(path, LeftOut()), {})
+            self._heads[path] = tuple(next(json_lines(path, LeftOut()), {}))
         return self._heads[path]
 
     def split(self, path: Path) -> str:
@@ -104,14 +104,5 @@ class Place:
         return "eval" if _EVAL.search(path.relative_to(self.root).as_posix()) else "train"
 
     def lines_with(self, *keys: str, pattern: str = r"[^/]*\.jsonl(?:\.gz)?") -> list[tuple[Path, re.Match[str]]]:
-        """Files of JSON lines whose first record has all these keys; of a folder the first that is not empty tells."""
-        out, folders = [], {}
-        for path, match in self.named(pattern):
-            fits = folders.get(path.parent)
-            if fits is None:
-                head = self.head(path)
-                if head:
-                    folders[path.parent] = fits = all(k in head for k in keys)
-            if fits:
-                out.append((path, match))
-        return out
+        """Files of JSON lines whose first record has all these keys."""
+        return [(path, match) for path, match in self.named(pattern) if set(keys) <= set(self.keys(path))]

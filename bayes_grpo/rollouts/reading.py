@@ -24,6 +24,7 @@ COLUMNS = ("step", "reward", "prompt", "group", "sample", "version", "length", "
 """Columns of a plain table that a caller may name."""
 _LAST = "plain_table"
 _SHARE = 0.999
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @cache
@@ -190,9 +191,10 @@ def _groups(found: Gathered, order: np.ndarray, group_size: int | None) -> tuple
     known = key != 0
     out = np.full(len(step), UNKNOWN, np.int32)
     if known.any():
-        pairs = np.stack([np.searchsorted(np.unique(step), step).astype(np.uint64), key], axis=1)[known]
-        rows = pairs.view([("step", np.uint64), ("key", np.uint64)]).ravel()
-        out[known] = np.unique(rows, return_inverse=True)[1]
+        # One number for step and key: a product that wraps spreads the steps over all 64 bits.
+        both = key[known] + np.searchsorted(np.unique(step), step[known]).astype(np.uint64) * _SPREAD
+        _, first, place = np.unique(both, return_index=True, return_inverse=True)
+        out[known] = np.argsort(np.argsort(first))[place]
     if not known.any():
         return out, [
             "no record tells its prompt or group; give --group-size where those of a prompt stand side by side"

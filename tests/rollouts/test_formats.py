@@ -245,3 +245,15 @@ def test_packed_data_that_break_off_give_what_came_before(tmp_path):
     found = read_rollouts(Path(tmp_path))
     assert 1000 < found.size < 9999
     assert "1 file cut off at the end" in found.notes
+
+
+def test_other_files_beside_the_rollouts_are_let_be(tmp_path):
+    (tmp_path / "a_metadata.jsonl").write_text('{"run_name": "x"}\n')
+    WRITERS["open_instruct"][1](tmp_path, MADE)
+    (tmp_path / "z_notes.jsonl").write_text('{"note": "x"}\n')
+    assert read_rollouts(tmp_path).size == len(MADE)
+
+
+def test_groups_are_numbered_in_the_order_of_steps(tmp_path):
+    write_verl(tmp_path, MADE)
+    np.testing.assert_array_equal(read_rollouts(tmp_path).group, np.repeat(np.arange(STEPS * PROMPTS), GROUP))

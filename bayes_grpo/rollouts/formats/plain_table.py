@@ -75,7 +75,7 @@ def _fits(path: Path, place: Place) -> bool:
     if name.endswith(".parquet"):
         names = list(parquet_file(path).schema_arrow.names)
     elif ".jsonl" in name:
-        names = list(place.head(path))
+        names = list(place.keys(path))
     else:
         first = next(csv_batches(path, LeftOut()), None) if path.stat().st_size < 2**16 else _header(path)
         names = [] if first is None else [str(x) for x in first]
