@@ -26,8 +26,8 @@ from bayes_grpo.rollouts.records import Rollouts
 if TYPE_CHECKING:
     import pandas as pd
 
-_LEAST_AGAIN = 10
-"""Prompts that have to come twice before what lasts is told from what does not."""
+_LEAST_AGAIN, _LEAST_PROMPTS = 10, 3
+"""How often prompts have to come again, and how many of them, before what lasts is told from what does not."""
 _LASTING = 0.75
 """Share of the difference between prompts that is taken to last where no prompt comes twice."""
 
@@ -97,9 +97,9 @@ class PromptDifficulty(Result):
         v = self.variances
         between = v.lasting + v.passing
         lasts = (
-            f"{v.lasting / between:.0%} of it lasts from run to run"
+            f"{v.lasting / between:.0%} of it lasts from {'run to run' if len(self.runs) > 1 else 'step to step'}"
             if self.lasting_known and between > 0
-            else ("how much of it lasts is not known, as no prompt comes twice")
+            else "how much of it lasts is not known, as hardly a prompt comes twice"
         )
         return (
             f"{self.size} prompts of {len(self.runs)} run{'s' * (len(self.runs) > 1)}: they hold "
@@ -195,7 +195,7 @@ def variances_of(runs: Sequence[Cells]) -> tuple[Variances, bool]:
     place = np.unique(prompt, return_inverse=True)[1]
     count = np.bincount(place)
     again = count > 1
-    if again.sum() < _LEAST_AGAIN:
+    if np.sum(count[again] - 1) < _LEAST_AGAIN or again.sum() < _LEAST_PROMPTS:
         return Variances(_LASTING * between, (1.0 - _LASTING) * between, luck), False
     total, squares = np.bincount(place, z), np.bincount(place, z**2)
     # Every prompt's mean product of two cells, each prompt with as much weight as it has cells.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SIZES = (2, 4, 8, 16, 32, 64)
+"""Group sizes that are told of beside the run's own."""
 _DRAWS = 2000
 _REPEATED = 0.5
 _TWO_VALUED = 0.9
@@ -83,7 +84,7 @@ class GroupSummary(Result):
     in_json = ("sentence", ("interval_level", LEVEL), ...)
 
     def useful_at(self, group_size: int) -> float:
-        """Share of groups with spread at one of `SIZES`.
+        """Share of groups with spread at one of `SIZES`, or at the run's own.
 
         Raises:
             KeyError: It is none of them.
@@ -168,7 +169,7 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
                 row_noise=_noise(rho, spread, g, batch / g, same),
                 prompts_share=0.0 if same else g * rho / (1.0 + (g - 1.0) * rho),
             )
-            for g in SIZES
+            for g in sorted({*SIZES, size})
         ),
         notes=tuple(note for note in rollouts.notes if "constant reward" in note),
     )

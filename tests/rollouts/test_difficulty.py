@@ -206,3 +206,15 @@ def test_rollouts_without_groups_say_so():
         difficulty()
     with pytest.raises(FitError, match="expected rewards that vary"):
         difficulty(rollouts_of(np.ones(6), np.repeat([1, 2], 3), np.arange(6)))
+
+
+def test_what_lasts_is_known_from_a_few_prompts_that_come_often():
+    rng = np.random.default_rng(8)
+    effect = np.linspace(-2.0, 2.0, 6)
+    often = difficulty(graded(rng, np.zeros(20), np.tile(np.arange(6), (20, 1)), effect))
+    assert often.lasting_known
+    assert list(often.prompt - 1) == list(range(6))
+    assert often.variances.passing < 0.2 * often.variances.lasting
+    once = difficulty(graded(rng, np.zeros(20), np.arange(80).reshape(20, 4), rng.standard_normal(80)))
+    assert not once.lasting_known
+    assert "hardly a prompt comes twice" in once.sentence
