@@ -9,6 +9,7 @@ meet the same prompts in a window, in part where one meets them at other steps.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.rollouts.cells import Cells, cells_of
+from bayes_grpo.rollouts.decompose import decompose
+from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.difficulty import Variances, variances_of
 from bayes_grpo.rollouts.records import Rollouts
 
@@ -40,6 +43,8 @@ class ByPrompt(Result):
         difference: B less A.
         p_better: Probability that B's level there is higher, of these two runs; other seeds may differ.
         variance_ratio: Variance of the difference over that without knowing prompts.
+        gain_a: What A's own gain is made of; None where it has too few steps.
+        gain_b: B's.
     """
 
     a: str
@@ -51,6 +56,8 @@ class ByPrompt(Result):
     difference: Interval
     p_better: float
     variance_ratio: float
+    gain_a: Decomposition | None
+    gain_b: Decomposition | None
 
     in_json = ("sentence", ("interval_level", LEVEL), "verdict", ...)
 
@@ -127,7 +134,15 @@ def compare_by_prompt(
         difference=Interval(difference, difference - wide, difference + wide, LEVEL),
         p_better=float(norm.cdf(difference / max(sd, 1e-12))),
         variance_ratio=variance / unpaired,
+        gain_a=_gain(a.until(last)),
+        gain_b=_gain(b.until(last)),
     )
+
+
+def _gain(run: Rollouts) -> Decomposition | None:
+    with suppress(FitError):
+        return decompose(run)
+    return None
 
 
 class _Design:

@@ -61,6 +61,9 @@ def render_by_prompt(found: ByPrompt, console: Console) -> None:
             f"P(B better) {probability_text(found.p_better)} says nothing of other seeds of their recipes"
         )
     )
+    for side, gain in (("A", found.gain_a), ("B", found.gain_b)):
+        if gain is not None and gain.shares:
+            console.print(Text(f"{side}: {plain(gain.sentence, 600)}"))
 
 
 def _shares(gain: Decomposition) -> Table:

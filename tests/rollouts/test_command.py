@@ -84,6 +84,7 @@ def test_the_table_by_step_is_counted(saved):
     assert table.loc[7, "useful"] == pytest.approx(np.mean(useful))
 
 
+@pytest.mark.thorough
 def test_a_diagnosis_reads_rollouts(saved):
     shown = call("diagnose", saved / "log.csv", "--rollouts", saved / "completions.csv", "--history", 0, "--json")
     found = json.loads(shown.out)
@@ -106,6 +107,7 @@ def test_two_runs_are_compared_by_prompt(tmp_path):
     assert call("compare-runs", "--by-prompt", "--a", "x", "y", "--b", "z").code == 2
 
 
+@pytest.mark.thorough
 def test_the_page_shows_what_the_gain_is_made_of(saved, tmp_path):
     page = tmp_path / "page.html"
     words = ("--without", "fit,laws,check,forecast,stability", "--history", 0, "--out", page, "--json")
