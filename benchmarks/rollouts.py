@@ -2,7 +2,7 @@
 
     python -m benchmarks.rollouts speed [--records 1000000] [--keep]
     python -m benchmarks.rollouts public FOLDER [--logs FOLDER] [--keep]
-    python -m benchmarks.rollouts simulated [--repeats 400] [--keep]
+    python -m benchmarks.rollouts simulated [--repeats 250] [--keep]
     python -m benchmarks.rollouts loophole FOLDER ... [--keep]
 
 `speed` writes files as verl does, about 2.5 kB a completion, and a plain table, reads each in a process of its own, and
@@ -260,7 +260,8 @@ def _known_difficulty(repeats: int) -> dict[str, Any]:
     true = np.mean(1.0 / (1.0 + np.exp(-(level[:, None] + effect))), axis=1)
     better = np.mean(1.0 / (1.0 + np.exp(-(level[:, None] + 0.8 + effect))), axis=1)
     gap = float(np.mean((better - true)[-5:]))
-    before, after, slopes, off, hits, ratios = [], [], [], [], [], []
+    before, after, slopes = [], [], []
+    pairs = {"same_order": ([], [], []), "own_order": ([], [], [])}
     for seed in range(repeats):
         rng = np.random.default_rng(seed)
         own = 1.5 * rng.standard_normal(400)
@@ -273,20 +274,28 @@ def _known_difficulty(repeats: int) -> dict[str, Any]:
         before.append(found.reward - true)
         after.append(found.adjusted - true)
         slopes.append(found.slope)
-        pair = compare_by_prompt(second, best)
-        off.append(pair.difference.median - gap)
-        hits.append(pair.difference.low <= gap <= pair.difference.high)
-        ratios.append(pair.variance_ratio)
+        shuffled = graded(rng, level + 0.8, rng.permutation(400).reshape(50, 8), own, passing=0.3, name="d")
+        for (off, hits, ratios), other in zip(pairs.values(), (best, shuffled), strict=True):
+            pair = compare_by_prompt(second, other)
+            off.append(pair.difference.median - gap)
+            hits.append(pair.difference.low <= gap <= pair.difference.high)
+            ratios.append(pair.variance_ratio)
     off_rows = np.mean(after, axis=1)
     return {
         "removed": 1.0 - float(np.mean(np.var(after, axis=1)) / np.mean(np.var(before, axis=1))),
         "bias_of_rows": float(np.mean(off_rows)),
         "error_of_that": float(np.std(off_rows) / np.sqrt(repeats)),
+        "moved": float(np.mean(np.array(after) - np.array(before))),
         "slope": float(np.mean(slopes)),
-        "bias_of_differences": float(np.mean(off)),
-        "error_of_differences": float(np.std(off) / np.sqrt(repeats)),
-        "coverage_of_differences": float(np.mean(hits)),
-        "variance_ratio": float(np.median(ratios)),
+        "differences": {
+            name: {
+                "bias": float(np.mean(off)),
+                "error_of_that": float(np.std(off) / np.sqrt(repeats)),
+                "coverage": float(np.mean(hits)),
+                "variance_ratio": float(np.median(ratios)),
+            }
+            for name, (off, hits, ratios) in pairs.items()
+        },
     }
 
 
@@ -328,7 +337,7 @@ def main() -> None:
     parser.add_argument("--logs", type=Path, help="folder of their logs")
     parser.add_argument("--log-prefix", default="tony_", help="how the names of the logs begin")
     parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--repeats", type=int, default=400)
+    parser.add_argument("--repeats", type=int, default=250)
     parser.add_argument("--scratch", type=Path, help="where files of gigabytes may be written")
     parser.add_argument("--keep", action="store_true", help="keep the result")
     options = parser.parse_args()

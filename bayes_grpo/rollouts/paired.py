@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import t as student
 
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
@@ -118,11 +119,11 @@ def compare_by_prompt(
     variances, _ = variances_of(every)
     windows_of = [((last - c.step) // width).astype(int) for c in every]
     design = _Design(every, [w - min(int(w.min()), 0) for w in windows_of], variances)
-    difference, variance = design.contrast(paired=True)
-    _, unpaired = design.contrast(paired=False)
+    found, unpaired = design.contrast(paired=True), design.contrast(paired=False).variance
+    difference, freedom = found.value, max(found.prompts - 1.0, 1.0)
     late = [c.where(c.step > edge) for c in every[:2]]
-    sd = float(np.sqrt(variance))
-    wide = float(norm.ppf(0.5 + LEVEL / 2.0)) * sd
+    sd = float(np.sqrt(found.robust * (1.0 + 1.0 / freedom)))
+    wide = float(student.ppf(0.5 + LEVEL / 2.0, freedom)) * sd
     shared = np.concatenate([np.isin(late[i].prompt, every[1 - i].prompt) for i in (0, 1)])
     return ByPrompt(
         a=plain(a.name, 80),
@@ -132,8 +133,8 @@ def compare_by_prompt(
         mean_a=float(np.average(late[0].mean, weights=late[0].n)),
         mean_b=float(np.average(late[1].mean, weights=late[1].n)),
         difference=Interval(difference, difference - wide, difference + wide, LEVEL),
-        p_better=float(norm.cdf(difference / max(sd, 1e-12))),
-        variance_ratio=variance / unpaired,
+        p_better=float(student.cdf(difference / max(sd, 1e-12), freedom)),
+        variance_ratio=found.variance / unpaired,
         gain_a=_gain(a.until(last)),
         gain_b=_gain(b.until(last)),
     )
@@ -143,6 +144,22 @@ def _gain(run: Rollouts) -> Decomposition | None:
     with suppress(FitError):
         return decompose(run)
     return None
+
+
+class Contrast(NamedTuple):
+    """A difference of two levels.
+
+    Attributes:
+        value: B less A.
+        variance: As the variances of difficulty and luck have it.
+        robust: As the prompts show it, if they are shared.
+        prompts: How many prompts that rests on, by the spread of their shares in it.
+    """
+
+    value: float
+    variance: float
+    robust: float
+    prompts: float
 
 
 class _Design:
@@ -161,8 +178,8 @@ class _Design:
         self._prompt = np.unique(prompt, return_inverse=True)[1]
         self._variances = variances
 
-    def contrast(self, paired: bool) -> tuple[float, float]:
-        """Difference of the last windows' levels and its variance, with what lasts of a prompt shared or drawn anew."""
+    def contrast(self, paired: bool) -> Contrast:
+        """Difference of the last windows' levels, with what lasts of a prompt shared by its cells or drawn anew."""
         v, k = self._variances, len(self._levels)
         own = v.passing + v.luck / self._n + (0.0 if paired else v.lasting)
         weight = 1.0 / (self._s**2 * own)
@@ -180,4 +197,28 @@ class _Design:
         contrast = np.zeros(k)
         contrast[self._levels == 0], contrast[self._levels == 1] = -1.0, 1.0
         solved = np.linalg.solve(normal, np.column_stack([right, contrast]))
-        return float(contrast @ solved[:, 0]), float(contrast @ solved[:, 1])
+        return Contrast(
+            float(contrast @ solved[:, 0]), float(contrast @ solved[:, 1]), *self._robust(weight, *solved.T)
+        )
+
+    def _robust(self, weight: np.ndarray, levels: np.ndarray, direction: np.ndarray) -> tuple[float, float]:
+        """Variance of a contrast by what its prompts do, and how many prompts that rests on.
+
+        Each prompt adds the square of x'V⁻¹r, whatever the variances in V are worth (Liang and Zeger 1986).
+
+        Args:
+            weight: 1 over the variance of each cell about its prompt, shape (c,).
+            levels: Levels that were found, shape (k,).
+            direction: The contrast over the normal equations, shape (k,).
+        """
+        off = self._y - levels[self._column]
+        many = int(self._prompt.max()) + 1
+        ws = weight * self._s
+        below = 1.0 / max(self._variances.lasting, 1e-12) + np.bincount(self._prompt, ws * self._s, many)
+        along = direction[self._column]
+        own = np.bincount(self._prompt, weight * along * off, many)
+        shared = np.bincount(self._prompt, ws * along, many) * np.bincount(self._prompt, ws * off, many) / below
+        squares = (own - shared) ** 2
+        # Degrees of freedom of a sum of squares (Satterthwaite 1946): of a normal, the fourth power is 3 variances².
+        count = 3.0 * float(squares.sum() ** 2 / max(np.sum(squares**2), 1e-300))
+        return float(squares.sum()), count

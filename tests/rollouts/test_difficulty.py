@@ -153,9 +153,15 @@ def test_normal_equations_are_those_of_dense_least_squares():
     beta = variance @ x.T @ inverse @ design._y
     contrast = np.zeros(len(beta))
     contrast[design._levels == 0], contrast[design._levels == 1] = -1.0, 1.0
-    np.testing.assert_allclose(
-        design.contrast(paired=True), (contrast @ beta, contrast @ variance @ contrast), rtol=1e-8
-    )
+    found = design.contrast(paired=True)
+    np.testing.assert_allclose(found[:2], (contrast @ beta, contrast @ variance @ contrast), rtol=1e-8)
+    pull = (inverse @ x @ variance @ contrast) * (design._y - x @ beta)
+    each = [
+        (inverse[np.ix_(at, at)] @ (x @ variance @ contrast)[at]) @ (design._y - x @ beta)[at]
+        for at in (np.flatnonzero(prompt == p) for p in np.unique(prompt))
+    ]
+    assert found.robust == pytest.approx(np.sum(np.square(each)))
+    assert np.sum(each) == pytest.approx(np.sum(pull))
 
 
 def test_groups_are_counted_and_smaller_ones_are_exact():

@@ -87,8 +87,11 @@ class ApparentGain(Mode):
 
     def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """What to watch instead, and what to weigh less."""
+        by = "the reward function of the task alone, or by a held-out score"
+        if trends.gain is not None:
+            by = "its completions scored again by a grader that asks for no form"
         return (
-            "judge the run by the reward function of the task alone, or by a held-out score: the total rises for form",
+            f"judge the run by {by}: the total rises for form",
             "once the format is learned, lower its weight: its spread within a group is noise to the task",
         )
 
