@@ -88,9 +88,11 @@ def _rates(found: dict[str, float]) -> dict[str, float]:
     return {
         "records": int(found["records"]),
         "megabytes": size,
+        "gigabytes": size / 1000.0,
         "mb_a_second": size / found["wall"],
         "mb_a_cpu_second": size / found["cpu"],
         "seconds": found["wall"],
+        "cpu_seconds": found["cpu"],
         "most_mb": found["most_mb"],
         "bytes_a_record": found["bytes_a_record"],
     }
@@ -250,7 +252,7 @@ def simulated(options: argparse.Namespace) -> dict[str, Any]:
         everything += [x for v in hits.values() for x in v]
         say(f"{name}: {out[name]}")
     out["all"] = float(np.mean(everything))
-    out["difficulty"] = _known_difficulty(options.repeats)
+    out["difficulty"] = _known_difficulty(3 * options.repeats)
     return out
 
 

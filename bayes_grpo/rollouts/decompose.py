@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm, t
 
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
@@ -17,6 +16,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import RISEN, Decomposition, GainCourse, GainShare
 from bayes_grpo.rollouts.naming import is_form
 from bayes_grpo.rollouts.records import Rollouts
+from bayes_grpo.rollouts.redrawn import redrawn, spread_out
 from bayes_grpo.rollouts.shares import Factors, Sums, shapley, sums_of
 from bayes_grpo.rollouts.weights import adding_weights
 
@@ -59,8 +59,8 @@ def decompose(
 ) -> Decomposition:
     """Shares of a gain by finishing, format and correctness, and by parts of the reward.
 
-    The first steps are held against the last. Intervals are over prompts, drawn anew by weights (the Bayesian bootstrap
-    of Rubin 1981 over clusters), and widened by Student's t for few of them; over rows, from a log alone.
+    The first steps are held against the last. Intervals are over prompts, drawn anew (`bayes_grpo.rollouts.redrawn`);
+    over rows, from a log alone.
 
     Args:
         source: Rollouts, or a run whose log has the parts of the reward, or the share of cut completions.
@@ -86,45 +86,29 @@ def decompose(
     many = min(max(LEAST, round(share * len(steps))), len(steps) // 2)
     before, after = steps[many - 1], steps[-many]
     early, late = table.step <= before, table.step >= after
-    numbers = np.unique(table.cluster[early | late], return_inverse=True)[1]
-    n = int(numbers.max()) + 1
-    place = np.empty(len(table.step), int)
-    place[early | late] = numbers
-    rng = np.random.default_rng(seed)
-    weight = rng.standard_exponential((draws, n))
-    drawn = _Drawn(weight, min(len(np.unique(place[early])), len(np.unique(place[late]))))
-    sides = [_sums(table, kept, place[kept], n) for kept in (early, late)]
-    first, last = (drawn.widened(side) for side in sides)
+    drawn = _Drawn.of(table, (early, late), draws, seed)
+    first, last = (drawn.factors(side) for side in (0, 1))
     gain = last.reward - first.reward
     p_gain = float(np.mean(gain > 0.0))
     factors = _factor_shares(table, first, last, gain, p_gain >= RISEN)
+    sides = {name: (drawn.part(0, i), drawn.part(1, i)) for i, name in enumerate(table.parts)}
     parts = tuple(
-        _share(name, name, is_form(name), (a, b), b - a, gain, p_gain >= RISEN)
-        for name, values in table.parts.items()
-        for a, b in [[drawn.mean(values[kept], place[kept], n) for kept in (early, late)]]
+        _share(name, name, is_form(name), (a, b), b - a, gain, p_gain >= RISEN) for name, (a, b) in sides.items()
     )
-    shares = factors or parts
-    form = [s for s in shares if s.is_form]
+    if factors:
+        moved = shapley(first, last)
+        of_form = [getattr(moved, s.name) for s in factors if s.is_form]
+    else:
+        of_form = [b - a for name, (a, b) in sides.items() if is_form(name)]
     p_form = np.nan
-    if form and len(form) < len(shares):
-        changes = shapley(first, last) if factors else None
-        form_gain = (
-            changes.finished + changes.formatted
-            if changes is not None
-            else sum(
-                drawn.mean(table.parts[s.name][late], place[late], n)
-                - drawn.mean(table.parts[s.name][early], place[early], n)
-                for s in form
-            )
-        )
-        rises = (gain > 0.0) & (p_gain >= RISEN)
-        p_form = float(np.mean(rises & (form_gain > 0.5 * np.maximum(gain, 1e-12))))
+    if 0 < len(of_form) < len(factors or parts):
+        p_form = float(np.mean((p_gain >= RISEN) & (gain > 0.0) & (np.sum(of_form, axis=0) > 0.5 * gain)))
     return Decomposition(
         name=plain(source.name, 80),
         source="rollouts" if isinstance(source, Rollouts) else "log",
         first=(float(steps[0]), float(before)),
         last=(float(after), float(steps[-1])),
-        clusters=f"{n} {clusters}",
+        clusters=f"{drawn.clusters} {clusters}",
         before=interval(first.reward),
         after=interval(last.reward),
         gain=interval(gain),
@@ -168,39 +152,51 @@ def rescore(
 
 
 class _Drawn(NamedTuple):
-    """Weights of clusters, shape (draws, n), and how many clusters a side has."""
+    """Sums over the clusters of both sides, as they are and drawn anew: six of `Sums`, then sum and count of each part.
 
-    weight: np.ndarray
+    Attributes:
+        sums: Shape (2 k,).
+        draws: Shape (draws, 2 k).
+        width: k, sums of one side.
+        clusters: Clusters of both sides.
+        least: Clusters of the side that has fewer.
+    """
+
+    sums: np.ndarray
+    draws: np.ndarray
+    width: int
+    clusters: int
     least: int
 
-    @property
-    def wider(self) -> float:
-        """By how much draws are spread about the estimate.
+    @classmethod
+    def of(cls, table: _Table, sides: tuple[np.ndarray, np.ndarray], draws: int, seed: int) -> _Drawn:
+        """Sums of the two sides, which share the weights of clusters that are in both."""
+        numbers = np.unique(table.cluster[sides[0] | sides[1]])
+        n = len(numbers)
+        columns, counts = [], []
+        for kept in sides:
+            place = np.searchsorted(numbers, table.cluster[kept])
+            counts.append(len(np.unique(place)))
+            columns += list(_sums(table, kept, place, n))
+            for values in table.parts.values():
+                known = np.isfinite(values[kept])
+                columns.append(np.bincount(place[known], values[kept][known], n))
+                columns.append(np.bincount(place[known], minlength=n).astype(float))
+        matrix = np.stack(columns, axis=1)
+        return cls(matrix.sum(axis=0), redrawn(matrix, draws, seed), len(columns) // 2, n, min(counts))
 
-        Exponential weights give (n − 1)/(n + 1) of the variance of a mean of n, and of few the spread is not known.
-        """
-        if self.least < 2:
-            return 1.0
-        tail = 0.5 + LEVEL / 2.0
-        return float(t.ppf(tail, self.least - 1) / norm.ppf(tail) * np.sqrt((self.least + 1.0) / (self.least - 1.0)))
-
-    def widened(self, sums: Sums) -> Factors:
-        """Draws of the factors, shape (draws,) each."""
-        centre = Sums(*(np.array([x.sum()]) for x in sums)).factors
-        drawn = sums.weighted(self.weight).factors
-        f, t, *rewards = (self._about(a, b) for a, b in zip(drawn, centre, strict=True))
+    def factors(self, side: int) -> Factors:
+        """Draws of the factors of a side, shape (draws,) each."""
+        here = slice(side * self.width, side * self.width + len(Sums._fields))
+        centre, drawn = (Sums(*x[..., here].T).factors for x in (self.sums, self.draws))
+        f, t, *rewards = (spread_out(a, b, self.least) for a, b in zip(drawn, centre, strict=True))
         return Factors(np.clip(f, 0.0, 1.0), np.clip(t, 0.0, 1.0), *rewards)
 
-    def mean(self, values: np.ndarray, cluster: np.ndarray, n: int) -> np.ndarray:
-        """Draws of a mean, shape (draws,)."""
-        known = np.isfinite(values)
-        total, count = np.bincount(cluster[known], values[known], n), np.bincount(cluster[known], minlength=n)
-        return self._about(
-            (self.weight @ total) / np.maximum(self.weight @ count, 1e-12), total.sum() / max(count.sum(), 1)
-        )
-
-    def _about(self, drawn: np.ndarray, centre: np.ndarray | float) -> np.ndarray:
-        return centre + self.wider * (drawn - centre)
+    def part(self, side: int, number: int) -> np.ndarray:
+        """Draws of the mean of a part on a side, shape (draws,)."""
+        at = side * self.width + len(Sums._fields) + 2 * number
+        mean = self.draws[:, at] / np.maximum(self.draws[:, at + 1], 1e-12)
+        return spread_out(mean, self.sums[at] / max(self.sums[at + 1], 1.0), self.least)
 
 
 def _of_rollouts(source: Rollouts, formatted: str | None) -> tuple[_Table, str, tuple[str, ...]]:

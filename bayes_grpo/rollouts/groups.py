@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln
-from scipy.stats import norm, t
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.frames import frame_of
@@ -22,6 +21,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.rollouts.cells import Cells, cells_of
 from bayes_grpo.rollouts.records import Rollouts
+from bayes_grpo.rollouts.redrawn import redrawn, spread_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,16 +138,19 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
     cells = cells_of(rollouts) if rollouts.prompt.any() else None
     if cells is None:
         cells = cells_of(_with_groups_as_prompts(rollouts))
-    rng = np.random.default_rng(seed)
     prompts, cluster = np.unique(cells.prompt, return_inverse=True)
-    weight = rng.standard_exponential((_DRAWS, len(prompts)))
-    wider = _wider(len(prompts))
-    rho, drawn_rho = float(_icc(cells, np.ones((1, len(prompts))), cluster)[0]), _icc(cells, weight, cluster)
     useful = 1.0 - _alone(counts, n, size)[full]
-    share = float(useful.mean())
     owner = _owners(rollouts, prompts, known)[full]
-    total, many = np.bincount(owner, useful, len(prompts)), np.bincount(owner, minlength=len(prompts))
-    drawn_share = (weight @ total) / np.maximum(weight @ many, 1e-12)
+    columns = np.column_stack(
+        [
+            *_moments(cells, cluster, len(prompts)),
+            np.bincount(owner, useful, len(prompts)),
+            np.bincount(owner, minlength=len(prompts)),
+        ]
+    )
+    drawn = redrawn(columns, _DRAWS, seed)
+    rho, share = float(_icc(columns.sum(axis=0))), float(useful.mean())
+    shares = drawn[:, -2] / np.maximum(drawn[:, -1], 1e-12)
     spread = float(np.sqrt(np.average(cells.spread**2, weights=cells.n)))
     repeated = _repeated(cells)
     batch = size * float(rollouts.prompts_per_step or 1.0)
@@ -156,8 +159,8 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
         groups=int(full.sum()),
         group_size=size,
         prompts_per_step=float(rollouts.prompts_per_step or np.nan),
-        icc=_interval(rho, np.clip(rho + wider * (drawn_rho - rho), 0.0, 1.0)),
-        useful=_interval(share, np.clip(share + wider * (drawn_share - share), 0.0, 1.0)),
+        icc=_interval(rho, np.clip(spread_out(_icc(drawn), rho, len(prompts)), 0.0, 1.0)),
+        useful=_interval(share, np.clip(spread_out(shares, share, len(prompts)), 0.0, 1.0)),
         implied=_implied(cells, reward, size),
         spread=spread,
         repeated=repeated,
@@ -224,19 +227,18 @@ def _alone(counts: np.ndarray, n: np.ndarray, g: int) -> np.ndarray:
     return np.bincount(group, np.where(whole, 1.0, np.exp(log)), len(n))
 
 
-def _icc(cells: Cells, weight: np.ndarray, cluster: np.ndarray) -> np.ndarray:
-    """Intraclass correlation about the level, by moments, for weights of prompts; shape (draws,)."""
-    inner = np.isfinite(cells.inner)
-    k = weight.shape[1]
+def _moments(cells: Cells, cluster: np.ndarray, n: int) -> list[np.ndarray]:
+    """What each prompt adds to the moments of `_icc`, shape (n,) each."""
+    free = np.where(np.isfinite(cells.inner), cells.n - 1.0, 0.0)
+    inner = free * np.nan_to_num(cells.inner)
+    return [np.bincount(cluster, x, n) for x in (inner, free, cells.z**2, 1.0 / cells.n, np.ones(len(cluster)))]
 
-    def mean(values: np.ndarray, kept: np.ndarray, count: np.ndarray) -> np.ndarray:
-        top, below = np.bincount(cluster[kept], (count * values)[kept], k), np.bincount(cluster[kept], count[kept], k)
-        return (weight @ top) / np.maximum(weight @ below, 1e-12)
 
-    ones = np.ones(len(cells.z))
-    within = mean(np.nan_to_num(cells.inner), inner, np.maximum(cells.n - 1.0, 0.0))
-    all_ = np.ones(len(ones), bool)
-    between = mean(cells.z**2, all_, ones) - within * mean(1.0 / cells.n, all_, ones)
+def _icc(sums: np.ndarray) -> np.ndarray:
+    """Intraclass correlation about the level out of sums of `_moments`, the last axis theirs."""
+    inner, free, squares, inverse, cells = np.moveaxis(sums[..., :5], -1, 0)
+    within = inner / np.maximum(free, 1e-12)
+    between = (squares - within * inverse) / np.maximum(cells, 1e-12)
     return np.clip(between / np.maximum(between + within, 1e-12), 0.0, 1.0)
 
 
@@ -262,13 +264,6 @@ def _repeated(cells: Cells) -> float:
     again = np.ones(len(cells.step), bool)
     again[first] = False
     return float(again[later].mean()) if later.any() else 0.0
-
-
-def _wider(clusters: int) -> float:
-    if clusters < 2:
-        return 1.0
-    tail = 0.5 + LEVEL / 2.0
-    return float(t.ppf(tail, clusters - 1) / norm.ppf(tail) * np.sqrt((clusters + 1.0) / (clusters - 1.0)))
 
 
 def _interval(centre: float, draws: np.ndarray) -> Interval:

@@ -66,7 +66,7 @@ _FIELDS = {
 
 
 class Sums(NamedTuple):
-    """Sums over completions, the last axis those of clusters or draws.
+    """Sums over completions, one a cluster or a draw.
 
     Attributes:
         all: Completions.
@@ -83,10 +83,6 @@ class Sums(NamedTuple):
     reward_good: np.ndarray
     reward_plain: np.ndarray
     reward_cut: np.ndarray
-
-    def weighted(self, weight: np.ndarray) -> Sums:
-        """Sums of weighted clusters, shape (draws,), from weights of shape (draws, clusters)."""
-        return Sums(*(weight @ x for x in self))
 
     @property
     def factors(self) -> Factors:

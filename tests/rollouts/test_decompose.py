@@ -9,6 +9,7 @@ import pytest
 from bayes_grpo import decompose, diagnose, read_rollouts, rescore
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.rollouts.naming import is_form, is_task
+from bayes_grpo.rollouts.redrawn import redrawn, spread_out
 from bayes_grpo.rollouts.shares import Factors, shapley
 from bayes_grpo.rollouts.weights import adding_weights
 from tests.helpers.made_rollouts import Course, rollouts_of, true_shares, with_gates
@@ -187,3 +188,14 @@ def test_a_diagnosis_takes_in_what_the_gain_is_made_of():
     assert any("mean of these completions in 100% of 40 rows" in note for note in found.notes)
     assert "judge the run by" in found.remedies["apparent_gain"][0]
     assert "apparent_gain" not in diagnose(run).own
+
+
+def test_clusters_drawn_anew_in_pieces_have_the_spread_of_a_mean():
+    rng = np.random.default_rng(0)
+    for n in (40, 5000):  # one piece, several
+        x = rng.gamma(2.0, size=n)
+        drawn = redrawn(np.column_stack([x, np.ones(n)]), 4000, 1)
+        means = spread_out(drawn[:, 0] / drawn[:, 1], x.mean(), n)
+        assert means.mean() == pytest.approx(x.mean(), abs=0.1 * x.std() / np.sqrt(n))
+        expected = x.std(ddof=1) / np.sqrt(n)
+        assert expected * 0.95 < means.std() < expected * 1.1
