@@ -159,9 +159,8 @@ def block_of(table: pd.DataFrame, columns: Mapping[str, str]) -> CompletionBatch
 
     cut = None
     if "truncated" in columns:
-        kinds = table[columns["truncated"]]
-        known = {value: was_cut(value) for value in kinds.dropna().unique()[:1000].tolist()}
-        cut = np.array([known.get(value, UNKNOWN) for value in kinds.tolist()])
+        place, kinds = pd.factorize(table[columns["truncated"]])
+        cut = np.array([UNKNOWN, *(was_cut(kind) for kind in kinds.tolist())])[place + 1]
     taken = {*columns.values()} | {name for name in table if str(name).strip().lower() in _NOT_PARTS}
     others = {name for theirs in USUAL_NAMES.values() for name in theirs}
     parts = {
@@ -185,5 +184,4 @@ def block_of(table: pd.DataFrame, columns: Mapping[str, str]) -> CompletionBatch
 def _labels(table: pd.DataFrame, name: str | None) -> np.ndarray | None:
     if name is None:
         return None
-    values = table[name]
-    return values.where(values.isna(), values.astype(str)).to_numpy(object)
+    return table[name].to_numpy()

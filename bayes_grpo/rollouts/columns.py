@@ -197,7 +197,8 @@ class Gatherer:
         import pandas as pd
 
         places, labels = pd.factorize(values, use_na_sentinel=True)
-        hashes = [0, *(hash_of(made(x) if made else x, self._salt) for x in labels.tolist())]
+        names = (str(int(x)) if isinstance(x, float) and x.is_integer() else x for x in labels.tolist())
+        hashes = [0, *(hash_of(made(x) if made else x, self._salt) for x in names)]
         return np.array(hashes, np.uint64)[places + 1]
 
     def _part(self, raw: str) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import listed
 from bayes_grpo.rollouts.batches import USUAL_NAMES, block_of, csv_batches, meanings_of, parquet_batches, parquet_file
@@ -35,8 +37,6 @@ def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[C
     Raises:
         LogReadError: It has no column of rewards, or not the one asked for.
     """
-    import pandas as pd
-
     columns: dict[str, str] = {}
     for table in _pieces(part.path, damage):
         if not columns:
@@ -48,7 +48,8 @@ def read(part: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[C
                     f"({', '.join(USUAL_NAMES['reward'])}), found {listed(names, 20)}; "
                     f"name it with --column reward=NAME"
                 )
-        table = table.reindex(columns=table.columns.union(pd.Index(list(columns.values())), sort=False))
+        if missing := set(columns.values()) - set(table):  # records of JSON lines need not have all keys
+            table = table.assign(**{str(name): np.nan for name in missing})
         yield block_of(table, columns)
 
 
