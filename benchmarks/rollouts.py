@@ -51,6 +51,7 @@ from tests.helpers.made_rollouts import Course, graded, true_shares, with_gates
 _A_STEP, _GROUP = 1000, 8
 _READ = """
 import json, resource, sys, time
+import pandas  # imports are no reading
 from bayes_grpo import read_rollouts
 import bayes_grpo.rollouts.reading
 wall, work = time.perf_counter(), time.process_time()

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bayes_grpo import describe_rollouts, plot_rollouts, save_plot
@@ -119,3 +120,18 @@ def test_the_page_shows_what_the_gain_is_made_of(saved, tmp_path):
     assert "What the gain is made of, by" in text
     assert "share of the gain" in text
     assert call("report", saved / "log.csv", saved / "log.csv", "--rollouts", saved / "completions.csv").code == 3
+
+
+def test_hostile_names_of_parts_are_drawn_and_shown_as_text(tmp_path):
+    rng = np.random.default_rng(0)
+    step = np.repeat(np.arange(1, 21), 16)
+    form, task = rng.random(320) < step / 20, rng.random(320) < 0.5
+    names = ("[red]format$_{[/]", "<script>correct\x1b[31m")
+    table = pd.DataFrame({"step": step, "prompt_id": np.arange(320) // 4, "reward": form + 0.5 * task})
+    table[names[0]], table[names[1]] = 1.0 * form + rng.integers(0, 2, 320), 1.0 * task
+    table["reward"] = table[names[0]] + 0.5 * table[names[1]]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    shown = call("rollouts", tmp_path / "t.csv", "--plot", tmp_path / "p.png")
+    assert shown.code == 0
+    assert "[red]format$_{[/]" in shown.out
+    assert "\x1b" not in shown.out
