@@ -34,6 +34,7 @@ from bayes_grpo.cli.learn_prior import learn_prior
 from bayes_grpo.cli.options import EXIT_INPUT, EXIT_INTERRUPTED
 from bayes_grpo.cli.plan import plan
 from bayes_grpo.cli.report import report
+from bayes_grpo.cli.rollouts import rollouts
 from bayes_grpo.cli.simulate import simulate
 from bayes_grpo.cli.stability import stability
 from bayes_grpo.cli.watch import watch
@@ -51,7 +52,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     report, fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, watch, family,
-    compare_runs, plan, learn_prior, demo,
+    compare_runs, plan, rollouts, learn_prior, demo,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(cls=Command, context_settings=dict(HELP_FLAGS))(shown(command))
