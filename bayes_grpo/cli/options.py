@@ -20,7 +20,7 @@ from bayes_grpo.common.files import check_picture, check_writable
 if TYPE_CHECKING:
     from bayes_grpo import Question, Run
 
-EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED = 3, 4, 5, 130
+EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING = 3, 4, 5
 """Exit codes; `bayes_grpo.cli.app` says when each is used."""
 
 Json = Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from bayes_grpo.logs.console import lines_of, names_reward, nothing_found, usual
+from bayes_grpo.logs.console import lines_of, names_reward, nothing_found, passed_over, usual
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
@@ -18,8 +18,8 @@ from bayes_grpo.logs.table import Table, to_float
 NAME = "console_pairs"
 
 _WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|update)"
-_STEP = re.compile(rf"(?<![\w/.]){_WORD}\s*[:=#]?\s*(\d{{1,12}})(?:\s*/\s*(\d{{1,12}}))?(?![\w/.]\d)", re.IGNORECASE)
-_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*/\s*(\d{1,12})(?![\w/.])")
+_STEP = re.compile(rf"(?<![\w/.]){_WORD}\s*+[:=#]?\s*+(\d{{1,12}})(?:\s*+/\s*+(\d{{1,12}}))?(?![\w/.]\d)", re.IGNORECASE)
+_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*+/\s*+(\d{1,12})(?![\w/.])")
 _EPOCH = re.compile(r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6})(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE)
 _NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
 _PAIR = re.compile(
@@ -35,7 +35,7 @@ _RUN_ON = re.compile(rf"(?:\s{{1,4}}[A-Za-z_][\w./@]{{0,60}}\s{{1,4}}{_NUMBER}){
 
 _NAME_NUMBER = re.compile(rf"([A-Za-z_][\w./@]{{0,60}})\s{{1,4}}{_NUMBER}", re.IGNORECASE)
 _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
-_AFTER_STEP = re.compile(r"\s*[\])}>]?\s*(?:$|[|,:;\-–—]|[A-Za-z_][\w./@]*\s?[=:])")
+_AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
 
 _MAX_LINE = 4_000
@@ -55,7 +55,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
         raise nothing_found("lines such as '3/100 | reward=0.24'", source)
     steps, total = _counted([place for _, place in found])
     rows = [{**row, "step": step} for (row, _), step in zip(found, steps, strict=True)]
-    return Parsed(Table.from_rows(rows), total_steps=total)
+    return Parsed(Table.from_rows(rows), total_steps=total, notes=passed_over(source.text, _MAX_LINE))
 
 
 def _counted(places: list[_Place]) -> tuple[list[float], float | None]:
