@@ -34,7 +34,9 @@ def ended_by_signals() -> Iterator[None]:
     changes. A signal that was ignored before, as under nohup, stays ignored. Everything is as it was after the block.
     """
     outside = threading.current_thread() is not threading.main_thread()
-    mine = [] if outside else [s for s in _SIGNALS if signal.getsignal(s) in (signal.SIG_DFL, signal.default_int_handler)]
+    mine = (
+        [] if outside else [s for s in _SIGNALS if signal.getsignal(s) in (signal.SIG_DFL, signal.default_int_handler)]
+    )
     if not mine:
         yield
         return

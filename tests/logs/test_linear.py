@@ -84,7 +84,7 @@ def test_a_line_that_is_too_long_is_passed_over_with_a_note(write, format):
     assert run.reward.tolist() == whole.reward.tolist()
     if format not in ("progress_bar", "step_blocks"):  # they know what no line of that length can hold
         line = text.count("\n") + 1
-        assert any(f"1 line of more than" in n and f"the first is line {line}" in n for n in run.notes)
+        assert any("1 line of more than" in n and f"the first is line {line}" in n for n in run.notes)
 
 
 def test_long_json_lines_are_passed_over_with_a_note(write, monkeypatch):
@@ -131,8 +131,9 @@ BOMBS = {
     ),
     "short rows": lambda n: f"step,reward{',c' * 4000}\n" + f"1,1{',1' * 4000}\n" * 12 + "1\n" * (n // 2),
     "a header alone": lambda n: f"step,reward{',c' * (n // 2)}\n1,2\n2,3\n",
-    "a bar a row": lambda n: "{'reward': 1}\n"
-    + "".join(f" 1%|x| 1/{i} [0]\n{{'reward': 0.5}}\n" for i in range(1, n // 35)),
+    "a bar a row": lambda n: (
+        "{'reward': 1}\n" + "".join(f" 1%|x| 1/{i} [0]\n{{'reward': 0.5}}\n" for i in range(1, n // 35))
+    ),
 }
 
 
