@@ -149,6 +149,7 @@ def main() -> None:
     parser.add_argument("--beside", type=int, default=2, help="Trials at a time.")
     parser.add_argument("--keep", action="store_true")
     given = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # else commands begun by a job in the background ignore it
     names = [given.only] if given.only else list(COMMANDS)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 _SIGNALS = tuple(s for name in ("SIGINT", "SIGTERM", "SIGHUP") if (s := getattr(signal, name, None)) is not None)
+_UNHEARD = (signal.SIG_DFL, signal.default_int_handler)
 _SHOW_CURSOR = "\x1b[?25h"
 
 
@@ -34,9 +35,7 @@ def ended_by_signals() -> Iterator[None]:
     changes. A signal that was ignored before, as under nohup, stays ignored. Everything is as it was after the block.
     """
     outside = threading.current_thread() is not threading.main_thread()
-    mine = (
-        [] if outside else [s for s in _SIGNALS if signal.getsignal(s) in (signal.SIG_DFL, signal.default_int_handler)]
-    )
+    mine = [] if outside else [s for s in _SIGNALS if signal.getsignal(s) in _UNHEARD]
     if not mine:
         yield
         return

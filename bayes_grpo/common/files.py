@@ -54,9 +54,9 @@ def folder_for_a_while(prefix: str = "bayes_grpo_") -> Iterator[Path]:
     Args:
         prefix: How its name begins.
     """
-    with tempfile.TemporaryDirectory(prefix=prefix) as name:
-        with undone_at_an_end(lambda: shutil.rmtree(name, ignore_errors=True)):
-            yield Path(name)
+    folder = tempfile.TemporaryDirectory(prefix=prefix)
+    with folder as name, undone_at_an_end(lambda: shutil.rmtree(name, ignore_errors=True)):
+        yield Path(name)
 
 
 def check_writable(path: str | Path) -> None:

@@ -95,8 +95,8 @@ def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
     found_regime = REGIMES.get(name) if regime is None else regime
     if found_regime is None:
         raise FitFileError(
-            f"{where}: a fit of regime {clean(name)!r}, which neither this bayes-grpo nor an installed package has (there are "
-            f"{', '.join(REGIMES)}); install the package that brings it, or hand the regime to load_fit"
+            f"{where}: a fit of regime {clean(name)!r}, which neither this bayes-grpo nor an installed package has "
+            f"(there are {', '.join(REGIMES)}); install the package that brings it, or hand the regime to load_fit"
         )
     if found_regime.name != name:
         raise FitFileError(f"{where}: expected a fit of regime {found_regime.name!r}, found one of {clean(name)!r}")

@@ -55,6 +55,7 @@ _VARIABLES = {
 _TEXTS = ("signal", "run_name", "source", "log_hash", "momentum_convention", "mass_note", "bayes_grpo_version")
 _NUMBERS = ("seed", "mass", "momentum", "refresh_interval", "reference_learning_rate", "start", "from_rest")
 _JSON: dict[str, type] = {"sampler": dict, "priors": dict, "settings": dict, "notes": list, "convergence": dict}
+_DATA = ("observed_data", "constant_data")
 _CHECKS = ("rhat", "ess_bulk", "ess_tail")
 
 
@@ -141,10 +142,7 @@ def _check_group(name: str, dims: tuple[str, ...], found: Any, regime: Regime) -
                 f"expected numbers over {', '.join(dims)} in {name}, found {values.dtype} over "
                 f"{listed(values.dims)} under {clean(key)}"
             )
-        whole = (key in parameters and name in ("posterior", "prior", "log_prior")) or name in (
-            "observed_data",
-            "constant_data",
-        )
+        whole = name in _DATA or (key in parameters and name in ("posterior", "prior", "log_prior"))
         if whole and not np.isfinite(values.to_numpy()).all():
             raise FitFileError(f"expected finite numbers in {name}, found some that are not under {clean(key)}")
 

@@ -47,7 +47,7 @@ def _asks_re(node: ast.AST) -> TypeGuard[ast.Call]:
 def strains(pattern: re.Pattern[Any]) -> Iterator[tuple[Any, Any, Any]]:
     """Beginnings, pieces to repeat and ends that take the pattern into each of its repeats, and fail behind it."""
     tree = parser.parse(pattern.pattern, pattern.flags)
-    pumps = list(dict.fromkeys(_pumps(list(tree), ""))) + [("", _sample(list(tree)) or "a")]
+    pumps = [*_pumps(list(tree), ""), ("", _sample(list(tree)) or "a")]
     pumps += [("", piece) for piece in (" ", "\t", "a", "1", "_a", "a ", "1 ", "| ", "x=1, ", "{'a':1}", "f(1,", "a/")]
     for before, piece in dict.fromkeys(pumps):
         for end in ENDS:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -69,10 +70,8 @@ def test_crafted_lines_take_linear_time(write, format, begin):
     for piece in PIECES:
         path = write("a.log", f"{HEADS[format]}{begin}{piece * (60_000 // len(piece))}\n{HEADS[format]}")
         before = time.process_time()
-        try:
+        with suppress(BayesGrpoError):
             read_log(path, format=format)
-        except BayesGrpoError:
-            pass
         assert time.process_time() - before < 1.5, (format, begin, piece)
 
 
@@ -80,7 +79,7 @@ def test_crafted_lines_take_linear_time(write, format, begin):
 def test_a_line_that_is_too_long_is_passed_over_with_a_note(write, format):
     text = HEADS[format].replace("\n", "\r\n")
     whole = read_log(write("a.log", text), format=format)
-    run = read_log(write("b.log", f"{text}{'x' * (MAX_LINE + 1)}\n{text.splitlines()[-1]}\n"), format=format)
+    run = read_log(write("b.log", f"{text}{'x' * (MAX_LINE + 1)}\n"), format=format)
     assert run.reward.tolist() == whole.reward.tolist()
     if format not in ("progress_bar", "step_blocks"):  # they know what no line of that length can hold
         line = text.count("\n") + 1
@@ -113,12 +112,10 @@ def test_pieces_of_a_record_without_end_do_not_hang():
     while len(data) < 1_000_000:
         room = 32_768 - len(data) % 32_768
         data += bytes(room) if room < 7 else chunk(2 if len(data) > FILE_HEADER else 1)
-    before = time.process_time()
-    with pytest.raises(LogReadError, match="checksums fail"):
-        for _ in range(3):  # what is counted as damage for each record of too many pieces is refused in the end
-            list(leveldb_records(bytes(data), damage := Damage(places=999)))
-            assert damage.places
-    assert time.process_time() - before < 5.0
+    before, damage = time.process_time(), Damage()
+    assert list(leveldb_records(bytes(data), damage)) == []
+    assert damage.places
+    assert time.process_time() - before < 2.0
 
 
 BOMBS = {
