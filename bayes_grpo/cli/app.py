@@ -82,10 +82,12 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=BayesGrpoWarning)  # the summary says the same, in its place
     with ended_by_signals():
         try:
+            output = sys.stdout  # typer puts another in its place where nobody reads any more
             try:
                 app(each_by_itself(sys.argv[1:]))
             finally:
-                sys.stdout.flush()
+                sys.stdout = output
+                output.flush()
         except BayesGrpoError as error:
             _fail(plain(error, 2000), EXIT_INPUT)
         except BrokenPipeError:  # who read has seen enough

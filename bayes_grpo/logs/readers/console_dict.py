@@ -164,11 +164,13 @@ def _counted(before: str, row: dict[str, Any]) -> dict[str, Any]:
 
 def parse_dict(text: str) -> dict[str, Any]:
     """A dict display as a dict with text keys and at least one number; empty where it is none."""
-    text = _BARE.sub(r"'\1nan'", _CALL.sub(r"\1", text))
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        value = parse_line(text)
+    value = None
+    if (
+        '"' not in text and "\\" not in text
+    ):  # nearly all are JSON but for their quotes, which is read ten times as fast
+        value = parse_line(text.replace("'", '"'))
+    if value is None:
+        value = _evaluated(text)
     if not isinstance(value, dict):
         return {}
     row = {str(k): v for k, v in value.items()}
@@ -178,3 +180,11 @@ def parse_dict(text: str) -> dict[str, Any]:
     elif metrics is not None:
         row["metrics"] = metrics
     return row if any(to_float(v) == to_float(v) for v in row.values()) else {}
+
+
+def _evaluated(text: str) -> Any:
+    text = _BARE.sub(r"'\1nan'", _CALL.sub(r"\1", text))
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return parse_line(text)

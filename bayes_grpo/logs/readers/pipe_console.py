@@ -29,7 +29,9 @@ _PAIR = re.compile(
     rf"{_NUMBER}(?![\w:])",
     re.IGNORECASE,
 )
-_NAMED = re.compile(rf"\W{{0,4}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}\s*", re.IGNORECASE)
+_BEFORE_NAME = 4
+"""Characters that may stand before a name."""
+_NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}\s*", re.IGNORECASE)
 """A whole segment "name number", as in "loss 0.3, reward 0.2"."""
 
 _RUN_ON = re.compile(rf"(?:\s{{1,4}}[A-Za-z_][\w./@]{{0,60}}\s{{1,4}}{_NUMBER}){{1,40}}\s*", re.IGNORECASE)
@@ -130,6 +132,8 @@ def _is_row(rest: str) -> bool:
 def _numbers(text: str) -> dict[str, float]:
     row = {key: to_float(value) for key, value in _PAIR.findall(text)}
     for segment in _SEPARATOR.split(text):
+        if "=" in segment[_BEFORE_NAME:] or ":" in segment[_BEFORE_NAME:]:
+            continue  # neither pattern below can match it; nearly all segments end here
         if _RUN_ON.fullmatch(segment if segment[:1].isspace() else f" {segment}"):
             for name, value in _NAME_NUMBER.findall(segment):
                 row.setdefault(name, to_float(value))
