@@ -86,8 +86,10 @@ def main() -> None:
             try:
                 app(each_by_itself(sys.argv[1:]))
             finally:
-                sys.stdout = output
+                gone, sys.stdout = sys.stdout is not output, output
                 output.flush()
+                if gone:
+                    raise BrokenPipeError
         except BayesGrpoError as error:
             _fail(plain(error, 2000), EXIT_INPUT)
         except BrokenPipeError:  # who read has seen enough

@@ -139,6 +139,7 @@ def _posted(url: str, alarm: Alarm, limit: float) -> str:
         with opener.open(request, timeout=limit):
             return ""
     except urllib.error.HTTPError as error:
+        error.close()
         return f"it answered {error.code}"
     except Exception as error:  # whatever a server may do to a client
         return f"{type(error).__name__}: {plain(getattr(error, 'reason', error), 200)}"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from sys import intern
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.wording import counted
@@ -34,9 +36,12 @@ _MAX_BARS = 32
 """Bars that are kept in mind: loading a model and its data shows a few before the training's."""
 
 
+_NO_BARS: Mapping[int, int] = MappingProxyType({})
+
+
 class _Found(NamedTuple):
     row: dict[str, Any]
-    bars: dict[int, int]
+    bars: Mapping[int, int]
     """Planned → done of every progress bar at its newest, before the row."""
 
 
@@ -103,7 +108,7 @@ def _dicts(text: str) -> Iterator[_Found]:
                 held = held if held.length <= _MAX_LENGTH else None
                 break
             if row := parse_dict(held.text):
-                yield _Found(_counted(held.before, row), dict(bars))
+                yield _Found(_counted(held.before, row), dict(bars) if bars else _NO_BARS)
                 counting = frozenset(bars) if counting is None else counting
             at, held = end, None
 
@@ -173,10 +178,10 @@ def parse_dict(text: str) -> dict[str, Any]:
         value = _evaluated(text)
     if not isinstance(value, dict):
         return {}
-    row = {str(k): v for k, v in value.items()}
+    row = {intern(str(k)): v for k, v in value.items()}  # a name of a million rows is kept once
     metrics = row.pop("metrics", None)  # {"step": …, "metrics": {…}}
     if isinstance(metrics, dict):
-        row |= {str(k): v for k, v in metrics.items()}
+        row |= {intern(str(k)): v for k, v in metrics.items()}
     elif metrics is not None:
         row["metrics"] = metrics
     return row if any(to_float(v) == to_float(v) for v in row.values()) else {}

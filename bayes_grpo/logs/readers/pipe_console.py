@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from sys import intern
 from typing import NamedTuple
 
 from bayes_grpo.logs.console import lines_of, names_reward, nothing_found, passed_over, usual
@@ -58,7 +59,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     if not found:
         raise nothing_found("lines such as '3/100 | reward=0.24'", source)
     steps, total = _counted([place for _, place in found])
-    rows = [{**row, "step": step} for (row, _), step in zip(found, steps, strict=True)]
+    rows = ({**row, "step": step} for (row, _), step in zip(found, steps, strict=True))
     return Parsed(Table.from_rows(rows), total_steps=total, notes=passed_over(source.text, _MAX_LINE))
 
 
@@ -130,7 +131,7 @@ def _is_row(rest: str) -> bool:
 
 
 def _numbers(text: str) -> dict[str, float]:
-    row = {key: to_float(value) for key, value in _PAIR.findall(text)}
+    row = {intern(key): to_float(value) for key, value in _PAIR.findall(text)}  # a name of a million rows is kept once
     for segment in _SEPARATOR.split(text):
         if "=" in segment[_BEFORE_NAME:] or ":" in segment[_BEFORE_NAME:]:
             continue  # neither pattern below can match it; nearly all segments end here
