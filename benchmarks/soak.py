@@ -1,9 +1,9 @@
 """A day of watching in minutes: `python benchmarks/soak.py --keep`, with `--plot FILE` for the curves.
 
-A run of 24 hours, two rows every quarter of an hour, that collapses in its midst. Its log is rotated, cut back, replaced,
-deleted and written anew; two watchers follow it, one without a break and one that is started again for every look; the
-service that is told answers 500, does not answer, redirects to a file and to another host, and sends without end. All of
-it on this machine. Counted are findings told to each watcher's service, and the memory of the process at every look.
+A run of 24 hours, two rows every quarter of an hour, that collapses in its midst. Its log is rotated, cut back,
+replaced, deleted and written anew; two watchers follow it, one without a break and one that is started again for every
+look; the service that is told answers 500, does not answer, redirects to a file and to another host, and sends without
+end. All of it on this machine. Counted are findings told to each watcher's service, and memory at every look.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from collections import Counter
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.machine import resident
 from bayes_grpo.watching import telling, untold
 from bayes_grpo.watching.result import Watching
@@ -49,9 +50,9 @@ EVENTS = {
 class Service(BaseHTTPRequestHandler):
     """A service that is told, and fails in every way before it listens."""
 
-    heard: Counter[tuple[str, str]] = Counter()
+    heard: ClassVar[Counter[tuple[str, str]]] = Counter()
+    asked: ClassVar[Counter[str]] = Counter()
     sent = 0
-    asked: Counter[str] = Counter()
 
     def do_POST(self) -> None:
         who = self.path.strip("/")
@@ -85,7 +86,9 @@ class Day:
 
     def __init__(self, log: Path, url: str) -> None:
         self.log, self.url = log, url
-        self.tick, self.memory, self.told = 0, [], []
+        self.tick, self.looks, self.refused = 0, 0, 0
+        self.memory: list[float] = []
+        self.told: list[int] = []
         rng = np.random.default_rng(3)
         step = np.arange(1.0, TICKS * ROWS + 1.0)
         loss = 0.7 * np.clip((step - 90.0) / 10.0, 0.0, 1.0)
@@ -124,14 +127,17 @@ class Day:
             with self.log.open("ab") as file:
                 file.write(b"\x00\xff" * 500 + b"{'reward': " + b"[" * 500)
         if self.log.exists():
-            for _ in watch(
+            looks = watch(
                 self.log,
                 Watching(forecasts=False),
                 patience=Patience(once=True),
                 webhook=f"{self.url}/second",
                 state=self.log.with_name("second.json"),
-            ):
-                pass
+            )
+            try:
+                self.looks += sum(1 for _ in looks)
+            except BayesGrpoError:
+                self.refused += 1
         self.memory.append(round(resident(), 1))
         self.told.append(sum(Service.heard.values()))
         time.sleep(2 * untold.FIRST)
@@ -166,6 +172,8 @@ def main() -> None:
         "simulated hours": TICKS / 4,
         "seconds": round(time.monotonic() - begun),
         "looks of the first": looks,
+        "looks of the second": day.looks,
+        "refused to the second": day.refused,
         "told": {f"{who}: {what}": n for (who, what), n in sorted(Service.heard.items())},
         "most often told": max(Service.heard.values(), default=0),
         "asked": dict(Service.asked),

@@ -1,4 +1,4 @@
-"""Fuzzers of everything that is read: `python benchmarks/fuzz.py --minutes 10`, or `--cases 6000 --keep` for the table.
+"""Fuzzers of everything that is read: `python benchmarks/attacks.py --minutes 10`, or `--cases 6000 --keep` for the table.
 
 Every case has a seed. A case survives where what is read is a result or the package's own error of one line, within
 `SECONDS`. What does not is printed with its kind and seed, and goes into `tests/corpus/` as text once it is mended.
