@@ -1,4 +1,4 @@
-"""Fuzzers of everything that is read: `python benchmarks/attacks.py --minutes 10`, or `--cases 6000 --keep` for the table.
+"""Attacks on everything that is read: `python benchmarks/attacks.py --minutes 10`, or `--cases 6000 --keep`.
 
 Every case has a seed. A case survives where what is read is a result or the package's own error of one line, within
 `SECONDS`. What does not is printed with its kind and seed, and goes into `tests/corpus/` as text once it is mended.
@@ -177,7 +177,7 @@ def cases(folder: Path) -> dict[str, Case]:
 
     def attribute_of_fit(rng: random.Random, place: Path) -> None:
         tree = saved_tree()
-        name = rng.choice(list(tree.attrs))
+        name = str(rng.choice(list(tree.attrs)))
         value = rng.choice(
             (None, 7, 1.5, "x", "[bold]x", "../../x", "[[]]", "{}", '{"a": NaN}', "[" * 3000, "a\nb", "é" * 5000)
         )

@@ -80,6 +80,8 @@ def _fail(message: str, code: int) -> NoReturn:
 def main() -> None:
     """All commands; every error that a user can mend is one line on standard error."""
     warnings.filterwarnings("ignore", category=BayesGrpoWarning)  # the summary says the same, in its place
+    # A cache of programs that is damaged or full costs the time to compile, and nothing else.
+    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
     with ended_by_signals():
         try:
             output = sys.stdout  # typer puts another in its place where nobody reads any more

@@ -127,7 +127,7 @@ def check_tree(tree: DataTree, regime: Regime) -> None:
     step = tree["observed_data"].dataset["step"].to_numpy()
     if step.dtype.kind not in "fiu" or rows < 2 or not np.isfinite(step).all() or (np.diff(step) <= 0).any():
         raise FitFileError("expected at least two increasing steps, found others")
-    _check_attributes(dict(tree.attrs), [p.name for p in regime.parameters])
+    _check_attributes({str(k): v for k, v in tree.attrs.items()}, [p.name for p in regime.parameters])
 
 
 def _check_group(name: str, dims: tuple[str, ...], found: Any, regime: Regime) -> None:
@@ -174,12 +174,14 @@ def _check_convergence(found: dict[str, Any]) -> None:
     truths = all(isinstance(found.get(x), bool) for x in ("passed", "retried"))
     reasons = isinstance(found.get("reasons"), list) and all(isinstance(x, str) for x in found["reasons"])
     fields = {"passed", "reasons", "parameters", "divergences", "ebfmi", "mean_steps", "retried"}
-    whole = isinstance(checks, dict) and bool(checks) and set(found) == fields
-    if not (whole and numbers and truths and reasons) or not all(
-        isinstance(c, dict) and set(c) == set(_CHECKS) and all(isinstance(c[x], int | float) for x in _CHECKS)
-        for c in checks.values()
-    ):
+    whole = isinstance(checks, dict) and bool(checks) and all(map(_is_check, checks.values()))
+    if not (whole and set(found) == fields and numbers and truths and reasons):
         raise FitFileError("expected the sampler's checks in the attribute convergence, found other values")
+
+
+def _is_check(found: Any) -> bool:
+    whole = isinstance(found, dict) and set(found) == set(_CHECKS)
+    return whole and all(isinstance(found[x], int | float) for x in _CHECKS)
 
 
 def _json(attrs: dict[str, Any], name: str, kind: type) -> Any:

@@ -67,6 +67,7 @@ STUCK = {
 @pytest.mark.parametrize("where", few(STUCK, "in a callback that swallows", "half-way through a file"))
 def test_a_signal_ends_a_command_within_a_second(tmp_path, where, kind):
     child = begun(STUCK[where], cwd=tmp_path, env=os.environ | {"TMPDIR": str(tmp_path)}, start_new_session=True)
+    assert child.stdout is not None
     assert child.stdout.readline() == "begun\n"
     if "half" in STUCK[where]:
         assert child.stdout.readline() == "half\n"

@@ -79,7 +79,7 @@ def test_priors_without_a_spread(tmp_path):
 
 def test_draws_that_are_not_finite(tmp_path):
     tree = saved_tree()
-    tree["posterior"]["fixed_point"][0, 3] = np.nan
+    tree["posterior"].dataset["fixed_point"].to_numpy()[0, 3] = np.nan
     assert "finite numbers in posterior" in refused(save(tree, tmp_path / "fit.nc"))
 
 

@@ -7,11 +7,11 @@ import importlib
 import re
 import time
 from collections.abc import Iterator
-from re import _parser as parser  # the standard library's own; nothing public takes a pattern apart
 from typing import Any, TypeGuard
 
 from tests.helpers.default_run import ROOT
 
+parser: Any = importlib.import_module("re._parser")  # nothing public takes a pattern apart
 PACKAGE = ROOT / "bayes_grpo"
 ENDS = ("", "!", "\x00", " x")
 """What makes a match fail at its very end."""
@@ -51,8 +51,10 @@ def strains(pattern: re.Pattern[Any]) -> Iterator[tuple[Any, Any, Any]]:
     pumps += [("", piece) for piece in (" ", "\t", "a", "1", "_a", "a ", "1 ", "| ", "x=1, ", "{'a':1}", "f(1,", "a/")]
     for before, piece in dict.fromkeys(pumps):
         for end in ENDS:
-            parts = before, piece, end
-            yield parts if isinstance(pattern.pattern, str) else tuple(p.encode("latin-1", "replace") for p in parts)
+            if isinstance(pattern.pattern, str):
+                yield before, piece, end
+            else:
+                yield before.encode("latin-1", "replace"), piece.encode("latin-1", "replace"), end.encode("latin-1")
 
 
 def seconds(pattern: re.Pattern[Any], text: Any) -> float:
