@@ -46,7 +46,7 @@ def lines_of(text: str) -> Iterator[ConsoleLine]:
         yield ConsoleLine(_BAR_TEXT.sub("", line), bars)
 
 
-def passed_over(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:
+def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:
     """A note on the lines of console text that are longer than a reader looks at; nothing where there is none.
 
     Args:

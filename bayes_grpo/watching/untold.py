@@ -9,7 +9,7 @@ from bayes_grpo.watching.result import Alarm
 
 Teller = Callable[[Alarm], str]
 """Tells somebody of a finding; what went wrong, "" where nothing did."""
-TRIES = 8
+TELLINGS = 8
 """Times that somebody is told of a finding before it is given up."""
 FIRST, LONGEST = 30.0, 3600.0
 """Seconds until the second try, which double from one to the next, and at most."""
@@ -48,7 +48,7 @@ class Untold:
             if not note:
                 continue
             notes.append(note)
-            if tries + 1 < TRIES:
+            if tries + 1 < TELLINGS:
                 wait = min(FIRST * 2.0**tries, LONGEST)
                 later.append((self._clock() + wait, tries + 1, teller, alarm))
         self._waiting = later

@@ -13,6 +13,7 @@ import jax
 import pytest
 
 from bayes_grpo.cli.entry import ended_by_signals
+from bayes_grpo.cli.options import EXIT_ENDED, EXIT_INTERRUPTED
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.files import folder_for_a_while, written_whole
 from bayes_grpo.common.unfinished import undo_all, undone_at_an_end
@@ -76,7 +77,7 @@ def test_a_signal_ends_a_command_within_a_second(tmp_path, where, kind):
     child.send_signal(kind)
     _, said = child.communicate(timeout=20)
     assert time.monotonic() - begin < 1.0 + 2.0  # the second is that of a machine with nothing else to do
-    assert child.returncode == 128 + kind
+    assert child.returncode == {signal.SIGINT: EXIT_INTERRUPTED, signal.SIGTERM: EXIT_ENDED}[kind]
     assert said == f"bayes-grpo: {'interrupted' if kind == signal.SIGINT else 'ended by SIGTERM'}\n"
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ProcessLookupError):
@@ -150,6 +151,7 @@ SMALL += "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)); import sys; s
 SMALL += "from bayes_grpo.cli.entry import main; main()"
 
 
+@pytest.mark.thorough
 def test_no_room_for_a_file_is_one_line_and_no_half_file(log, tmp_path):
     words = [sys.executable, "-c", SMALL, "inspect", log, "--plot", tmp_path / "a.png"]
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=120)
@@ -158,6 +160,7 @@ def test_no_room_for_a_file_is_one_line_and_no_half_file(log, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv"]
 
 
+@pytest.mark.thorough
 def test_a_home_that_cannot_be_written_costs_nothing(log, tmp_path):
     (tmp_path / "home").write_text("")
     home = str(tmp_path / "home")

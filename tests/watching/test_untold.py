@@ -1,6 +1,6 @@
 """Findings that could not be told: tried again, told once, and given up in the end."""
 
-from bayes_grpo.watching.untold import FIRST, LONGEST, TRIES, Untold
+from bayes_grpo.watching.untold import FIRST, LONGEST, TELLINGS, Untold
 from tests.watching.test_watch import ALARM
 
 
@@ -43,4 +43,4 @@ def test_nobody_is_asked_for_ever():
     for _ in range(50):
         untold.told()
         now[0] += LONGEST
-    assert (down.asked, untold.waiting) == (TRIES, 0)
+    assert (down.asked, untold.waiting) == (TELLINGS, 0)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.wording import counted
-from bayes_grpo.logs.console import lines_of, nothing_found, passed_over
+from bayes_grpo.logs.console import lines_of, nothing_found, too_long
 from bayes_grpo.logs.jsontext import parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.progress import StepCounter
@@ -60,7 +60,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
         raise nothing_found("dicts of metrics in the text", source)
     progress = StepCounter(told_apart(f.row) for f in found)
     rows = list(progress)
-    notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *passed_over(source.text))
+    notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text))
     total = progress.planned
     if not any("step" in k for row in rows for k in row) and (planned := _own_bar(found)) is not None:
         rows = [{**f.row, "step": f.bars[planned]} for f in found]

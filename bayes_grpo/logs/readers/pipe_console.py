@@ -11,7 +11,7 @@ from itertools import pairwise
 from sys import intern
 from typing import NamedTuple
 
-from bayes_grpo.logs.console import lines_of, names_reward, nothing_found, passed_over, usual
+from bayes_grpo.logs.console import lines_of, names_reward, nothing_found, too_long, usual
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
@@ -60,7 +60,7 @@ def read(source: Source, options: ReadOptions) -> Parsed:
         raise nothing_found("lines such as '3/100 | reward=0.24'", source)
     steps, total = _counted([place for _, place in found])
     rows = ({**row, "step": step} for (row, _), step in zip(found, steps, strict=True))
-    return Parsed(Table.from_rows(rows), total_steps=total, notes=passed_over(source.text, _MAX_LINE))
+    return Parsed(Table.from_rows(rows), total_steps=total, notes=too_long(source.text, _MAX_LINE))
 
 
 def _counted(places: list[_Place]) -> tuple[list[float], float | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bayes_grpo.logs.console import lines_of, passed_over
+from bayes_grpo.logs.console import lines_of, too_long
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
@@ -25,7 +25,7 @@ def sniff(source: Source) -> Evidence | None:
 
 def read(source: Source, options: ReadOptions) -> Parsed:
     """Rows of all such lines."""
-    return Parsed(Table.from_rows(_rows(source.text)), notes=passed_over(source.text))
+    return Parsed(Table.from_rows(_rows(source.text)), notes=too_long(source.text))
 
 
 def _rows(text: str) -> Iterator[dict[str, float]]:
