@@ -12,6 +12,8 @@ from bayes_grpo.rows.schedule import RemainingRate
 if TYPE_CHECKING:
     from xarray import DataTree
 
+    from bayes_grpo.forecasting.siblings import SiblingsUsed
+
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
@@ -44,6 +46,7 @@ class Forecast:
         notes: What was done that a user should know.
         name: Name of the run.
         lag: Steps by which a logged row tells of an older policy than that of its step, see `RowTable.lag`.
+        siblings: What was taken from siblings; None where none were asked for.
     """
 
     now: float
@@ -70,6 +73,7 @@ class Forecast:
     notes: tuple[str, ...]
     name: str
     lag: float = 0.0
+    siblings: SiblingsUsed | None = None
 
     @property
     def until(self) -> float:

@@ -33,7 +33,7 @@ OWN, TIMES = (0.03, 0.1, 0.3), (0.3, 2.0)
 NOISES = (0.7, 1.0)
 """Noise of a row in that which neighbouring rows differ by."""
 LEVELS = (2.0, 0.2)
-"""Standard deviation of the run's level in the spread of the courses, where the siblings' mean does not and does count."""
+"""Standard deviation of the run's level in the spread of the courses, where their mean does not and does count."""
 ROWS = 200
 """Latest rows of the run that are looked at."""
 OVERLAP = 2.0 / 3.0

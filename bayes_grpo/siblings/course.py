@@ -2,8 +2,8 @@
 
     y = course + noise,   course ~ level + a Gaussian process (Matérn 3/2),   noise ~ N(0, sd²), row by row
 
-The level is as good as free, the noise integrates over nothing: scale and length of the process are those of the highest
-marginal likelihood on a grid. Long runs are cut into stretches, each with a course of its own, so that the work grows
+The level is as good as free; scale, length and clock of the process are those of the highest marginal likelihood on a
+grid. Long runs are cut into stretches, each with a course of its own, so that the work grows
 with the rows and not with their cube; all runs that are read together are cut at the same steps.
 """
 
@@ -27,7 +27,7 @@ LENGTHS = (8.0, 20.0, 60.0, 200.0)
 RATIOS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Variances of the process that are tried, in those of the noise."""
 EARLY = (1.0, 5.0)
-"""Rows within which a run's first changes may pass: clocks that run faster at first are tried beside that of the steps."""
+"""Rows within which a run's first changes may pass: clocks that run faster at first are tried beside the steps."""
 _LEVEL = 1e4
 """Prior variance of the level in that of the noise."""
 
@@ -110,7 +110,10 @@ def course_of(table: RowTable, cuts: np.ndarray | None = None) -> Course | None:
     if not slices or float(np.ptp(table.y)) <= 0.0:
         return None
     gap = float(np.median(np.diff(table.step)))
-    clocks = [(table.step - table.step[0]) / gap * np.ones(1), *(_early((table.step - table.step[0]) / gap, e) for e in EARLY)]
+    clocks = [
+        (table.step - table.step[0]) / gap * np.ones(1),
+        *(_early((table.step - table.step[0]) / gap, e) for e in EARLY),
+    ]
     best: tuple[float, float, list[Stretch]] | None = None
     for length, clock in product(LENGTHS, clocks):
         kernels = {k: _matern(clock[x], length) for k, x in slices.items()}

@@ -1,7 +1,7 @@
 """What siblings say of the effect of the data on every row of a run, past and to come, and whether the run has it too.
 
 The effects of an order are known from the runs that share it. Whether one more run does is a question of Bayes: its
-rows with the effects taken out, against its rows as they are; before that it is as probable as it is among its siblings.
+rows with the effects taken out, against its rows as they are; before that it is as probable as among its siblings.
 """
 
 from __future__ import annotations
@@ -110,9 +110,7 @@ def membership_of(run: Course, orders: Sequence[Effects], sizes: Sequence[int], 
     return Membership(best - 1, float(weight[best]))
 
 
-def _density(
-    run: Course, root: np.ndarray, value: np.ndarray, rows: slice, share: float, at: StepEffect
-) -> float:
+def _density(run: Course, root: np.ndarray, value: np.ndarray, rows: slice, share: float, at: StepEffect) -> float:
     """Log density of a stretch less a constant, where effects have a share of the noise."""
     y = (run.table.y[rows] - run.table.centre) / run.sd - math.sqrt(share) * at.mean
     cov = (root * value) @ root.T + np.diag(1.0 - share + share * at.var)

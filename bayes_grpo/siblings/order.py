@@ -29,6 +29,9 @@ SHARES = np.concatenate([[0.0], np.linspace(0.025, 0.975, 39)])
 """Shares at which the likelihood is known."""
 FALSE = 0.05
 """Probability that a group is found among runs that share nothing."""
+CERTAINTY = 0.8
+"""What the likelihood of a share counts, because courses are taken from the same rows: with it intervals of simulated
+families hold 90%."""
 _SIZES = (10, 20, 40, 80, 160, 1000)
 INSTANT = 1e-6
 """Steps that a row of one instant is as wide as, so that it overlaps with rows of the same instant alone."""
@@ -164,7 +167,7 @@ def threshold(runs: int, information: float) -> float:
 
     Args:
         runs: Number of runs; beyond 60 that of 60, because so many more are chosen among first.
-        information: What a pair of them says, in rows that a course does not take: a product of few rows has long tails.
+        information: What a pair of them says, in rows that courses do not take: products of few rows have long tails.
     """
     rows = min(_SIZES, key=lambda n: abs(math.log(n / max(information, 1.0))))
     return _simulated(min(runs, 60), rows)
@@ -183,29 +186,38 @@ def _simulated(runs: int, rows: int) -> float:
 
 
 def log_likelihoods(courses: Sequence[Course], shares: np.ndarray = SHARES) -> np.ndarray:
-    """Exact log likelihood of the rows of runs at every share, less that without sharing, shape (shares,).
+    """Log likelihood of the rows of runs at every share, less that without sharing, shape (shares,).
+
+    The runs' noises may all be larger or smaller by one factor, which is integrated out: where much is shared, one draw
+    of the effects made them what they are.
 
     Args:
         courses: Runs that share an order, cut at the same steps.
         shares: Shares below 1.
     """
-    out = np.zeros(len(shares))
-    for block in blocks_of(courses):
-        out += np.array([block.solved(float(s)).log_likelihood for s in shares])
-        out -= block.solved(0.0).log_likelihood
-    return out
+    blocks, count = blocks_of(courses), 0
+    square, log_det = np.zeros(1 + len(shares)), np.zeros(1 + len(shares))
+    for block in blocks:
+        found = [block.solved(float(s)) for s in (0.0, *shares)]
+        square += [x.square for x in found]
+        log_det += [x.log_det for x in found]
+        count += sum(len(y) - 1 for y, *_ in block.parts)  # a level is free in every stretch
+    score = -0.5 * (count * np.log(square) + log_det)
+    return score[1:] - score[0]
 
 
 class Solved(NamedTuple):
     """What a block says at a share.
 
     Attributes:
-        log_likelihood: Log density of the standardised rows.
+        square: Standardised rows in the inverse of their covariance, yᵀ C⁻¹ y.
+        log_det: Log determinant of that covariance.
         mean: Posterior mean of the effects of its atoms, shape (atoms,).
         cov: Their covariance, shape (atoms, atoms).
     """
 
-    log_likelihood: float
+    square: float
+    log_det: float
     mean: np.ndarray
     cov: np.ndarray
 
@@ -227,18 +239,20 @@ class Block:
     def solved(self, share: float) -> Solved:
         """Likelihood and effects at a share, by Woodbury's identity over the atoms."""
         atoms = len(self.start)
-        precision, pull, log_likelihood = np.eye(atoms), np.zeros(atoms), 0.0
+        precision, pull, square, log_det = np.eye(atoms), np.zeros(atoms), 0.0, 0.0
         for y, incidence, value in self.parts:
             inverse = 1.0 / (value + 1.0 - share)
             scaled = incidence * inverse[:, None]
             precision += share * (incidence.T @ scaled)
             pull += math.sqrt(share) * (scaled.T @ y)
-            log_likelihood -= 0.5 * float(np.sum(y**2 * inverse) - np.sum(np.log(inverse)))
+            square += float(np.sum(y**2 * inverse))
+            log_det -= float(np.sum(np.log(inverse)))
         root = np.linalg.cholesky(precision)
         half = np.linalg.solve(root, pull)
-        log_likelihood += 0.5 * float(half @ half) - float(np.sum(np.log(np.diag(root))))
+        square -= float(half @ half)
+        log_det += 2.0 * float(np.sum(np.log(np.diag(root))))
         inverse = np.linalg.inv(root)
-        return Solved(log_likelihood, inverse.T @ half, inverse.T @ inverse)
+        return Solved(square, log_det, inverse.T @ half, inverse.T @ inverse)
 
 
 def atoms_of(windows: Sequence[Windows]) -> tuple[np.ndarray, np.ndarray]:
@@ -295,7 +309,7 @@ def orders_of(courses: Sequence[Course]) -> list[Order]:
     """
     out = []
     for group in groups_of(pairs_of(courses)) if len(courses) > 1 else []:
-        score = log_likelihoods([courses[i] for i in group])
+        score = CERTAINTY * log_likelihoods([courses[i] for i in group])
         score[0] = -np.inf
         out.append(Order(group, np.exp(score - logsumexp(score))))
     return out
