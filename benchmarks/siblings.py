@@ -320,9 +320,9 @@ def simulated(count: int) -> dict[str, Any]:
     )
     prior, held = seed_prior(), {"paired": [], "width": []}
     for i in range(max(count // 4, 20)):
-        unit = 0.12
+        unit = 0.15  # standard deviation of the rows of such runs
         spread = unit * np.exp(prior.centre + prior.width * rng.standard_normal())
-        true, moves = 0.5 * unit * rng.standard_normal(), spread * rng.standard_normal(4)
+        true, moves = prior.difference * unit * rng.standard_normal(), spread * rng.standard_normal(4)
         runs = family_of(4, 60, 0.6, 20_000 + i, moves + np.array([0.0, 0.0, true, true]))
         found = compare_runs(runs[:2], runs[2:], seed=i)
         answer = found.answer("step").difference
