@@ -59,7 +59,7 @@ class DeepTruth(Result):
         onset: Optimizer step at which it began; None without one.
         events: Onset of every event.
         episodes: First and last step of every stretch in which a condition held, whether the run recovered or not;
-            "wasted" among them, groups without spread while the task is not solved.
+            "wasted" among them, groups without spread while the reward is below its top, and "saturated", at its top.
         attainable: Highest reward that a completion can get.
         first_gold: Gold reward over the first steps.
         best_gold: Highest smoothed gold reward.
@@ -146,7 +146,7 @@ def deep_truth(
         events=events,
         episodes={
             name: tuple((first + 1, last + 1) for first, last in spans)
-            for name, holds in (*conditions.items(), ("wasted", _wasted(true)))
+            for name, holds in (*conditions.items(), *_without_spread(true).items())
             if (spans := stretches(holds, least))
         },
         attainable=attainable,
@@ -197,9 +197,10 @@ def _conditions(c: _TrueSignals) -> dict[Event, np.ndarray]:
     }
 
 
-def _wasted(c: _TrueSignals) -> np.ndarray:
-    """Whether most groups have no spread though the task is not solved, at every step, shape (T,)."""
-    return (c.flat > BORDERS.wasted) & (c.deserved < BORDERS.solved_truth)
+def _without_spread(c: _TrueSignals) -> dict[str, np.ndarray]:
+    """Whether most groups have no spread at every step, below the top of the deserved reward and at it, shape (T,)."""
+    flat, top = c.flat > BORDERS.wasted, c.deserved >= BORDERS.solved_truth
+    return {"wasted": flat & ~top, "saturated": flat & top}
 
 
 def _to_the_end(holds: np.ndarray) -> int | None:

@@ -50,7 +50,7 @@ def test_readers_and_laboratory_speak_of_modes_that_are_followed():
     followed = {mode.name for mode in followed_modes()}
     assert set(NAMES.values()) == followed
     assert set(LAB_EPISODES) == set(MODES)
-    known = {*TRUE_EVENTS, "wasted"}
+    known = {*TRUE_EVENTS, "wasted", "saturated"}
     assert all(set(names) <= known for names in (*LAB_EPISODES.values(), *SHARED.values()))
 
 

@@ -173,7 +173,9 @@ def test_groups_without_spread_are_wasted_while_the_task_is_not_solved():
     assert first == pytest.approx(51, abs=BORDERS.smooth // 2)
     assert last == STEPS
     assert truth.events == {}
-    assert "wasted" not in judge(right=0.95, flat=flat).episodes
+    at_the_top = judge(right=0.95, flat=flat).episodes
+    assert "wasted" not in at_the_top
+    assert at_the_top["saturated"] == truth.episodes["wasted"]
 
 
 def test_attainable_is_the_better_of_the_right_completion_and_a_long_one():

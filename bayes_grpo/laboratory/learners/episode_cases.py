@@ -50,7 +50,7 @@ LAB_EPISODES = {
 """Mode: conditions of the laboratory that are it."""
 SHARED = {
     "dynamical_instability": ("broken_reward",),
-    "advantage_degeneracy": ("solved",),
+    "advantage_degeneracy": ("solved", "saturated"),
     "policy_concentration": ("collapse", "broken_reward"),
     "reward_hacking": ("broken_reward",),
 }
