@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp
 
 from bayes_grpo import Run, compare_runs, forecast, read_log, rows_of
@@ -46,9 +45,9 @@ from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.forecasting.siblings import beside_siblings, with_effect
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.course import course_of, cuts_of
-from bayes_grpo.siblings.gather import gather
-from bayes_grpo.siblings.order import CERTAINTY, SHARES, log_likelihoods, orders_of
-from bayes_grpo.siblings.together import together
+from bayes_grpo.siblings.gather import gather_siblings
+from bayes_grpo.siblings.order import CERTAINTY, SHARE_GRID, orders_of, share_likelihood
+from bayes_grpo.siblings.together import read_together
 from benchmarks.common import keep
 
 FEWEST = 5
@@ -154,8 +153,8 @@ def case(log: Log, siblings: Sequence[Log], share: float, cache: Path) -> dict[s
     origin = origin_of(log.run, log.table, share)
     past, reward, y, scale = origin.basis.table, origin.basis.reward, origin.y, origin.scale
     paths = paths_of(origin, log.run.name, cache)
-    gathered = gather(log.run, past, [x.run for x in siblings])
-    known = together(past, gathered)
+    gathered = gather_siblings(log.run, past, [x.run for x in siblings])
+    known = read_together(past, gathered)
     given = beside_siblings(paths, origin.future, known, reward, -1, 0)
     moved = with_effect(paths, origin.future, known, reward)
     told = known.foreseen(origin.future.step, origin.future.window)
@@ -202,11 +201,7 @@ def nested(cases: Sequence[dict[str, Any]]) -> dict[str, float]:
 
     repos = sorted({c["repo"] for c in cases})
     return {
-        r: float(
-            minimize_scalar(
-                lambda m, r=r: score(m, [c for c in cases if c["repo"] != r]), bounds=(0.0, 1.0), method="bounded"
-            ).x
-        )
+        r: min(np.linspace(0.0, 1.0, 51).tolist(), key=lambda m, r=r: score(m, [c for c in cases if c["repo"] != r]))
         for r in repos
     }
 
@@ -308,9 +303,9 @@ def simulated(count: int) -> dict[str, Any]:
         share, runs, rows = rng.uniform(0.02, 0.96), int(rng.integers(2, 8)), int(rng.choice([40, 60, 100]))
         tables = [rows_of(r) for r in family_of(runs, rows, share, 10_000 + i)]
         cuts = cuts_of(tables)
-        score = CERTAINTY * log_likelihoods([c for t in tables if (c := course_of(t, cuts)) is not None])
+        score = CERTAINTY * share_likelihood([c for t in tables if (c := course_of(t, cuts)) is not None])
         score[0] = -np.inf
-        ranks.append(float(np.interp(share, SHARES, np.cumsum(np.exp(score - logsumexp(score))))))
+        ranks.append(float(np.interp(share, SHARE_GRID, np.cumsum(np.exp(score - logsumexp(score))))))
     counts = np.histogram(ranks, np.linspace(0.0, 1.0, 11))[0]
     draws = rng.multinomial(count, np.full(10, 0.1), size=4000)
     band = np.quantile(draws.min(axis=1), 0.025), np.quantile(draws.max(axis=1), 0.975)

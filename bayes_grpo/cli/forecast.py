@@ -21,7 +21,7 @@ from bayes_grpo.cli.options import (
     check_pictures,
     grouped,
     names_in,
-    siblings_in,
+    siblings_asked,
 )
 from bayes_grpo.cli.priors import PriorTableFile, PriorWord
 from bayes_grpo.cli.terminal import console, print_json, progress
@@ -99,7 +99,7 @@ def forecast(
             seed=seed,
             weights=shares,
             priors=priors,
-            like=siblings_in(like, log, reading.sidecar),
+            like=siblings_asked(like, log, reading.sidecar),
             progress=tell,
         )
         summary = bg.summarize_forecast(result, threshold, reach=reach or ())

@@ -166,7 +166,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def siblings_in(like: list[str] | None, log: list[Path], sidecar: Path | None = None) -> list[str] | None:
+def siblings_asked(like: list[str] | None, log: list[Path], sidecar: Path | None = None) -> list[str] | None:
     """Where siblings are: what was given, else what the file of settings beside the log says; None for none."""
     if like is not None:
         return None if like == ["none"] else like

@@ -21,7 +21,7 @@ import numpy as np
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.course import course_of, cuts_of
-from bayes_grpo.siblings.effect import effects_of
+from bayes_grpo.siblings.effect import step_effects
 from bayes_grpo.siblings.order import orders_of
 
 
@@ -57,7 +57,7 @@ def paired(tables: Sequence[RowTable], first: int) -> Paired | None:
     if not across:
         return None
     order = max(across, key=lambda o: len(o.members))
-    effects, n = effects_of(order, courses), len(order.members)
+    effects, n = step_effects(order, courses), len(order.members)
     share = effects.share
     left = 1.0 - 2.0 * share + n * share**2 / (1.0 + (n - 1) * share)
     out, factor = list(tables), [1.0] * len(tables)

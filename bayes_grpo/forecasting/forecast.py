@@ -34,8 +34,8 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.future import RowsAhead, rows_ahead
 from bayes_grpo.rows.table import RowTable
-from bayes_grpo.siblings.gather import Like, gather
-from bayes_grpo.siblings.together import Together, together
+from bayes_grpo.siblings.gather import Like, gather_siblings
+from bayes_grpo.siblings.together import ReadTogether, read_together
 
 OF_A_FIT = "the priors are those of the fit, which scale with the rows; those of a forecast of the run reach further"
 ALONE = "one law alone: there is nothing to weigh, and neither the level of the last rows nor events stand beside it"
@@ -120,7 +120,7 @@ def forecast(
         if isinstance(source, Fit):
             raise SettingError("like: expected a run or a comparison to forecast beside siblings, found a fit")
         (progress or (lambda _: None))("siblings")
-        siblings = together(basis.table, gather(source, basis.table, like))
+        siblings = read_together(basis.table, gather_siblings(source, basis.table, like))
     if isinstance(source, Fit):
         fitted = weighed({source.regime.name: source.posterior}, basis.reward, (OF_A_FIT,))
     else:
@@ -169,7 +169,7 @@ def forecast_of_regimes(
     weights: Mapping[str, float] | None = None,
     pool: Pool | bool = True,
     hazard: Hazard | bool = True,
-    siblings: Together | None = None,
+    siblings: ReadTogether | None = None,
 ) -> Forecast:
     """The forecast out of fitted regimes: paths of each, as many as its weight is worth, beside them the level.
 

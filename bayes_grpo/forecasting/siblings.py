@@ -24,7 +24,7 @@ from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.rows.future import FutureRows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.siblings.gather import LeftOut
-from bayes_grpo.siblings.together import Together
+from bayes_grpo.siblings.together import ReadTogether
 
 SIBLINGS_NAME = "siblings"
 MOST_SHARE = 0.5
@@ -104,7 +104,7 @@ class Beside(NamedTuple):
 
 
 def beside_siblings(
-    paths: RewardPaths, future: FutureRows, known: Together, reward: RewardRange, horizon: int, seed: int
+    paths: RewardPaths, future: FutureRows, known: ReadTogether, reward: RewardRange, horizon: int, seed: int
 ) -> Beside:
     """Paths of a forecast, moved and in part replaced by what siblings tell.
 
@@ -142,7 +142,7 @@ def beside_siblings(
     return Beside(RewardPaths(latent, trend, rows), taken, used)
 
 
-def with_effect(paths: RewardPaths, future: FutureRows, known: Together, reward: RewardRange) -> np.ndarray:
+def with_effect(paths: RewardPaths, future: FutureRows, known: ReadTogether, reward: RewardRange) -> np.ndarray:
     """Rows of paths, moved by what the data do to them where their order is shared, shape (draws, h).
 
     Args:

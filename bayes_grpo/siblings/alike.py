@@ -21,26 +21,26 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
-from bayes_grpo.siblings.course import Course
+from bayes_grpo.siblings.course import SmoothCourse
 from bayes_grpo.siblings.effect import StepEffect
 
-COUNTS = (False, True)
+_COUNTS = (False, True)
 """Whether the siblings' mean course counts."""
-WEIGHTS = (0.0, 0.5, 1.5)
+_WEIGHTS = (0.0, 0.5, 1.5)
 """Standard deviation of a sibling's weight."""
-OWN, TIMES = (0.03, 0.1, 0.3), (0.3, 2.0)
+_OWN, _TIMES = (0.03, 0.1, 0.3), (0.3, 2.0)
 """Standard deviation of the run's own way in the spread of the courses, and its time in the run's length."""
-NOISES = (0.7, 1.0)
+_NOISES = (0.7, 1.0)
 """Noise of a row in that which neighbouring rows differ by."""
-LEVELS = (2.0, 0.2)
+_LEVELS = (2.0, 0.2)
 """Standard deviation of the run's level in the spread of the courses, where their mean does not and does count."""
-ROWS = 200
+_ROWS = 200
 """Latest rows of the run that are looked at."""
-OVERLAP = 2.0 / 3.0
+_OVERLAP = 2.0 / 3.0
 """Share of the run's rows that a sibling has to have courses for."""
 
 
-class Rows(NamedTuple):
+class SeenRows(NamedTuple):
     """Rows of the run and those to come.
 
     Attributes:
@@ -94,7 +94,7 @@ class Foreseen:
         return latent, rows
 
 
-def foreseen(rows: Rows, siblings: Sequence[Course]) -> Foreseen | None:
+def foreseen(rows: SeenRows, siblings: Sequence[SmoothCourse]) -> Foreseen | None:
     """Rows to come as siblings let expect them; None where fewer than two siblings reach from its rows beyond its last.
 
     Args:
@@ -105,7 +105,7 @@ def foreseen(rows: Rows, siblings: Sequence[Course]) -> Foreseen | None:
     used = [j for j, c in enumerate(siblings) if _reaches(c, rows.step[:n])]
     if len(used) < 2:
         return None
-    skip = max(0, n - ROWS)
+    skip = max(0, n - _ROWS)
     n, step, y = n - skip, rows.step[skip:], rows.y[skip:]
     courses = np.stack([_along(siblings[j], step, n) for j in used])
     courses = _continued(courses, n)
@@ -116,15 +116,15 @@ def foreseen(rows: Rows, siblings: Sequence[Course]) -> Foreseen | None:
     noise = float(np.std(np.diff(y))) / math.sqrt(2.0) + 1e-6 * (float(np.std(y)) + 1e-12)
     unit = float(np.std(centre)) + float(np.sqrt(np.mean(apart**2))) + noise
     time = np.abs(step[:, None] - step) / (step[n - 1] - step[0])
-    own = {t: unit**2 * np.exp(-time / t) for t in TIMES}
+    own = {t: unit**2 * np.exp(-time / t) for t in _TIMES}
     alike = apart @ apart.T
     effects: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(len(step)), np.ones(len(step)))]
     if rows.effect is not None and rows.share > 0.0:
         mean, var = (x[skip:] for x in rows.effect)
         effects.append((math.sqrt(rows.share) * mean, 1.0 - rows.share * (1.0 - var)))
     found, alone = [], []
-    for counts, weights, sd, t, factor, (mean, var) in product(COUNTS, WEIGHTS, OWN, TIMES, NOISES, effects):
-        cov = weights**2 * alike + sd**2 * own[t] + (LEVELS[counts] * unit) ** 2
+    for counts, weights, sd, t, factor, (mean, var) in product(_COUNTS, _WEIGHTS, _OWN, _TIMES, _NOISES, effects):
+        cov = weights**2 * alike + sd**2 * own[t] + (_LEVELS[counts] * unit) ** 2
         row_sd = factor * noise
         expected = (centre if counts else np.full(len(step), y.mean())) + 0.0
         shift = row_sd * mean
@@ -159,13 +159,13 @@ def _root(cov: np.ndarray) -> np.ndarray:
     return vector * np.sqrt(np.maximum(value, 0.0))
 
 
-def _reaches(course: Course, step: np.ndarray) -> bool:
+def _reaches(course: SmoothCourse, step: np.ndarray) -> bool:
     """Whether a sibling was there for most of the rows, and still is after the last."""
     there = course.table.step[np.isfinite(course.smooth)]
-    return len(there) > 1 and there[-1] > step[-1] and there[0] <= step[int(len(step) * (1.0 - OVERLAP))]
+    return len(there) > 1 and there[-1] > step[-1] and there[0] <= step[int(len(step) * (1.0 - _OVERLAP))]
 
 
-def _along(course: Course, step: np.ndarray, n: int) -> np.ndarray:
+def _along(course: SmoothCourse, step: np.ndarray, n: int) -> np.ndarray:
     """A sibling's course at steps, NaN after its end."""
     known = np.isfinite(course.smooth)
     there = course.table.step[known]

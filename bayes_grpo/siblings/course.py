@@ -18,15 +18,15 @@ import numpy as np
 
 from bayes_grpo.rows.table import RowTable
 
-STRETCH = 200
+_STRETCH = 200
 """Rows of a stretch at most."""
-MIN_ROWS = 6
+_MIN_ROWS = 6
 """Rows of a stretch at least; a shorter one says nothing about the scatter of rows about a course."""
-LENGTHS = (8.0, 20.0, 60.0, 200.0)
+_LENGTHS = (8.0, 20.0, 60.0, 200.0)
 """Length scales of the process that are tried, in rows: shorter ones would follow the noise."""
-RATIOS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+_RATIOS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Variances of the process that are tried, in those of the noise."""
-EARLY = (1.0, 5.0)
+_EARLY = (1.0, 5.0)
 """Rows within which a run's first changes may pass: clocks that run faster at first are tried beside the steps."""
 _LEVEL = 1e4
 """Prior variance of the level in that of the noise."""
@@ -49,7 +49,7 @@ class Stretch(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class SmoothCourse:
     """A run as a smooth curve and noise.
 
     Attributes:
@@ -84,18 +84,18 @@ class Course:
 
 
 def cuts_of(tables: Sequence[RowTable]) -> np.ndarray:
-    """Steps between which no stretch of any run has more than `STRETCH` rows.
+    """Steps between which no stretch of any run has more than `_STRETCH` rows.
 
     Args:
         tables: Rows of the runs.
     """
     gaps = [float(np.median(np.diff(t.step))) for t in tables if len(t.step) > 1]
-    width = STRETCH * min(gaps, default=1.0)
+    width = _STRETCH * min(gaps, default=1.0)
     first, last = min(t.step[0] for t in tables), max(t.step[-1] for t in tables)
-    return first - 0.5 * width / STRETCH + width * np.arange(2 + int((last - first) / width))
+    return first - 0.5 * width / _STRETCH + width * np.arange(2 + int((last - first) / width))
 
 
-def course_of(table: RowTable, cuts: np.ndarray | None = None) -> Course | None:
+def course_of(table: RowTable, cuts: np.ndarray | None = None) -> SmoothCourse | None:
     """Course and noise of a run; None where its rows do not scatter or are too few.
 
     Args:
@@ -105,19 +105,19 @@ def course_of(table: RowTable, cuts: np.ndarray | None = None) -> Course | None:
     cuts = cuts_of([table]) if cuts is None else cuts
     place = np.searchsorted(cuts, table.step)
     parts = {int(k): np.flatnonzero(place == k) for k in np.unique(place)}
-    slices = {k: slice(x[0], x[-1] + 1) for k, x in parts.items() if len(x) >= MIN_ROWS}
+    slices = {k: slice(x[0], x[-1] + 1) for k, x in parts.items() if len(x) >= _MIN_ROWS}
     count = sum(x.stop - x.start for x in slices.values())
     if not slices or float(np.ptp(table.y)) <= 0.0:
         return None
     gap = float(np.median(np.diff(table.step)))
     clocks = [
         (table.step - table.step[0]) / gap * np.ones(1),
-        *(_early((table.step - table.step[0]) / gap, e) for e in EARLY),
+        *(_early((table.step - table.step[0]) / gap, e) for e in _EARLY),
     ]
     best: tuple[float, float, list[Stretch]] | None = None
-    for length, clock in product(LENGTHS, clocks):
+    for length, clock in product(_LENGTHS, clocks):
         kernels = {k: _matern(clock[x], length) for k, x in slices.items()}
-        for ratio in RATIOS:
+        for ratio in _RATIOS:
             stretches, square, log_det = [], 0.0, 0.0
             for k, x in slices.items():
                 value, root = np.linalg.eigh(ratio * kernels[k] + _LEVEL)
@@ -138,7 +138,7 @@ def course_of(table: RowTable, cuts: np.ndarray | None = None) -> Course | None:
     for s in stretches:
         y = table.y[s.rows] - table.centre
         smooth[s.rows] = table.centre + s.root @ (s.value / (s.value + 1.0) * (s.root.T @ y))
-    return Course(table, float(np.sqrt(var)), smooth, tuple(stretches))
+    return SmoothCourse(table, float(np.sqrt(var)), smooth, tuple(stretches))
 
 
 def _matern(time: np.ndarray, length: float) -> np.ndarray:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.siblings.course import Course
-from bayes_grpo.siblings.order import Order, Windows, blocks_of, incidence_of
+from bayes_grpo.siblings.course import SmoothCourse
+from bayes_grpo.siblings.order import DataOrder, Windows, blocks_of, incidence_of
 
 NONE = 0.5
 """Siblings of an order of its own, or of none, that count beside those that there are."""
@@ -59,7 +59,7 @@ class Effects:
         return StepEffect(mean, np.clip(var, 0.0, 1.0))
 
 
-def effects_of(order: Order, courses: Sequence[Course]) -> Effects:
+def step_effects(order: DataOrder, courses: Sequence[SmoothCourse]) -> Effects:
     """The effects of an order.
 
     Args:
@@ -86,7 +86,7 @@ class Membership(NamedTuple):
     probability: float
 
 
-def membership_of(run: Course, orders: Sequence[Effects], sizes: Sequence[int], others: int) -> Membership:
+def membership_of(run: SmoothCourse, orders: Sequence[Effects], sizes: Sequence[int], others: int) -> Membership:
     """Which of its siblings' orders a run shares, by its own rows.
 
     Args:
@@ -110,7 +110,9 @@ def membership_of(run: Course, orders: Sequence[Effects], sizes: Sequence[int], 
     return Membership(best - 1, float(weight[best]))
 
 
-def _density(run: Course, root: np.ndarray, value: np.ndarray, rows: slice, share: float, at: StepEffect) -> float:
+def _density(
+    run: SmoothCourse, root: np.ndarray, value: np.ndarray, rows: slice, share: float, at: StepEffect
+) -> float:
     """Log density of a stretch less a constant, where effects have a share of the noise."""
     y = (run.table.y[rows] - run.table.centre) / run.sd - math.sqrt(share) * at.mean
     cov = (root * value) @ root.T + np.diag(1.0 - share + share * at.var)

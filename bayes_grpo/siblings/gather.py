@@ -29,7 +29,7 @@ type Like = PathLike | Run | Iterable[PathLike | Run]
 """Files, folders, stores, patterns such as ``runs/*.json``, and runs."""
 MOST = 30
 """Siblings that are read together at most."""
-SAME = 0.9
+_SAME = 0.9
 """Share of equal rows at the same steps from which a log is the run itself, or a copy of it."""
 _APART = 20.0
 """Times by which rewards of one run may exceed another's, where they exceed this number: percents beside shares."""
@@ -59,7 +59,7 @@ class Gathered:
     named: int
 
 
-def gather(run: Run, table: RowTable, like: Like) -> Gathered:
+def gather_siblings(run: Run, table: RowTable, like: Like) -> Gathered:
     """The siblings of a run among those that are named.
 
     Args:
@@ -135,7 +135,7 @@ def _expanded(given: str) -> Sequence[Path]:
 def _why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:
     """Why a run cannot stand beside another; "" where it can."""
     _, one, two = np.intersect1d(table.step, rows.step, return_indices=True)
-    if len(one) >= 3 and np.ptp(table.y[one]) > 0.0 and np.mean(table.y[one] == rows.y[two]) >= SAME:
+    if len(one) >= 3 and np.ptp(table.y[one]) > 0.0 and np.mean(table.y[one] == rows.y[two]) >= _SAME:
         return "the run itself, or a copy of it: its rows are the same"
     key, its = run.keys.get(table.signal), other.keys.get(table.signal)
     if run.format == other.format and key and its and key != its:

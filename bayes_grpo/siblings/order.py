@@ -23,9 +23,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayes_grpo.common.intervals import LEVEL, Interval
-from bayes_grpo.siblings.course import Course, Stretch
+from bayes_grpo.siblings.course import SmoothCourse, Stretch
 
-SHARES = np.concatenate([[0.0], np.linspace(0.025, 0.975, 39)])
+SHARE_GRID = np.concatenate([[0.0], np.linspace(0.025, 0.975, 39)])
 """Shares at which the likelihood is known."""
 FALSE = 0.05
 """Probability that a group is found among runs that share nothing."""
@@ -41,7 +41,7 @@ type Windows = np.ndarray
 """Steps at which rows end, and steps averaged into each, shape (2, n)."""
 
 
-class Pairs(NamedTuple):
+class PairScores(NamedTuple):
     """What pairs of runs say of the share.
 
     Attributes:
@@ -54,12 +54,12 @@ class Pairs(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class DataOrder:
     """Runs that share an order of data.
 
     Attributes:
         members: Places of the runs, in their order.
-        probability: Probability of each of `SHARES`, given that the order is shared, shape (40,); 0 at the share 0.
+        probability: Probability of each of `SHARE_GRID`, given that the order is shared, shape (40,); 0 at the share 0.
     """
 
     members: tuple[int, ...]
@@ -70,7 +70,7 @@ class Order:
         """Share of a row's noise variance that is an effect of the step."""
         tail = (1.0 - LEVEL) / 2.0
         total = np.cumsum(self.probability)
-        low, middle, high = (float(np.interp(q, total, SHARES)) for q in (tail, 0.5, 1.0 - tail))
+        low, middle, high = (float(np.interp(q, total, SHARE_GRID)) for q in (tail, 0.5, 1.0 - tail))
         return Interval(middle, low, high, LEVEL)
 
 
@@ -89,7 +89,7 @@ def overlap(a: Windows, b: Windows) -> np.ndarray:
     return common / np.sqrt(w * v)
 
 
-def pairs_of(courses: Sequence[Course]) -> Pairs:
+def scores_of_pairs(courses: Sequence[SmoothCourse]) -> PairScores:
     """What every pair of runs says of the share of the variance that they share.
 
     Args:
@@ -109,14 +109,14 @@ def pairs_of(courses: Sequence[Course]) -> Pairs:
                 o = overlap(one, other)
                 score[i, j] += float(y @ o @ x)
                 information[i, j] += float(np.sum((inverse @ o) * (o @ its_inverse)))
-    return Pairs(score + score.T, information + information.T)
+    return PairScores(score + score.T, information + information.T)
 
 
-def _window(course: Course, stretch: Stretch) -> Windows:
+def _window(course: SmoothCourse, stretch: Stretch) -> Windows:
     return np.stack([course.table.step[stretch.rows], course.table.window[stretch.rows]])
 
 
-def groups_of(pairs: Pairs) -> list[tuple[int, ...]]:
+def groups_of(pairs: PairScores) -> list[tuple[int, ...]]:
     """Groups of runs that share an order, the clearest first; a run is in one of them or in none."""
     left = list(range(len(pairs.score)))
     out: list[tuple[int, ...]] = []
@@ -185,7 +185,7 @@ def _simulated(runs: int, rows: int) -> float:
     return float(np.quantile(found, 1.0 - FALSE))
 
 
-def log_likelihoods(courses: Sequence[Course], shares: np.ndarray = SHARES) -> np.ndarray:
+def share_likelihood(courses: Sequence[SmoothCourse], shares: np.ndarray = SHARE_GRID) -> np.ndarray:
     """Log likelihood of the rows of runs at every share, less that without sharing, shape (shares,).
 
     The runs' noises may all be larger or smaller by one factor, which is integrated out: where much is shared, one draw
@@ -223,7 +223,7 @@ class Solved(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class EffectBlock:
     """Stretches of several runs between two cuts, and the effects that they share.
 
     Attributes:
@@ -279,9 +279,9 @@ def incidence_of(window: Windows, atoms: tuple[np.ndarray, np.ndarray]) -> np.nd
     return overlap(window, np.stack([end, end - start]))
 
 
-def blocks_of(courses: Sequence[Course]) -> list[Block]:
+def blocks_of(courses: Sequence[SmoothCourse]) -> list[EffectBlock]:
     """The runs between their cuts, each a problem of its own."""
-    at: dict[int, list[tuple[Course, Stretch]]] = {}
+    at: dict[int, list[tuple[SmoothCourse, Stretch]]] = {}
     for course in courses:
         for s in course.stretches:
             at.setdefault(s.place, []).append((course, s))
@@ -297,19 +297,19 @@ def blocks_of(courses: Sequence[Course]) -> list[Block]:
             )
             for (c, s), w in zip(found, windows, strict=True)
         )
-        out.append(Block(*atoms, parts))
+        out.append(EffectBlock(*atoms, parts))
     return out
 
 
-def orders_of(courses: Sequence[Course]) -> list[Order]:
+def orders_of(courses: Sequence[SmoothCourse]) -> list[DataOrder]:
     """The orders of data that several of the runs share, the clearest first.
 
     Args:
         courses: Runs, cut at the same steps.
     """
     out = []
-    for group in groups_of(pairs_of(courses)) if len(courses) > 1 else []:
-        score = CERTAINTY * log_likelihoods([courses[i] for i in group])
+    for group in groups_of(scores_of_pairs(courses)) if len(courses) > 1 else []:
+        score = CERTAINTY * share_likelihood([courses[i] for i in group])
         score[0] = -np.inf
-        out.append(Order(group, np.exp(score - logsumexp(score))))
+        out.append(DataOrder(group, np.exp(score - logsumexp(score))))
     return out

@@ -8,18 +8,18 @@ import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.rows.table import RowTable
-from bayes_grpo.siblings.alike import Foreseen, Rows, foreseen
-from bayes_grpo.siblings.course import Course, course_of, cuts_of
-from bayes_grpo.siblings.effect import Effects, StepEffect, effects_of, membership_of
+from bayes_grpo.siblings.alike import Foreseen, SeenRows, foreseen
+from bayes_grpo.siblings.course import SmoothCourse, course_of, cuts_of
+from bayes_grpo.siblings.effect import Effects, StepEffect, membership_of, step_effects
 from bayes_grpo.siblings.gather import Gathered, LeftOut
-from bayes_grpo.siblings.order import Order, orders_of
+from bayes_grpo.siblings.order import DataOrder, orders_of
 
 CERTAIN = 0.5
 """Probability from which a run is taken to share an order with its siblings."""
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class ReadTogether:
     """A run beside its siblings.
 
     Attributes:
@@ -35,12 +35,12 @@ class Together:
     """
 
     table: RowTable
-    own: Course | None
+    own: SmoothCourse | None
     names: tuple[str, ...]
-    courses: tuple[Course, ...]
+    courses: tuple[SmoothCourse, ...]
     left_out: tuple[LeftOut, ...]
     named: int
-    order: Order | None
+    order: DataOrder | None
     effects: Effects | None
     probability: float
 
@@ -63,10 +63,10 @@ class Together:
         t = self.table
         both = np.concatenate([t.step, step]), np.concatenate([t.window, window])
         share = 0.0 if self.effects is None else self.effects.share
-        return foreseen(Rows(both[0], t.y, self.effect(*both), share), self.courses)
+        return foreseen(SeenRows(both[0], t.y, self.effect(*both), share), self.courses)
 
 
-def together(table: RowTable, siblings: Gathered) -> Together:
+def read_together(table: RowTable, siblings: Gathered) -> ReadTogether:
     """Reads a run together with its siblings.
 
     Args:
@@ -86,12 +86,12 @@ def together(table: RowTable, siblings: Gathered) -> Together:
     order, effects, probability = None, None, 1.0
     if own is not None and len(courses) > 1:
         orders = orders_of(courses)
-        known = [effects_of(o, courses) for o in orders]
+        known = [step_effects(o, courses) for o in orders]
         sizes = [len(o.members) for o in orders]
         found = membership_of(own, known, sizes, len(courses) - sum(sizes))
         if found.place >= 0 and found.probability >= CERTAIN:
             order, effects = orders[found.place], known[found.place]
         probability = found.probability
-    return Together(
+    return ReadTogether(
         table, own, tuple(names), tuple(courses), tuple(left_out), siblings.named, order, effects, probability
     )

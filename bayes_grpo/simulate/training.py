@@ -154,8 +154,8 @@ def _train(
         past, sampling = _sampling_policy(state.past, theta, step, structure, memory, numbers)
         log_sampling = log_policy(prompts, sampling)
         if structure.update == "sampled":
-            keys = [jax.random.fold_in(key, step) for key in (data_key, step_key)]
-            mass, rewards = sampled_batch(*keys, prompts, log_sampling, structure, numbers)
+            data, own = (jax.random.fold_in(key, step) for key in (data_key, step_key))
+            mass, rewards = sampled_batch(data, own, prompts, log_sampling, structure, numbers)
         else:
             mass, rewards = expected_batch(prompts, log_sampling, structure, numbers)
         # At lag exposure 1 the gradient is taken where the batch was drawn: ratios are 1, nothing is clipped.

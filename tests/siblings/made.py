@@ -24,7 +24,7 @@ def family(
     """Runs that rise to a plateau, with noises of which a share is an effect of the step.
 
     Args:
-        orders: Order of data of each run; −1 for one of its own.
+        orders: DataOrder of data of each run; −1 for one of its own.
         rows: Optimizer steps.
         share: Share of a row's variance that is an effect of the step.
         seed: Seed.

@@ -2,9 +2,9 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.siblings.alike import Rows, _conditioned, foreseen
-from bayes_grpo.siblings.gather import gather
-from bayes_grpo.siblings.together import together
+from bayes_grpo.siblings.alike import SeenRows, _conditioned, foreseen
+from bayes_grpo.siblings.gather import gather_siblings
+from bayes_grpo.siblings.together import read_together
 from tests.siblings.made import family
 
 
@@ -12,7 +12,7 @@ def read(runs, past=30):
     first = runs[0]
     run = first.until(float(first.step[past - 1]))
     table = rows_of(run)
-    return together(table, gather(run, table, runs[1:]))
+    return read_together(table, gather_siblings(run, table, runs[1:]))
 
 
 def test_conditioning_is_that_of_a_normal():
@@ -57,7 +57,7 @@ def test_siblings_that_do_not_reach_beyond_the_last_row_are_none():
     runs = family([0] * 4, rows=40)
     known = read([runs[0], *(r.until(30.0) for r in runs[1:])])
     assert known.foreseen(runs[0].step[30:], runs[0].window[30:]) is None
-    assert foreseen(Rows(runs[0].step, runs[0].reward[:30], None, 0.0), []) is None
+    assert foreseen(SeenRows(runs[0].step, runs[0].reward[:30], None, 0.0), []) is None
 
 
 def test_nothing_after_the_last_row_is_seen():
@@ -70,4 +70,6 @@ def test_nothing_after_the_last_row_is_seen():
         read([run, *runs[1:]]).foreseen(runs[0].step[30:], runs[0].window[30:])
         for run in (runs[0], replace(runs[0], reward=changed))
     ]
+    assert told[0] is not None
+    assert told[1] is not None
     assert_allclose(told[0].mean, told[1].mean)

@@ -7,7 +7,7 @@ from bayes_grpo import read_log, stated_siblings
 from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.siblings import gather as rooms
-from bayes_grpo.siblings.gather import gather, named_runs
+from bayes_grpo.siblings.gather import gather_siblings, named_runs
 from tests.helpers.runs import make_run
 from tests.siblings.made import family
 
@@ -25,7 +25,7 @@ def test_folders_patterns_and_files_are_siblings_and_the_run_is_never_its_own(tm
     folder = written(tmp_path / "runs", runs)
     (folder / "notes.txt").write_text("nothing to read")
     run = read_log(folder / "run0.csv").until(30.0)
-    found = gather(run, rows_of(run), [folder, str(folder / "run*.csv"), folder / "run1.csv"])
+    found = gather_siblings(run, rows_of(run), [folder, str(folder / "run*.csv"), folder / "run1.csv"])
     assert [r.name for r in found.runs] == ["run1", "run2", "run3"]
     why = {x.name: x.why for x in found.left_out}
     assert why["run0"].startswith("the run itself")
@@ -43,7 +43,7 @@ def test_what_cannot_stand_beside_the_run_is_left_out_with_its_reason():
     renamed = replace(other, name="renamed", keys={"reward": "rewards/format"})
     ranged = make_run(other.step, other.reward, name="ranged", reward_high=3.0)
     mine = replace(make_run(run.step, run.reward, reward_high=1.0), keys={"reward": "reward"})
-    found = gather(mine, rows_of(mine), [percents, held_out, renamed, ranged, other])
+    found = gather_siblings(mine, rows_of(mine), [percents, held_out, renamed, ranged, other])
     why = {x.name: x.why for x in found.left_out}
     assert [r.name for r in found.runs] == ["run1"]
     assert why["percents"].startswith("another unit")
@@ -56,7 +56,7 @@ def test_of_very_many_the_nearest_are_taken(monkeypatch):
     monkeypatch.setattr(rooms, "MOST", 3)
     near, far = family([0] * 4, seed=1), family([0] * 3, plateau=0.1, seed=2)
     far = [replace(r, name=f"far{i}") for i, r in enumerate(far)]
-    found = gather(near[0], rows_of(near[0]), [*far, *near])
+    found = gather_siblings(near[0], rows_of(near[0]), [*far, *near])
     assert [r.name for r in found.runs] == ["run1", "run2", "run3"]
     assert sum("further from the run's rows" in x.why for x in found.left_out) == 3
 

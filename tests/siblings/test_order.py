@@ -6,17 +6,17 @@ from bayes_grpo import shared_order
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.siblings.course import course_of, cuts_of
-from bayes_grpo.siblings.effect import effects_of, membership_of
+from bayes_grpo.siblings.effect import membership_of, step_effects
 from bayes_grpo.siblings.order import (
-    SHARES,
-    Order,
+    SHARE_GRID,
+    DataOrder,
     atoms_of,
     groups_of,
     incidence_of,
-    log_likelihoods,
     orders_of,
     overlap,
-    pairs_of,
+    scores_of_pairs,
+    share_likelihood,
     threshold,
 )
 from tests.siblings.made import family
@@ -64,10 +64,10 @@ def test_likelihood_and_effects_are_those_of_a_dense_normal():
     score = np.array(
         [-0.5 * (count * np.log(y @ np.linalg.solve(c, y)) + np.linalg.slogdet(c)[1]) for y, c, *_ in found]
     )
-    assert_allclose(log_likelihoods(courses, shares), score[1:] - score[0], rtol=1e-6, atol=1e-6)
-    probability = np.zeros(len(SHARES))
+    assert_allclose(share_likelihood(courses, shares), score[1:] - score[0], rtol=1e-6, atol=1e-6)
+    probability = np.zeros(len(SHARE_GRID))
     probability[20] = 1.0
-    effects = effects_of(Order((0, 1, 2), probability), courses)
+    effects = step_effects(DataOrder((0, 1, 2), probability), courses)
     y, cov, across, atoms = dense(courses, effects.share)
     gain = across @ np.linalg.inv(cov)
     at = effects.at(np.stack([atoms[1], atoms[1] - atoms[0]]))
@@ -96,7 +96,7 @@ def test_an_order_is_found_across_logging_intervals_and_beyond_a_stretch():
 
 
 def test_nothing_is_found_where_nothing_is_shared():
-    found = [groups_of(pairs_of(courses_of(family([-1] * 4, rows=50, seed=s)))) for s in range(10)]
+    found = [groups_of(scores_of_pairs(courses_of(family([-1] * 4, rows=50, seed=s)))) for s in range(10)]
     assert sum(map(bool, found)) <= 2  # 5% of 10 are one in two; three or more happen once in ninety
     alone = shared_order(family([-1, -1], seed=0))
     assert not alone.orders
@@ -111,7 +111,7 @@ def test_a_run_belongs_to_the_order_that_its_rows_show():
     runs = family([0, 0, 0, 0, 1, 1, 1], rows=80, share=0.6, seed=5)
     siblings = courses_of(runs)
     orders = orders_of(siblings[1:])
-    known, sizes = [effects_of(o, siblings[1:]) for o in orders], [len(o.members) for o in orders]
+    known, sizes = [step_effects(o, siblings[1:]) for o in orders], [len(o.members) for o in orders]
     mine = next(i for i, o in enumerate(orders) if 0 in o.members)
     found = membership_of(siblings[0], known, sizes, 0)
     assert found.place == mine
