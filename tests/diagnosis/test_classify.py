@@ -186,7 +186,7 @@ def test_alarms_name_what_is_probable_or_the_best_guess_where_only_their_sum_is(
     assert found.alarming(0.95) == ()
 
 
-@pytest.mark.parametrize("share", [0.65, 0.67])
+@pytest.mark.parametrize("share", [0.6, 0.62])
 def test_where_failures_share_the_probability_the_sentence_says_that_something_fails(share):
     """A reward that falls by a fifth of its range while most groups have no spread: lost, or starved?"""
     n = 80
