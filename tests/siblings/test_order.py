@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -19,7 +21,9 @@ from bayes_grpo.siblings.order import (
     share_likelihood,
     threshold,
 )
+from tests.helpers.pages import ROOT, blocks
 from tests.siblings.made import family
+from tests.siblings.test_gather import written
 
 
 def courses_of(runs):
@@ -86,6 +90,14 @@ def test_two_orders_in_one_folder_and_runs_of_neither():
     assert found.to_frame()["order"].value_counts().to_dict() == {1: 3, 2: 3, 0: 2}
     assert found.sentence.startswith("The order of data is shared: 3 of 8 runs")
     assert found.to_dict()["orders"][0]["share"]["level"] == 0.9
+
+
+def test_the_page_of_siblings_runs(tmp_path, monkeypatch):
+    written(tmp_path / "runs", family([0, 0, -1], rows=60, share=0.7, seed=1))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec("\n".join(blocks(ROOT / "docs" / "how" / "siblings.md", "python")), names)
+    assert names["found"].orders[0].runs == ("run0", "run1")
 
 
 def test_an_order_is_found_across_logging_intervals_and_beyond_a_stretch():
