@@ -83,6 +83,7 @@ from .learning.table import (
 from .learning.table import (
     save_prior_table as save_prior_table,
 )
+from .logs.options import stated_siblings as stated_siblings
 from .logs.plot import plot_run as plot_run
 from .logs.reading import read_log as read_log
 from .logs.render import render_run as render_run
@@ -147,6 +148,8 @@ from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked
 from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
+from .siblings.shared import SharedOrder as SharedOrder
+from .siblings.shared import shared_order as shared_order
 from .simulate.dataset import write_runs as write_runs
 from .simulate.render import render_simulated as render_simulated
 from .simulate.scenarios import scenario_names as scenario_names

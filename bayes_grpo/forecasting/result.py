@@ -14,6 +14,8 @@ from bayes_grpo.rows.schedule import RemainingRate
 if TYPE_CHECKING:
     from xarray import DataTree
 
+    from bayes_grpo.forecasting.siblings import SiblingsUsed
+
 
 @dataclass(frozen=True, eq=False)
 class Forecast(Shown):
@@ -47,6 +49,7 @@ class Forecast(Shown):
         name: Name of the run.
         lag: Steps by which a logged row tells of an older policy than that of its step, see `RowTable.lag`.
         until_from: Where the horizon comes from, see `bayes_grpo.forecasting.horizon`.
+        siblings: What was taken from siblings; None where none were asked for.
     """
 
     now: float
@@ -74,6 +77,7 @@ class Forecast(Shown):
     name: str
     lag: float = 0.0
     until_from: str = GIVEN
+    siblings: SiblingsUsed | None = None
 
     summary_by: ClassVar[str] = "bayes_grpo.forecasting.summary:summarize_forecast"
     picture_by: ClassVar[str] = "bayes_grpo.forecasting.plot:plot_forecast"

@@ -20,6 +20,7 @@ ROOMS = {
     "rows": "Rows: one signal of a run",
     "regimes": "Regimes: the laws",
     "fitting": "Fitting",
+    "siblings": "Siblings: other runs of the task",
     "learning": "Priors from experience",
     "comparison": "Comparing laws",
     "checking": "Checking a fit",
