@@ -20,8 +20,8 @@ from bayes_grpo.common.files import check_picture, check_writable
 if TYPE_CHECKING:
     from bayes_grpo import Question, Run
 
-EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED = 3, 4, 5, 130
-"""Exit codes; `bayes_grpo.cli.app` says when each is used."""
+EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
+"""Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""
 
 Json = Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")]
 Seed = Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")]
@@ -39,7 +39,10 @@ LogFile = Annotated[
 class Reading:
     """How to read a log."""
 
-    format_: Annotated[str | None, typer.Option("--format", help="Reader to use where detection is ambiguous.")] = None
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="Reader to use where detection is ambiguous."),
+    ] = None
     step_column: Annotated[str | None, typer.Option(help="Column or key of the optimizer step.")] = None
     reward_column: Annotated[str | None, typer.Option(help="Column or key of the train reward.")] = None
     eval_column: Annotated[str | None, typer.Option(help="Column or key of the held-out reward.")] = None
@@ -59,7 +62,7 @@ class Reading:
             metavar="NAME=VALUE",
             help="A setting that the log lacks: group_size, prompts_per_step, momentum, momentum_convention, "
             "refresh_interval, schedule, total_steps, logging_window, reward_low, reward_high, reward_std_kind, "
-            "learning_rate, epochs, kl_weight, clip_range.",
+            "learning_rate, epochs, kl_weight, clip_range, model_size.",
         ),
     ] = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -85,6 +85,8 @@ class Compared(Result):
         spread_from: Where the spread between seeds comes from.
         cautions: What not to believe, one sentence each.
     """
+
+    picture_by: ClassVar[str] = "bayes_grpo.families.plot:plot_compare_runs"
 
     signal: str
     counts: Counts

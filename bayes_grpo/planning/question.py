@@ -111,6 +111,7 @@ def asked(
     """
     table_of_runs = index_of(index)
     run = present if isinstance(present, Run) else read_log(present, **dict(read or {}))
+    run = table_of_runs.stated(run)
     table = rows_of(run, signal, LONGEST)
     place = None if family is None else _place(family, table)
     known = {} if family is None or place is None else dict(family.runs[place].settings)

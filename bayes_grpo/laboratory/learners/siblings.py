@@ -121,7 +121,7 @@ def _family(row: Mapping[str, str]) -> str:
 
 
 def _number(text: str) -> float | None:
-    found = re.match(r"\s*(\d+(?:\.\d*)?(?:e[-+]?\d+)?)", text, re.IGNORECASE)
+    found = re.match(r"\A\s*+(\d+(?:\.\d*)?(?:e[-+]?\d+)?)", text, re.IGNORECASE)
     return None if found is None else float(found[1])
 
 
