@@ -20,8 +20,8 @@ from bayes_grpo.common.files import check_picture, check_writable
 if TYPE_CHECKING:
     from bayes_grpo import Question, Run
 
-EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED = 3, 4, 5, 130
-"""Exit codes; `bayes_grpo.cli.app` says when each is used."""
+EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
+"""Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""
 
 Json = Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")]
 Seed = Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")]

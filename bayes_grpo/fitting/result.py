@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,7 +23,7 @@ from bayes_grpo.logs.run import Provenance
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.prepared import prepare_rows
-from bayes_grpo.rows.table import Optimizer, RowTable
+from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -166,7 +167,15 @@ def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[s
         ),
         notes=notes,
         entropy=constant["row_entropy"].to_numpy() if "row_entropy" in constant else None,
+        noise=constant["row_noise"].to_numpy() if "row_noise" in constant else None,
+        level=_noise_level(attrs),
     )
+
+
+def _noise_level(attrs: Mapping[Any, Any]) -> NoiseLevel | None:
+    """What the log said of the measurement noise of a typical row."""
+    stored = json.loads(attrs.get("noise_level", "null"))
+    return None if stored is None else NoiseLevel(**stored)
 
 
 def model_hash(regime: Regime) -> str:

@@ -64,7 +64,7 @@ def basis_of_run(
         SettingError: An impossible schedule.
     """
     planned = _as_planned(run, schedule, total_steps)
-    table = rows_of(planned, signal)
+    table = rows_of(planned, signal).evenly_noisy()
     if len(table.y) < MIN_FORECAST_ROWS:
         raise FitError(
             f"{run.source}: a forecast needs at least {MIN_FORECAST_ROWS} rows of {table.signal}, found "

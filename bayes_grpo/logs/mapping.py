@@ -211,23 +211,24 @@ def _evals(index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str,
     for found in index.find((*trainer.evals, *GENERIC.evals)):
         usable = [k for k in found if not _NOT_AN_EVAL.search(normal(k))]
         if usable:
-            return _mean_of(index.table, usable, keys, notes)
+            return _mean_of(index, usable, keys, notes)
     parts = [k for found in index.find(("eval_rewards/*/mean", "eval/rewards/*/mean")) for k in found]
     if parts:
         keys["eval_reward"] = " + ".join(parts)
         if len(parts) > 1:
             notes.append(f"held-out reward is the sum of {listed(parts)} with TRL's default weight 1")
-        return np.sum([index.table.column(k) for k in parts], axis=0)
+        return np.sum(index.columns(parts, "held-out reward functions"), axis=0)
     return np.full(index.table.n, np.nan)
 
 
-def _mean_of(table: Table, found: list[str], keys: dict[str, str], notes: list[str]) -> np.ndarray:
+def _mean_of(index: KeyIndex, found: list[str], keys: dict[str, str], notes: list[str]) -> np.ndarray:
     if len(found) == 1:
         keys["eval_reward"] = found[0]
-        return table.column(found[0])
+        return index.table.column(found[0])
+    columns = index.columns(found, "held-out rewards")
     keys["eval_reward"] = f"mean of {', '.join(found)}"
     notes.append(f"held-out reward is the mean of {listed(found)}; choose one with --eval-column")
-    return np.mean([table.column(k) for k in found], axis=0)
+    return np.mean(columns, axis=0)
 
 
 def _first_finite(columns: list[np.ndarray]) -> np.ndarray:

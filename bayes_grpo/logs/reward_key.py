@@ -53,7 +53,7 @@ def reward_of(
             f"the log has no total reward; it is the sum of {listed(parts)} with TRL's default weight 1 each "
             f"(name one with --reward-column)"
         )
-    return np.sum([index.table.column(k) for k in parts], axis=0)
+    return np.sum(index.columns(parts, "reward functions"), axis=0)
 
 
 def single_rewards(index: KeyIndex) -> list[str]:
@@ -69,8 +69,9 @@ def _function(key: str) -> str:
 
 def components_of(index: KeyIndex) -> dict[str, np.ndarray]:
     """Reward function → its mean, shape (n,)."""
-    named = [(_function(k), k) for k in reversed(single_rewards(index))]
-    return {name: index.table.column(k) for name, k in named if name not in _TOTALS}
+    named = {_function(k): k for k in reversed(single_rewards(index))}
+    named = {name: k for name, k in named.items() if name not in _TOTALS}
+    return dict(zip(named, index.columns(list(named.values()), "reward functions"), strict=True))
 
 
 def _trainer_reward(index: KeyIndex, trainer: Trainer, notes: list[str]) -> str | None:

@@ -195,7 +195,7 @@ def _priced(question: Question, run: Run | None) -> Question:
 
 
 def _diagnosis(ask: _Ask) -> Diagnosis:
-    return diagnose(_run_of(ask), history=ask[1].history)
+    return diagnose(_run_of(ask), history=ask[1].history, rollouts=ask[1].rollouts)
 
 
 def _stability(ask: _Ask) -> Stable:
@@ -215,6 +215,7 @@ def _stability(ask: _Ask) -> Stable:
         curvature=curvature.draws,
         source=curvature.source,
         changed=Change(),
+        shared=rate == logged,
     )
     return Stable(report, curvature.note if rate == logged else "")
 
