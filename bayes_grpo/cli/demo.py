@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +29,7 @@ def demo(
     """Simulate a run, fit, forecast and diagnose its first half, and write the page: everything in one command."""
     if out.exists() and out != _OUT:
         raise OutputError(f"{out}: expected a new directory, found one that exists; choose another with --out")
-    out = next(x for x in (out, *(Path(f"{out}-{i}") for i in count(2))) if not x.exists())
+    out = next(x for x in chain([out], (Path(f"{out}-{i}") for i in count(2))) if not x.exists())
     with progress(left=True) as tell:
         tell("simulating a run")
         path = bg.write_runs(bg.simulate_scenario(scenario.replace("-", "_"), 1, seed), out / "runs")[0]
