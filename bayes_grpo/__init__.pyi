@@ -1,5 +1,9 @@
 """The public names, each stated once; `__init__` imports them from here on first use."""
 
+from .accounts.account import Account as Account
+from .accounts.account import account as account
+from .accounts.span import LawSpan as LawSpan
+from .accounts.span import law_span as law_span
 from .backtesting.backtest import backtest as backtest
 from .backtesting.many import backtest_logs as backtest_logs
 from .backtesting.plot import plot_backtest as plot_backtest
@@ -32,6 +36,8 @@ from .diagnosis.diagnose import diagnose as diagnose
 from .diagnosis.plot import plot_diagnosis as plot_diagnosis
 from .diagnosis.render import render_diagnosis as render_diagnosis
 from .diagnosis.result import Diagnosis as Diagnosis
+from .diagnosis.status import MEANING as MEANING
+from .diagnosis.status import TopLine as TopLine
 from .families.compare_runs import compare_runs as compare_runs
 from .families.compared import Compared as Compared
 from .families.family import family as family

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bayes_grpo.common.results import Shown
+from bayes_grpo.events.fallen import Fallen
 from bayes_grpo.forecasting.horizon import GIVEN
 from bayes_grpo.rows.schedule import RemainingRate
 
@@ -50,6 +51,7 @@ class Forecast(Shown):
         lag: Steps by which a logged row tells of an older policy than that of its step, see `RowTable.lag`.
         until_from: Where the horizon comes from, see `bayes_grpo.forecasting.horizon`.
         siblings: What was taken from siblings; None where none were asked for.
+        fallen: What the reward has lost at its last row; None where it has not.
     """
 
     now: float
@@ -78,6 +80,7 @@ class Forecast(Shown):
     lag: float = 0.0
     until_from: str = GIVEN
     siblings: SiblingsUsed | None = None
+    fallen: Fallen | None = None
 
     summary_by: ClassVar[str] = "bayes_grpo.forecasting.summary:summarize_forecast"
     picture_by: ClassVar[str] = "bayes_grpo.forecasting.plot:plot_forecast"

@@ -28,6 +28,7 @@ ROOMS = {
     "backtesting": "Backtesting",
     "decision": "Deciding when to stop",
     "diagnosis": "Diagnosing",
+    "accounts": "One account of a run",
     "families": "Families of runs",
     "planning": "Before a run",
     "fleets": "Many runs in one table",
