@@ -13,7 +13,7 @@ import signal
 import sys
 import warnings
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -21,17 +21,20 @@ from bayes_grpo.cli.backtest import backtest
 from bayes_grpo.cli.check import check
 from bayes_grpo.cli.compare import compare
 from bayes_grpo.cli.compare_runs import compare_runs, each_by_itself
+from bayes_grpo.cli.defaults import defaults_for
 from bayes_grpo.cli.demo import demo
 from bayes_grpo.cli.diagnose import diagnose
 from bayes_grpo.cli.family import family
 from bayes_grpo.cli.fit import fit
 from bayes_grpo.cli.fleet import fleet
 from bayes_grpo.cli.forecast import forecast
+from bayes_grpo.cli.help import HELP_FLAGS, Command, CommandGroup, shown
 from bayes_grpo.cli.inspect import inspect
 from bayes_grpo.cli.learn_prior import learn_prior
 from bayes_grpo.cli.options import EXIT_INPUT, EXIT_INTERRUPTED
 from bayes_grpo.cli.plan import plan
 from bayes_grpo.cli.report import report
+from bayes_grpo.cli.rollouts import rollouts
 from bayes_grpo.cli.simulate import simulate
 from bayes_grpo.cli.stability import stability
 from bayes_grpo.cli.watch import watch
@@ -39,6 +42,8 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.text import plain
 
 app = typer.Typer(
+    cls=CommandGroup,
+    context_settings=dict(HELP_FLAGS),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
@@ -47,10 +52,10 @@ app = typer.Typer(
 )
 COMMANDS = (
     report, fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, watch, family,
-    compare_runs, plan, learn_prior, demo,
+    compare_runs, plan, rollouts, learn_prior, demo,
 )  # fmt: skip
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=Command, context_settings=dict(HELP_FLAGS))(shown(command))
 
 
 def _version(asked: bool) -> None:
@@ -66,6 +71,12 @@ def _everywhere(
     ] = False,
 ) -> None:
     """Flags of the program itself; its help is the app's."""
+
+
+def _parameters() -> dict[str, list[str]]:
+    """Command → names of its parameters."""
+    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    return {name: [p.name for p in command.params] for name, command in commands.items()}
 
 
 def _fail(message: str, code: int) -> NoReturn:
@@ -86,7 +97,8 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=BayesGrpoWarning)  # the summary says the same, in its place
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
-        app(each_by_itself(sys.argv[1:]))
+        words = each_by_itself(sys.argv[1:])
+        app(words, default_map=defaults_for(words, _parameters()))
     except BayesGrpoError as error:
         _fail(plain(error, 2000), EXIT_INPUT)
     except _Interrupted:

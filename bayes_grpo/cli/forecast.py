@@ -40,7 +40,10 @@ Regimes = Annotated[
 @grouped
 def forecast(
     log: LogFile,
-    until: Annotated[float, typer.Option(help="Horizon: an optimizer step after the last logged one.")],
+    until: Annotated[
+        float | None,
+        typer.Option(help="Horizon, a step after the last logged one; else the planned length, or half as far again."),
+    ] = None,
     schedule: Annotated[
         str | None,
         typer.Option(help="Learning rate from now on: constant, linear or cosine; else continued as logged."),
@@ -111,7 +114,7 @@ def forecast(
         if plot_decision is not None and stopping is not None:
             bg.save_plot(bg.plot_decision(stopping, result.name), plot_decision)
     if json_:
-        print_json(summary.to_dict() | ({} if decision is None else {"decision": decision.to_dict()}))
+        print_json(summary.to_dict() | ({} if decision is None else {"decision": decision.to_dict()}), summary.sentence)
         return
     bg.render_forecast(summary, console())
     if decision is not None:

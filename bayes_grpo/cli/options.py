@@ -48,7 +48,10 @@ LogFile = Annotated[
 class Reading:
     """How to read a log."""
 
-    format_: Annotated[str | None, typer.Option("--format", help="Reader to use where detection is ambiguous.")] = None
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="Reader to use where detection is ambiguous."),
+    ] = None
     step_column: Annotated[str | None, typer.Option(help="Column or key of the optimizer step.")] = None
     reward_column: Annotated[str | None, typer.Option(help="Column or key of the train reward.")] = None
     eval_column: Annotated[str | None, typer.Option(help="Column or key of the held-out reward.")] = None
@@ -68,7 +71,7 @@ class Reading:
             metavar="NAME=VALUE",
             help="A setting that the log lacks: group_size, prompts_per_step, momentum, momentum_convention, "
             "refresh_interval, schedule, total_steps, logging_window, reward_low, reward_high, reward_std_kind, "
-            "learning_rate, epochs, kl_weight, clip_range.",
+            "learning_rate, epochs, kl_weight, clip_range, model_size.",
         ),
     ] = None
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, interval
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.compared import Compared, Counts, RecipeAnswer, RecipeCurve, SameOrder
@@ -62,7 +62,7 @@ def compare_runs(
         SettingError: A step that some run has not reached.
         FitError: Different signals, rewards or units, or a run that no law can be put on.
     """
-    tell = progress or (lambda _: None)
+    tell = teller(progress)
     tell("reading")
     runs = [
         [FamilyMember(r, rows_of(r, signal, LONGEST), {}, "") for r in read_runs(x, Index({}), read)] for x in (a, b)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.events.hazards import origin_state
@@ -24,12 +24,14 @@ from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
+from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.paths import allot, mixed_paths
 from bayes_grpo.forecasting.pool import Pool, pooled, shares_of
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, beside_siblings
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.reading import RunLike, as_run
+from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.future import RowsAhead, rows_ahead
@@ -42,8 +44,8 @@ ALONE = "one law alone: there is nothing to weigh, and neither the level of the 
 
 
 def forecast(
-    source: Run | Fit | Comparison,
-    until: float,
+    source: RunLike | Fit | Comparison,
+    until: float | None = None,
     *,
     schedule: str | None = None,
     total_steps: float | None = None,
@@ -73,8 +75,9 @@ def forecast(
     leaves out stands in the notes.
 
     Args:
-        source: A run, one fit, or a comparison of regimes.
-        until: Horizon, an optimizer step after the last logged one.
+        source: A run or what `read_log` makes one of, one fit, or a comparison of regimes.
+        until: Horizon, an optimizer step after the last logged one; None for the planned length where it lies ahead,
+            else half as far again as the log reaches.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default what the log and its
             settings say, or a continuation that is named in ``assumed``.
         total_steps: Step at which a decaying learning rate reaches 0.
@@ -108,30 +111,42 @@ def forecast(
         regimes, notes = (_compared(source), _differing(source)) if regimes is None else (regimes, notes)
         priors, signal = _overridden(priors, source.overrides), source.about.signal.removesuffix("_reward")
         source = source.run
+    if not isinstance(source, Fit):
+        source = as_run(source)
     basis = (
         basis_of_fit(source, schedule, total_steps)
         if isinstance(source, Fit)
         else basis_of_run(source, signal, schedule, total_steps)
     )
     # A horizon in the past is refused before anything is fitted.
-    asked = rows_ahead(basis.table, until, basis.ahead)
+    planned = basis.settings
+    if total_steps:
+        planned = {**planned, "total_steps": Setting(total_steps, Provenance.USER)}
+    horizon = horizon_of(planned, float(basis.table.step[-1]), until)
+    asked = rows_ahead(basis.table, horizon.until, basis.ahead)
     siblings = None
     if like is not None:
         if isinstance(source, Fit):
             raise SettingError("like: expected a run or a comparison to forecast beside siblings, found a fit")
-        (progress or (lambda _: None))("siblings")
+        teller(progress)("siblings")
         siblings = read_together(basis.table, gather_siblings(source, basis.table, like))
     if isinstance(source, Fit):
         fitted = weighed({source.regime.name: source.posterior}, basis.reward, (OF_A_FIT,))
     else:
         regimes = FORECAST_REGIMES if regimes is None else regimes
         fitted = fit_regimes(
-            basis.rows, regimes, reward=basis.reward, priors=priors, seed=seed, sampler=sampler, progress=progress
+            basis.rows,
+            regimes,
+            reward=basis.reward,
+            priors=priors,
+            seed=seed,
+            sampler=sampler,
+            progress=teller(progress),
         )
         fitted = replace(fitted, notes=notes + fitted.notes)
-    return forecast_of_regimes(
-        basis, fitted, asked, draws=draws, seed=seed, weights=weights, pool=pool, hazard=hazard, siblings=siblings
-    )
+    given = {"weights": weights, "pool": pool, "hazard": hazard, "siblings": siblings}
+    made = forecast_of_regimes(basis, fitted, asked, draws=draws, seed=seed, **given)
+    return replace(made, until_from=horizon.origin)
 
 
 def _compared(comparison: Comparison) -> list[Regime]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from bayes_grpo.common.results import Shown
+from bayes_grpo.forecasting.horizon import GIVEN
 from bayes_grpo.rows.schedule import RemainingRate
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Forecast:
+class Forecast(Shown):
     """Posterior-predictive paths, averaged over regimes.
 
     Attributes:
@@ -47,6 +49,7 @@ class Forecast:
         name: Name of the run.
         lag: Steps by which a logged row tells of an older policy than that of its step, see `RowTable.lag`.
         siblings: What was taken from siblings; None where none were asked for.
+        until_from: Where the horizon comes from, see `bayes_grpo.forecasting.horizon`.
     """
 
     now: float
@@ -74,6 +77,16 @@ class Forecast:
     name: str
     lag: float = 0.0
     siblings: SiblingsUsed | None = None
+    until_from: str = GIVEN
+
+    summary_by: ClassVar[str] = "bayes_grpo.forecasting.summary:summarize_forecast"
+    picture_by: ClassVar[str] = "bayes_grpo.forecasting.plot:plot_forecast"
+
+    @property
+    def sentence(self) -> str:
+        """Run, step and paths; what it says is `summarize_forecast`'s."""
+        paths = f"{len(self.latent)} paths from step {self.now:g} to {self.until:g}"
+        return f"{self.name}, {paths}; summarize_forecast(forecast) says the rest"
 
     @property
     def until(self) -> float:

@@ -52,6 +52,7 @@ class ForecastSummary(Result):
         notes: What was done that a user should know.
         about: Which rows the forecast rests on.
         until: The horizon.
+        until_from: Where it comes from: given, planned length, or 1.5 times the last step.
         draws: Number of paths.
         interval_level: Probability inside the intervals.
         schedule: Learning rate from now on: "constant", "linear" or "cosine".
@@ -79,6 +80,7 @@ class ForecastSummary(Result):
     notes: tuple[str, ...]
     about: About
     until: float
+    until_from: str
     draws: int
     interval_level: float
     schedule: str
@@ -95,6 +97,7 @@ class ForecastSummary(Result):
                 "about.rows",
                 "about.last_step",
                 "until",
+                "until_from",
                 "draws",
                 "interval_level",
                 "schedule",
@@ -160,6 +163,7 @@ def summarize_forecast(
         notes=f.notes,
         about=About(f.name, f.signal, len(f.logged), float(f.logged_step[0]), f.now),
         until=f.until,
+        until_from=f.until_from,
         draws=len(f.latent),
         interval_level=level,
         schedule=f.schedule.shape,

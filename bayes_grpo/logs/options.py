@@ -81,6 +81,7 @@ CHECKS: Mapping[str, OptionCheck] = {
     "epochs": ("a number above 0", _number(0, above=True)),
     "kl_weight": ("a number of at least 0", _number(0)),
     "clip_range": ("a number above 0", _number(0, above=True)),
+    "model_size": ("a number above 0", _number(0, above=True)),
 }
 """Setting → what it may be."""
 
@@ -203,7 +204,10 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "reward_low": ("reward_low",),
     "reward_high": ("reward_high",),
     "epochs": ("epochs_per_rollout_batch", "num_iterations", "ppo_epochs"),
+    "learning_rate": ("learning_rate", "peak_learning_rate", "lr"),
+    "model_size": ("model_size", "model_params_b"),
     "kl_weight": ("kl_weight", "kl_coef", "kl_beta"),
+    "clip_range": ("clip_range", "clip_ratio_high", "epsilon_high", "clip_eps"),
 }
 """Setting → names under which scripts keep it beside their records. Ambiguous names are left out."""
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ROOMS = {
     "logs": "Reading logs",
+    "rollouts": "Rollouts: single completions",
     "rows": "Rows: one signal of a run",
     "regimes": "Regimes: the laws",
     "fitting": "Fitting",
