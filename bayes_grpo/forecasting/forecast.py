@@ -136,7 +136,7 @@ def forecast(
     if like is not None:
         if isinstance(source, Fit):
             raise SettingError("like: expected a run or a comparison to forecast beside siblings, found a fit")
-        (progress or (lambda _: None))("siblings")
+        teller(progress)("siblings")
         siblings = read_together(basis.table, gather_siblings(source, basis.table, like))
     if isinstance(source, Fit):
         fitted = weighed({source.regime.name: source.posterior}, basis.reward, (OF_A_FIT,))
