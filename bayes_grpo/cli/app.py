@@ -15,7 +15,7 @@ import sys
 import warnings
 from contextlib import suppress
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -23,6 +23,7 @@ from bayes_grpo.cli.backtest import backtest
 from bayes_grpo.cli.check import check
 from bayes_grpo.cli.compare import compare
 from bayes_grpo.cli.compare_runs import compare_runs, each_by_itself
+from bayes_grpo.cli.defaults import defaults_for
 from bayes_grpo.cli.demo import demo
 from bayes_grpo.cli.diagnose import diagnose
 from bayes_grpo.cli.entry import ended_by_signals
@@ -30,11 +31,13 @@ from bayes_grpo.cli.family import family
 from bayes_grpo.cli.fit import fit
 from bayes_grpo.cli.fleet import fleet
 from bayes_grpo.cli.forecast import forecast
+from bayes_grpo.cli.help import HELP_FLAGS, Command, CommandGroup, shown
 from bayes_grpo.cli.inspect import inspect
 from bayes_grpo.cli.learn_prior import learn_prior
 from bayes_grpo.cli.options import EXIT_INPUT
 from bayes_grpo.cli.plan import plan
 from bayes_grpo.cli.report import report
+from bayes_grpo.cli.rollouts import rollouts
 from bayes_grpo.cli.simulate import simulate
 from bayes_grpo.cli.stability import stability
 from bayes_grpo.cli.watch import watch
@@ -42,6 +45,8 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.text import plain
 
 app = typer.Typer(
+    cls=CommandGroup,
+    context_settings=dict(HELP_FLAGS),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
@@ -51,10 +56,10 @@ app = typer.Typer(
 )
 COMMANDS = (
     report, fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, watch, family,
-    compare_runs, plan, learn_prior, demo,
+    compare_runs, plan, rollouts, learn_prior, demo,
 )  # fmt: skip
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=Command, context_settings=dict(HELP_FLAGS))(shown(command))
 
 
 def _version(asked: bool) -> None:
@@ -72,6 +77,12 @@ def _everywhere(
     """Flags of the program itself; its help is the app's."""
 
 
+def _parameters() -> dict[str, list[str]]:
+    """Command → names of its parameters."""
+    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    return {name: [p.name for p in command.params] for name, command in commands.items()}
+
+
 def _fail(message: str, code: int) -> NoReturn:
     sys.stderr.write(f"bayes-grpo: {message}\n")
     raise SystemExit(code)
@@ -86,7 +97,8 @@ def main() -> None:
         try:
             output = sys.stdout  # typer puts another in its place where nobody reads any more
             try:
-                app(each_by_itself(sys.argv[1:]))
+                words = each_by_itself(sys.argv[1:])
+                app(words, default_map=defaults_for(words, _parameters()))
             finally:
                 gone, sys.stdout = sys.stdout is not output, output
                 output.flush()

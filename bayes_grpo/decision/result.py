@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class Stopping(Result):
         level: Probability inside the intervals.
         limit: A rule on the rows to come that is worth more than any step fixed now; None where there is none.
     """
+
+    picture_by: ClassVar[str] = "bayes_grpo.decision.plot:plot_decision"
 
     cost_per_step: float
     value_per_reward: float

@@ -29,6 +29,7 @@ class Basis:
         ahead: Learning rate from the last row on.
         notes: What reader and rows did.
         name: Name of the run.
+        settings: Settings of the run by name.
     """
 
     rows: PreparedRows
@@ -36,6 +37,7 @@ class Basis:
     ahead: RemainingRate
     notes: tuple[str, ...]
     name: str
+    settings: Mapping[str, Setting]
 
     @property
     def table(self) -> RowTable:
@@ -62,7 +64,7 @@ def basis_of_run(
         SettingError: An impossible schedule.
     """
     planned = _as_planned(run, schedule, total_steps)
-    table = rows_of(planned, signal)
+    table = rows_of(planned, signal).evenly_noisy()
     if len(table.y) < MIN_FORECAST_ROWS:
         raise FitError(
             f"{run.source}: a forecast needs at least {MIN_FORECAST_ROWS} rows of {table.signal}, found "
@@ -76,6 +78,7 @@ def basis_of_run(
         ahead=ahead,
         notes=(*run.notes, *table.notes),
         name=run.name,
+        settings=settings,
     )
 
 
@@ -93,6 +96,7 @@ def basis_of_fit(fit: Fit, schedule: str | None = None, total_steps: float | Non
         ahead=schedule_of(table, settings, schedule, total_steps),
         notes=fit.notes,
         name=str(fit.data.attrs["run_name"]),
+        settings=settings,
     )
 
 

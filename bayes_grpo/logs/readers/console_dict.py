@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from sys import intern
@@ -28,6 +29,8 @@ _BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
 _COUNT = re.compile(r"\b(rollout|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
 _JSON = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
 """A JSON document or JSON lines; other readers take those."""
+
+_TRAINING_BAR = re.compile(r"\b(\d{1,9})/(\d{1,9}) \[[^\]\n]{0,60}(?:it/s|s/it)")
 
 _MAX_LENGTH = 20_000
 _MAX_DEPTH = 8
@@ -66,18 +69,56 @@ def read(source: Source, options: ReadOptions) -> Parsed:
         rows = [{**f.row, "step": f.bars[planned]} for f in found]
         total = float(planned)
         notes += (f"the step is that of the progress bar of {planned}",)
+    elif not any("step" in k for row in rows for k in row) and (bar := _last_bar(source.text)) is not None:
+        placed = _placed_by(bar, rows)
+        if placed is not None:
+            rows, each = placed
+            total = float(bar[1])
+            notes += (f"the progress bar has come to {bar[0]} of {bar[1]} steps, so a row stands for {each} of them",)
+        else:
+            notes += (
+                f"no row says its step, and the progress bar says {bar[0]} of {bar[1]}: where a row stands for several "
+                f"steps, state --set logging_window=N",
+            )
     return Parsed(Table.from_rows(rows), total_steps=total, notes=notes)
 
 
 def _own_bar(found: list[_Found]) -> int | None:
     """The bar that counts the training: seen before every row, and moved on by every train row."""
-    train = [f for f in found if not any(k.startswith(("eval", "train_runtime")) for k in f.row)]
+    train = [f for f in found if _is_train(f.row)]
     for planned in found[0].bars:
         steps = [f.bars.get(planned) for f in found]
         own = [f.bars.get(planned, 0) for f in train]
         if None not in steps and own and own[0] > 0 and all(b > a for a, b in pairwise(own)):
             return planned
     return None
+
+
+def _is_train(row: dict[str, Any]) -> bool:
+    return not any(k.startswith(("eval", "train_runtime")) for k in row)
+
+
+def _last_bar(text: str) -> tuple[int, int] | None:
+    """Steps done and planned by the last bar of a training, which is neither of a download nor of examples."""
+    found = deque(_TRAINING_BAR.finditer(text), maxlen=1)
+    return (int(found[0][1]), int(found[0][2])) if found else None
+
+
+def _placed_by(bar: tuple[int, int], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int] | None:
+    """Rows with the steps that follow from the last bar, and the steps of one; None where they do not fit it.
+
+    Rows are as many steps apart as the bar has steps for each of them; the first may stand for the first step alone.
+    """
+    n, done = sum(map(_is_train, rows)), bar[0]
+    first = n > 2 and done % n != 0 and done % (n - 1) == 0
+    if n < 2 or done < n or (done % n and not first):
+        return None
+    each, out, seen = done // (n - first), [], 0
+    for row in rows:
+        seen += _is_train(row)
+        step = done if "train_runtime" in row else max(each * (seen - first), 1)
+        out.append({**row, "step": float(step)})
+    return out, each
 
 
 def _dicts(text: str) -> Iterator[_Found]:

@@ -8,7 +8,7 @@ from typing import Any
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import counted
 from bayes_grpo.logs.console import long_lines
-from bayes_grpo.logs.jsontext import config_in, parse_line
+from bayes_grpo.logs.jsontext import config_in, config_line, parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.progress import StepCounter
 from bayes_grpo.logs.rowkinds import told_apart
@@ -57,6 +57,7 @@ class JsonLines:
         self._text = text
         self._good = 0
         self._settings = 0
+        self._began = False
         self._bad: list[int] = []
         self._long: list[int] = []
 
@@ -89,7 +90,10 @@ class JsonLines:
     def _metrics(self, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for row in rows:
             config = config_in(row)
+            if config is None and not self._began:
+                config = config_line(row)
             if config is None:
+                self._began = True
                 yield told_apart(row)
             else:
                 self.config |= config
