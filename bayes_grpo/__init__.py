@@ -5,4 +5,13 @@ The public names stand in ``__init__.pyi`` and are imported on first use, so tha
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_public, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    """A public name, imported on first use; the version as it is installed."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("bayes-grpo")
+    return _public(name)

@@ -89,6 +89,7 @@ from .learning.table import (
 from .learning.table import (
     save_prior_table as save_prior_table,
 )
+from .logs.options import stated_siblings as stated_siblings
 from .logs.plot import plot_run as plot_run
 from .logs.reading import read_log as read_log
 from .logs.render import render_run as render_run
@@ -128,11 +129,33 @@ from .report.settings import ReportSettings as ReportSettings
 from .risk.change import Change as Change
 from .risk.failing import Failing as Failing
 from .risk.failing import p_fails as p_fails
+from .rollouts.adjust import Adjusted as Adjusted
+from .rollouts.adjust import adjust as adjust
+from .rollouts.decompose import decompose as decompose
+from .rollouts.decompose import rescore as rescore
+from .rollouts.decomposition import Decomposition as Decomposition
+from .rollouts.difficulty import PromptDifficulty as PromptDifficulty
+from .rollouts.difficulty import difficulty as difficulty
+from .rollouts.groups import GroupSummary as GroupSummary
+from .rollouts.groups import groups_of as groups_of
+from .rollouts.join import Joined as Joined
+from .rollouts.join import join as join
+from .rollouts.paired import ByPrompt as ByPrompt
+from .rollouts.paired import compare_by_prompt as compare_by_prompt
+from .rollouts.plot import plot_rollouts as plot_rollouts
+from .rollouts.reading import read_rollouts as read_rollouts
+from .rollouts.records import Rollouts as Rollouts
+from .rollouts.render import render_by_prompt as render_by_prompt
+from .rollouts.render import render_rollouts as render_rollouts
+from .rollouts.summary import RolloutSummary as RolloutSummary
+from .rollouts.summary import describe_rollouts as describe_rollouts
 from .rows.padding import Rows as Rows
 from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked
 from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
+from .siblings.shared import SharedOrder as SharedOrder
+from .siblings.shared import shared_order as shared_order
 from .simulate.dataset import write_runs as write_runs
 from .simulate.render import render_simulated as render_simulated
 from .simulate.scenarios import scenario_names as scenario_names
@@ -149,3 +172,5 @@ from .watching.result import Watching as Watching
 from .watching.update import update_of as update_of
 from .watching.watch import Patience as Patience
 from .watching.watch import watch as watch
+
+__version__: str

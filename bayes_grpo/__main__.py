@@ -1,5 +1,5 @@
 """`python -m bayes_grpo`."""
 
-from bayes_grpo.cli.app import main
+from bayes_grpo.cli.entry import main
 
 main()

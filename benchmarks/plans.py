@@ -200,9 +200,13 @@ def summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--decisions", type=int, default=120)
+    parser.add_argument("--first", type=int, default=0, help="number of the first; below 240 spreads were set by them")
     parser.add_argument("--cache", type=Path, required=True)
     options = parser.parse_args()
-    found = [cached(options.cache, f"{i:03d}", lambda i=i: decision(i)) for i in range(options.decisions)]
+    found = [
+        cached(options.cache, f"{i:03d}", lambda i=i: decision(i))
+        for i in range(options.first, options.first + options.decisions)
+    ]
     result = summary(found)
     if len(found) >= 100:
         keep("plans", result)

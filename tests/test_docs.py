@@ -14,11 +14,13 @@ from bayes_grpo.cli.app import app
 from docs._ext.generated import ROOMS, commands_page, gallery_page, names_page, public_names, thumbnail
 from tests.helpers.command import call
 from tests.helpers.pages import DOCS, GENERATED, ROOT, blocks, commands, named, written_pages
+from tests.helpers.rollouts import made, write_table
 from tests.helpers.selection import few
 
 WRITTEN = written_pages()
-ELSEWHERE = ("live", "how/family")
-"""Pages whose code needs a trainer, or a family of logs: `tests/live/test_examples.py` and `tests/families` run it."""
+ELSEWHERE = ("live", "how/family", "how/siblings")
+"""Pages whose code needs a trainer, or a family of logs: `tests/live/test_examples.py`, `tests/families` and
+`tests/siblings` run it."""
 LOG = "notebooks/data/softmax_policy_grpo.json"
 CODE = [p for p in WRITTEN if blocks(p, "python") and named(p) not in ELSEWHERE]
 LONG = ("how/python", "how/report", "how/watch", "how/own_regime")
@@ -112,6 +114,7 @@ def test_commands_on_a_page_run(path: Path, tmp_path: Path):
     (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
     (tmp_path / "archive" / "a").mkdir(parents=True)
     (tmp_path / "runs").mkdir()
+    write_table(tmp_path / "rollouts", made())
     for name in ("runs/one.json", "runs/two.json", "archive/a/three.jsonl"):
         (tmp_path / name).write_bytes((ROOT / LOG).read_bytes())
     (tmp_path / "priors.toml").write_text("[priors]\ndamping_ratio = [3.0, 0.5]\n")

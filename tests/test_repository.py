@@ -128,7 +128,8 @@ def test_the_documentation_names_what_the_program_has():
     readme = "\n".join(path.read_text(encoding="utf-8") for path in written_pages())
     for name in (*REGIMES, *CHECKS, *all_readers()):
         assert f"`{name}`" in readme, name
-    codes = {0, 2, *(getattr(cli_options, f"EXIT_{x}") for x in ("INPUT", "NOT_CONVERGED", "FAILING", "INTERRUPTED"))}
+    said = ("INPUT", "NOT_CONVERGED", "FAILING", "INTERRUPTED", "ENDED")
+    codes = {0, 2, *(getattr(cli_options, f"EXIT_{x}") for x in said)}
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.MULTILINE)} == codes
     assert f"{LEVEL:.0%}" in readme
 

@@ -25,7 +25,7 @@ from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
 from bayes_grpo.forecasting.pool import Pool
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.rows_of import rows_of
 
@@ -38,7 +38,7 @@ BACKTEST_POINTS = ImportanceSettings(effective=1000.0)
 
 
 def backtest(
-    run: Run,
+    run: RunLike,
     *,
     origins: Sequence[float] = ORIGINS,
     signal: str = "auto",
@@ -54,7 +54,7 @@ def backtest(
     """Scores the forecast of a run at earlier steps against the rows that came.
 
     Args:
-        run: The run.
+        run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         origins: Shares of the rows after which it is forecast, in (0, 1).
         signal: "auto", "reward" (train) or "eval" (held-out).
         regimes: Regimes to average over.
@@ -80,6 +80,7 @@ def backtest(
     unknown = [name for name in rivals if name not in RIVALS]
     if unknown:
         raise SettingError(f"rivals: expected some of {', '.join(RIVALS)}, found {unknown[0]!r}")
+    run = as_run(run)
     whole = rows_of(run, signal)
     if len(whole.y) < MIN_BACKTEST_ROWS:
         raise FitError(

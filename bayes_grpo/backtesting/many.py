@@ -10,12 +10,15 @@ from typing import Any
 from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.result import Backtest, merge_backtests
 from bayes_grpo.common.errors import BayesGrpoError, SettingError, WorkerError
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.workers import outcomes
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 
 
-def backtest_logs(runs: Sequence[Run], *, jobs: int = 1, progress: Progress | None = None, **options: Any) -> Backtest:
+def backtest_logs(
+    runs: Sequence[RunLike], *, jobs: int = 1, progress: Progress | None = None, **options: Any
+) -> Backtest:
     """Scores the forecast of many runs at earlier steps against the rows that came.
 
     Args:
@@ -32,7 +35,7 @@ def backtest_logs(runs: Sequence[Run], *, jobs: int = 1, progress: Progress | No
         SettingError: An impossible option, or one that cannot be sent to another process.
         WorkerError: A worker process ended before its task did, twice.
     """
-    tell = progress or (lambda _: None)
+    tell = teller(progress)
     if jobs != 1:
         try:
             pickle.dumps(options)
@@ -41,7 +44,7 @@ def backtest_logs(runs: Sequence[Run], *, jobs: int = 1, progress: Progress | No
                 f"jobs: expected options that can be sent to another process, found one that cannot ({error}); "
                 "give functions of a module, or jobs=1"
             ) from None
-    tasks = [_Task(run, options, progress if jobs == 1 else None) for run in runs]
+    tasks = [_Task(run, options, progress if jobs == 1 else None) for run in map(as_run, runs)]
     parts: dict[int, Backtest] = {}
     with outcomes(_one, tasks, jobs=jobs) as found:
         for outcome in found:

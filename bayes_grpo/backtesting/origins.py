@@ -27,7 +27,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.future import FutureRows
 from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.reward_range import reward_range
-from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.rows_of import rows_of, window_weight
 from bayes_grpo.rows.schedule import schedule_of
 from bayes_grpo.rows.table import RowTable
 
@@ -88,14 +88,14 @@ def origin_of(run: Run, whole: RowTable, share: float) -> Origin:
     n = round(share * len(whole.y))
     if n < MIN_FORECAST_ROWS - 2:
         raise FitError(f"{n} rows are too few to forecast from; at least {MIN_FORECAST_ROWS - 2} are needed")
-    past = rows_of(run.until(float(whole.step[n - 1])), "reward" if whole.signal == "reward" else "eval")
+    past = rows_of(run.until(float(whole.step[n - 1])), "reward" if whole.signal == "reward" else "eval").evenly_noisy()
     settings = dict(run.settings.items())
     ahead, step = schedule_of(past, settings), whole.step[n:]
     before = np.concatenate([past.step[-1:], step[:-1]])
     return Origin(
         share=share,
-        basis=Basis(prepare_rows(past, many=True), reward_range(past, settings), ahead, (), run.name),
-        future=FutureRows(step, whole.window[n:], ahead.mean(step, step - before), whole.weight[n:]),
+        basis=Basis(prepare_rows(past, many=True), reward_range(past, settings), ahead, (), run.name, settings),
+        future=FutureRows(step, whole.window[n:], ahead.mean(step, step - before), window_weight(whole.window)[n:]),
         y=whole.y[n:],
         scale=whole.scale,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -91,6 +91,8 @@ class Backtest(Result):
         refused: Logs and origins that could not be used, and why.
         pieces: What the share of the level is learned from, one entry a log and origin; empty where it has none.
     """
+
+    picture_by: ClassVar[str] = "bayes_grpo.backtesting.plot:plot_backtest"
 
     scores: tuple[Score, ...]
     refused: tuple[str, ...] = ()

@@ -2,18 +2,20 @@
 
 Exit codes: 0 success; 2 wrong usage; 3 bad input, setting or place to write; 4 the sampler did not converge (the
 result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose --fail-on`` asks, or
-was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted. ``--json`` writes to
-standard output and nothing else does; progress and errors go to standard error.
+was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted, 143 asked to end
+(`bayes_grpo.cli.entry`). ``--json`` writes to standard output and nothing else does; progress and errors go to standard
+error.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import signal
 import sys
 import warnings
+from contextlib import suppress
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -21,17 +23,21 @@ from bayes_grpo.cli.backtest import backtest
 from bayes_grpo.cli.check import check
 from bayes_grpo.cli.compare import compare
 from bayes_grpo.cli.compare_runs import compare_runs, each_by_itself
+from bayes_grpo.cli.defaults import defaults_for
 from bayes_grpo.cli.demo import demo
 from bayes_grpo.cli.diagnose import diagnose
+from bayes_grpo.cli.entry import ended_by_signals
 from bayes_grpo.cli.family import family
 from bayes_grpo.cli.fit import fit
 from bayes_grpo.cli.fleet import fleet
 from bayes_grpo.cli.forecast import forecast
+from bayes_grpo.cli.help import HELP_FLAGS, Command, CommandGroup, shown
 from bayes_grpo.cli.inspect import inspect
 from bayes_grpo.cli.learn_prior import learn_prior
-from bayes_grpo.cli.options import EXIT_INPUT, EXIT_INTERRUPTED
+from bayes_grpo.cli.options import EXIT_INPUT
 from bayes_grpo.cli.plan import plan
 from bayes_grpo.cli.report import report
+from bayes_grpo.cli.rollouts import rollouts
 from bayes_grpo.cli.simulate import simulate
 from bayes_grpo.cli.stability import stability
 from bayes_grpo.cli.watch import watch
@@ -39,18 +45,21 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.text import plain
 
 app = typer.Typer(
+    cls=CommandGroup,
+    context_settings=dict(HELP_FLAGS),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
     epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, "
-    "5 a limit of diagnose --fail-on is reached or watch --until-alarm has found a failure, 130 interrupted.",
+    "5 a limit of diagnose --fail-on is reached or watch --until-alarm has found a failure, 130 interrupted, "
+    "143 asked to end.",
 )
 COMMANDS = (
     report, fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, watch, family,
-    compare_runs, plan, learn_prior, demo,
+    compare_runs, plan, rollouts, learn_prior, demo,
 )  # fmt: skip
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=Command, context_settings=dict(HELP_FLAGS))(shown(command))
 
 
 def _version(asked: bool) -> None:
@@ -68,34 +77,51 @@ def _everywhere(
     """Flags of the program itself; its help is the app's."""
 
 
+def _parameters() -> dict[str, list[str]]:
+    """Command → names of its parameters."""
+    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    return {name: [p.name for p in command.params] for name, command in commands.items()}
+
+
 def _fail(message: str, code: int) -> NoReturn:
     sys.stderr.write(f"bayes-grpo: {message}\n")
     raise SystemExit(code)
 
 
-class _Interrupted(BaseException):
-    """Ctrl-C, in a form that the command-line library does not turn into something else."""
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise _Interrupted
-
-
 def main() -> None:
-    """Entry point; every error that a user can mend is one line on standard error."""
+    """All commands; every error that a user can mend is one line on standard error."""
     warnings.filterwarnings("ignore", category=BayesGrpoWarning)  # the summary says the same, in its place
-    before = signal.signal(signal.SIGINT, _interrupt)
-    try:
-        app(each_by_itself(sys.argv[1:]))
-    except BayesGrpoError as error:
-        _fail(plain(error, 2000), EXIT_INPUT)
-    except _Interrupted:
-        # Threads may still be inside XLA; tearing the interpreter down under them crashes.
-        sys.stderr.write("bayes-grpo: interrupted\n")
-        sys.stderr.flush()
-        os._exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()
-        raise SystemExit(0) from None
-    finally:
-        signal.signal(signal.SIGINT, before)
+    # A cache of programs that is damaged or full costs the time to compile, and nothing else.
+    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
+    with ended_by_signals():
+        try:
+            output = sys.stdout  # typer puts another in its place where nobody reads any more
+            try:
+                words = each_by_itself(sys.argv[1:])
+                app(words, default_map=defaults_for(words, _parameters()))
+            finally:
+                gone, sys.stdout = sys.stdout is not output, output
+                output.flush()
+                if gone:
+                    raise BrokenPipeError
+        except BayesGrpoError as error:
+            _fail(plain(error, 2000), EXIT_INPUT)
+        except BrokenPipeError:  # who read has seen enough
+            _let_go_of_output()
+            raise SystemExit(0) from None
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            _let_go_of_output()
+            _fail(f"standard output: cannot write there ({error.strerror}); free some room", EXIT_INPUT)
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+
+
+def _let_go_of_output() -> None:
+    """Sends what is still to be written nowhere, so that the end of the interpreter does not stumble over it."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -71,6 +71,6 @@ def backtest(
     if plot is not None and result.lines:
         bg.save_plot(bg.plot_backtest(result), plot)
     if json_:
-        print_json(result.to_dict())
+        print_json(result.to_dict(), result.sentence)
     else:
         bg.render_backtest(result, console())

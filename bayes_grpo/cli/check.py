@@ -54,7 +54,7 @@ def check(
         if plot is not None:
             bg.save_plot(bg.plot_check(fit, found), plot)
     if json_:
-        print_json(found.to_dict())
+        print_json(found.to_dict(), found.sentence)
     else:
         bg.render_check(found, console())
     if not found.converged:

@@ -65,7 +65,7 @@ def compare(
         if plot is not None:
             bg.save_plot(bg.plot_comparison(found), plot)
     if json_:
-        print_json(found.to_dict())
+        print_json(found.to_dict(), found.sentence)
     else:
         bg.render_comparison(found, console())
 

@@ -41,6 +41,18 @@ def compare_runs(
         float | None, typer.Option(help="Step at which to compare; the last one that all runs have if absent.")
     ] = None,
     signal: Signal = "auto",
+    by_prompt: Annotated[
+        bool,
+        typer.Option(
+            "--by-prompt", help="A and B are two folders of saved completions: compare them on the same prompts."
+        ),
+    ] = False,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FOLDER", help="With --by-prompt: another run on the same prompts, to know how hard they are."
+        ),
+    ] = None,
     plot: Plot = None,
     json_: Json = False,
     seed: Seed = 0,
@@ -53,6 +65,9 @@ def compare_runs(
     if len(named) not in (0, 2) or bool(named) == bool(a or b) or bool(a) != bool(b):
         raise typer.BadParameter("expected two logs, A and B, or --a LOG ... --b LOG ..., one a seed")
     first, second = (a, b) if a and b else ([named[0]], [named[1]])
+    if by_prompt:
+        _by_prompt((first, second, also or []), step, json_, plotted=plot is not None)
+        return
     with progress() as tell:
         found = bg.compare_runs(
             first,
@@ -66,6 +81,22 @@ def compare_runs(
         if plot is not None:
             bg.save_plot(bg.plot_compare_runs(found), plot)
     if json_:
-        print_json(found.to_dict())
+        print_json(found.to_dict(), found.sentence)
     else:
         bg.render_compare_runs(found, console())
+
+
+def _by_prompt(
+    folders: tuple[Sequence[str], Sequence[str], Sequence[str]], step: float | None, json_: bool, plotted: bool
+) -> None:
+    """Two runs by their completions, with others that know how hard prompts are."""
+    first, second, also = folders
+    if len(first) != 1 or len(second) != 1 or plotted:
+        raise typer.BadParameter("--by-prompt: expected one folder of completions each, and no --plot")
+    with progress() as tell:
+        a, b, *others = (bg.read_rollouts(x, progress=tell) for x in (first[0], second[0], *also))
+        found = bg.compare_by_prompt(a, b, others=others, at=step)
+    if json_:
+        print_json(found.to_dict())
+    else:
+        bg.render_by_prompt(found, console())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated
 
@@ -12,21 +13,23 @@ from bayes_grpo.cli.options import Json, Seed
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import OutputError
 
+_OUT = Path("bayes-grpo-demo")
 _SEEN = 0.5
 """Share of the simulated run that the page sees, so that something is left to forecast."""
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="New directory for the simulated run and its page.")] = Path(
-        "bayes-grpo-demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="New directory for the simulated run and its page; a second one gets a number.")
+    ] = _OUT,
     scenario: Annotated[str, typer.Option(help="healthy, reward_hacking, unstable, …, as in simulate.")] = "healthy",
     json_: Json = False,
     seed: Seed = 0,
 ) -> None:
     """Simulate a run, fit, forecast and diagnose its first half, and write the page: everything in one command."""
-    if out.exists():
+    if out.exists() and out != _OUT:
         raise OutputError(f"{out}: expected a new directory, found one that exists; choose another with --out")
+    out = next(x for x in chain([out], (Path(f"{out}-{i}") for i in count(2))) if not x.exists())
     with progress(left=True) as tell:
         tell("simulating a run")
         path = bg.write_runs(bg.simulate_scenario(scenario.replace("-", "_"), 1, seed), out / "runs")[0]
@@ -37,7 +40,7 @@ def demo(
         made = bg.report_run(whole.until(cut), settings=settings, progress=tell)
         page = bg.save_report(made, out / "report.html")
     if json_:
-        print_json(made.to_dict() | {"page": str(page)})
+        print_json(made.to_dict() | {"page": str(page)}, made.sentence)
         return
     screen = console()
     bg.render_report(made, screen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -46,6 +47,9 @@ def diagnose(
     history: Annotated[
         int, typer.Option(help="Cuts of the log at which to say what would have been said then; 0 for none.")
     ] = 12,
+    rollouts: Annotated[
+        Path | None, typer.Option(help="Folder of saved completions of the run: what its gain is made of.")
+    ] = None,
     plot: Plot = None,
     json_: Json = False,
     *,
@@ -58,14 +62,15 @@ def diagnose(
     probabilities = _prior(prior)
     run = reading.read(log, stated=stated)
     with progress() as tell:
+        saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=tell)
         tell("gathering evidence")
-        result = bg.diagnose(run, at=at, prior=probabilities, history=history)
+        result = bg.diagnose(run, at=at, prior=probabilities, history=history, rollouts=saved)
         if plot is not None:
             bg.save_plot(bg.plot_diagnosis(result), plot)
     found = {mode: result.failing if mode == ANY else result.own[mode] for mode in limits}
     reached = {mode: p for mode, p in found.items() if p >= limits[mode]}
     if json_:
-        print_json(result.to_dict() | {"fail_on": {"limits": limits, "reached": reached}})
+        print_json(result.to_dict() | {"fail_on": {"limits": limits, "reached": reached}}, result.top.sentence)
     else:
         bg.render_diagnosis(result, console())
         for mode, p in reached.items():

@@ -82,7 +82,7 @@ def family(
         if plot is not None:
             bg.save_plot(bg.plot_family(found), plot)
     if json_:
-        print_json(found.to_dict())
+        print_json(found.to_dict(), found.sentence)
     else:
         bg.render_family(found, console())
     if not found.converged:

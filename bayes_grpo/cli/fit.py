@@ -88,7 +88,7 @@ def fit(
         if plot is not None:
             bg.save_plot(bg.plot_fit(result, summary.verdict), plot)
     if json_:
-        print_json(summary.to_dict())
+        print_json(summary.to_dict(), summary.verdict)
     else:
         bg.render_fit(summary, console())
     if not summary.convergence.passed:

@@ -77,7 +77,7 @@ def fleet(
         if plot is not None:
             bg.save_plot(bg.plot_fleet(result), plot)
     if json_:
-        print_json(result.to_dict())
+        print_json(result.to_dict(), result.sentence)
     else:
         bg.render_fleet(result, console())
     if result.errors == len(result.frame):

@@ -12,6 +12,7 @@ from bayes_grpo.cli.options import (
     Asked,
     At,
     Json,
+    LikeRuns,
     LogFile,
     Reading,
     Seed,
@@ -20,6 +21,7 @@ from bayes_grpo.cli.options import (
     check_pictures,
     grouped,
     names_in,
+    siblings_asked,
 )
 from bayes_grpo.cli.priors import PriorTableFile, PriorWord
 from bayes_grpo.cli.terminal import console, print_json, progress
@@ -38,7 +40,10 @@ Regimes = Annotated[
 @grouped
 def forecast(
     log: LogFile,
-    until: Annotated[float, typer.Option(help="Horizon: an optimizer step after the last logged one.")],
+    until: Annotated[
+        float | None,
+        typer.Option(help="Horizon, a step after the last logged one; else the planned length, or half as far again."),
+    ] = None,
     schedule: Annotated[
         str | None,
         typer.Option(help="Learning rate from now on: constant, linear or cosine; else continued as logged."),
@@ -56,6 +61,7 @@ def forecast(
     reach: Annotated[
         list[float] | None, typer.Option(help="When is this reward reached? May be given several times.")
     ] = None,
+    like: LikeRuns = None,
     draws: Annotated[int, typer.Option(help="Number of paths.")] = 2000,
     plot: Annotated[Path | None, typer.Option(help="Save the fan chart (.png, .pdf, .svg).")] = None,
     plot_decision: Annotated[Path | None, typer.Option(help="Save a picture of net value by stopping step.")] = None,
@@ -96,6 +102,7 @@ def forecast(
             seed=seed,
             weights=shares,
             priors=priors,
+            like=siblings_asked(like, log, reading.sidecar),
             progress=tell,
         )
         summary = bg.summarize_forecast(result, threshold, reach=reach or ())
@@ -107,7 +114,7 @@ def forecast(
         if plot_decision is not None and stopping is not None:
             bg.save_plot(bg.plot_decision(stopping, result.name), plot_decision)
     if json_:
-        print_json(summary.to_dict() | ({} if decision is None else {"decision": decision.to_dict()}))
+        print_json(summary.to_dict() | ({} if decision is None else {"decision": decision.to_dict()}), summary.sentence)
         return
     bg.render_forecast(summary, console())
     if decision is not None:

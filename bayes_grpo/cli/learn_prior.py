@@ -42,6 +42,7 @@ def learn_prior(
         )
         bg.save_prior_table(table, out)
     if json_:
-        print_json(table.to_dict() | {"refused": refused})
+        said = f"priors of {len(table.regimes)} regimes in {out}; {len(refused)} logs left out"
+        print_json(table.to_dict() | {"refused": refused}, said)
     else:
         bg.render_prior_table(table, refused, out, console())

@@ -20,8 +20,8 @@ from bayes_grpo.common.files import check_picture, check_writable
 if TYPE_CHECKING:
     from bayes_grpo import Question, Run
 
-EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED = 3, 4, 5, 130
-"""Exit codes; `bayes_grpo.cli.app` says when each is used."""
+EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
+"""Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""
 
 Json = Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")]
 Seed = Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")]
@@ -29,6 +29,15 @@ Plot = Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .sv
 At = Annotated[float | None, typer.Option("--at", help="Use rows up to this step only.")]
 Signal = Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")]
 Jobs = Annotated[int, typer.Option(help="Worker processes; the numbers are the same for every number of them.")]
+LikeRuns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--like",
+        metavar="RUNS",
+        help="Siblings, other runs of the same task: a file, folder, store or pattern; may be given several times. "
+        'Else like = ["runs/"] in bayes_grpo.toml beside the log; --like none for none.',
+    ),
+]
 LogFile = Annotated[
     list[Path],
     typer.Argument(help="Log file, output directory, a store's file or folder, or several W&B chart exports."),
@@ -39,7 +48,10 @@ LogFile = Annotated[
 class Reading:
     """How to read a log."""
 
-    format_: Annotated[str | None, typer.Option("--format", help="Reader to use where detection is ambiguous.")] = None
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="Reader to use where detection is ambiguous."),
+    ] = None
     step_column: Annotated[str | None, typer.Option(help="Column or key of the optimizer step.")] = None
     reward_column: Annotated[str | None, typer.Option(help="Column or key of the train reward.")] = None
     eval_column: Annotated[str | None, typer.Option(help="Column or key of the held-out reward.")] = None
@@ -59,7 +71,7 @@ class Reading:
             metavar="NAME=VALUE",
             help="A setting that the log lacks: group_size, prompts_per_step, momentum, momentum_convention, "
             "refresh_interval, schedule, total_steps, logging_window, reward_low, reward_high, reward_std_kind, "
-            "learning_rate, epochs, kl_weight, clip_range.",
+            "learning_rate, epochs, kl_weight, clip_range, model_size.",
         ),
     ] = None
 
@@ -155,6 +167,13 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {p.name: p.annotation for p in shown}
     vars(run)["__signature__"] = inspect.Signature(shown)
     return run
+
+
+def siblings_asked(like: list[str] | None, log: list[Path], sidecar: Path | None = None) -> list[str] | None:
+    """Where siblings are: what was given, else what the file of settings beside the log says; None for none."""
+    if like is not None:
+        return None if like == ["none"] else like
+    return bg.stated_siblings(log[0], sidecar) or None
 
 
 def names_in(text: str | None) -> list[str]:

@@ -108,7 +108,7 @@ def plan(
         if plot is not None:
             bg.save_plot(bg.plot_plan(found), plot)
     if json_:
-        print_json(found.to_dict())
+        print_json(found.to_dict(), found.sentence)
     else:
         bg.render_plan(found, console())
     if known is not None and not known.converged:

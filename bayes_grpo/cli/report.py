@@ -65,6 +65,9 @@ def report(
     index: Annotated[
         Path | None, typer.Option(help="CSV file with columns run_id and settings that the logs do not state.")
     ] = None,
+    rollouts: Annotated[
+        Path | None, typer.Option(help="Folder of saved completions of the run: what its gain is made of.")
+    ] = None,
     docs: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where the built documentation lies, for links from the sections.")
     ] = "",
@@ -85,9 +88,12 @@ def report(
         history=history,
         without=tuple(names_in(without)),
         seed=seed,
+        rollouts=None if rollouts is None else bg.read_rollouts(rollouts),
         docs=docs,
     )
     several = bool(b) or (len(log) > 1 and not one_run)
+    if rollouts is not None and several:
+        raise SettingError("--rollouts: expected the log of one run, found several; give the completions of one")
     if vary and not several:
         raise SettingError("--vary: expected logs of several runs, found one")
     if fit is not None and several:
@@ -102,7 +108,7 @@ def report(
             made = _one(log, fit, reading, at, stated, settings, tell)
         bg.save_report(made, out)
     if json_:
-        print_json(made.to_dict() | {"page": str(out)})
+        print_json(made.to_dict() | {"page": str(out)}, made.sentence)
     else:
         screen = console()
         bg.render_report(made, screen)

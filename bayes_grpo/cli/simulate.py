@@ -12,6 +12,7 @@ import bayes_grpo as bg
 from bayes_grpo.cli.options import Json
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import OutputError
+from bayes_grpo.common.wording import counted
 
 
 def simulate(
@@ -44,8 +45,7 @@ def simulate(
         runs: Sequence[Any] = bg.simulate_deep(name, n, seed, tell) if deep else bg.simulate_scenario(name, n, seed)
         paths = bg.write_runs(runs, out, logging_steps=logging_steps)
     if json_:
-        print_json(
-            [{"path": str(p), "settings": r.settings, **r.truth.to_dict()} for p, r in zip(paths, runs, strict=True)]
-        )
+        made = [{"path": str(p), "settings": r.settings, **r.truth.to_dict()} for p, r in zip(paths, runs, strict=True)]
+        print_json({"runs": made}, f"{counted(len(made), 'run')} of {name} in {out}")
     else:
         render(runs, paths, console())

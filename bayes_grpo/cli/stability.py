@@ -51,7 +51,7 @@ def stability(
     rates = success_rate or [0.5]
     plans = bg.plan_group_sizes(rates, prompts_per_step) if group_size else ()
     if json_:
-        print_json(report.to_dict() | {"note": note, "group_sizes": [p.to_dict() for p in plans]})
+        print_json(report.to_dict() | {"note": note, "group_sizes": [p.to_dict() for p in plans]}, report.sentence)
         return
     screen = console()
     bg.render_stability(report, screen, note)

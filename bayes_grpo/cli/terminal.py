@@ -4,13 +4,45 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any
 
+from bayes_grpo.common.text import plain
 
-def print_json(value: Any) -> None:
-    """Writes JSON to standard output; numbers that are not finite are an error, not a literal."""
-    json.dump(value, sys.stdout, allow_nan=False, indent=2, ensure_ascii=False)
+SCHEMA = 1
+"""Version of what ``--json`` prints; docs/how/json.md says what it promises."""
+
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+_PAUSE = 10.0
+"""Seconds between lines of progress where standard error is no terminal."""
+
+
+def print_json(value: Mapping[str, Any], headline: str) -> None:
+    """Writes JSON to standard output; numbers that are not finite are an error, not a literal.
+
+    Args:
+        value: The result.
+        headline: It in one sentence, under the same key whatever the command.
+    """
+    json.dump(marked(value, headline), sys.stdout, allow_nan=False, indent=2, ensure_ascii=False)
     sys.stdout.write("\n")
+
+
+def marked(value: Mapping[str, Any], headline: str) -> dict[str, Any]:
+    """A result with the version of the schema and its headline first."""
+    return {"schema": SCHEMA, "headline": headline, **value}
+
+
+def be_quiet(quiet: bool) -> None:
+    """Whether this call of the program tells no progress."""
+    _QUIET.set(quiet)
+
+
+def is_quiet() -> bool:
+    """Whether no progress is told."""
+    return _QUIET.get()
 
 
 def console() -> Any:
@@ -22,7 +54,9 @@ def console() -> Any:
 
 
 class progress:  # noqa: N801  (used like a function)
-    """One line on standard error: a spinner, the stage, the time; nothing where that is no terminal.
+    """One line on standard error: a spinner, the stage, the time; where that is no terminal, a line now and then.
+
+    With ``--quiet`` there is none.
 
     Args:
         left: Whether the time that is left is shown, where the share of the work that is done is told.
@@ -36,6 +70,7 @@ class progress:  # noqa: N801  (used like a function)
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         console = Console(stderr=True)
+        shown = console.is_terminal and not is_quiet()
         self._bar = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=20),
@@ -44,9 +79,10 @@ class progress:  # noqa: N801  (used like a function)
             *([TextColumn("left"), TimeRemainingColumn()] if self._left else []),
             console=console,
             transient=True,
-            disable=not console.is_terminal,
+            disable=not shown,
         )
         self._bar.start()
+        begin = said = time.monotonic()
         task = self._bar.add_task("starting", total=None)
 
         def tell(stage: str, share: float | None = None) -> None:
@@ -54,6 +90,12 @@ class progress:  # noqa: N801  (used like a function)
             self._bar.update(task, description=stage)
             if share is not None:
                 self._bar.update(task, total=1.0, completed=share)
+            nonlocal said
+            now = time.monotonic()
+            if not console.is_terminal and not is_quiet() and now - said >= _PAUSE:
+                said = now
+                sys.stderr.write(f"bayes-grpo: {plain(stage, 100)} ({now - begin:.0f} s)\n")
+                sys.stderr.flush()
 
         return tell
 

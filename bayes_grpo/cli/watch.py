@@ -11,7 +11,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.options import EXIT_FAILING, Asked, LogFile, Reading, Seed, Signal, StatedSettings, grouped
-from bayes_grpo.cli.terminal import console
+from bayes_grpo.cli.terminal import console, is_quiet, marked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,6 +110,8 @@ class _Screen:
         if self._live is not None:
             self._status = status
             self._drawn()
+        elif is_quiet():
+            return
         elif sys.stderr.isatty() or status.startswith(("waiting", "cannot")):
             said = status.split(" for ")[0] if status.startswith("no new row") else status
             if said != self._status:
@@ -118,7 +120,8 @@ class _Screen:
                 sys.stderr.flush()
 
     def _line(self, update: Update) -> str:
-        return json.dumps(update.to_dict(), allow_nan=False, ensure_ascii=False) if self._json else bg.line_of(update)
+        said = marked(update.to_dict(), update.sentence)
+        return json.dumps(said, allow_nan=False, ensure_ascii=False) if self._json else bg.line_of(update)
 
     def _drawn(self) -> None:
         from rich.text import Text

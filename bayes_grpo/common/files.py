@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bayes_grpo.common.errors import OutputError
+from bayes_grpo.common.unfinished import undone_at_an_end
 
 PICTURES = (".png", ".pdf", ".svg")
 """Suffixes of pictures."""
@@ -33,14 +35,28 @@ def written_whole(path: str | Path) -> Iterator[Path]:
     except OSError as error:
         raise OutputError(f"{target}: cannot write there ({error.strerror}); choose another place") from error
     temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(target)
-    except OSError as error:
-        raise OutputError(f"{target}: cannot write there ({error.strerror or error}); choose another place") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with undone_at_an_end(lambda: temporary.unlink(missing_ok=True)):
+        try:
+            yield temporary
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(target)
+        except OSError as error:
+            why = error.strerror or error
+            raise OutputError(f"{target}: cannot write there ({why}); choose another place") from error
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def folder_for_a_while(prefix: str = "bayes_grpo_") -> Iterator[Path]:
+    """An empty folder that is gone after the block, however that ends.
+
+    Args:
+        prefix: How its name begins.
+    """
+    folder = tempfile.TemporaryDirectory(prefix=prefix)
+    with folder as name, undone_at_an_end(lambda: shutil.rmtree(name, ignore_errors=True)):
+        yield Path(name)
 
 
 def check_writable(path: str | Path) -> None:

@@ -1,13 +1,20 @@
-"""What all results share: a dictionary for JSON that each states only as far as it differs from its fields."""
+"""What all results share: a short text and a picture where they are shown, a dictionary for JSON."""
 
 from __future__ import annotations
 
+import base64
+import io
+import reprlib
 from dataclasses import fields
+from html import escape
+from importlib import import_module
 from operator import attrgetter
 from types import EllipsisType
 from typing import Any, ClassVar
 
+from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.text import plain
 
 type Listing = tuple[str | EllipsisType | tuple[str, Any], ...]
 """What a dictionary holds, in order. An entry is
@@ -19,7 +26,70 @@ type Listing = tuple[str | EllipsisType | tuple[str, Any], ...]
 """
 
 
-class Result:
+_LONGEST = 200
+"""Characters of a sentence in a short text; of a value a tenth."""
+_TABLE_ROWS, _DOTS = 20, 80
+
+
+class Shown:
+    """Base of what sessions and notebooks show: one line in place of all its numbers; a sentence, a table, a picture.
+
+    Attributes:
+        summary_by: Function, as ``module:name``, that makes the sentence and the table of it; "" where it has both.
+        picture_by: Function that draws it; "" where nobody does.
+    """
+
+    summary_by: ClassVar[str] = ""
+    picture_by: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Keeps `dataclass` from writing a text of a hundred thousand numbers: it leaves alone what a class has."""
+        super().__init_subclass__(**options)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Shown.__repr__
+
+    def __repr__(self) -> str:
+        """Its class and sentence, on one line; without a sentence, its fields, shortened."""
+        said = headline_of(self)
+        if not said:
+            short = reprlib.Repr(maxstring=_LONGEST // 5, maxother=_LONGEST // 5, maxlevel=2)
+            said = ", ".join(f"{f.name}={short.repr(getattr(self, f.name))}" for f in fields(self))  # pyright: ignore[reportArgumentType]
+        return f"<{type(self).__name__}: {plain(said, _LONGEST)}>"
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook; all text in it is escaped."""
+        summary: Any = _called(self.summary_by, self) if self.summary_by else self
+        parts = [f"<p><b>{escape(type(self).__name__)}.</b> {escape(plain(headline_of(summary), 4000))}</p>"]
+        try:
+            if hasattr(summary, "to_frame"):
+                frame = summary.to_frame()
+                parts.append(frame.to_html(max_rows=_TABLE_ROWS, border=0, float_format="{:.4g}".format, na_rep=""))
+            if self.picture_by:
+                file = io.BytesIO()
+                _called(self.picture_by, self).savefig(file, format="png", dpi=_DOTS)
+                data = base64.b64encode(file.getvalue()).decode()
+                parts.append(f'<img alt="" style="max-width:100%" src="data:image/png;base64,{data}">')
+        except BayesGrpoError as error:  # too few rows for one of them
+            parts.append(f"<p>{escape(plain(error, 400))}</p>")
+        return "\n".join(parts)
+
+
+def headline_of(result: object) -> str:
+    """The one sentence of a result; "" where it has none."""
+    top = getattr(result, "top", None)
+    for holder, name in ((top, "sentence"), (result, "sentence"), (result, "verdict")):
+        said = getattr(holder, name, "")
+        if isinstance(said, str) and said:
+            return said
+    return ""
+
+
+def _called(function: str, result: object) -> Any:
+    module, _, name = function.partition(":")
+    return getattr(import_module(module), name)(result)
+
+
+class Result(Shown):
     """Base of results, which are frozen dataclasses.
 
     Attributes:

@@ -11,6 +11,7 @@ from bayes_grpo.common import imports
 from bayes_grpo.common.about import About
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
 from bayes_grpo.common.machine import cores
+from bayes_grpo.common.progress import teller
 from bayes_grpo.comparison.candidate import candidate_on
 from bayes_grpo.comparison.fits import Fits
 from bayes_grpo.comparison.lfo import LeaveFutureOut, forecast_origins, leave_future_out
@@ -21,7 +22,7 @@ from bayes_grpo.fitting.fit import fit
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
@@ -32,7 +33,7 @@ StageProgress = Callable[[str, float], None]
 
 
 def compare(
-    run: Run,
+    run: RunLike,
     regimes: Sequence[str | Regime] | None = None,
     *,
     signal: str = "auto",
@@ -51,7 +52,7 @@ def compare(
     mean).
 
     Args:
-        run: The run.
+        run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         regimes: Names or laws; None for all that can be put on this log, less those with `Regime.on_request`.
         signal: "auto", "reward" (train) or "eval" (held-out).
         priors: Regime → overrides, parameter → (median, spread).
@@ -69,8 +70,9 @@ def compare(
         FitError: The log has no such signal or too few rows, or no law could be fitted.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
     """
-    settings, tell = sampler or SamplerSettings(), progress or (lambda *_: None)
+    settings, tell = sampler or SamplerSettings(), teller(progress)
     check_settings(settings, seed)
+    run = as_run(run)
     table = rows_of(run, signal)
     regimes, left_out = _chosen(regimes, table)
     cautions, lfo = _cautions(table, lfo)

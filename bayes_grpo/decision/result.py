@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -76,6 +76,8 @@ class Stopping(Result):
         limit: A rule on the rows to come that is worth more than any step fixed now; None where there is none.
         back: A checkpoint that is worth more than going on; None where there is none.
     """
+
+    picture_by: ClassVar[str] = "bayes_grpo.decision.plot:plot_decision"
 
     cost_per_step: float
     value_per_reward: float

@@ -20,7 +20,7 @@ from bayes_grpo.dynamics.reduction import oscillator_coefficients
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.run import Provenance, Run, Setting
 from bayes_grpo.risk.change import Change, change
-from bayes_grpo.risk.failing import p_fails
+from bayes_grpo.risk.failing import p_fails, shared_rate
 
 _MOST_DRAWS = 2000
 
@@ -58,23 +58,32 @@ def rate_times(run: Run, factor: float) -> str:
     return f"the learning rate from {rate:.3g} to {factor * rate:.3g}"
 
 
-def fails_at(factor: float, failed: bool) -> str:
+def shared_rate_of(run: Run) -> float | None:
+    """A run's learning rate on the scale that runs share; None where it has none."""
+    convention = run.settings.momentum_convention.value
+    return shared_rate(highest_rate(run), None if convention is None else str(convention))
+
+
+def fails_at(run: Run, factor: float, failed: bool) -> str:
     """How probably a run fails at a factor on the learning rate, in words.
 
     Args:
+        run: The present run.
         factor: New learning rate over the present one.
         failed: Whether the present run failed.
     """
-    return p_fails(Change(learning_rate=math.log(factor)), failed=failed).text
+    return p_fails(Change(learning_rate=math.log(factor)), rate=shared_rate_of(run), failed=failed).text
 
 
-def fails_fresh(held: float) -> str:
+def fails_fresh(run: Run, held: float) -> str:
     """How probably a run that failed fails again where its policy is refreshed every step, in words.
 
     Args:
+        run: It.
         held: Its refresh interval, optimizer steps.
     """
-    return p_fails(change({"refresh_interval": held}, {"refresh_interval": 1.0}), failed=True).text
+    fresh = change({"refresh_interval": held}, {"refresh_interval": 1.0})
+    return p_fails(fresh, rate=shared_rate_of(run), failed=True).text
 
 
 def span_text(found: Interval, digits: str = ".2g") -> str:

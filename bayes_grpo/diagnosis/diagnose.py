@@ -21,26 +21,33 @@ from bayes_grpo.diagnosis.story import story
 from bayes_grpo.diagnosis.timeline import Chains, Timeline
 from bayes_grpo.diagnosis.top_line import top_line
 from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
+from bayes_grpo.rollouts.decompose import decompose
+from bayes_grpo.rollouts.decomposition import Decomposition
+from bayes_grpo.rollouts.join import join
+from bayes_grpo.rollouts.records import Rollouts
 
 
 def diagnose(
-    run: Run,
+    run: RunLike,
     *,
     at: float | None = None,
     prior: Mapping[str, float] | None = None,
     history: int = 0,
     chains: Chains | None = None,
+    rollouts: Rollouts | None = None,
 ) -> Diagnosis:
     """Names what is wrong with a run, with probabilities.
 
     Args:
-        run: The run.
+        run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         at: Use rows up to this optimizer step only, as if it were now.
         prior: Prior probability of some or all of healthy, plateaued, the four failures and cannot_tell; those left
             out share the rest as in the default prior.
         history: Also diagnose the log at this many cuts, each without the rows after it; 0 for none.
         chains: Learned numbers; the shipped ones if None.
+        rollouts: Completions of the same run, which tell what its gain is made of.
 
     Returns:
         Probabilities, evidence, onsets and remedies. A log with too few rewards gets "cannot tell".
@@ -55,6 +62,7 @@ def diagnose(
     if history < 0:
         raise SettingError(f"--history: expected a number of cuts of at least 0, found {history}; 0 is for none")
     weights = dict(PRIOR) if prior is None else checked_prior(prior)
+    run = as_run(run)
     shown = run if at is None else run.until(at)
     if not len(shown.step) and not len(shown.eval_step):
         raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")
@@ -71,8 +79,9 @@ def diagnose(
         at=at,
         interval_level=LEVEL,
     )
+    gain, doubts = _gain(shown, rollouts, at)
     with compilation_cache():
-        found = gather(shown)
+        found = gather(shown, gain)
         timeline, said = answers_of(None if found is None else found.trends, weights, chains)
         past = history_of(shown, said, history, weights, chains) if history and found is not None else None
     evidence = {} if found is None else found.evidence
@@ -83,7 +92,7 @@ def diagnose(
     top = top_line(said, timeline, None if found is None else found.trends, remedies)
     return Diagnosis(
         top=top,
-        sentence=story(said, timeline, evidence, top.finding),
+        sentence=" ".join([story(said, timeline, evidence, top.finding), *([gain.sentence] if gain else [])]),
         answer=said.answer,
         probability=said.probability,
         own=own,
@@ -93,11 +102,24 @@ def diagnose(
         missing=tuple(missing),
         prior=weights,
         about=about,
-        notes=(*shown.notes, *implausible(shown), *([assumed] if assumed else [])),
+        notes=(*shown.notes, *implausible(shown), *([assumed] if assumed else []), *doubts),
         trends=None if found is None else found.trends,
         timeline=timeline,
         history=past,
+        gain=gain,
     )
+
+
+def _gain(run: Run, rollouts: Rollouts | None, at: float | None) -> tuple[Decomposition | None, tuple[str, ...]]:
+    """What the gain is made of by rollouts, and how far they fit the log."""
+    if rollouts is None:
+        return None, ()
+    some = rollouts if at is None else rollouts.until(at)
+    try:
+        fits = join(run, some).sentence
+    except FitError as error:
+        fits = str(error)
+    return decompose(some), (f"rollouts: {fits}", *(f"rollouts: {note}" for note in some.notes))
 
 
 def _own_of_others(timeline: Timeline | None, evidence: Mapping[str, ModeEvidence]) -> dict[str, float]:

@@ -17,6 +17,7 @@ from bayes_grpo.diagnosis.trends import RunTrends, trends_of
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.growth import grew
 from bayes_grpo.logs.run import Run
+from bayes_grpo.rollouts.decomposition import Decomposition
 
 
 class RunEvidence(NamedTuple):
@@ -31,19 +32,32 @@ class RunEvidence(NamedTuple):
     evidence: dict[str, ModeEvidence]
 
 
-def gather(run: Run) -> RunEvidence | None:
-    """Evidence of one run; None where it has too few rewards for a trend."""
-    return gather_all([run])[0]
+def gather(run: Run, gain: Decomposition | None = None) -> RunEvidence | None:
+    """Evidence of one run; None where it has too few rewards for a trend.
+
+    Args:
+        run: The run.
+        gain: What its gain is made of by its rollouts.
+    """
+    return gather_all([run], gain)[0]
 
 
-def gather_all(runs: Sequence[Run]) -> list[RunEvidence | None]:
-    """Evidence of many runs; the damping of all with one compiled program."""
+def gather_all(runs: Sequence[Run], gain: Decomposition | None = None) -> list[RunEvidence | None]:
+    """Evidence of many runs, or of several cuts of one; the damping of all with one compiled program.
+
+    Args:
+        runs: The runs.
+        gain: What the gain is made of by rollouts, the same for all.
+    """
     modes = all_modes()
     signals = {name for mode in modes for name in mode.signals}
     trends = [trends_of(run, signals) for run in runs]
     rewards = {i: t.reward for i, t in enumerate(trends) if t is not None and _moves(t)}
     dampings = dict(zip(rewards, dampings_of(list(rewards.values())), strict=True))
-    return [None if t is None else _evidence(replace(t, damping=dampings.get(i)), modes) for i, t in enumerate(trends)]
+    return [
+        None if t is None else _evidence(replace(t, damping=dampings.get(i), gain=gain), modes)
+        for i, t in enumerate(trends)
+    ]
 
 
 def _moves(trends: RunTrends) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.frames import frame_of
@@ -17,6 +17,7 @@ from bayes_grpo.diagnosis.history import History
 from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.rollouts.decomposition import Decomposition
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +59,10 @@ class Diagnosis(AnswerProbabilities, Result):
         trends: Trends of the signals, for pictures; None without enough rows.
         timeline: Every mode over time, with its episodes; None likewise.
         history: What would have been said at cuts of the log; None where it was not asked for or the log is too short.
+        gain: What its gain is made of, by its rollouts; None where none were given.
     """
+
+    picture_by: ClassVar[str] = "bayes_grpo.diagnosis.plot:plot_diagnosis"
 
     top: TopLine
     sentence: str
@@ -75,6 +79,7 @@ class Diagnosis(AnswerProbabilities, Result):
     trends: RunTrends | None
     timeline: Timeline | None
     history: History | None
+    gain: Decomposition | None = None
 
     in_json = (
         "top",
@@ -92,6 +97,7 @@ class Diagnosis(AnswerProbabilities, Result):
         ("meta", "about"),
         "notes",
         "history",
+        "gain",
     )
 
     def to_frame(self) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from bayes_grpo.rows.reward_range import both_ends
 
 if TYPE_CHECKING:
     from bayes_grpo.diagnosis.damping import Damping
+    from bayes_grpo.rollouts.decomposition import Decomposition
 
 LOGARITHMIC = {"entropy": 1e-4, "grad_norm": 1e-6, "completion_length": 1.0, "engine_mismatch": 1e-8}
 """Signals whose trend is fitted in logarithms, and the smallest value that counts."""
@@ -35,6 +36,7 @@ class RunTrends(LatentSignals):
         assumed_range: What was guessed of low and high, a sentence; "" where both were stated or are unknown.
         damping: Damping of the reward; None where it has no spread or was not asked for.
         components: Reward function → trend of its mean, where the trainer logs them one by one.
+        gain: What its gain is made of by its rollouts; None where none were given.
     """
 
     run: Run
@@ -42,6 +44,7 @@ class RunTrends(LatentSignals):
     assumed_range: str
     damping: Damping | None = None
     components: Mapping[str, Trend] = field(default_factory=dict)
+    gain: Decomposition | None = None
 
     @property
     def uses_eval(self) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, interval
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.data import data_of
@@ -89,7 +89,7 @@ def family(
     """
     if not (math.isfinite(rope) and rope > 0):
         raise SettingError(f"rope: expected a number above 0, found {rope!r}")
-    law, tell = get_regime(regime), progress or (lambda _: None)
+    law, tell = get_regime(regime), teller(progress)
     if not 1 <= len(law.linear) <= 2:
         raise SettingError(
             f"family: expected a regime with one or two levels, found {len(law.linear)} in {law.name}; take exponential"

@@ -12,8 +12,9 @@ from typing import Any
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
+from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.reading import PathLike
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.run import Provenance, Run, Setting
 
 LOG_COLUMNS = ("run_id", "run", "log", "name")
 """Columns that name the log, by their possible names."""
@@ -48,6 +49,20 @@ class Index:
         """Columns of a run; empty where it is not named."""
         stem = Path(run.source.split("; ")[0]).name
         return next((self.rows[key] for key in (run.name, stem, Path(stem).stem) if key in self.rows), {})
+
+    def stated(self, run: Run) -> Run:
+        """A run with the settings that its row states; what its user stated stays, and no impossible value counts."""
+        columns, found = self.of(run), {}
+        for name, setting in run.settings.items() if columns else ():
+            given = next((columns[c] for c in (name, *ALIASES.get(name, ())) if str(columns.get(c, "")).strip()), None)
+            if given is None or setting.provenance is Provenance.USER:
+                continue
+            try:
+                value = checked({name: given}, self.source)[name]
+            except SettingError:
+                continue
+            found[name] = Setting(value, Provenance.CONFIG, f"from {self.source or 'the index'}")
+        return run.with_settings(found) if found else run
 
     def number(self, run: Run, name: str) -> float | None:
         """A setting of a run as a number; None where its cell is empty or holds none.

@@ -6,6 +6,7 @@ import glob
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,16 +15,18 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.index import ALIASES, LONGEST, Index
-from bayes_grpo.learning.folder import REPOSITORIES, logs_in
+from bayes_grpo.learning.folder import REPOSITORIES
 from bayes_grpo.logs.finding import is_output_directory
-from bayes_grpo.logs.reading import PathLike, read_log
+from bayes_grpo.logs.folder import logs_in
+from bayes_grpo.logs.reading import RunLike, read_log
 from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.logs.tabular import is_tabular
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 
-FamilyLogs = PathLike | Run | Iterable[PathLike | Run]
-"""Files, folders, patterns and runs."""
+FamilyLogs = RunLike | Iterable[RunLike]
+"""Files, folders, patterns runs, and data frames."""
 STUDIES = (*REPOSITORIES, "study")
 _APART = 20.0
 """Times by which the rewards of one run may exceed another's, where they exceed this number: percents beside shares."""
@@ -61,10 +64,17 @@ def read_runs(logs: FamilyLogs, index: Index, read: Mapping[str, Any] | None = N
         LogReadError: A log that was named cannot be read, or none was found.
     """
     found: list[Run] = []
-    for given in [logs] if isinstance(logs, str | os.PathLike | Run) else logs:
-        found += [given] if isinstance(given, Run) else _read(os.fspath(given), index, dict(read or {}))
+    one = isinstance(logs, str | os.PathLike | Run) or is_tabular(logs)
+    many: Any = [logs] if one else logs
+    for given in many:
+        if isinstance(given, Run):
+            found.append(given)
+        elif isinstance(given, str | os.PathLike):
+            found += _read(os.fspath(given), index, dict(read or {}))
+        else:
+            found.append(read_log(given, **dict(read or {})))
     named: dict[str, Run] = {}
-    for run in found:
+    for run in map(index.stated, found):
         key = run.name if index.source and index.of(run) else f"{run.source}|{run.log_hash}|{run.name}"
         named.setdefault(key, run)
     if not named:
@@ -125,7 +135,8 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: R
     for run in runs:
         columns = index.of(run)
         try:
-            table = rows_of(run, signal, LONGEST)
+            # Noise that a log states moved no exponent of the shared families, and its narrow priors cost the nodes.
+            table = replace(rows_of(run, signal, LONGEST), noise=None, level=None)
             regime.check(table)
         except FitError as error:
             left_out.append(f"left out: {plain(run.name, 80)}: {plain(error, 400)}")

@@ -66,7 +66,7 @@ def reading_of(run: Run, table: RowTable, seed: int = 0) -> RunReading:
         FitError: No law can be put on the rows.
     """
     found: list[Draws] = []
-    rows, points = prepare_rows(table, many=True), ImportanceSettings(effective=1000.0, draws=_DRAWS)
+    rows, points = prepare_rows(table.evenly_noisy(), many=True), ImportanceSettings(effective=1000.0, draws=_DRAWS)
     for name in LAWS:
         try:
             target = target_of(get_regime(name), rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -168,6 +168,8 @@ class Family(Result):
         data: Draws and rows as a DataTree; see `bayes_grpo.families.data`.
         transfer: The same of every further evaluation column, by its name.
     """
+
+    picture_by: ClassVar[str] = "bayes_grpo.families.plot:plot_family"
 
     vary: tuple[str, ...]
     regime: str

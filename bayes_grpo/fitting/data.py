@@ -146,7 +146,7 @@ def _constant_data(found: SmoothedDraws) -> dict[str, np.ndarray]:
         "row_weight": table.weight,
         "latent_mean": found.latent_mean,
         "curve_mean": found.curve_mean,
-    } | ({} if table.entropy is None else {"row_entropy": table.entropy})
+    } | {k: v for k, v in (("row_entropy", table.entropy), ("row_noise", table.noise)) if v is not None}
 
 
 def _drawn(rows: np.ndarray, table: RowTable) -> np.ndarray:
@@ -199,6 +199,7 @@ def _attributes(run: Run, draws: Draws, sampler: SamplerSettings, seed: int) -> 
         "reference_learning_rate": table.reference_rate,
         "start": table.start,
         "from_rest": int(table.from_rest),
+        "noise_level": json.dumps(None if table.level is None else table.level._asdict()),
         "notes": json.dumps([*run.notes, *table.notes]),
         "convergence": json.dumps(asdict(draws.diagnostics)),
         "versions": json.dumps({name: version(name) for name in ("jax", "numpyro", "arviz", "numpy")}),

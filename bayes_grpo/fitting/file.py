@@ -6,9 +6,13 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bayes_grpo.common.errors import FitFileError
 from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.wording import clean
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
+from bayes_grpo.fitting.untrusted import check_file, check_tree
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.regimes.base import Regime
 
@@ -64,33 +68,45 @@ def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
     if not where.is_file():
         raise FitFileError(f"{where}: no such file; a fit is written by `bayes-grpo fit LOG --out {where.name}`")
     try:
+        check_file(where)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about files that are refused below anyway
-            with xr.open_datatree(where, engine="h5netcdf") as opened:
+            with xr.open_datatree(where, engine="h5netcdf", decode_times=False, decode_timedelta=False) as opened:
                 tree = opened.load()
+    except FitFileError as error:
+        raise FitFileError(f"{where}: {error}; fit the log again") from None
     except Exception as error:  # h5netcdf raises many kinds for files that are not NetCDF
-        raise FitFileError(f"{where}: expected a NetCDF file written by bayes-grpo, found none ({error})") from error
+        raise FitFileError(
+            f"{where}: expected a NetCDF file written by bayes-grpo, found none ({clean(error, 160)})"
+        ) from error
     attrs = tree.attrs
     found = attrs.get("bayes_grpo_format")
     if found is None:
         raise FitFileError(f"{where}: a NetCDF file, but not a fit of bayes-grpo (no bayes_grpo_format attribute)")
-    if int(found) != FORMAT:
+    if not isinstance(found, int | np.integer) or found != FORMAT:
+        by = clean(attrs.get("bayes_grpo_version"))
         raise FitFileError(
-            f"{where}: its layout is version {int(found)} (bayes-grpo {attrs.get('bayes_grpo_version')}), this "
-            f"bayes-grpo reads version {FORMAT}; fit the log again"
+            f"{where}: its layout is version {clean(found)} (bayes-grpo {by}), this bayes-grpo reads version {FORMAT}; "
+            f"fit the log again"
         )
     name = attrs.get("regime", "")
+    if not isinstance(name, str):
+        raise FitFileError(f"{where}: expected the name of a regime, found {clean(name)}; fit the log again")
     found_regime = REGIMES.get(name) if regime is None else regime
     if found_regime is None:
         raise FitFileError(
-            f"{where}: a fit of regime {name!r}, which neither this bayes-grpo nor an installed package has (there are "
-            f"{', '.join(REGIMES)}); install the package that brings it, or hand the regime to load_fit"
+            f"{where}: a fit of regime {clean(name)!r}, which neither this bayes-grpo nor an installed package has "
+            f"(there are {', '.join(REGIMES)}); install the package that brings it, or hand the regime to load_fit"
         )
     if found_regime.name != name:
-        raise FitFileError(f"{where}: expected a fit of regime {found_regime.name!r}, found one of {name!r}")
+        raise FitFileError(f"{where}: expected a fit of regime {found_regime.name!r}, found one of {clean(name)!r}")
     if attrs.get("model_hash") != model_hash(found_regime):
         raise FitFileError(
             f"{where}: its {name} has other parameters than the regime of that name here (written by version "
-            f"{attrs.get('bayes_grpo_version')}); fit the log again, or hand the regime to load_fit"
+            f"{clean(attrs.get('bayes_grpo_version'))}); fit the log again, or hand the regime to load_fit"
         )
+    try:
+        check_tree(tree, found_regime)
+    except FitFileError as error:
+        raise FitFileError(f"{where}: {error}; fit the log again") from None
     return Fit(tree, found_regime)

@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bayes_grpo.common.errors import ConvergenceWarning
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.fitting.data import build_fit, prior_side
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings, sample_posterior
 from bayes_grpo.fitting.sampling.target import target_of
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.prepared import prepare_rows
@@ -22,7 +22,7 @@ from bayes_grpo.rows.rows_of import rows_of
 
 
 def fit(
-    run: Run,
+    run: RunLike,
     regime: str | Regime = "oscillator",
     *,
     signal: str = "auto",
@@ -37,7 +37,7 @@ def fit(
     same machine.
 
     Args:
-        run: The run.
+        run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         regime: Name of a regime, or one.
         signal: "auto", "reward" (train) or "eval" (held-out).
         priors: Overrides, parameter → (median, spread), see `bayes_grpo.regimes.parameters.Prior`, or → a NumPyro
@@ -55,8 +55,9 @@ def fit(
         PriorError: An override is impossible.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
     """
-    settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
+    settings, tell = sampler or SamplerSettings(), teller(progress)
     check_settings(settings, seed)
+    run = as_run(run)
     target = target_of(get_regime(regime), prepare_rows(rows_of(run, signal)), priors)
     with ThreadPoolExecutor(1) as beside:  # a core is free while the sampler's programs are made
         prior = beside.submit(prior_side, target, seed)

@@ -46,6 +46,8 @@ def render_fit(summary: Summary, console: Console) -> None:
         f"Bayesian R² {b.median:.3f} [{b.low:.3f}, {b.high:.3f}] ({b.level:.0%})"
     )
     console.print(escape(summary.convergence.sentence))
+    if summary.measured:
+        console.print(safe(summary.measured, 600))
     for line in summary.warnings:
         console.print(f"[yellow]warning:[/yellow] {safe(line, 600)}")
     if summary.assumed:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from bayes_grpo.common.about import About
+from bayes_grpo.common.results import Shown
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
 from bayes_grpo.fitting.sampling.target import Target, prior_numbers
@@ -21,7 +23,7 @@ from bayes_grpo.logs.run import Provenance
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.prepared import prepare_rows
-from bayes_grpo.rows.table import Optimizer, RowTable
+from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -31,7 +33,7 @@ FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Shown):
     """A posterior with its data.
 
     Attributes:
@@ -57,6 +59,15 @@ class Fit:
 
     data: DataTree
     regime: Regime
+
+    summary_by: ClassVar[str] = "bayes_grpo.fitting.summary:summarize"
+    picture_by: ClassVar[str] = "bayes_grpo.fitting.plot:plot_fit"
+
+    @property
+    def sentence(self) -> str:
+        """Law, run and rows; what it says is `summarize`'s."""
+        about = self.about
+        return f"{self.regime.name} on {about.rows} rows of {about.run}'s {about.reward}; summarize(fit) says the rest"
 
     @property
     def priors(self) -> dict[str, Prior]:
@@ -156,7 +167,15 @@ def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[s
         ),
         notes=notes,
         entropy=constant["row_entropy"].to_numpy() if "row_entropy" in constant else None,
+        noise=constant["row_noise"].to_numpy() if "row_noise" in constant else None,
+        level=_noise_level(attrs),
     )
+
+
+def _noise_level(attrs: Mapping[Any, Any]) -> NoiseLevel | None:
+    """What the log said of the measurement noise of a typical row."""
+    stored = json.loads(attrs.get("noise_level", "null"))
+    return None if stored is None else NoiseLevel(**stored)
 
 
 def model_hash(regime: Regime) -> str:

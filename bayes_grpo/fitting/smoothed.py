@@ -62,8 +62,8 @@ class SmoothedDraws:
         mean, var = self._spread(self.latent), self._spread(self.latent_var)
         noise = self._spread(self.draws.values["observation_sd"][..., None])
         latent = mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal(mean.shape)
-        weight = self.draws.rows.table.weight
-        return latent, latent + noise / np.sqrt(weight) * rng.standard_normal(mean.shape)
+        precision = self.draws.rows.table.precision
+        return latent, latent + noise / np.sqrt(precision) * rng.standard_normal(mean.shape)
 
     def _spread(self, x: np.ndarray) -> np.ndarray:
         return x.reshape(self.draws.size, -1)[spread(self.draws.size, TRAJECTORIES)]

@@ -11,6 +11,7 @@ from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.results import Result
+from bayes_grpo.fitting.measured import measured
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.convergence import Convergence
@@ -75,6 +76,8 @@ class Summary(Result):
         r2_latent: The same for the posterior mean of the latent reward (law plus gradient noise).
         bayes_r2: Bayesian R² of the unforced law (Gelman et al. 2019).
         convergence: Convergence checks.
+        measured: What the measurement noise rests on and how far the rows depart from it; "" where the log says
+            nothing of it.
         warnings: Plain sentences about what not to believe.
         assumed: Settings that nobody stated, as "name = value (why)".
         notes: What reader and rows did.
@@ -94,6 +97,7 @@ class Summary(Result):
     r2_latent: float
     bayes_r2: Interval
     convergence: Convergence
+    measured: str
     warnings: tuple[str, ...]
     assumed: tuple[str, ...]
     notes: tuple[str, ...]
@@ -156,6 +160,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         r2_latent=r_squared(y, constant["latent_mean"].to_numpy()),
         bayes_r2=interval(bayesian_r_squared(y, curve), level),
         convergence=fit.convergence,
+        measured=measured(fit, level),
         warnings=warnings,
         assumed=_assumed(fit),
         notes=fit.notes,
@@ -250,7 +255,8 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float])
         out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
     if len(fit.step()) < 30:
         out.append(f"Only {len(fit.step())} rows: intervals lean on the priors.")
-    prior = [r.name for r in rows if r.mostly_prior]
+    stated = fit.posterior.rows.table.level is not None  # then its prior is a measurement of its own
+    prior = [r.name for r in rows if r.mostly_prior and not (stated and r.name == "observation_sd")]
     if prior:
         out.append(
             f"Mostly prior, the log says little about: {', '.join(prior)} (less than "

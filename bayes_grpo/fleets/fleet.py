@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
+from bayes_grpo.common.progress import teller
 from bayes_grpo.common.text import plain
 from bayes_grpo.common.workers import check_jobs, outcomes
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -78,7 +79,7 @@ def fleet(
         OutputError: ``out`` cannot be written.
         SettingError: An unknown task, regime or setting, or no Dask scheduler at the address.
     """
-    begin, tell = time.perf_counter(), progress or (lambda *_: None)
+    begin, tell = time.perf_counter(), teller(progress)
     table = None if out is None else Path(os.fspath(out))
     asked = _Asked(tuple(dict.fromkeys(do)), tuple(map(get_regime, regimes)), tuple(map(get_regime, forecast_regimes)))
     options = {"until": until, "signal": signal, "sampler": sampler, "seed": seed, "read": dict(read or {})}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bayes_grpo.common.errors import OutputError
+from bayes_grpo.fleets.table import is_row
 
 
 def journal_of(out: Path) -> Path:
@@ -72,7 +73,7 @@ def journal(path: Path | None, resume: bool = True) -> Iterator[Journal]:
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
-    """Whole lines of a journal; a line that was cut off counts for nothing."""
+    """Whole lines of a journal; one that was cut off, or that no fleet has written, counts for nothing."""
     rows: dict[str, dict[str, Any]] = {}
     try:
         lines = path.read_bytes().splitlines()
@@ -83,9 +84,11 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
     for line in lines:
         try:
             entry = json.loads(line)
-            rows[str(entry["key"])] = dict(entry["row"])
-        except (ValueError, KeyError, TypeError):
+            key, row = entry["key"], dict(entry["row"])
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
+        if isinstance(key, str) and is_row(row):
+            rows[key] = row
     return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,6 +51,20 @@ def table_of(rows: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> pd.Data
         values = [row.get(name) for row in rows]
         columns[name] = pd.Series(["" if v is None else v for v in values] if kind == "str" else values, dtype=kind)
     return pd.DataFrame(columns)
+
+
+def is_row(row: Mapping[str, Any]) -> bool:
+    """Whether a row out of a file can stand in the table: every value is of its column's type, or unknown."""
+    return all(value is None or _is_of(_TYPES.get(str(name), "float64"), value) for name, value in row.items())
+
+
+def _is_of(kind: str, value: Any) -> bool:
+    if kind == "str":
+        return isinstance(value, str)
+    if kind == "boolean":
+        return isinstance(value, bool)
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+    return whole or (kind == "float64" and isinstance(value, float) and math.isfinite(value))
 
 
 def check_table(path: Path) -> None:

@@ -29,8 +29,6 @@ from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
 
-AHEAD = 1.5
-"""Horizon of a forecast over the last step, where neither the user nor the log says how long the run is to be."""
 _QUANTILES = tuple(f"{100 * q:g}" for q in ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
 
 FleetRow = dict[str, Any]
@@ -45,7 +43,7 @@ class FleetUnit:
         place: Where the log lies, or the run.
         task: "fit", "forecast" or "diagnose".
         regimes: The law to fit, the laws to average over, none for a diagnosis.
-        until: Horizon of a forecast, optimizer step; None for the planned length or `AHEAD` times the last step.
+        until: Horizon of a forecast, optimizer step; None for the planned length, or half as far again as the log.
         signal: "auto", "reward" or "eval".
         sampler: Length and care of the sampling; None for each task's own.
         seed: Seed of the fleet.
@@ -118,19 +116,6 @@ def work(unit: FleetUnit) -> Done:
     return Done(key, json_safe(row | {"seconds": time.perf_counter() - begin}))
 
 
-def horizon(run: Run, last: float) -> tuple[float, str]:
-    """Step until which a run is forecast where nobody says it, and where it comes from.
-
-    Args:
-        run: The run.
-        last: Its last logged step.
-    """
-    planned = run.settings.total_steps.value
-    if planned is not None and float(planned) > last:
-        return float(planned), "planned length"
-    return AHEAD * last, f"{AHEAD:g} times the last step"
-
-
 def _fit(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
     summary = summarize(fit(run, unit.regimes[0], signal=unit.signal, seed=seed, sampler=unit.sampler))
     worst = summary.convergence.worst
@@ -148,14 +133,12 @@ def _fit(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
 
 
 def _forecast(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
-    last = max(float(x[-1]) for x in (run.step, run.eval_step) if len(x))
-    until, said = (unit.until, "given") if unit.until is not None else horizon(run, last)
-    found = forecast(run, until, signal=unit.signal, regimes=unit.regimes, seed=seed, sampler=unit.sampler)
+    found = forecast(run, unit.until, signal=unit.signal, regimes=unit.regimes, seed=seed, sampler=unit.sampler)
     summary = summarize_forecast(found)
     row: FleetRow = _about(summary.about) | {
         "verdict": plain(summary.sentence, 1000),
         "until": summary.until,
-        "until_from": said,
+        "until_from": summary.until_from,
         "p_gain": summary.p_gain,
         "p_peaked": summary.p_peaked,
         "gain_threshold": summary.threshold,

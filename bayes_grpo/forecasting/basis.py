@@ -31,6 +31,7 @@ class Basis:
         ahead: Learning rate from the last row on.
         notes: What reader and rows did.
         name: Name of the run.
+        settings: Settings of the run by name.
         fallen: What the reward has lost at its last row; None where it has not, or a fit is taken as it is.
     """
 
@@ -39,6 +40,7 @@ class Basis:
     ahead: RemainingRate
     notes: tuple[str, ...]
     name: str
+    settings: Mapping[str, Setting]
     fallen: Fallen | None = None
 
     @property
@@ -66,7 +68,7 @@ def basis_of_run(
         SettingError: An impossible schedule.
     """
     planned = _as_planned(run, schedule, total_steps)
-    table = rows_of(planned, signal)
+    table = rows_of(planned, signal).evenly_noisy()
     if len(table.y) < MIN_FORECAST_ROWS:
         raise FitError(
             f"{run.source}: a forecast needs at least {MIN_FORECAST_ROWS} rows of {table.signal}, found "
@@ -80,6 +82,7 @@ def basis_of_run(
         ahead=ahead,
         notes=(*run.notes, *table.notes),
         name=run.name,
+        settings=settings,
         fallen=fallen_in(table, settings),
     )
 
@@ -98,6 +101,7 @@ def basis_of_fit(fit: Fit, schedule: str | None = None, total_steps: float | Non
         ahead=schedule_of(table, settings, schedule, total_steps),
         notes=fit.notes,
         name=str(fit.data.attrs["run_name"]),
+        settings=settings,
     )
 
 

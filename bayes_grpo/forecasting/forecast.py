@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.events.hazards import origin_state
@@ -25,15 +25,20 @@ from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
+from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.paths import allot, mixed_paths
 from bayes_grpo.forecasting.pool import Pool, pooled, shares_of
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.result import Forecast
-from bayes_grpo.logs.run import Run
+from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, beside_siblings
+from bayes_grpo.logs.reading import RunLike, as_run
+from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.future import RowsAhead, rows_ahead
 from bayes_grpo.rows.table import RowTable
+from bayes_grpo.siblings.gather import Like, gather_siblings
+from bayes_grpo.siblings.together import ReadTogether, read_together
 
 OF_A_FIT = "the priors are those of the fit, which scale with the rows; those of a forecast of the run reach further"
 FALLEN = (
@@ -44,8 +49,8 @@ ALONE = "one law alone: there is nothing to weigh, and neither the level of the 
 
 
 def forecast(
-    source: Run | Fit | Comparison,
-    until: float,
+    source: RunLike | Fit | Comparison,
+    until: float | None = None,
     *,
     schedule: str | None = None,
     total_steps: float | None = None,
@@ -59,6 +64,7 @@ def forecast(
     aftermath: Aftermath | bool = True,
     priors: PriorsFor = forecast_priors,
     sampler: SamplerSettings | None = None,
+    like: Like | None = None,
     progress: Progress | None = None,
 ) -> Forecast:
     """Forecasts the reward of a run.
@@ -75,8 +81,9 @@ def forecast(
     leaves out stands in the notes.
 
     Args:
-        source: A run, one fit, or a comparison of regimes.
-        until: Horizon, an optimizer step after the last logged one.
+        source: A run or what `read_log` makes one of, one fit, or a comparison of regimes.
+        until: Horizon, an optimizer step after the last logged one; None for the planned length where it lies ahead,
+            else half as far again as the log reaches.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default what the log and its
             settings say, or a continuation that is named in ``assumed``.
         total_steps: Step at which a decaying learning rate reaches 0.
@@ -92,6 +99,9 @@ def forecast(
             others, or laws and level alone (False).
         priors: Prior overrides of each law for the rows; not for a fit.
         sampler: Length and care of the sampling; not for a fit.
+        like: Siblings, other runs of the same task: files, folders, stores, patterns and runs. Where they saw the same
+            data at the same steps, rows to come are known in part; where they are alike, some paths do as they did
+            (`bayes_grpo.forecasting.siblings`). A run is never its own sibling. Not for a fit.
         progress: Called with a short phrase at every stage; not for a fit.
 
     Returns:
@@ -99,7 +109,8 @@ def forecast(
 
     Raises:
         FitError: Too few rows, no such signal, or no regime could be fitted.
-        SettingError: A horizon in the past, an impossible schedule, or weights of unknown regimes.
+        SettingError: A horizon in the past, an impossible schedule, weights of unknown regimes, or siblings of a fit.
+        LogReadError: Siblings that do not exist or cannot be read.
     """
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
@@ -108,24 +119,42 @@ def forecast(
         regimes, notes = (_compared(source), _differing(source)) if regimes is None else (regimes, notes)
         priors, signal = _overridden(priors, source.overrides), source.about.signal.removesuffix("_reward")
         source = source.run
+    if not isinstance(source, Fit):
+        source = as_run(source)
     basis = (
         basis_of_fit(source, schedule, total_steps)
         if isinstance(source, Fit)
         else basis_of_run(source, signal, schedule, total_steps)
     )
     # A horizon in the past is refused before anything is fitted.
-    asked = rows_ahead(basis.table, until, basis.ahead)
+    planned = basis.settings
+    if total_steps:
+        planned = {**planned, "total_steps": Setting(total_steps, Provenance.USER)}
+    horizon = horizon_of(planned, float(basis.table.step[-1]), until)
+    asked = rows_ahead(basis.table, horizon.until, basis.ahead)
+    siblings = None
+    if like is not None:
+        if isinstance(source, Fit):
+            raise SettingError("like: expected a run or a comparison to forecast beside siblings, found a fit")
+        teller(progress)("siblings")
+        siblings = read_together(basis.table, gather_siblings(source, basis.table, like))
     if isinstance(source, Fit):
         fitted = weighed({source.regime.name: source.posterior}, basis.reward, (OF_A_FIT,))
     else:
         regimes = FORECAST_REGIMES if regimes is None else regimes
         fitted = fit_regimes(
-            basis.rows, regimes, reward=basis.reward, priors=priors, seed=seed, sampler=sampler, progress=progress
+            basis.rows,
+            regimes,
+            reward=basis.reward,
+            priors=priors,
+            seed=seed,
+            sampler=sampler,
+            progress=teller(progress),
         )
         fitted = replace(fitted, notes=notes + fitted.notes)
-    return forecast_of_regimes(
-        basis, fitted, asked, draws=draws, seed=seed, weights=weights, pool=pool, hazard=hazard, aftermath=aftermath
-    )
+    given = {"weights": weights, "pool": pool, "hazard": hazard, "siblings": siblings, "aftermath": aftermath}
+    made = forecast_of_regimes(basis, fitted, asked, draws=draws, seed=seed, **given)
+    return replace(made, until_from=horizon.origin)
 
 
 def _compared(comparison: Comparison) -> list[Regime]:
@@ -163,6 +192,7 @@ def forecast_of_regimes(
     weights: Mapping[str, float] | None = None,
     pool: Pool | bool = True,
     hazard: Hazard | bool = True,
+    siblings: ReadTogether | None = None,
     aftermath: Aftermath | bool = True,
 ) -> Forecast:
     """The forecast out of fitted regimes: paths of each, as many as its weight is worth, beside them the level.
@@ -178,6 +208,7 @@ def forecast_of_regimes(
         weights: Weights in place of those of the regimes; of regimes that there are, and of the level.
         pool: Share of the level, as in `forecast`.
         hazard: Probability of events, as in `forecast`.
+        siblings: The run beside its siblings; None without any.
         aftermath: What runs did next whose reward had fallen, as in `forecast`.
 
     Returns:
@@ -215,12 +246,21 @@ def forecast_of_regimes(
     h = 1 + len(step)
     final = trend[:, -1] if math.isfinite(ahead.total_steps) or ahead.rate_now == 0 else fixed
     averaged, event = RewardPaths(latent, trend, rows), np.full(len(latent), "")
+    regime = np.repeat(list(counts), list(counts.values()))
+    used = None
+    if siblings is not None:
+        averaged, taken, used = beside_siblings(averaged, future, siblings, reward, h - 1, seed)
+        shares = {k: (1.0 - used.share) * w for k, w in shares.items()} | {SIBLINGS_NAME: used.share}
+        regime = np.where(taken, SIBLINGS_NAME, regime)
+        fixed, final = (np.where(taken, averaged.trend[:, -1], x) for x in (fixed, final))
+        initial = np.where(taken, np.nan, initial)
+        notes += used.notes
     known = None if after is not None else hazard_named(hazard, len(fitted.draws))
     if known is not None:
         moving = np.flatnonzero(future.rate[1:h] > 0.0)
         share = count * len(moving) / len(step)
         part = seed_of(seed, "events")
-        met = known.met(origin, share, averaged, latent[:, 0], 1 + moving, reward, part)
+        met = known.met(origin, share, averaged, averaged.latent[:, 0], 1 + moving, reward, part)
         averaged, event = met.paths, met.event
         fixed, final = (np.where(event == "", x, met.settles) for x in (fixed, final))
     latent, trend = (_held(x, future.step, ahead.ends) for x in averaged[:2])
@@ -237,7 +277,7 @@ def forecast_of_regimes(
         final=final,
         beyond_step=beyond,
         beyond=trend[:, h:],
-        regime=np.repeat(list(counts), list(counts.values())),
+        regime=regime,
         event=event,
         weights=shares,
         signal=table.signal,
@@ -250,6 +290,7 @@ def forecast_of_regimes(
         notes=notes,
         name=basis.name,
         lag=table.lag,
+        siblings=used,
         fallen=basis.fallen,
     )
 

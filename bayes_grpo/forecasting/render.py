@@ -10,6 +10,7 @@ from rich.table import Table
 
 from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.common.text import safe
+from bayes_grpo.forecasting.horizon import Horizon
 from bayes_grpo.forecasting.reach import Reached
 from bayes_grpo.forecasting.summary import ForecastSummary
 
@@ -56,7 +57,8 @@ def render_forecast(summary: ForecastSummary, console: Console) -> None:
         console.print(asked.sentence, markup=False)
     weights = sorted(s.weights.items(), key=lambda x: -x[1])
     console.print("weights: " + escape(", ".join(f"{name} {weight:.2f}" for name, weight in weights)))
-    for line in s.assumed:
+    horizon = Horizon(s.until, s.until_from).sentence
+    for line in (*([horizon] if horizon else []), *s.assumed):
         console.print(f"[dim]assumed: {safe(line)}[/dim]")
     for line in s.notes:
         console.print(f"[dim]note: {safe(line)}[/dim]")

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from bayes_grpo.common.results import Shown
 from bayes_grpo.events.fallen import Fallen
+from bayes_grpo.forecasting.horizon import GIVEN
 from bayes_grpo.rows.schedule import RemainingRate
 
 if TYPE_CHECKING:
     from xarray import DataTree
 
+    from bayes_grpo.forecasting.siblings import SiblingsUsed
+
 
 @dataclass(frozen=True, eq=False)
-class Forecast:
+class Forecast(Shown):
     """Posterior-predictive paths, averaged over regimes.
 
     Attributes:
@@ -45,6 +49,8 @@ class Forecast:
         notes: What was done that a user should know.
         name: Name of the run.
         lag: Steps by which a logged row tells of an older policy than that of its step, see `RowTable.lag`.
+        until_from: Where the horizon comes from, see `bayes_grpo.forecasting.horizon`.
+        siblings: What was taken from siblings; None where none were asked for.
         fallen: What the reward has lost at its last row; None where it has not.
     """
 
@@ -72,7 +78,18 @@ class Forecast:
     notes: tuple[str, ...]
     name: str
     lag: float = 0.0
+    until_from: str = GIVEN
+    siblings: SiblingsUsed | None = None
     fallen: Fallen | None = None
+
+    summary_by: ClassVar[str] = "bayes_grpo.forecasting.summary:summarize_forecast"
+    picture_by: ClassVar[str] = "bayes_grpo.forecasting.plot:plot_forecast"
+
+    @property
+    def sentence(self) -> str:
+        """Run, step and paths; what it says is `summarize_forecast`'s."""
+        paths = f"{len(self.latent)} paths from step {self.now:g} to {self.until:g}"
+        return f"{self.name}, {paths}; summarize_forecast(forecast) says the rest"
 
     @property
     def until(self) -> float:

@@ -16,6 +16,7 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.events.hazards import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.reach import SHARES, Reach, Reached, reach_of, reached_of
 from bayes_grpo.forecasting.result import Forecast
+from bayes_grpo.forecasting.siblings import SiblingsUsed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,10 +52,12 @@ class ForecastSummary(Result):
         notes: What was done that a user should know.
         about: Which rows the forecast rests on.
         until: The horizon.
+        until_from: Where it comes from: given, planned length, or 1.5 times the last step.
         draws: Number of paths.
         interval_level: Probability inside the intervals.
         schedule: Learning rate from now on: "constant", "linear" or "cosine".
         schedule_ends: Step at which it reaches 0; infinite where it does not.
+        siblings: What was taken from siblings; None where none were asked for.
     """
 
     sentence: str
@@ -77,10 +80,12 @@ class ForecastSummary(Result):
     notes: tuple[str, ...]
     about: About
     until: float
+    until_from: str
     draws: int
     interval_level: float
     schedule: str
     schedule_ends: float
+    siblings: SiblingsUsed | None = None
 
     in_json = (
         ...,
@@ -92,6 +97,7 @@ class ForecastSummary(Result):
                 "about.rows",
                 "about.last_step",
                 "until",
+                "until_from",
                 "draws",
                 "interval_level",
                 "schedule",
@@ -157,10 +163,12 @@ def summarize_forecast(
         notes=f.notes,
         about=About(f.name, f.signal, len(f.logged), float(f.logged_step[0]), f.now),
         until=f.until,
+        until_from=f.until_from,
         draws=len(f.latent),
         interval_level=level,
         schedule=f.schedule.shape,
         schedule_ends=f.schedule.total_steps,
+        siblings=f.siblings,
     )
     return replace(summary, sentence=_sentence(f, summary))
 

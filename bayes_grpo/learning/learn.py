@@ -19,6 +19,7 @@ from bayes_grpo.learning.coordinates import features_of, kind_of, unit_of
 from bayes_grpo.learning.population import Member, learn_population
 from bayes_grpo.learning.table import COVARIATES, SHIPPED, PriorTable, load_prior_table
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.common import measurement_prior
 from bayes_grpo.regimes.parameters import Parameter, Prior
 from bayes_grpo.rows.table import RowTable
 
@@ -125,8 +126,8 @@ def corpus_priors(
         prior_table: A table, or its file; the shipped one where not given.
 
     Returns:
-        Parameter → prior, for all parameters of the law; empty where the table does not know the law, which
-        leaves the weak priors.
+        Parameter → prior, for all parameters of the law, that of the measurement noise as the log itself states it if
+        it does; empty where the table does not know the law, which leaves the weak priors.
 
     Raises:
         PriorError: The file cannot be read, or belongs to other parameters.
@@ -149,6 +150,8 @@ def corpus_priors(
     for p, centre, spread in zip(regime.parameters, mean, sd, strict=True):
         origin, unit = unit_of(p, features)
         out[p.name] = Prior(_value(p, origin + unit * float(centre)), unit * float(spread))
+    if table.level is not None and "observation_sd" in out:
+        out["observation_sd"] = measurement_prior(table)  # what the log itself states is nearer than other runs
     return out
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.learning.cases import CUTS, cases_of, provenance
 from bayes_grpo.learning.folder import load_cases, read_folder, save_cases
 from bayes_grpo.learning.learn import learn
@@ -73,7 +73,7 @@ def learn_prior(
         >>> sorted(priors)
         ['fixed_point', 'fluctuation_sd', 'initial_reward', 'observation_sd', 'relaxation_time']
     """
-    tell = progress or (lambda _: None)
+    tell = teller(progress)
     # A regime without a trend, fitted to logs that have one, learns fluctuations as long as the logs.
     names = regimes or [name for name, regime in REGIMES.items() if regime.forecasts and regime.has_trend]
     tell("reading")

@@ -13,6 +13,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.common.frames import frame_of
+from bayes_grpo.common.wording import clean
 from bayes_grpo.learning.population import Population
 
 if TYPE_CHECKING:
@@ -91,12 +92,12 @@ def _load(path: str, _: int) -> PriorTable:
     hint = "give a table written by bayes-grpo learn-prior"
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise PriorError(f"{path}: cannot read this prior table ({error}); {hint}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise PriorError(f"{path}: cannot read this prior table ({clean(error, 160)}); {hint}") from error
     found = content.get("format") if isinstance(content, dict) else None
     if not isinstance(found, int) or found not in _KEYS:
         known = " or ".join(str(x) for x in _KEYS)
-        raise PriorError(f"{path}: expected a prior table of format {known}, found {found!r}; {hint}")
+        raise PriorError(f"{path}: expected a prior table of format {known}, found {clean(found)}; {hint}")
     try:
         regimes, parameters = {}, {}
         for regime, entry in content[_KEYS[found]].items():
@@ -119,8 +120,8 @@ def _load(path: str, _: int) -> PriorTable:
             )
             parameters[regime] = tuple(rows)
         return PriorTable(regimes, parameters, dict(content["provenance"]))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise PriorError(f"{path}: this prior table is damaged ({error}); {hint}") from error
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise PriorError(f"{path}: this prior table is damaged ({clean(error, 160)}); {hint}") from error
 
 
 def save_prior_table(table: PriorTable, path: str | Path) -> None:

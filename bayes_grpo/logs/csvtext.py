@@ -12,10 +12,13 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.rowkinds import parted
 from bayes_grpo.logs.source import Source
-from bayes_grpo.logs.table import Table
+from bayes_grpo.logs.table import MAX_KEYS, Table
 
 _DELIMITERS = (",", "\t", ";", "|")
 _LOOKED_AT = 12
+_CELLS_A_BYTE = 4
+"""A full row has a delimiter or an end of line for each of its cells."""
+_CHEAP = 1_000_000
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -45,6 +48,7 @@ def load_csv(source: Source, delimiter: str) -> Table:
     import pandas as pd
 
     data = source.text.encode() if source.is_utf16 else source.data
+    _check_size(data, delimiter)
     decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(source.head) else "."
     try:
         with warnings.catch_warnings():
@@ -70,6 +74,21 @@ def load_csv(source: Source, delimiter: str) -> Table:
         values = series.to_numpy()
         columns.setdefault(str(name).strip(), values if values.dtype.kind in "fiub" else list(series))
     return Table.from_columns(parted(columns))
+
+
+def _check_size(data: bytes, delimiter: str) -> None:
+    """Refuses what would take much more memory than the file: pandas fills short rows up to the header's width."""
+    width = data.lstrip().partition(b"\n")[0].count(delimiter.encode()) + 1
+    if width > MAX_KEYS:
+        raise LogReadError(
+            f"expected a header of at most {MAX_KEYS} columns, found {width}; pass a file with a column for each metric"
+        )
+    lines = data.count(b"\n") + data.count(b"\r")
+    if lines * width > _CELLS_A_BYTE * len(data) + _CHEAP:
+        raise LogReadError(
+            f"expected rows as long as the header of {width} columns, found {lines} that are mostly shorter; "
+            f"write every row in full"
+        )
 
 
 def _split(line: str, delimiter: str) -> list[str]:

@@ -67,7 +67,7 @@ def tidy(
     lost = int(np.sum((used | np.isfinite(evals)) & ~placed))
     if lost:
         notes.append(f"{counted(lost, 'row')} without a step left out")
-    notes += _order_notes(step[placed & used])
+    notes += _order_notes(step[placed & used], {k: v[placed & used] for k, v in train.items()})
 
     left = abandoned(step, np.where(used, train["reward"], np.nan), np.zeros(len(step)) if file is None else file)
     rows = placed & used & ~left.train
@@ -75,6 +75,12 @@ def tidy(
     if gone:
         where = ", ".join(f"{s:g}" for s in left.resumes)
         notes.append(f"resumed at step {where}: {counted(gone, 'row')} of the abandoned attempt beyond it left out")
+    anew = sum(s <= np.min(step[placed & used]) for s in left.resumes)
+    if anew:
+        notes.append(
+            f"{anew + 1} trainings that begin at the same step are in the log; the last one is read, "
+            f"save another by itself to read that"
+        )
     parts = mean_of_parts(step[rows], {k: v[rows] for k, v in train.items()})
     if parts.usual > 1:
         names = listed(parts.averaged, 4)
@@ -101,7 +107,8 @@ def tidy(
 def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
     """One row a step, in order of steps: the last finite value of each column.
 
-    Where a resumed run (the step goes backwards) logs a step again, nothing of the earlier record stays.
+    Where a resumed run (the step goes backwards) logs a step again, nothing of the earlier record stays. Records of
+    other kinds, which come before or after those with the reward or repeat it, complete them.
 
     Returns:
         Steps, columns, and the number of steps whose main column had several values.
@@ -116,17 +123,36 @@ def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.nd
     starts = np.flatnonzero(np.r_[True, np.diff(step) > 0])
     sizes = np.diff(np.r_[starts, n])
 
-    main = np.isfinite(columns["reward"])
-    if not main.any():
-        main = np.isfinite(max(columns.values(), key=lambda v: np.isfinite(v).sum()))
-    newest = np.maximum.reduceat(np.where(main, session, -1), starts)
-    valid = session >= np.repeat(newest, sizes)
+    value = columns["reward"]
+    if not np.isfinite(value).any():
+        value = max(columns.values(), key=lambda v: np.isfinite(v).sum())
+    main = np.isfinite(value)
+    valid = _of_newest(np.repeat(np.arange(len(starts)), sizes), session, value)
     merged = {}
     for name, values in columns.items():
         last = np.maximum.reduceat(np.where(valid & np.isfinite(values), np.arange(n), -1), starts)
         merged[name] = np.where(last >= 0, values[last], np.nan)
     repeated = int(np.sum(np.add.reduceat(main.astype(np.int64), starts) > 1))
     return step[starts], merged, repeated
+
+
+def _of_newest(place: np.ndarray, session: np.ndarray, main: np.ndarray) -> np.ndarray:
+    """Rows that no later session replaces: of the last session with a main value at a step, with the same, or without.
+
+    Args:
+        place: Number of the step of each row, shape (n,), in order.
+        session: Number of times that steps went back before the row, in order within a step.
+        main: Values of the main column, NaN where a row has none.
+    """
+    n = len(place)
+    groups = np.flatnonzero(np.r_[True, (np.diff(place) != 0) | (np.diff(session) != 0)])
+    last = np.maximum.reduceat(np.where(np.isfinite(main), np.arange(n), -1), groups)
+    of_group = np.where(last >= 0, main[last], np.nan)
+    newest = np.full(place[-1] + 1, -1)
+    np.maximum.at(newest, place[groups], last)
+    kept = main[newest[place[groups]]]
+    replaced = np.isfinite(of_group) & ~np.isclose(of_group, kept, rtol=1e-6, atol=0.0)
+    return np.repeat(~replaced, np.diff(np.r_[groups, n]))
 
 
 def first_of_blocks(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
@@ -189,8 +215,10 @@ def _repeats_the_last_row(step: np.ndarray, reward: np.ndarray, summary: np.ndar
     return summary & (np.isnan(reward) | np.isin(step, own))
 
 
-def _order_notes(step: np.ndarray) -> list[str]:
+def _order_notes(step: np.ndarray, columns: dict[str, np.ndarray]) -> list[str]:
     back = int(np.sum(np.diff(step) < 0))
     if not back:
         return []
+    if all(np.all(np.diff(step[np.isfinite(v)]) >= 0) for v in columns.values()):
+        return [f"records of {back + 1} kinds one after another; put together by step"]
     return [f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted"]

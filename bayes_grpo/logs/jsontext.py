@@ -8,8 +8,11 @@ from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean
+from bayes_grpo.logs.keyindex import normal
+from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.source import Source
+from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
 
 
 def load_json(source: Source, instead: str = "a complete file") -> Any:
@@ -63,6 +66,22 @@ _METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECA
 def scalars_of(mapping: dict[str, Any]) -> dict[str, Any]:
     """Numbers and texts of a mapping."""
     return {k: v for k, v in mapping.items() if isinstance(v, int | float | str)}
+
+
+_HEADER = frozenset(("config", "configuration", "start", "run_start", "header", "args", "hparams", "settings", "init"))
+_NO_CONFIG = frozenset((*GENERIC.reward, *(key for group in GENERIC.steps for key in group)))
+
+
+def config_line(row: dict[str, Any]) -> dict[str, Any] | None:
+    """Settings of a first record that holds them under their own names, None where it is another record.
+
+    It says what it is, or names two settings at least, and holds neither a step nor a reward.
+    """
+    if any(normal(key) in _NO_CONFIG for key in row):
+        return None
+    said = any(isinstance(value, str) and value.strip().lower() in _HEADER for value in row.values())
+    named = sum(any(key in row for key in keys) for keys in CONFIG_KEYS.values())
+    return scalars_of(row) if named >= (1 if said else 2) else None
 
 
 def config_in(row: dict[str, Any]) -> dict[str, Any] | None:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, listed
 from bayes_grpo.logs.table import Table
@@ -15,6 +17,10 @@ _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 
 OWN = "bayes_grpo/"
 """Before every key that our callback writes into a trainer's log: what we said of a run is no signal of it."""
+
+
+MAX_COLUMNS = 200
+"""Keys that may make one quantity together, such as the reward functions of a training."""
 
 
 class KeyIndex:
@@ -51,6 +57,23 @@ class KeyIndex:
                 found.append([self._raw[name] for name in dict.fromkeys(names)])
         return found
 
+    def columns(self, keys: Sequence[str], what: str) -> list[np.ndarray]:
+        """The columns of keys that make one quantity together, each of shape (n,).
+
+        Args:
+            keys: Raw keys.
+            what: What they are, in words.
+
+        Raises:
+            LogReadError: There are more than any trainer writes.
+        """
+        if len(keys) > MAX_COLUMNS:
+            raise LogReadError(
+                f"expected at most {MAX_COLUMNS} {what}, found {len(keys)}, such as {listed(keys, 3)}; name one column "
+                f"with --reward-column or --eval-column in a file without the others"
+            )
+        return [self.table.column(key) for key in keys]
+
     def first(self, patterns: Iterable[str], prefixes: Sequence[str] = ("",)) -> str | None:
         """The first raw key of the first pattern that matches."""
         found = self.find(patterns, prefixes)
@@ -81,8 +104,7 @@ class KeyIndex:
 
 def normal(key: str) -> str:
     """A key in lower case, words joined by "_", no spaces round "/"."""
-    key = re.sub(r"\s*/\s*", "/", key.strip().lower())
-    return re.sub(r"[\s]+", "_", key)
+    return "/".join("_".join(part.split()) for part in key.lower().split("/"))
 
 
 @lru_cache(maxsize=512)

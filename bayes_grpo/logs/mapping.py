@@ -25,6 +25,9 @@ _NOT_AN_EVAL = re.compile(
 )
 
 
+_ZERO = 1e-9
+
+
 @dataclass(frozen=True)
 class Columns:
     """Canonical columns of a log, rows still in file order.
@@ -81,7 +84,7 @@ def _map(index: KeyIndex, choices: Choices, hint: Trainer | None) -> Columns:
     keys: dict[str, str] = {}
     step = _step(index, trainer, choices.step, keys, notes)
     evals = _evals(index, trainer, choices.evals, keys, notes)
-    train = _signals(index, trainer, keys)
+    train = _signals(index, trainer, keys, notes)
     reward = reward_of(index, trainer, choices.reward, keys, notes)
     if reward is None and "eval_reward" not in keys:
         raise LogReadError(no_reward(table, index))
@@ -161,7 +164,7 @@ def _once_a_rollout(
     return bool(again)
 
 
-def _signals(index: KeyIndex, trainer: Trainer, keys: dict[str, str]) -> dict[str, np.ndarray]:
+def _signals(index: KeyIndex, trainer: Trainer, keys: dict[str, str], notes: list[str]) -> dict[str, np.ndarray]:
     table = index.table
     signals: dict[str, np.ndarray] = {}
     for name in GENERIC.signals:
@@ -179,12 +182,19 @@ def _signals(index: KeyIndex, trainer: Trainer, keys: dict[str, str]) -> dict[st
         if derived.signal in signals or None in found or (derived.over and over is None):
             continue
         terms = [k for k in found if k is not None]
-        keys[derived.signal] = derived.text(terms, over)
         total = sum(weight * table.column(k) for k, weight in zip(terms, derived.terms.values(), strict=True))
         if over is not None:
             count = table.column(over)
             total = np.asarray(total) / np.where(count > 0.0, count, np.nan)
-        signals[derived.signal] = derived.constant + np.asarray(total)
+        values = derived.constant + np.asarray(total)
+        if derived.zero_says_nothing and not np.any(np.abs(np.nan_to_num(values)) > _ZERO):
+            if not any(derived.signal in note for note in notes):
+                notes.append(
+                    f"{derived.signal} is not known: {derived.text(terms, over)} is 0 throughout, as where groups "
+                    f"without spread are taken out before a row is logged"
+                )
+            continue
+        keys[derived.signal], signals[derived.signal] = derived.text(terms, over), values
     return signals
 
 
@@ -201,23 +211,24 @@ def _evals(index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str,
     for found in index.find((*trainer.evals, *GENERIC.evals)):
         usable = [k for k in found if not _NOT_AN_EVAL.search(normal(k))]
         if usable:
-            return _mean_of(index.table, usable, keys, notes)
+            return _mean_of(index, usable, keys, notes)
     parts = [k for found in index.find(("eval_rewards/*/mean", "eval/rewards/*/mean")) for k in found]
     if parts:
         keys["eval_reward"] = " + ".join(parts)
         if len(parts) > 1:
             notes.append(f"held-out reward is the sum of {listed(parts)} with TRL's default weight 1")
-        return np.sum([index.table.column(k) for k in parts], axis=0)
+        return np.sum(index.columns(parts, "held-out reward functions"), axis=0)
     return np.full(index.table.n, np.nan)
 
 
-def _mean_of(table: Table, found: list[str], keys: dict[str, str], notes: list[str]) -> np.ndarray:
+def _mean_of(index: KeyIndex, found: list[str], keys: dict[str, str], notes: list[str]) -> np.ndarray:
     if len(found) == 1:
         keys["eval_reward"] = found[0]
-        return table.column(found[0])
+        return index.table.column(found[0])
+    columns = index.columns(found, "held-out rewards")
     keys["eval_reward"] = f"mean of {', '.join(found)}"
     notes.append(f"held-out reward is the mean of {listed(found)}; choose one with --eval-column")
-    return np.mean([table.column(k) for k in found], axis=0)
+    return np.mean(columns, axis=0)
 
 
 def _first_finite(columns: list[np.ndarray]) -> np.ndarray:

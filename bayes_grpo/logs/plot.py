@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.text import drawable
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.reading import RunLike, as_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,11 +20,11 @@ _PANEL_WIDTH = 9.0
 _PANEL_HEIGHT = 2.2
 
 
-def plot_run(run: Run, figure: Figure | None = None) -> Figure:
+def plot_run(run: RunLike, figure: Figure | None = None) -> Figure:
     """Draws the reward, the held-out reward and every signal over the steps, one panel each.
 
     Args:
-        run: The run.
+        run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         figure: Empty figure to draw into; one of a fitting size by default.
 
     Returns:
@@ -32,6 +32,7 @@ def plot_run(run: Run, figure: Figure | None = None) -> Figure:
     """
     from matplotlib.figure import Figure
 
+    run = as_run(run)
     names = [name for name, values in run.signals.items() if np.isfinite(values).any()]
     panels = 1 + len(names)
     if figure is None:

@@ -10,7 +10,7 @@ STEP_OF_STEPS = "global_step/max_steps"
 """Key of ms-swift's rows."""
 
 _KEYS = (STEP_OF_STEPS, "iteration", "step", "global_step")
-_PAIR = re.compile(r"\s*(\d{1,15})\s*/\s*(\d{1,15})\s*")
+_PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
 
 
 class StepCounter:

@@ -10,26 +10,30 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import clean, counted, listed
+from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.logs.assembling import assemble, one_after_another
 from bayes_grpo.logs.detect import pick_reader
 from bayes_grpo.logs.finding import STATE_FILE, find, run_name_of
-from bayes_grpo.logs.hygiene import row_windows, tidy
-from bayes_grpo.logs.mapping import Choices, map_columns
+from bayes_grpo.logs.mapping import Choices
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, read_sidecar
 from bayes_grpo.logs.parsed import Parsed, ReadOptions
-from bayes_grpo.logs.resolve import resolve_settings
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.source import Source, load
+from bayes_grpo.logs.tabular import is_tabular, parsed_of, what_is
 from bayes_grpo.logs.training_args import read_beside
+from bayes_grpo.logs.wandb_client import NAME as FORMAT_CLIENT
+from bayes_grpo.logs.wandb_client import address_of, read_from_client
 
 _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console", "wandb_csv")
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""
-_PART = "rewards/"
-"""Before the name of a reward function among the columns."""
+FORMAT_HELD = "held"
+"""Format of runs whose rows came from memory."""
 PathLike = str | os.PathLike[str]
+type Held = Any
+"""What `bayes_grpo.logs.tabular` knows: a data frame, columns, records, a trainer's state, a run of W&B's client."""
+type RunLike = Run | PathLike | Sequence[PathLike] | Held
+"""A run, or what `read_log` makes one of."""
 
 
 class Read(NamedTuple):
@@ -49,7 +53,7 @@ class Read(NamedTuple):
 
 
 def read_log(
-    path_or_paths: PathLike | Sequence[PathLike],
+    path_or_paths: PathLike | Sequence[PathLike] | Held,
     *,
     format: str | None = None,
     step_column: str | None = None,
@@ -65,7 +69,9 @@ def read_log(
 
     Args:
         path_or_paths: A log file, the output directory of a trainer, a store's file or folder, or several files of one
-            run, joined on the step (later files win where they disagree).
+            run, joined on the step (later files win where they disagree); ``wandb://entity/project/run``, by W&B's own
+            client; or the rows themselves: a pandas or Polars frame, columns, a list of records such as
+            ``trainer.state.log_history``, or a run of W&B's client.
         format: Name of a reader, where the content does not tell.
         step_column: Key of the optimizer step.
         reward_column: Key of the mean train reward.
@@ -83,11 +89,16 @@ def read_log(
         MissingExtraError: The format needs a package that is not installed.
     """
     user = checked(settings or {}, "settings")
-    paths = _paths(path_or_paths)
-    stated = _sidecar(paths[0], sidecar)
     choices = Choices(step_column, reward_column, eval_column)
-    options = ReadOptions(format, whole_lines, choices, run_name, run)
-    read = [_read_one(p, options) for p in paths]
+    if is_tabular(path_or_paths):
+        stated = {} if sidecar is None else read_sidecar(Path(sidecar))
+        kind = Path(what_is(path_or_paths))
+        paths, read = [kind], [Read(kind, (), FORMAT_HELD, parsed_of(path_or_paths))]
+    else:
+        paths = _paths(path_or_paths)
+        stated = _sidecar(paths[0], sidecar)
+        options = ReadOptions(format, whole_lines, choices, run_name, run)
+        read = [_read_one(p, options) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
         rows = assemble([x.parsed for x in read], choices, user, stated)
@@ -95,10 +106,14 @@ def read_log(
         raise LogReadError(f"{where}: {error}") from None
     formats = list(dict.fromkeys(x.format for x in read))
     digest = hashlib.sha256()
-    for part in (part for x in read for source in x.sources for part in source.parts()):
-        digest.update(part)
+    for x in read:
+        for part in (part for source in x.sources for part in source.parts()):
+            digest.update(part)
+        if not x.sources:
+            digest.update(x.parsed.table.digest().encode())
+    unnamed = "run" if FORMAT_HELD in formats else run_name_of(paths[0])
     return Run(
-        name=clean(run_name or read[0].parsed.run_name) or run_name_of(paths[0]),
+        name=clean(run_name or read[0].parsed.run_name) or unnamed,
         source=where,
         format="+".join(formats),
         log_hash=digest.hexdigest(),
@@ -106,8 +121,25 @@ def read_log(
     )
 
 
+def as_run(source: RunLike) -> Run:
+    """A run as it is, and what `read_log` takes as the run that it reads.
+
+    Args:
+        source: A run, a path, a data frame, records.
+
+    Raises:
+        LogReadError: No run can be read there.
+    """
+    return source if isinstance(source, Run) else read_log(source)
+
+
 def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
-    given = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else list(path_or_paths)
+    given = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else path_or_paths
+    if not isinstance(given, Sequence) or not all(isinstance(x, str | os.PathLike) for x in given):
+        raise LogReadError(
+            f"expected the path of a log, several, or rows of metrics, found {what_is(path_or_paths)}; "
+            f"pass a file, a data frame or a list of dicts"
+        )
     if not given:
         raise LogReadError("expected the path of a log, found an empty list; pass at least one path")
     return [Path(p) for p in given]
@@ -125,6 +157,9 @@ def _sidecar(path: Path, sidecar: PathLike | None) -> dict[str, Setting]:
 
 def _read_one(path: Path, options: ReadOptions) -> Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
+    address = address_of(path)
+    if address is not None:
+        return Read(path, (), FORMAT_CLIENT, read_from_client(address))
     found = find(path, options.run)
     store = found.store
     if store is not None:
@@ -152,7 +187,7 @@ def _read_one(path: Path, options: ReadOptions) -> Read:
     if store is None:
         newer = [file.parent.name for file, _ in failed]
         return Read(where, sources, names[0], _of_log(parsed[0], where, place, newer))
-    whole = reduce(_join, parsed)
+    whole = reduce(one_after_another, parsed)
     notes = (*whole.notes, f"read from {clean(where.name if place is None else place, 200)}")
     if failed:
         notes += (f"left out because unreadable: {listed(file.name for file, _ in failed)}",)
@@ -180,61 +215,3 @@ def _of_log(parsed: Parsed, file: Path, place: Path | None, newer: list[str]) ->
     if newer:
         notes += (f"newer but unreadable: {', '.join(clean(x) for x in newer)}",)
     return replace(parsed, notes=notes)
-
-
-def assemble(
-    parts: list[Parsed], choices: Choices, user: Mapping[str, Any], stated: Mapping[str, Setting]
-) -> dict[str, Any]:
-    """Everything of a `Run` but its name and origin.
-
-    Args:
-        parts: What was read, file by file.
-        choices: Columns that the user named.
-        user: Settings from the user, checked.
-        stated: Settings from a file beside the log.
-
-    Raises:
-        LogReadError: No reward is found, several keys could be it, or there are too few rows.
-        SettingError: Settings contradict each other.
-    """
-    parsed = reduce(_join, parts)
-    columns = map_columns(parsed.table, choices, parsed.trainer)
-    summary = np.zeros(parsed.table.n, dtype=bool)
-    for key in ("train_runtime", "train/train_runtime"):
-        summary |= np.isfinite(parsed.table.column(key))
-    row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
-    file = np.repeat(np.arange(len(parts)), [part.table.n for part in parts])
-    functions = {_PART + name: values for name, values in columns.components.items()}
-    rows = tidy(columns.step, columns.train | functions, columns.evals, summary, row_steps, file)
-    finite = int(np.sum(np.isfinite(rows.train["reward"])))
-    if max(finite, len(rows.eval_step)) < 2:
-        raise LogReadError(
-            f"expected at least two rows with a finite reward, found {counted(len(rows.step), 'row')} and "
-            f"{finite} finite; wait for more of the log, or name another key with --reward-column"
-        )
-    settings = resolve_settings(parsed, columns, rows, stated, user)
-    return {
-        "step": rows.step,
-        "reward": rows.train["reward"],
-        "window": row_windows(rows.step, settings.logging_window.value or 1),
-        "signals": {k: v for k, v in rows.train.items() if k != "reward" and k not in functions},
-        "components": {k.removeprefix(_PART): rows.train[k] for k in sorted(functions) if k in rows.train},
-        "eval_step": rows.eval_step,
-        "eval_reward": rows.eval_reward,
-        "settings": settings,
-        "keys": {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")},
-        "notes": (*parsed.notes, *columns.notes, *rows.notes),
-    }
-
-
-def _join(first: Parsed, second: Parsed) -> Parsed:
-    return Parsed(
-        first.table.appended(second.table),
-        {**first.config, **second.config},
-        second.total_steps or first.total_steps,
-        second.logging_steps or first.logging_steps,
-        first.trainer if first.trainer is second.trainer else None,
-        tuple(dict.fromkeys((*first.notes, *second.notes))),
-        {**first.settings, **second.settings},
-        first.run_name or second.run_name,
-    )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from bayes_grpo.common.wording import clean
+from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.identify import all_trainers
 from bayes_grpo.logs.mapping import Choices
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.parsed import Parsed
-from bayes_grpo.logs.reading import assemble
 from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.table import Table
@@ -69,14 +68,10 @@ def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
         trainer=trainer,
         settings=known.stated,
     )
-    digest = hashlib.sha256()
-    for key in table.keys:
-        digest.update(key.encode("utf-8", "replace") + b"\0")
-        digest.update(table.column(key).tobytes())
     return Run(
         name=clean(known.name),
         source=clean(known.name),
         format=_FORMAT,
-        log_hash=digest.hexdigest(),
+        log_hash=table.digest(),
         **assemble([parsed], Choices(), known.settings, {}),
     )

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bayes_grpo.common.wording import listed
 from bayes_grpo.logs.summary import RunSummary
+from bayes_grpo.logs.unused import grouped_by_reason
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+_SHOWN = 12
+"""Keys of one reason that are named; `--json` has all."""
 
 
 def render_run(summary: RunSummary, console: Console) -> None:
@@ -18,9 +24,7 @@ def render_run(summary: RunSummary, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    steps = f", steps {summary.first_step:g} to {summary.last_step:g}" if summary.rows else ""
-    head = f"{summary.name}: {summary.rows} rows{steps}, {summary.eval_rows} evaluations"
-    console.print(Text(head, style="bold"))
+    console.print(Text(summary.sentence, style="bold"))
     console.print(Text(f"read as {summary.format} from {summary.source}"))
 
     columns = Table(title="Logged", title_justify="left")
@@ -47,5 +51,7 @@ def render_run(summary: RunSummary, console: Console) -> None:
         )
         settings.add_row(*(Text(cell) for cell in cells))
     console.print(settings)
+    for why, keys in grouped_by_reason(summary.unused).items():
+        console.print(Text(f"not used, {why}: {listed(keys, _SHOWN)}", style="dim"))
     for note in summary.notes:
         console.print(Text(f"note: {note}"))

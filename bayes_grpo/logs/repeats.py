@@ -99,9 +99,19 @@ def abandoned(step: np.ndarray, reward: np.ndarray, file: np.ndarray) -> Abandon
             known = step[rows[:start]][earlier[rows[:start]]]
             if np.isin(again, known).sum() < _MIN_AGAIN:
                 continue
+            if _says_the_same(step[rows], reward[rows], int(start), end):
+                continue  # records of another kind that repeat the reward
             first = step[rows[start]]
             beyond = earlier & (step > first)
-            evals |= beyond
+            evals |= beyond & (np.arange(len(step)) > rows[0])  # those before any reward are records of their own kind
             train |= beyond & ~np.isin(step, again)
             resumes.append(float(first))
     return Abandoned(train, evals, tuple(resumes))
+
+
+def _says_the_same(step: np.ndarray, reward: np.ndarray, start: int, end: int) -> bool:
+    """Whether the rows of a session only repeat the last rewards logged before at their steps."""
+    known = dict(zip(step[:start].tolist(), reward[:start].tolist(), strict=True))
+    again = zip(step[start:end].tolist(), reward[start:end].tolist(), strict=True)
+    both = np.array([(known[s], r) for s, r in again if s in known]).reshape(-1, 2)
+    return np.allclose(both[:, 0], both[:, 1], rtol=1e-6, atol=0.0)

@@ -97,14 +97,19 @@ def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Set
 def _constants(table: Table) -> dict[str, float]:
     """Settings that the records repeat, and that never change."""
     found = {}
-    for key in table.keys:
+    for key in setting_keys(table):
         name = normal(key).rpartition("/")[2]
-        if (name in ROW_KEYS or name in _BATCHES) and table.has_numbers(key):
+        if table.has_numbers(key):
             values = table.column(key)
             known = np.unique(values[np.isfinite(values)])
             if len(known) == 1:
                 found[name] = int(known[0]) if known[0].is_integer() else float(known[0])
     return found
+
+
+def setting_keys(table: Table) -> list[str]:
+    """Keys of records that state settings."""
+    return [k for k in table.keys if (name := normal(k).rpartition("/")[2]) in ROW_KEYS or name in _BATCHES]
 
 
 def _from_epochs(parsed: Parsed, columns: Columns) -> dict[str, Setting]:

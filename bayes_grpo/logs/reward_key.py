@@ -44,7 +44,7 @@ def reward_of(
     if key is not None:
         keys["reward"] = key
         return index.table.column(key)
-    parts = _parts(index)
+    parts = single_rewards(index)
     if not parts:
         return None
     keys["reward"] = " + ".join(parts)
@@ -53,24 +53,25 @@ def reward_of(
             f"the log has no total reward; it is the sum of {listed(parts)} with TRL's default weight 1 each "
             f"(name one with --reward-column)"
         )
-    return np.sum([index.table.column(k) for k in parts], axis=0)
+    return np.sum(index.columns(parts, "reward functions"), axis=0)
 
 
-def _parts(index: KeyIndex) -> list[str]:
+def single_rewards(index: KeyIndex) -> list[str]:
     """Raw keys of the means of single reward functions."""
     found = [k for group in index.find(("rewards/*/mean", "rewards/*"), ("", "train/")) for k in group]
-    return [k for k in found if not k.endswith(("/std", "/min", "/max"))]
+    return [k for k in found if not normal(k).endswith(("/std", "/min", "/max"))]
 
 
 def _function(key: str) -> str:
     """Name of the reward function whose mean a key holds."""
-    return clean(key.rpartition("rewards/")[2].removesuffix("/mean"))
+    return clean(re.sub(r"\s*/\s*", "/", key).rpartition("rewards/")[2].removesuffix("/mean"))
 
 
 def components_of(index: KeyIndex) -> dict[str, np.ndarray]:
     """Reward function → its mean, shape (n,)."""
-    named = [(_function(k), k) for k in reversed(_parts(index))]
-    return {name: index.table.column(k) for name, k in named if name not in _TOTALS}
+    named = {_function(k): k for k in reversed(single_rewards(index))}
+    named = {name: k for name, k in named.items() if name not in _TOTALS}
+    return dict(zip(named, index.columns(list(named.values()), "reward functions"), strict=True))
 
 
 def _trainer_reward(index: KeyIndex, trainer: Trainer, notes: list[str]) -> str | None:

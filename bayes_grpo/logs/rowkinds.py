@@ -30,7 +30,7 @@ def told_apart(row: dict[str, Any]) -> dict[str, Any]:
     """A row as it is, or that of an evaluation with "eval/" before the keys of what was measured."""
     if _KINDS.isdisjoint(row) or not any(_is_evaluation(row.get(kind)) for kind in _KINDS):
         return row
-    return {k if _KEPT.search(normal(k)) else f"{_BEFORE}{k}": v for k, v in row.items()}
+    return {k if k in _KINDS or _KEPT.search(normal(k)) else f"{_BEFORE}{k}": v for k, v in row.items()}
 
 
 def parted(columns: dict[str, Any]) -> dict[str, Any]:

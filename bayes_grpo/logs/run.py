@@ -6,13 +6,15 @@ mean over the ``window`` steps that end at ``s``, that is over ``(s - window, s]
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+
+from bayes_grpo.common.results import Shown
 
 SIGNALS: tuple[str, ...] = (
     "reward_std",
@@ -86,6 +88,7 @@ class Settings:
         epochs: Passes over a rollout's completions.
         kl_weight: Weight of the KL penalty.
         clip_range: Upper clip range of the ratios.
+        model_size: Parameters of the model, in whatever unit the runs share (billions, as in names of models).
     """
 
     group_size: Setting = field(default_factory=Setting)
@@ -103,6 +106,7 @@ class Settings:
     epochs: Setting = field(default_factory=Setting)
     kl_weight: Setting = field(default_factory=Setting)
     clip_range: Setting = field(default_factory=Setting)
+    model_size: Setting = field(default_factory=Setting)
 
     def items(self) -> list[tuple[str, Setting]]:
         """Names and settings in declaration order."""
@@ -114,7 +118,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Shown):
     """One training run as it was logged. Immutable; arrays are read-only.
 
     Attributes:
@@ -132,6 +136,7 @@ class Run:
         keys: Canonical name → the key in the log it was read from.
         notes: What the reader did that a user should know (duplicates dropped, rows skipped, …).
         components: Reward function → its mean reward of each row, shape (n,), where the trainer logs them one by one.
+        unused: Key of the log → why nothing was made of it.
     """
 
     name: str
@@ -148,6 +153,10 @@ class Run:
     keys: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     components: Mapping[str, np.ndarray] = field(default_factory=dict)
+    unused: Mapping[str, str] = field(default_factory=dict)
+
+    summary_by: ClassVar[str] = "bayes_grpo.logs.summary:describe_run"
+    picture_by: ClassVar[str] = "bayes_grpo.logs.plot:plot_run"
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""
@@ -159,6 +168,7 @@ class Run:
         signals = {k: _read_only(v) for k, v in self.signals.items()}
         object.__setattr__(self, "signals", MappingProxyType(signals))
         object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
+        object.__setattr__(self, "unused", MappingProxyType(dict(self.unused)))
         components = {k: _read_only(v) for k, v in self.components.items()}
         object.__setattr__(self, "components", MappingProxyType(components))
         both = [*components.items(), *signals.items()]
@@ -175,6 +185,48 @@ class Run:
         values = (getattr(self, f.name) for f in fields(self))
         return type(self), tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
 
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        step_column: str | None = None,
+        reward_column: str | None = None,
+        eval_column: str | None = None,
+    ) -> Run:
+        """The run that rows in memory tell of, by the same rules as a log read from a file.
+
+        Args:
+            frame: A pandas or Polars frame, a PyArrow table, column → values, a list of records such as
+                ``trainer.state.log_history``, a trainer or its state, or a run of W&B's client.
+            settings: Values for fields of `Settings`; they override everything else.
+            name: Name of the run; else what W&B calls it, or "run".
+            step_column: Key of the optimizer step.
+            reward_column: Key of the mean train reward.
+            eval_column: Key of the held-out reward.
+
+        Raises:
+            LogReadError: There is no usable reward, or several keys could be it.
+            SettingError: A setting has an unknown name or an impossible value.
+        """
+        from bayes_grpo.logs.reading import read_log  # which makes runs
+
+        return read_log(
+            frame,
+            step_column=step_column,
+            reward_column=reward_column,
+            eval_column=eval_column,
+            run_name=name,
+            settings=settings,
+        )
+
+    @property
+    def sentence(self) -> str:
+        """Name, rows and steps."""
+        return told(self.name, len(self.step), self.step, len(self.eval_step))
+
     @property
     def has_reward(self) -> bool:
         """Whether any train reward was logged."""
@@ -184,6 +236,15 @@ class Run:
     def has_eval(self) -> bool:
         """Whether any held-out reward was logged."""
         return bool(np.isfinite(self.eval_reward).any())
+
+    def with_settings(self, values: Mapping[str, Setting]) -> Run:
+        """The run with some settings in place of its own; the windows of its rows follow `logging_window`."""
+        changed = replace(self, settings=replace(self.settings, **values))
+        if "logging_window" not in values:
+            return changed
+        from bayes_grpo.logs.hygiene import row_windows  # which knows no runs
+
+        return replace(changed, window=row_windows(self.step, float(values["logging_window"].value)))
 
     def until(self, step: float) -> Run:
         """The run as its log stood at an optimizer step: rows that end at it or before. Settings are kept."""
@@ -198,6 +259,12 @@ class Run:
             eval_step=self.eval_step[:m],
             eval_reward=self.eval_reward[:m],
         )
+
+
+def told(name: str, rows: int, ends: Sequence[float | None] | np.ndarray, evaluations: int) -> str:
+    """A log in a line: its name, train rows, first and last step, evaluations."""
+    steps = f", steps {ends[0]:g} to {ends[-1]:g}" if rows else ""
+    return f"{name}: {rows} rows{steps}, {evaluations} evaluations"
 
 
 def _read_only(values: Any) -> np.ndarray:

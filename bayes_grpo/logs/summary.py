@@ -11,7 +11,8 @@ import numpy as np
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.wording import clean
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.reading import RunLike, as_run
+from bayes_grpo.logs.run import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,6 +69,7 @@ class RunSummary(Result):
         eval_rows: Number of evaluations.
         settings: Name → setting, in order of declaration.
         notes: What the reader did that one should know.
+        unused: Key of the log → why nothing was made of it.
     """
 
     name: str
@@ -84,6 +86,12 @@ class RunSummary(Result):
     eval_rows: int
     settings: Mapping[str, SettingSummary]
     notes: tuple[str, ...]
+    unused: Mapping[str, str]
+
+    @property
+    def sentence(self) -> str:
+        """Name, rows and steps."""
+        return told(self.name, self.rows, (self.first_step, self.last_step), self.eval_rows)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a logged column: the trainer's key, number of finite values, range, first and last value."""
@@ -91,8 +99,13 @@ class RunSummary(Result):
         return frame_of(({"column": name} | fields_of(x) for name, x in columns.items()), "column")
 
 
-def describe_run(run: Run) -> RunSummary:
-    """Counts and ranges of everything that a log holds."""
+def describe_run(run: RunLike) -> RunSummary:
+    """Counts and ranges of everything that a log holds.
+
+    Args:
+        run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
+    """
+    run = as_run(run)
     n = len(run.step)
     return RunSummary(
         name=_plain(run.name),
@@ -112,6 +125,7 @@ def describe_run(run: Run) -> RunSummary:
             for name, s in run.settings.items()
         },
         notes=tuple(_plain(note) for note in run.notes),
+        unused={_plain(key): _plain(why) for key, why in run.unused.items()},
     )
 
 

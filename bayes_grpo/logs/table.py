@@ -5,10 +5,11 @@ Values that are not numbers become NaN. Rows are kept in file order, nothing is 
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,8 @@ MAX_KEYS = 5_000
 
 _CHUNK_ROWS = 65_536
 _CHUNK_CELLS = 2_000_000
+_SPARSE = 8
+"""A chunk keeps the places of its numbers where fewer than one cell in so many has one."""
 _MAX_FLATTEN_DEPTH = 4
 _MAX_NUMBER_LENGTH = 64
 _WRAPPED = re.compile(r"^(?:[A-Za-z_][\w.]*\()+\s*([-+\w.]+)\s*(?:,[^()]*)?\)+$")
@@ -81,6 +84,25 @@ def _flatten_into(flat: dict[str, Any], row: Mapping[Any, Any], prefix: str, dep
             flat.setdefault(name, value)
 
 
+class _Chunk(NamedTuple):
+    """Some values of a column.
+
+    Attributes:
+        start: Row from which ``rows`` are counted.
+        rows: Rows of the values, shape (n,); None where they follow each other from ``start`` on.
+        values: The values, shape (n,).
+    """
+
+    start: int
+    rows: np.ndarray | None
+    values: np.ndarray
+
+    @property
+    def where(self) -> slice | np.ndarray:
+        """Rows of the values in their table."""
+        return slice(self.start, self.start + len(self.values)) if self.rows is None else self.rows + self.start
+
+
 class Table:
     """Rows of a log as float columns under the raw keys. Absent cells are NaN.
 
@@ -89,7 +111,7 @@ class Table:
         keys: Raw keys in order of first appearance.
     """
 
-    def __init__(self, n: int, chunks: Mapping[str, list[tuple[int, np.ndarray]]]) -> None:
+    def __init__(self, n: int, chunks: Mapping[str, list[_Chunk]]) -> None:
         self.n = n
         self._chunks = chunks
         self.keys: tuple[str, ...] = tuple(chunks)
@@ -99,7 +121,7 @@ class Table:
         """A table of whole columns of one length; each is read with `to_floats`."""
         arrays = {str(k): _as_floats(v) for k, v in columns.items()}
         n = max((len(a) for a in arrays.values()), default=0)
-        return cls(n, {k: [(0, a)] for k, a in arrays.items()})
+        return cls(n, {k: [_Chunk(0, None, a)] for k, a in arrays.items()})
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[Any, Any]]) -> Table:
@@ -119,19 +141,27 @@ class Table:
     def column(self, key: str) -> np.ndarray:
         """Values of a key, shape (n,), NaN where a row does not have it."""
         values = np.full(self.n, np.nan)
-        for start, chunk in self._chunks.get(key, ()):
-            values[start : start + len(chunk)] = chunk
+        for chunk in self._chunks.get(key, ()):
+            values[chunk.where] = chunk.values
         return values
 
     def has_numbers(self, key: str) -> bool:
         """Whether any row has a number under ``key``."""
-        return any(np.isfinite(chunk).any() for _, chunk in self._chunks.get(key, ()))
+        return any(np.isfinite(chunk.values).any() for chunk in self._chunks.get(key, ()))
 
     def first(self, key: str, default: float = math.nan) -> float:
         """The first finite value of a key, or ``default``."""
         values = self.column(key)
         finite = values[np.isfinite(values)]
         return float(finite[0]) if len(finite) else default
+
+    def digest(self) -> str:
+        """SHA-256 of keys and values, hexadecimal: what tells rows apart that come from no file."""
+        found = hashlib.sha256()
+        for key in self.keys:
+            found.update(key.encode("utf-8", "replace") + b"\0")
+            found.update(self.column(key).tobytes())
+        return found.hexdigest()
 
     def renamed(self, names: Mapping[str, str]) -> Table:
         """The columns named in ``names`` under their new names; the others are left out."""
@@ -141,25 +171,28 @@ class Table:
         """This table's rows followed by those of ``other``."""
         chunks = {k: list(v) for k, v in self._chunks.items()}
         for key, parts in other._chunks.items():
-            chunks.setdefault(key, []).extend((start + self.n, part) for start, part in parts)
+            chunks.setdefault(key, []).extend(part._replace(start=part.start + self.n) for part in parts)
         return Table(self.n + other.n, chunks)
 
 
 class TableBuilder:
-    """Collects records and turns them into columns in chunks, so that memory stays near the numbers'."""
+    """Collects records and turns them into columns in chunks, so that memory stays near the numbers'.
+
+    A key that few records have takes no room in the others: a file of a megabyte cannot ask for a gigabyte.
+    """
 
     def __init__(self) -> None:
         self._rows: list[Mapping[Any, Any]] = []
         self._seen: dict[Any, None] = {}
-        self._chunks: dict[str, list[tuple[int, np.ndarray]]] = {}
-        self._n = 0
+        self._chunks: dict[str, list[_Chunk]] = {}
+        self._n = self._cells = 0
 
     def add(self, row: Mapping[Any, Any]) -> None:
         """Appends one record."""
         self._rows.append(row)
         self._seen.update(row)
-        rows = len(self._rows)
-        if rows >= _CHUNK_ROWS or rows * len(self._seen) >= _CHUNK_CELLS:
+        self._cells += len(row)
+        if len(self._rows) >= _CHUNK_ROWS or self._cells >= _CHUNK_CELLS:
             self._flush()
 
     def build(self) -> Table:
@@ -173,17 +206,30 @@ class TableBuilder:
         if any(isinstance(value, dict) for row in rows for value in row.values()):
             rows = [flatten(row) for row in rows]
             keys = list(dict.fromkeys(key for row in rows for key in row))
-        for key in keys:
-            values = to_floats([row.get(key) for row in rows])
-            self._chunks.setdefault(str(key), []).append((self._n, values))
-        if len(self._chunks) > MAX_KEYS:
+        distinct = len(self._chunks.keys() | set(map(str, keys)))
+        if distinct > MAX_KEYS:
             raise LogReadError(
-                f"expected a metrics log with at most {MAX_KEYS} distinct keys, found {len(self._chunks)}; "
+                f"expected a metrics log with at most {MAX_KEYS} distinct keys, found {distinct}; "
                 f"pass a file with one record of metrics a row"
             )
+        for key, chunk in self._columns(rows, keys):
+            self._chunks.setdefault(str(key), []).append(chunk)
         self._n += len(rows)
-        self._rows = []
-        self._seen = {}
+        self._rows, self._seen, self._cells = [], {}, 0
+
+    def _columns(self, rows: list[Any], keys: list[Any]) -> Iterator[tuple[Any, _Chunk]]:
+        if sum(map(len, rows)) * _SPARSE >= len(rows) * len(keys):
+            for key in keys:
+                yield key, _Chunk(self._n, None, to_floats([row.get(key) for row in rows]))
+            return
+        places: dict[Any, list[int]] = {key: [] for key in keys}
+        found: dict[Any, list[Any]] = {key: [] for key in keys}
+        for place, row in enumerate(rows):
+            for key, value in row.items():
+                places[key].append(place)
+                found[key].append(value)
+        for key in keys:
+            yield key, _Chunk(self._n, np.array(places.pop(key), dtype=np.int64), to_floats(found.pop(key)))
 
 
 def _as_floats(values: Any) -> np.ndarray:

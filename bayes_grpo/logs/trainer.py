@@ -19,12 +19,15 @@ class Derived:
         terms: Raw key, or a pattern as in `Trainer`, → weight of the sum.
         constant: Added to the sum.
         over: Raw key that the terms are divided by.
+        zero_says_nothing: Whether it is left out where it is 0 throughout, because what it counts was taken out of the
+            batch before it was logged.
     """
 
     signal: str
     terms: Mapping[str, float]
     constant: float = 0.0
     over: str | None = None
+    zero_says_nothing: bool = False
 
     def text(self, keys: Sequence[str], over: str | None = None) -> str:
         """The combination of a log's keys as one reads it, e.g. "a + b" or "1 - a / b"."""

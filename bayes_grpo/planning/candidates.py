@@ -36,11 +36,13 @@ class Grid(NamedTuple):
         present: Present settings that are moved, by name.
         candidates: Settings of every candidate, the present ones among them.
         cautions: What was left out, one sentence each.
+        rate: Learning rate of the present run; None where it is not known and counts as 1.
     """
 
     present: dict[str, float]
     candidates: list[dict[str, float]]
     cautions: tuple[str, ...]
+    rate: float | None
 
 
 def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mapping[str, Sequence[float] | None]) -> Grid:
@@ -56,6 +58,7 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
         SettingError: A value that is impossible, a setting that is not known of the run, or too many candidates.
     """
     present, values, cautions = {}, {}, []
+    rate: float | None = None
     for name in PLANNED:
         wanted = [_checked(name, x) for x in asked.get(name) or ()]
         now = known.get(name, _present(run, table, name))
@@ -72,6 +75,8 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
                 )
             else:
                 cautions.append(f"{name}: not known, so it is not varied; give --set {name}=…")
+        elif name == "learning_rate":
+            rate = float(now)
         # A policy refreshed every step cannot be refreshed more often, and seldom is no cheaper here.
         if now is None or (name == "refresh_interval" and now <= 1.0 and not wanted):
             continue
@@ -82,7 +87,7 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
     size = math.prod(len(v) for v in values.values())
     if size > _MOST:
         raise SettingError(f"plan: expected at most {_MOST} candidates, found {size}; name fewer values")
-    return Grid(present, [dict(zip(values, x, strict=True)) for x in product(*values.values())], tuple(cautions))
+    return Grid(present, [dict(zip(values, x, strict=True)) for x in product(*values.values())], tuple(cautions), rate)
 
 
 def _rungs(now: float, most: float) -> set[float]:

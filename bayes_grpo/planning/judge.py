@@ -30,6 +30,7 @@ from bayes_grpo.planning.question import PlanQuestion
 from bayes_grpo.planning.risks import is_failing, risks_of
 from bayes_grpo.planning.worth import Prospect
 from bayes_grpo.risk.change import Change
+from bayes_grpo.risk.failing import shared_rate
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.table import is_share
 
@@ -90,7 +91,13 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
         unit_cost=1.0 if terms.cost_per_step is None else terms.cost_per_step,
         budget=table.length * (terms.cost_per_step or 1.0) if terms.budget is None else terms.budget,
         terms=terms,
-        risks=risks_of(known, len(base), rows_collapsed(table.y) or is_failing(run), seed),
+        risks=risks_of(
+            known,
+            len(base),
+            rows_collapsed(table.y) or is_failing(run),
+            shared_rate(grid.rate, table.optimizer.convention),
+            seed,
+        ),
     )
     tell(f"{len(grid.candidates)} candidates")
     found = prospect.outcome(prospect.present)
@@ -177,6 +184,8 @@ def _ladder(prospect: Prospect, judged: Sequence[Judged], most: float) -> tuple[
         worked.append(prospect.risks.change(here.candidate.settings))
         after = []
         for j in judged:
+            if j.candidate.settings == prospect.present:  # it has been run
+                continue
             failing = prospect.risks.of(j.candidate.settings, tuple(worked))
             expected = float((1.0 - failing.p) * j.holds.mean() + failing.p * j.fails.mean())
             if failing.p <= most and failing.tried and j.holds.mean() > here.holds.mean():
@@ -256,7 +265,7 @@ def _cautions(prospect: Prospect, best: Candidate) -> tuple[str, ...]:
             "curve says little of what settings bring that hold"
         )
     else:
-        out.append("P(fails) is learned from siblings of public runs that worked, and counts this one as such a run")
+        out.append("P(fails) takes this run for one that worked: it is what became of siblings of public runs that did")
     if not best.tried:
         out.append(best.rests)
     flat = float(np.mean(prospect.base.rate == 0))

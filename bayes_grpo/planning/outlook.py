@@ -171,7 +171,7 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
         FitError: No law can be put on the rows.
     """
     found: list[Draws] = []
-    rows, points = prepare_rows(table, many=True), ImportanceSettings(effective=1000.0, draws=_DRAWS)
+    rows, points = prepare_rows(table.evenly_noisy(), many=True), ImportanceSettings(effective=1000.0, draws=_DRAWS)
     for name in LAWS:
         law = get_regime(name)
         try:

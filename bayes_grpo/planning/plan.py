@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.question import RISK, Terms, asked
@@ -85,7 +85,7 @@ def plan(
         failure_cost=failure_cost,
         parallel=parallel,
     )
-    tell = progress or (lambda _: None)
+    tell = teller(progress)
     tell("reading")
     values = {
         "group_size": group_size,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -153,6 +153,8 @@ class Plan(Result):
         difficulty: Where the shares of useless groups come from; "" where they are not known.
         cautions: What not to believe, one sentence each.
     """
+
+    picture_by: ClassVar[str] = "bayes_grpo.planning.plan_plot:plot_plan"
 
     run: str
     signal: str

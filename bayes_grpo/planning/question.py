@@ -29,20 +29,7 @@ _BATCH = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What a next run may cost and what is wanted of it.
-
-    Attributes:
-        budget: Largest cost of the next run; that of the present one if None.
-        cost_per_step: Cost of a step of the present run; a step's cost follows its completions. Costs are in steps of
-            the present run if None.
-        value_per_reward: Value of one unit of reward, in the unit of the cost.
-        reach: Reward for which steps and cost are wanted.
-        probability: With which it shall be reached by one run; 0.9 if None.
-        risk: Largest P(fails) of what is recommended, unless the present settings have more.
-        kept: Share of a failed run's length whose checkpoint is kept: 0 ends where it began, 1 has lost nothing.
-        failure_cost: What a failed run costs besides, in reward, or in the unit of the value.
-        parallel: Runs that can be made side by side.
-    """
+    """What a next run may cost and what is wanted of it: the arguments of `bayes_grpo.plan` of the same names."""
 
     budget: float | None = None
     cost_per_step: float | None = None
@@ -124,6 +111,7 @@ def asked(
     """
     table_of_runs = index_of(index)
     run = present if isinstance(present, Run) else read_log(present, **dict(read or {}))
+    run = table_of_runs.stated(run)
     table = rows_of(run, signal, LONGEST)
     place = None if family is None else _place(family, table)
     known = {} if family is None or place is None else dict(family.runs[place].settings)

@@ -25,10 +25,10 @@ def render_stability(report: StabilityReport, console: Console, note: str = "") 
     console.print(_thresholds(report))
     console.print(f"Without lag, oscillation sets in at g = {report.onset:.4g}.", markup=False)
     ratio = report.stiffness_ratio
-    if ratio is not None:
+    if ratio is not None and not report.circular:
         console.print(
-            f"Where others' runs failed, the stiffest direction was {ratio.median:.3g} times as stiff as the reward "
-            f"shows here ({ratio.level:.0%} interval {ratio.low:.3g} to {ratio.high:.3g}).",
+            f"P(stable) of a margin by itself, the stiffest direction {ratio.median:.3g} times as stiff as the reward "
+            f"shows ({ratio.level:.0%} interval {ratio.low:.3g} to {ratio.high:.3g}, learned from small networks).",
             style="dim",
             markup=False,
         )
@@ -65,15 +65,14 @@ def render_group_sizes(
 
 def _thresholds(report: StabilityReport) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    measured = report.failing.measured
-    heads = ("lag model", "largest stable g", f"margin ({report.level:.0%} interval)", *["P(stable)"] * measured)
+    heads = ("lag model", "largest stable g", f"margin ({report.level:.0%} interval)", "P(stable)")
     for column in heads:
         table.add_column(column, justify="left" if column == "lag model" else "right")
     for verdict in (report.rule, report.delay, report.hold):
         m = verdict.margin
         shown = f"{m.median:.3g}" if report.n_draws == 1 else rf"{m.median:.3g} \[{m.low:.3g}, {m.high:.3g}]"
-        told = [probability_text(verdict.probability_stable)] * measured
-        table.add_row(_NAMES[verdict.lag_model], f"{verdict.threshold:.4g}", shown, *told)
+        told = "circular" if report.circular else probability_text(verdict.probability_stable)
+        table.add_row(_NAMES[verdict.lag_model], f"{verdict.threshold:.4g}", shown, told)
     g = report.gain
     table.caption = f"g = η K with the convention's factor: {g.median:.4g}" + (
         "" if report.n_draws == 1 else rf" \[{g.low:.3g}, {g.high:.3g}]"

@@ -35,9 +35,9 @@ class Verdict:
         lag_model: "rule", "delay" or "hold".
         threshold: Largest stable gain g = η K.
         margin: Threshold over gain, above 1 is stable.
-        probability_stable: Share of the curvature's draws that are stable; 0 or 1 for a single curvature. Of a
-            curvature that the reward shows it is no probability of being stable: directions that the reward does not
-            feel are steeper.
+        probability_stable: Probability that the threshold holds by this curvature alone: for a measured one the share
+            of its draws, 0 or 1 for a single one; for one that the reward shows over how much stiffer the stiffest
+            direction may be (`bayes_grpo.risk.stiffness`).
     """
 
     lag_model: Literal["rule", "delay", "hold"]
@@ -64,8 +64,9 @@ class StabilityReport(Result):
         circular: Whether the verdict holds by construction and so says nothing.
         failing: How probably a run with these settings fails: by the margin of a measured curvature, else by what
             happened to others when their settings changed as much, see `bayes_grpo.risk`.
-        stiffness_ratio: How much steeper the stiffest direction is than the curvature that the reward shows, by where
-            others' runs began to fail; None for a measured curvature.
+        rate: Learning rate of the run that the change starts from, on the scale that runs share; None without one.
+        stiffness_ratio: How much stiffer the stiffest direction is than the curvature that the reward shows, as
+            learned in the laboratory; None for a measured curvature.
         level: Probability of the intervals.
         n_draws: Number of curvature draws; 1 for a single value.
     """
@@ -82,6 +83,7 @@ class StabilityReport(Result):
     source: CurvatureSource
     circular: bool
     failing: Failing
+    rate: float | None
     stiffness_ratio: Interval | None
     level: float
     n_draws: int
@@ -91,9 +93,8 @@ class StabilityReport(Result):
     @property
     def sentence(self) -> str:
         """The verdict in words, with its lag models, momentum convention and source of curvature."""
-        measured = self.failing.measured
         verdicts = "; ".join(
-            f"{words} {_judge(verdict) + ' ' if measured else ''}(margin {_show(verdict.margin, self)})"
+            f"{words} {'' if self.circular else _judge(verdict) + ' '}(margin {_show(verdict.margin, self)})"
             for words, verdict in (
                 ("by the published rule", self.rule),
                 ("with gradients always K_ref steps old", self.delay),
@@ -102,13 +103,15 @@ class StabilityReport(Result):
         )
         convention = "heavy-ball" if self.convention == "heavy_ball" else "EMA (Adam)"
         text = (
-            f"{self.stable}; {convention} momentum {self.momentum:g}, K_ref {self.refresh_interval:g}, "
+            f"{self.stable}. {convention} momentum {self.momentum:g}, K_ref {self.refresh_interval:g}, "
             f"lag exposure {self.lag_exposure:g}: {verdicts}. Here {_SOURCES[self.source]}."
         )
-        if not measured:
+        if self.stiffness_ratio is not None and not self.circular:
+            r = self.stiffness_ratio
             text += (
-                " Margins count in the curvature that the reward shows, and foresee no border by themselves; the "
-                "probability integrates over how much stiffer the stiffest direction is, by where others' runs failed."
+                " Margins count in the curvature that the reward shows; what is said of each is over how much stiffer "
+                f"the stiffest direction may be, {r.median:.3g} times [{r.low:.3g}, {r.high:.3g}] by small networks. "
+                "The probability in front rests on others' runs."
             )
         if self.circular:
             text += (
@@ -160,7 +163,7 @@ def _finite(value: float) -> float | None:
 def _judge(verdict: Verdict) -> str:
     if verdict.probability_stable in (0.0, 1.0):
         return "stable" if verdict.probability_stable else "unstable"
-    return f"stable with probability {verdict.probability_stable:.2f}"
+    return f"stable with probability {probability_text(verdict.probability_stable)}"
 
 
 def _show(interval: Interval, report: StabilityReport) -> str:

@@ -28,6 +28,7 @@ class Risks:
         luck: Uniform numbers that decide, shape (draws,).
         place: Which draw of the learned posterior and which border a draw has, uniform numbers, shape (draws, 2).
         failed: Whether the present run failed itself.
+        rate: Its learning rate on the scale that runs share; None where it has none.
         known: Candidates that were asked for before.
     """
 
@@ -35,6 +36,7 @@ class Risks:
     luck: np.ndarray
     place: np.ndarray
     failed: bool
+    rate: float | None
     known: dict[Any, Failing] = field(default_factory=dict)
 
     def change(self, settings: Mapping[str, float]) -> Change:
@@ -45,7 +47,7 @@ class Risks:
         """How probably settings fail, those that worked besides the present ones given."""
         key = (self.change(settings), worked)
         if key not in self.known:
-            self.known[key] = p_fails(key[0], worked=worked, failed=self.failed)
+            self.known[key] = p_fails(key[0], rate=self.rate, worked=worked, failed=self.failed)
         return self.known[key]
 
     def fails(self, failing: Failing) -> np.ndarray:
@@ -55,17 +57,18 @@ class Risks:
         return self.luck < failing.draws[at[:, 0], at[:, 1]]
 
 
-def risks_of(present: Mapping[str, float], size: int, failed: bool, seed: int) -> Risks:
+def risks_of(present: Mapping[str, float], size: int, failed: bool, rate: float | None, seed: int) -> Risks:
     """P(fails) of candidates beside a present run.
 
     Args:
         present: Its settings.
         size: Number of draws.
         failed: Whether it failed itself.
+        rate: Its learning rate on the scale that runs share; None where it has none.
         seed: Seed.
     """
     rng = np.random.default_rng(seed_of(seed, "risk"))
-    return Risks(dict(present), rng.permutation((np.arange(size) + 0.5) / size), rng.random((size, 2)), failed)
+    return Risks(dict(present), rng.permutation((np.arange(size) + 0.5) / size), rng.random((size, 2)), failed, rate)
 
 
 def is_failing(run: Run) -> bool:

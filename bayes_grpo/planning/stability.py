@@ -21,7 +21,8 @@ from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
 from bayes_grpo.planning.result import CurvatureSource, GroupSizePlan, StabilityReport, Verdict
 from bayes_grpo.risk.change import Change
-from bayes_grpo.risk.failing import border_above, p_fails
+from bayes_grpo.risk.failing import p_fails, shared_rate
+from bayes_grpo.risk.stiffness import Stiffness, learned_stiffness
 
 GROUP_SIZES = (2, 4, 8, 16, 32, 64)
 
@@ -37,6 +38,7 @@ def stability(
     lag_exposure: float = 1.0,
     source: CurvatureSource = "independent",
     changed: Change | None = None,
+    shared: bool = True,
     level: float = LEVEL,
 ) -> StabilityReport:
     """Margins of planned settings by the rule and by the exact maps.
@@ -57,6 +59,7 @@ def stability(
         changed: What these settings change from those of the run that the curvature comes from; None for a run of the
             same learning rate that refreshed its policy every step. Of no account for a curvature that was measured
             independently: that is taken to be the stiffest direction's.
+        shared: Whether the learning rate is on the scale that runs share; False where none was logged and any will do.
         level: Probability of the equal-tailed intervals.
 
     Returns:
@@ -83,14 +86,18 @@ def stability(
         ("delay", critical_gain(float(momentum), steps, "delay", float(lag_exposure))),
         ("hold", critical_gain(float(momentum), steps, "hold", float(lag_exposure))),
     )
+    stiffness = None if source == "independent" else learned_stiffness()
     verdicts = {
-        name: Verdict(name, value, _interval(value / gain, level), float(np.mean(gain < value)))
+        name: Verdict(name, value, _interval(value / gain, level), _probability(value / gain, stiffness))
         for name, value in thresholds
     }
-    measured = source == "independent"
-    moved = Change(refresh_interval=math.log(refresh_interval), epochs=0.5 * math.log(refresh_interval))
+    if changed is None:
+        changed = Change(refresh_interval=math.log(refresh_interval), epochs=0.5 * math.log(refresh_interval))
+    rate = shared_rate(learning_rate / math.exp(changed.learning_rate), convention) if shared else None
     failing = p_fails(
-        moved if changed is None else changed, margin=verdicts["hold"].threshold / gain if measured else None
+        changed,
+        rate=rate,
+        margin=verdicts["hold"].threshold / gain if stiffness is None else None,
     )
     return StabilityReport(
         gain=_interval(gain, level),
@@ -103,7 +110,8 @@ def stability(
         source=source,
         circular=source == "same_run" and refresh_interval > 1,
         failing=failing,
-        stiffness_ratio=None if measured else _stiffness(verdicts["hold"].threshold / gain, failing.change, level),
+        rate=rate,
+        stiffness_ratio=None if stiffness is None else stiffness.interval,
         level=float(level),
         n_draws=gain.size,
     )
@@ -175,10 +183,9 @@ def _gains(
     return rate * values if learning_time is None else (1.0 - momentum) / values
 
 
-def _stiffness(margin: np.ndarray, moved: Change, level: float) -> Interval:
-    """The stiffest direction over what the reward shows: how much farther its margin reaches than others' runs did."""
-    reach = border_above(moved)
-    return _interval(np.outer(margin, 1.0 / reach).ravel(), level)
+def _probability(margin: np.ndarray, stiffness: Stiffness | None) -> float:
+    """Probability that a margin holds, over how much stiffer the stiffest direction is than what the reward shows."""
+    return float(np.mean(margin > 1.0)) if stiffness is None else stiffness.stable(margin)
 
 
 def _interval(values: np.ndarray, level: float) -> Interval:

@@ -21,7 +21,7 @@ NOISES: tuple[Parameter, ...] = (
         "reward",
         "measurement noise of a typical row (sampling of prompts and completions)",
         POSITIVE,
-        lambda t: Prior(0.5 * t.scale, 1.0),
+        lambda t: measurement_prior(t),
     ),
     Parameter(
         "fluctuation_sd",
@@ -71,6 +71,12 @@ FROM_SETTINGS = {
 """Derived by laws that rest on the optimizer's settings."""
 
 
+def measurement_prior(table: RowTable) -> Prior:
+    """Prior of the measurement noise: as the log states it (`bayes_grpo.rows.known_noise`), else within an e-fold."""
+    level = table.level
+    return Prior(0.5 * table.scale, 1.0) if level is None else Prior(level.sd, level.prior_spread)
+
+
 def response_prior(table: RowTable) -> Prior:
     """Prior of a law's time: a fifth of the log, within a few e-folds, and rarely below the spacing of the rows.
 
@@ -103,7 +109,7 @@ def initial_levels(linear: Mapping[str, Any], speed_var: Entry | None = None) ->
 
 
 def measurement_var(values: Mapping[str, Array], rows: Rows) -> Entry:
-    """Variance of the measurement noise of each row: fewer completions, more noise."""
+    """Variance of the measurement noise of each row: of fewer or more unequal completions, more."""
     var = values["observation_sd"] ** 2
     return var if rows.weight is None else var / jnp.asarray(rows.weight)
 

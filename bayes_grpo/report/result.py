@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.results import Shown
 from bayes_grpo.report.html import html_of
 from bayes_grpo.report.page import Page
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class Report(Shown):
     """A page.
 
     Attributes:

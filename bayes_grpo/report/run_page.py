@@ -10,10 +10,11 @@ from pathlib import PurePath
 from typing import Any
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.progress import teller
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.common.text import plain
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.summary import RunSummary, describe_run
 from bayes_grpo.report.answer import Answer, Found
 from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
@@ -34,7 +35,7 @@ _PICTURES = 3.0
 
 
 def report_run(
-    run: Run | None = None,
+    run: RunLike | None = None,
     *,
     fit: Fit | None = None,
     settings: ReportSettings | None = None,
@@ -46,7 +47,8 @@ def report_run(
     with the reason.
 
     Args:
-        run: The run; None where there is a fit alone, from which the page says what it can.
+        run: The run, or what `bayes_grpo.read_log` makes one of; None where there is a fit alone, from which the page
+            says what it can.
         fit: A fit that was made before, in place of a new one.
         settings: What is asked for: horizon, costs, seed, parts to leave out.
         progress: Called at every stage with a short phrase and the share of the work that is done.
@@ -59,9 +61,10 @@ def report_run(
     """
     if run is None and fit is None:
         raise SettingError("report: expected a log or a fit, found neither")
+    run = None if run is None else as_run(run)
     begin = time.perf_counter()
     settings = settings or ReportSettings()
-    left = Left(progress, sum(COST[name] for name in PARTS) + _PICTURES)
+    left = Left(teller(progress), sum(COST[name] for name in PARTS) + _PICTURES)
     left.begin("reading the log")
     pictures, found, made = Pictures(), {}, {}
     summary = None if run is None else describe_run(run)

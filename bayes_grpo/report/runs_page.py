@@ -9,12 +9,14 @@ from types import ModuleType
 from typing import Any
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.progress import teller
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.compare_runs import compare_runs
 from bayes_grpo.families.family import family
-from bayes_grpo.fleets.unit import horizon
-from bayes_grpo.logs.reading import PathLike
+from bayes_grpo.families.index import index_of
+from bayes_grpo.forecasting.horizon import horizon_of
+from bayes_grpo.logs.reading import PathLike, RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.report.answer import Answer
 from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
@@ -41,10 +43,10 @@ _NAME_LIMIT = 40
 
 
 def report_runs(
-    runs: Sequence[Run],
+    runs: Sequence[RunLike],
     *,
     settings: ReportSettings | None = None,
-    against: Sequence[Run] = (),
+    against: Sequence[RunLike] = (),
     vary: Sequence[str] = (),
     index: PathLike | Mapping[str, Mapping[str, Any]] | None = None,
     unread: Mapping[str, str] | None = None,
@@ -55,7 +57,7 @@ def report_runs(
     All are forecast to one step, so that they can be compared there.
 
     Args:
-        runs: The runs, two or more.
+        runs: The runs, or what `bayes_grpo.read_log` makes them of; two or more.
         settings: What is asked for.
         against: Runs of another recipe, B, each a seed; ``runs`` are then those of A. Of two runs without any, the
             first is A and the second B.
@@ -70,14 +72,20 @@ def report_runs(
     Raises:
         SettingError: Fewer than two runs.
     """
+    known = index_of(index)
+    runs, against = ([known.stated(as_run(x)) for x in side] for side in (runs, against))
     everyone = [*runs, *against]
     if len(everyone) < 2 or not runs:
         raise SettingError(f"report: expected two runs or more to compare, found {len(everyone)}; report_run takes one")
     begin = time.perf_counter()
     settings = settings or ReportSettings()
     asked = _questions(runs, against, vary, index, settings)
-    left = Left(progress, len(everyone) * sum(COST[name] for name in _PARTS) + 10.0 * len(asked) + 2.0)
-    until = settings.until if settings.until is not None else max(horizon(r, _last(r))[0] for r in everyone)
+    left = Left(teller(progress), len(everyone) * sum(COST[name] for name in _PARTS) + 10.0 * len(asked) + 2.0)
+    until = (
+        settings.until
+        if settings.until is not None
+        else max(horizon_of(dict(r.settings.items()), _last(r)).until for r in everyone)
+    )
     ask = settings.until_step(until)
     found, pictures = [], Pictures()
     with making():

@@ -8,6 +8,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.question import Question
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.report.manual import docs_base
+from bayes_grpo.rollouts.records import Rollouts
 
 PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
 """What is computed for a page; what was logged is shown always."""
@@ -27,6 +28,7 @@ class ReportSettings:
         seed: Seed of all randomness.
         sampler: Length and care of NUTS; None for the default.
         paths: Paths of the forecast.
+        rollouts: Completions of the run, which tell what its gain is made of; None without.
         docs: Where the built documentation lies, for links from the sections; "" without.
 
     Raises:
@@ -42,6 +44,7 @@ class ReportSettings:
     seed: int = 0
     sampler: SamplerSettings | None = None
     paths: int = 2000
+    rollouts: Rollouts | None = None
     docs: str = ""
 
     def __post_init__(self) -> None:

@@ -41,7 +41,7 @@ STYLE: Any = {
     "ytick.labelsize": 8,
 }
 """Settings of Matplotlib under which pictures of a page are drawn."""
-_NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+_NUMBER = re.compile(r"(?<!\d)-?\d++\.\d+(?:e-?\d+)?")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}\b")
 _FONT = re.compile(r"font:\s*(?:[a-z]+\s+)*([\d.]+)px[^;]*")
 _DROPPED = ("stroke-linejoin", "stroke-linecap", "font-family")

@@ -27,7 +27,6 @@ from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.fitting.fit import fit
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import summarize
-from bayes_grpo.fleets.unit import horizon
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.run import Run
@@ -184,19 +183,16 @@ def _check(ask: _Ask) -> Check:
 
 def _forecast(ask: _Ask) -> Forecasted:
     run, settings, _, _ = ask
-    if run is None:
-        source: Run | Fit = _fit_of(ask)
-        last = float(source.step()[-1])
-        until, said = 1.5 * last, "1.5 times the last step"
-    else:
-        source, last = run, max(float(x[-1]) for x in (run.step, run.eval_step) if len(x))
-        until, said = horizon(run, last)
-    if settings.until is not None:
-        until, said = settings.until, "given"
+    source = _fit_of(ask) if run is None else run
     made = forecast(
-        source, until, signal=settings.signal, draws=settings.paths, seed=settings.seed, sampler=settings.sampler
+        source,
+        settings.until,
+        signal=settings.signal,
+        draws=settings.paths,
+        seed=settings.seed,
+        sampler=settings.sampler,
     )
-    return Forecasted(made, summarize_forecast(made), _priced(settings.question, run).answer(made), said)
+    return Forecasted(made, summarize_forecast(made), _priced(settings.question, run).answer(made), made.until_from)
 
 
 def _priced(question: Question, run: Run | None) -> Question:
@@ -208,7 +204,7 @@ def _priced(question: Question, run: Run | None) -> Question:
 
 
 def _diagnosis(ask: _Ask) -> Diagnosis:
-    return diagnose(_run_of(ask), history=ask[1].history)
+    return diagnose(_run_of(ask), history=ask[1].history, rollouts=ask[1].rollouts)
 
 
 def _stability(ask: _Ask) -> Stable:
@@ -228,6 +224,7 @@ def _stability(ask: _Ask) -> Stable:
         curvature=curvature.draws,
         source=curvature.source,
         changed=Change(),
+        shared=rate == logged,
     )
     return Stable(report, curvature.note if rate == logged else "")
 

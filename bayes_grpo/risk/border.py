@@ -6,11 +6,16 @@ learning rate itself. A run that worked has a *border* G > 0, the severity from 
     P(fails | v, G) = ε + (1 − ε) / (1 + exp((G − v) / s)),    log G ~ Normal(m, d²) over runs,
 
 with ε the share that fails for reasons of its own and s² = s₀² + λ² Σ (w x)² over all but the learning rate: what is
-known of other settings from others' runs holds less well the farther they move. Works on NumPy and on JAX arrays.
+known of other settings from others' runs holds less well the farther they move.
+
+Where the run's learning rate η is that of an optimizer whose steps have a scale of their own (Adam), borders of
+language models lie together, log η + G ~ Normal(log η*, σ²), so that a rate far below others' borders has a far border
+above it. One family in ten may have a scale of its own, of which that says nothing. Works on NumPy and on JAX arrays.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,6 +23,11 @@ from scipy.special import ndtri
 
 BORDER_NODES = ndtri((np.arange(24) + 0.5) / 24.0)
 """Standard normal quantiles that stand for the runs' borders, shape (nodes,)."""
+
+_OWN_SCALE = 0.1
+"""Share of families whose learning rates have a scale of their own."""
+_SCALES = 20.0
+"""E-folds over which a scale of its own may lie anywhere."""
 
 
 def borders(centre: Any, spread: Any, xp: Any = np) -> Any:
@@ -29,6 +39,23 @@ def borders(centre: Any, spread: Any, xp: Any = np) -> Any:
         xp: `numpy` or `jax.numpy`.
     """
     return xp.exp(centre[..., None] + spread[..., None] * BORDER_NODES)
+
+
+def likeness(gap: Any, rate: Any, scale: Any, scatter: Any, xp: Any = np) -> Any:
+    """Weights of a run's borders by where others' borders lie; arguments broadcast.
+
+    Args:
+        gap: G, e-folds.
+        rate: log η; NaN where it is not known or has no scale that others share: all weights are then equal.
+        scale: log η*.
+        scatter: σ, e-folds.
+        xp: `numpy` or `jax.numpy`.
+    """
+    known = xp.where(xp.isnan(rate), scale, rate)
+    # Beyond its width nothing is left of a border's place; unbounded it has no gradient.
+    away = xp.clip(known + gap - scale, -_SCALES, _SCALES) / scatter
+    normal = xp.exp(-0.5 * away**2) / (math.sqrt(2.0 * math.pi) * scatter)
+    return xp.where(xp.isnan(rate), 1.0, (1.0 - _OWN_SCALE) * normal + _OWN_SCALE / _SCALES)
 
 
 def chance(gap: Any, severity: Any, width: Any, base: Any, xp: Any = np) -> Any:

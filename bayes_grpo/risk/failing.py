@@ -4,6 +4,9 @@ A new run is a new draw of the border above it (`bayes_grpo.risk.border`); the i
 leaves open of the share that fails. A measured curvature, where there is one, replaces the guess of the border. Beyond
 what anybody tried in the direction of failing nothing was learned, so the probability may be anything from the
 model's up to 1, the more the farther.
+
+The learning rate of the run that somebody has tells besides where its border lies: those of others lie on the same
+scale, so that one far below them has a far border above it.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.wording import counted
-from bayes_grpo.risk.border import borders, chance, width_of
+from bayes_grpo.risk.border import BORDER_NODES, borders, chance, likeness, width_of
 from bayes_grpo.risk.change import SIGNS, Change
 
 FAILING_PATH = Path(__file__).with_name("failing.json")
@@ -82,6 +85,8 @@ class Failing:
         repositories: From how many repositories these come.
         beyond: Settings that nobody moved as far, in words.
         measured: Whether a measured curvature gave the border.
+        failed: Whether the run that somebody has failed itself.
+        borders: Learning rates at which others' runs of all weights began to fail; None where the run's own is unknown.
         draws: P(fails) at each draw of the posterior and of a run's border, shape (draws, nodes).
     """
 
@@ -94,6 +99,8 @@ class Failing:
     repositories: int
     beyond: tuple[str, ...]
     measured: bool
+    failed: bool
+    borders: Interval | None
     draws: np.ndarray
 
     @property
@@ -114,12 +121,23 @@ class Failing:
             return "from the measured curvature of the stiffest direction"
         if self.beyond:
             return f"nobody has tried this: {' and '.join(self.beyond)} moved farther than in any public family"
-        if not self.near:
-            return "no public pair of runs has changed about this, only less and more"
-        where = "repository" if self.repositories == 1 else "repositories"
+        if self.failed:
+            text = "beside public runs that failed, over their ways from siblings that worked"
+        elif self.near:
+            where = "repository" if self.repositories == 1 else "repositories"
+            what = "about this change" if any(self.change) else "no change of settings"
+            text = (
+                f"{self.near_failed} of {counted(self.near, 'pair')} of public runs with {what} failed "
+                f"({self.repositories} {where})"
+            )
+        else:
+            text = "no public pair of runs has changed about this, only less and more"
+        if self.borders is None:
+            return text
+        b = self.borders
         return (
-            f"{self.near_failed} of {counted(self.near, 'pair')} of public runs with about this change failed "
-            f"({self.repositories} {where})"
+            f"{text}; others that train all weights began to fail at learning rates of about {b.median:.1g} "
+            f"[{b.low:.1g}, {b.high:.1g}], adapters at higher ones"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -153,9 +171,27 @@ def learned_failures(path: Path = FAILING_PATH) -> LearnedFailures:
     )
 
 
+def shared_rate(learning_rate: float | None, convention: str | None) -> float | None:
+    """A learning rate on the scale that runs share, which is Adam's; None where it has none.
+
+    Args:
+        learning_rate: Highest learning rate; None where it is not known.
+        convention: "ema" (Adam) or "heavy_ball"; None where it is not known: then it is taken for Adam.
+    """
+    if (
+        learning_rate is None
+        or convention == "heavy_ball"
+        or not (math.isfinite(learning_rate) and learning_rate > 0.0)
+    ):
+        return None
+    return float(learning_rate)
+
+
 def p_fails(
     change: Change,
     *,
+    rate: float | None = None,
+    full: float | None = None,
     worked: Sequence[Change] = (),
     failed: bool = False,
     margin: np.ndarray | None = None,
@@ -165,6 +201,9 @@ def p_fails(
 
     Args:
         change: From the settings of the run that somebody has to those of the run to come.
+        rate: Highest learning rate of the run that somebody has, on the scale that runs share (`shared_rate`); None
+            where it is not known or has none.
+        full: Whether it trains all weights (1) or an adapter (0); None where nobody knows.
         worked: Changes from the same run whose runs worked too: their settings bound the border from below.
         failed: Whether that run failed itself. It is then taken to lie as far above its border as the public runs that
             failed, each seen from its siblings that worked.
@@ -175,8 +214,10 @@ def p_fails(
     told = known or learned_failures()
     if margin is not None:
         p = _by_margin(np.asarray(margin, float), told)
+    elif failed:
+        p = _after_failure(change, rate, full, told)
     else:
-        p = _after_failure(change, told) if failed else _by_others(change, worked, told)
+        p = _by_others(change, _weights(rate, full, worked, told), told)
     beyond = () if margin is not None or failed else _beyond(change, told)
     mean = p.mean(axis=-1)
     near = _near(change, told)
@@ -191,20 +232,10 @@ def p_fails(
         repositories=len(set(told.repository[near])),
         beyond=beyond,
         measured=margin is not None,
+        failed=failed and margin is None,
+        borders=None if rate is None or margin is not None else _rates_of_others(told),
         draws=p,
     )
-
-
-def border_above(change: Change, known: LearnedFailures | None = None) -> np.ndarray:
-    """How many times the learning rate of changed settings could be raised before runs fail, shape (draws · nodes,).
-
-    Args:
-        change: From the settings of a run that worked.
-        known: What was learned; None for what comes with the package.
-    """
-    told = known or learned_failures()
-    gap = borders(told.posterior["centre"], told.posterior["spread"])
-    return np.exp(np.clip(gap - effects(change, told).sum(axis=-1)[:, None], -50.0, 50.0)).ravel()
 
 
 def effects(change: Change, known: LearnedFailures) -> np.ndarray:
@@ -222,19 +253,53 @@ def _at(change: Change, known: LearnedFailures) -> np.ndarray:
     """P(fails) at each draw and border, shape (draws, nodes)."""
     q, part = known.posterior, effects(change, known)
     width = width_of(part, q["sharpness"], q["looseness"])
-    gap = borders(q["centre"], q["spread"])
-    return chance(gap, part.sum(axis=-1)[:, None], width[:, None], q["base"][:, None])
+    return chance(_gaps(known), part.sum(axis=-1)[:, None], width[:, None], q["base"][:, None])
 
 
-def _by_others(change: Change, worked: Sequence[Change], known: LearnedFailures) -> np.ndarray:
-    p = _at(change, known)
-    if worked:
-        # A border at which a run that worked would have failed is as improbable as that.
-        weight = np.prod([1.0 - _at(other, known) for other in worked], axis=0)
-        weight = weight / weight.sum(axis=-1, keepdims=True)
-        picks = (np.arange(p.shape[-1]) + 0.5) / p.shape[-1]
-        place = (np.cumsum(weight, axis=-1)[:, :, None] < picks).sum(axis=1).clip(max=p.shape[-1] - 1)
-        p = np.take_along_axis(p, place, axis=-1)
+def _weights(
+    rate: float | None, full: float | None, worked: Sequence[Change], known: LearnedFailures
+) -> np.ndarray | None:
+    """Weights of the borders at each draw, shape (draws, nodes); None where all are equally likely."""
+    if rate is None and not worked:
+        return None
+    # A border at which a run that worked would have failed is as improbable as that.
+    weight = _by_rate(rate, full, known) * np.prod([1.0 - _at(other, known) for other in worked], axis=0)
+    return weight / weight.sum(axis=-1, keepdims=True)
+
+
+def _by_rate(rate: float | None, full: float | None, known: LearnedFailures) -> np.ndarray:
+    """Weights of the borders above a run by its learning rate, shape (draws, nodes)."""
+    q, gap = known.posterior, _gaps(known)
+    if rate is None:
+        return np.ones_like(gap)
+    share = 0.5 if full is None else full
+    scale, scatter = q["scale"][:, None], q["scatter"][:, None]
+    own, adapter = (likeness(gap, math.log(rate), x, scatter) for x in (scale, scale + q["full"][:, None]))
+    return share * own + (1.0 - share) * adapter
+
+
+def _rates_of_others(known: LearnedFailures) -> Interval:
+    """Learning rates at which runs of all weights begin to fail, as they lie apart and as far as that is known."""
+    q = known.posterior
+    return interval(np.exp(q["scale"][:, None] + q["scatter"][:, None] * BORDER_NODES).ravel(), LEVEL)
+
+
+def _gaps(known: LearnedFailures) -> np.ndarray:
+    """Borders of runs in e-folds, shape (draws, nodes)."""
+    return borders(known.posterior["centre"], known.posterior["spread"])
+
+
+def _picked(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Values at borders that are equally likely, by the weights of those given, shape (draws, nodes)."""
+    if weight is None:
+        return values
+    picks = (np.arange(values.shape[-1]) + 0.5) / values.shape[-1]
+    place = (np.cumsum(weight, axis=-1)[:, :, None] < picks).sum(axis=1).clip(max=values.shape[-1] - 1)
+    return np.take_along_axis(values, place, axis=-1)
+
+
+def _by_others(change: Change, weight: np.ndarray | None, known: LearnedFailures) -> np.ndarray:
+    p = _picked(_at(change, known), weight)
     far = sum(x for _, x in _excess(change, known))
     if far > 0.0:
         spread = (np.arange(len(p)) + 0.5) / len(p)
@@ -256,14 +321,15 @@ def _near(change: Change, known: LearnedFailures) -> np.ndarray:
     return (alike & (np.abs(known.change - own) <= NEAR)).all(axis=-1)
 
 
-def _after_failure(change: Change, known: LearnedFailures) -> np.ndarray:
+def _after_failure(change: Change, rate: float | None, full: float | None, known: LearnedFailures) -> np.ndarray:
     """P(fails) where the run that somebody has failed, shape (draws, 1): over its way from a sibling that worked."""
     ways = np.flatnonzero(known.failed)
     _, place = np.unique(known.repository[ways], return_inverse=True)
     share = known.failed[ways] / np.bincount(place, known.failed[ways])[place]
     both, first = 0.0, 0.0
     for way, weight in zip(known.change[ways], share, strict=True):
-        then = weight * _at(Change(*way), known)
+        start = None if rate is None else rate / math.exp(way[0])
+        then = weight * _by_rate(start, full, known) * _at(Change(*way), known)
         both = both + (then * _at(Change(*(way + np.array(change))), known)).sum(axis=-1)
         first = first + then.sum(axis=-1)
     return np.asarray(both / first)[:, None]

@@ -7,6 +7,7 @@ however many of its runs worked.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from bayes_grpo.risk.border import BORDER_NODES, borders, chance, width_of
+from bayes_grpo.risk.border import borders, chance, likeness, width_of
 from bayes_grpo.risk.change import Change
 
 WEIGHTS: dict[str, tuple[float, float]] = {
@@ -36,7 +37,7 @@ and epochs together), and nearly as without where ratios correct for it. Noise t
 with the square root of the completions at most (weight 1/2). LoRA bears several times the rate of full weights."""
 UNSCALED_SD = 0.5
 """Prior sd of the weight of advantages that are not divided by the group's standard deviation, centred on 0."""
-_CHAINS, WARMUP, _DRAWS = 4, 400, 400
+_CHAINS, WARMUP, _DRAWS = 2, 400, 300
 KEPT = 200
 """Draws of the posterior that are shipped."""
 
@@ -50,6 +51,8 @@ class Pairs(NamedTuple):
         held: How many did not, shape (pairs,).
         worked: Number of the run that worked, shape (pairs,).
         share: Weight of each run that worked, shape (runs,): they add up to 1 over a family.
+        rate: Logarithm of its learning rate, shape (runs,); NaN where it has no scale that others share.
+        full: Whether all weights are trained, shape (runs,): 1 or 0.
     """
 
     change: np.ndarray
@@ -57,36 +60,69 @@ class Pairs(NamedTuple):
     held: np.ndarray
     worked: np.ndarray
     share: np.ndarray
+    rate: np.ndarray
+    full: np.ndarray
 
 
-def pairs_of(families: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]]) -> Pairs:
+class View(NamedTuple):
+    """What a run that worked sees.
+
+    Attributes:
+        changes: To its siblings, shape (siblings, settings).
+        failed: Whether these failed, shape (siblings,).
+        rate: Logarithm of its learning rate; NaN where it has no scale that others share.
+        full: Whether all its weights are trained: 1 or 0.
+    """
+
+    changes: np.ndarray
+    failed: np.ndarray
+    rate: float = np.nan
+    full: float = 1.0
+
+
+def pairs_of(families: Sequence[Sequence[View]]) -> Pairs:
     """Pairs of all families.
 
     Args:
-        families: For every family and every run of it that worked, the changes to its siblings, shape (siblings,
-            settings), and whether these failed, shape (siblings,).
+        families: Views of every run that worked of every family.
     """
     rows: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-    share: list[float] = []
+    runs: list[tuple[float, float, float]] = []
     for family in families:
-        views: dict[bytes, list[Any]] = {}
-        for changes, outcome in family:
+        views: dict[Any, list[Any]] = {}
+        for changes, outcome, rate, full in family:
             each, place = np.unique(np.round(changes, 6), axis=0, return_inverse=True)
             counts = [np.bincount(place.ravel(), weights=w, minlength=len(each)) for w in (outcome, 1.0 - outcome)]
-            key = np.column_stack([each, *counts]).tobytes()
-            views.setdefault(key, [0, each, *counts])[0] += 1
-        for count, each, failed, held in views.values():
-            rows.append((each, failed, held, np.full(len(each), len(share))))
-            share.append(count / len(family))
+            key = np.column_stack([each, *counts]).tobytes(), str(rate), full
+            views.setdefault(key, [0, each, *counts, rate, full])[0] += 1
+        for count, each, failed, held, rate, full in views.values():
+            rows.append((each, failed, held, np.full(len(each), len(runs))))
+            runs.append((count / len(family), rate, full))
     change, failed, held, worked = (np.concatenate(x) for x in zip(*rows, strict=True))
-    return Pairs(change, failed, held, worked, np.array(share))
+    return Pairs(change, failed, held, worked, *np.array(runs).T)
 
 
-def failing_model(pairs: Pairs) -> None:
+SCALE = (math.log(1e-5), 2.0)
+"""Prior of log η*, the learning rate of Adam at which a language model's runs with all weights begin to fail: anything
+between 4e-7 and 3e-4."""
+SCATTER = (math.log(1.0), 0.5)
+"""Prior of log σ, by which such borders lie apart, e-folds: about a factor of three either way."""
+DISCREPANCY_SD = 0.5
+"""Prior scale of how far the laboratory's parameters lie from the public runs', each on its scale."""
+_LOGARITHMIC = ("spread", "sharpness", "looseness", "base", *WEIGHTS)
+MOVED = ("centre", "unscaled", *_LOGARITHMIC)
+"""Parameters of which the laboratory has its own."""
+
+
+def failing_model(pairs: Pairs, lab: Pairs | None = None) -> None:
     """The NumPyro model.
 
+    The laboratory has parameters of its own, each some way from the public runs' (the centre as it is, the others by
+    their logarithms), all by one spread that is learned: how far a small network may be trusted is no assumption.
+
     Args:
-        pairs: What happened.
+        pairs: What happened in public.
+        lab: What happened in the laboratory; None to leave it out.
     """
     centre = numpyro.sample("centre", dist.Normal(np.log(1.5), 0.5))
     spread = numpyro.sample("spread", dist.HalfNormal(0.6))
@@ -96,7 +132,23 @@ def failing_model(pairs: Pairs) -> None:
     weights = {name: numpyro.sample(name, dist.TruncatedNormal(*prior, low=0.0)) for name, prior in WEIGHTS.items()}
     weights["unscaled"] = numpyro.sample("unscaled", dist.Normal(0.0, UNSCALED_SD))
     drawn = weights | {"centre": centre, "spread": spread, "sharpness": sharpness, "looseness": looseness, "base": base}
-    numpyro.factor("siblings", (pairs.share * log_density(drawn, pairs)).sum())
+    drawn["scale"] = numpyro.sample("scale", dist.Normal(*SCALE))
+    drawn["scatter"] = numpyro.sample("scatter", dist.LogNormal(*SCATTER))
+    total = (pairs.share * log_density(drawn, pairs)).sum()
+    if lab is not None:
+        apart = numpyro.sample("apart", dist.HalfNormal(DISCREPANCY_SD))
+        away = apart * numpyro.sample("away", dist.Normal().expand([len(MOVED)]).to_event(1))
+        total = total + (lab.share * log_density(moved(drawn, away), lab)).sum()
+    numpyro.factor("siblings", total)
+
+
+def moved(parameters: Mapping[str, Any], away: Any) -> dict[str, Any]:
+    """The laboratory's parameters: the public runs', and how far away each of `MOVED` lies, shape (…, moved)."""
+    out = dict(parameters)
+    for i, name in enumerate(MOVED):
+        by = away[..., i]
+        out[name] = out[name] * jnp.exp(by) if name in _LOGARITHMIC else out[name] + by
+    return out
 
 
 def log_density(parameters: Mapping[str, Any], pairs: Pairs) -> Any:
@@ -108,26 +160,34 @@ def log_density(parameters: Mapping[str, Any], pairs: Pairs) -> Any:
     """
     one = dict(parameters) | {"learning_rate": 1.0}
     effects = pairs.change * jnp.stack([one[name] * sign for name, sign in zip(Change._fields, _SIGNS, strict=True)])
+    gap = borders(jnp.asarray(one["centre"]), jnp.asarray(one["spread"]), jnp)
     p = chance(
-        borders(jnp.asarray(one["centre"]), jnp.asarray(one["spread"]), jnp),
+        gap,
         effects.sum(-1)[:, None],
         width_of(effects, one["sharpness"], one["looseness"], jnp)[:, None],
-        one["base"],
+        jnp.minimum(one["base"], MOST_BASE),
         jnp,
     )
     told = pairs.failed[:, None] * jnp.log(p) + pairs.held[:, None] * jnp.log1p(-p)
     each = jax.ops.segment_sum(told, pairs.worked, num_segments=len(pairs.share))
-    return jax.nn.logsumexp(each, axis=-1) - np.log(len(BORDER_NODES))
+    at = one["scale"] + (1.0 - pairs.full[:, None]) * one["full"]
+    weight = likeness(gap, pairs.rate[:, None], at, one["scatter"], jnp)
+    return jax.nn.logsumexp(each, axis=-1, b=weight) - jnp.log(weight.sum(axis=-1))
 
 
+MOST_BASE = 0.5
+"""The share that fails for reasons of its own stays below this, wherever the laboratory lies."""
 _SIGNS = tuple(-1.0 if name in ("group_size", "prompts_per_step", "kl_weight") else 1.0 for name in Change._fields)
 
 
-def sample_failing(pairs: Pairs, seed: int = 0, chains: int = _CHAINS, draws: int = _DRAWS) -> dict[str, np.ndarray]:
-    """Draws of the model's parameters, shape (chains, draws) each.
+def sample_failing(
+    pairs: Pairs, lab: Pairs | None = None, seed: int = 0, chains: int = _CHAINS, draws: int = _DRAWS
+) -> dict[str, np.ndarray]:
+    """Draws of the model's parameters, shape (chains, draws) each; "away" of the laboratory (chains, draws, moved).
 
     Args:
-        pairs: What happened.
+        pairs: What happened in public.
+        lab: What happened in the laboratory; None to leave it out.
         seed: Seed.
         chains: Chains, one after another.
         draws: Draws of each.
@@ -137,5 +197,5 @@ def sample_failing(pairs: Pairs, seed: int = 0, chains: int = _CHAINS, draws: in
         kernel, num_warmup=WARMUP, num_samples=draws, num_chains=chains, chain_method="sequential", progress_bar=False
     )
     with jax.enable_x64(True):
-        sampler.run(jax.random.PRNGKey(seed), pairs)
+        sampler.run(jax.random.PRNGKey(seed), pairs, lab)
         return {name: np.asarray(x) for name, x in sampler.get_samples(group_by_chain=True).items()}

@@ -47,6 +47,7 @@ class RowsAhead(NamedTuple):
 
 def extended(table: RowTable, future: FutureRows) -> RowTable:
     """The rows followed by future ones without a value."""
+    noise = table.noise
     return replace(
         table,
         step=np.concatenate([table.step, future.step]),
@@ -54,6 +55,7 @@ def extended(table: RowTable, future: FutureRows) -> RowTable:
         window=np.concatenate([table.window, future.window]),
         rate=np.concatenate([table.rate, future.rate]),
         weight=np.concatenate([table.weight, future.weight]),
+        noise=None if noise is None else np.concatenate([noise, np.full(len(future.step), noise[-1])]),
     )
 
 

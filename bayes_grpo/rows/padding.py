@@ -27,7 +27,7 @@ class Rows(NamedTuple):
         window: Steps averaged into a row; None for instantaneous values.
         gap: Steps between the end of the row before and the start of the row's window; None without gaps.
         rate: Learning rate of the row over the reference learning rate; None where constant.
-        weight: Completions of the row over the typical number; None where all rows weigh the same.
+        weight: Measurement variance of the typical row over that of the row; None where all rows weigh the same.
         start_speed: Prior sd of the latent reward's initial velocity, reward/step; None where the log starts
             with the run, from rest.
         length: Steps from the start of the first row to the end of the last, a scalar.
@@ -82,7 +82,7 @@ def padded(table: RowTable, length: int | None = None) -> Rows:
         window=column(table.window, 1.0, 0.0),
         gap=column(table.gap(), 0.0, 0.0),
         rate=column(table.rate, 1.0, 1.0),
-        weight=column(table.weight, 1.0, 1.0),
+        weight=column(table.precision, 1.0, 1.0),
         start_speed=None if table.from_rest else np.asarray(5.0 * table.scale / table.length),
         length=np.asarray(table.length),
         spacing=np.asarray(table.length / n),
@@ -97,8 +97,8 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
     """Rows for programs that many logs share: one of few lengths, and columns of one of three kinds.
 
     Rows of one window that follow on each other keep it as a scalar, with a constant learning rate or with one that
-    varies; all else has every column as an array. So a folder of logs compiles at most three programs a length and
-    regime.
+    varies; all else has every column as an array. How precise a row is may differ in all three. So a folder of logs
+    compiles at most three programs a length and regime.
 
     Args:
         table: The rows.
@@ -108,11 +108,12 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
         The rows.
     """
     rows = padded(table, doubled(len(table.y)) if length is None else length)
-    if rows.gap is not None or rows.weight is not None or np.ndim(0.0 if rows.window is None else rows.window):
+    if rows.gap is not None or np.ndim(0.0 if rows.window is None else rows.window):
         return _whole(rows)
     return rows._replace(
         window=np.zeros(()) if rows.window is None else rows.window,
         rate=None if rows.rate is None else _column(rows, rows.rate, 1.0),
+        weight=_column(rows, rows.weight, 1.0),
         start_speed=np.zeros(()) if rows.start_speed is None else rows.start_speed,
     )
 

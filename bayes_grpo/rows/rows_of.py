@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from bayes_grpo.common.errors import FitError
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Run, Settings
 from bayes_grpo.rows.blocks import row_blocks
 from bayes_grpo.rows.entropy import entropy_at
+from bayes_grpo.rows.known_noise import row_noise
+from bayes_grpo.rows.outliers import outliers
 from bayes_grpo.rows.schedule import logged_rate
-from bayes_grpo.rows.table import Optimizer, RowTable
+from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable
 
 MAX_ROWS = 2048
 """Longer logs are averaged in blocks down to this number of rows."""
@@ -50,11 +54,11 @@ def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
     raise FitError(f"{run.source}: no reward in this log; name its column: --reward-column or --eval-column")
 
 
-def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTable:
+def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTable:
     """Rows of a run's train or held-out reward.
 
     Args:
-        run: The run.
+        run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         signal: "auto", "reward" or "eval".
         max_rows: Longer logs are averaged in blocks of neighbouring rows.
 
@@ -64,6 +68,7 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
     Raises:
         FitError: No such signal, fewer than `MIN_ROWS` rows, or a reward that never changes.
     """
+    run = as_run(run)
     name, note = choose_signal(run, signal)
     notes = [note] if note else []
     if name == "reward":
@@ -86,6 +91,8 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
             f"{run.source}: {name} is {y[0]:g} in all {len(y)} rows; a curve that never changes has no dynamics "
             "to fit. Look at `inspect` for the share of groups without spread, or fit another signal"
         )
+    found = row_noise(run, kept) if name == "reward" else None
+    far = outliers(y, np.ones(len(y)) if found is None else found.variance)
     table = RowTable(
         signal=name,
         step=step,
@@ -93,16 +100,27 @@ def rows_of(run: Run, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTabl
         window=window,
         start=start,
         rate=rate,
-        weight=_weight(window),
+        weight=window_weight(window) / np.maximum(far, 1.0) ** 2,
         reference_rate=reference,
         from_rest=start <= 2.0 * float(np.median(np.diff(step))),
         optimizer=optimizer,
-        notes=tuple(notes),
+        notes=(*notes, *_said_of(step[far > 0.0])),
         entropy=entropy,
+        noise=None if found is None else found.variance,
+        level=None if found is None else found.level,
     )
     if len(y) > max_rows:
         table = _blocked(table, max_rows)
     return table
+
+
+def _said_of(outliers: np.ndarray) -> tuple[str, ...]:
+    """What to say of outliers at these steps."""
+    if not len(outliers):
+        return ()
+    where = ", ".join(f"{s:g}" for s in outliers[:5]) + (" and others" if len(outliers) > 5 else "")
+    rows = "1 row lies" if len(outliers) == 1 else f"{len(outliers)} rows lie"
+    return (f"{rows} far from the rows before and after (step {where}) and hardly count: an outlier",)
 
 
 def _optimizer(settings: Settings) -> Optimizer:
@@ -117,7 +135,7 @@ def _optimizer(settings: Settings) -> Optimizer:
     )
 
 
-def _weight(window: np.ndarray) -> np.ndarray:
+def window_weight(window: np.ndarray) -> np.ndarray:
     """Completions of each row over the typical number: as many as its window has steps."""
     typical = float(np.median(window))
     return window / typical if typical > 0 and np.all(window > 0) else np.ones(len(window))
@@ -137,6 +155,13 @@ def _blocked(table: RowTable, limit: int) -> RowTable:
         window=ends - begins,
         rate=blocks.mean(table.rate),
         entropy=None if table.entropy is None else blocks.mean(table.entropy),
+        noise=None if table.noise is None else blocks.mean(table.noise),
+        level=_of_blocks(table.level, n / len(ends)),
         weight=blocks.mean(table.weight) * blocks.size * len(ends) / n,
         notes=(*table.notes, f"{n} rows were averaged in blocks of {size} to {len(ends)} rows"),
     )
+
+
+def _of_blocks(level: NoiseLevel | None, size: float) -> NoiseLevel | None:
+    """The noise of means over ``size`` rows."""
+    return None if level is None else level._replace(sd=level.sd / math.sqrt(size))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,47 @@ class Optimizer(NamedTuple):
         return 0.5 * (1.0 + self.momentum)
 
 
+CHANCE = 2.0
+"""Standard errors within which a log scatters as predicted."""
+
+
+class NoiseLevel(NamedTuple):
+    """Measurement noise of a typical row, predicted from what is logged beside its mean; by `row_noise`.
+
+    Attributes:
+        sd: Predicted standard deviation, reward.
+        spread: Standard deviation of the logarithm of true over predicted sd on logs that were not learned from,
+            e-folds.
+        rests_on: What was logged, in words.
+        design: Variance of the row over that of as many independent completions.
+        departure: Logarithm of the scatter of the rows about any smooth course over the predicted sd.
+        error: Standard error of this, e-folds.
+    """
+
+    sd: float
+    spread: float
+    rests_on: str
+    design: float
+    departure: float
+    error: float
+
+    @property
+    def expected_departure(self) -> float:
+        """Departure that chance and the prediction's own error explain, e-folds, either way."""
+        return CHANCE * math.hypot(self.spread, self.error)
+
+    @property
+    def departs(self) -> bool:
+        """Whether the log scatters otherwise than predicted."""
+        return abs(self.departure) > self.expected_departure
+
+    @property
+    def prior_spread(self) -> float:
+        """Spread of the prior, e-folds: as calibrated, and wider by what the log departs beyond chance."""
+        beyond = max(self.departure**2 - self.expected_departure**2, 0.0)
+        return min(math.sqrt(self.spread**2 + beyond), 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class RowTable:
     """Rows of one signal, unpadded, with what the priors may know: scale and length.
@@ -40,13 +82,17 @@ class RowTable:
         window: Steps averaged into each row, shape (n,), ≥ 0; 0 = instantaneous.
         start: Step at which the first row's window starts, t = 0 of the law.
         rate: Learning rate over the reference one, shape (n,).
-        weight: Completions of each row over the typical number, shape (n,).
+        weight: Completions of each row over the typical number, shape (n,); of an outlier as few as make it an ordinary
+            row.
         reference_rate: The run's highest learning rate, to which stiffness refers; NaN if not logged.
         from_rest: Whether the log starts at the beginning of the run, where the curve is at rest.
         optimizer: Settings of the run that the reduced model rests on.
         notes: What was done to the rows that a user should know.
         entropy: Policy entropy at each row in nats, shape (n,), from the logged values before it;
             None where not logged.
+        noise: Measurement variance of a completion at each row over that at a typical one, shape (n,); None where the
+            log says nothing of it.
+        level: Measurement noise of a typical row as the log says it, None likewise.
     """
 
     signal: str
@@ -61,6 +107,21 @@ class RowTable:
     optimizer: Optimizer
     notes: tuple[str, ...] = ()
     entropy: np.ndarray | None = None
+    noise: np.ndarray | None = None
+    level: NoiseLevel | None = None
+
+    @property
+    def precision(self) -> np.ndarray:
+        """Measurement variance of the typical row over that of each row, shape (n,)."""
+        return self.weight if self.noise is None else self.weight / self.noise
+
+    def evenly_noisy(self) -> RowTable:
+        """The same rows as if completions scattered alike in all of them.
+
+        A forecast takes them so: where noise falls or grows with the level, the rows that count for less are often the
+        last ones.
+        """
+        return replace(self, noise=None)
 
     @property
     def centre(self) -> float:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from bayes_grpo.common.errors import OutputError, SettingError
 from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.unfinished import undone_at_an_end
 from bayes_grpo.simulate.trainer_log import write_json
 
 
@@ -73,10 +74,11 @@ def write_runs(
         building = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"))
     except OSError as error:
         raise OutputError(f"{target}: cannot be written ({error.strerror}); nothing written") from error
+    names = [f"run-{number:03d}" for number in range(len(runs))]
     try:
-        names = [f"run-{number:03d}" for number in range(len(runs))]
-        for name, run in zip(names, runs, strict=True):
-            _write_run(building / name, run, logging_steps)
+        with undone_at_an_end(lambda: shutil.rmtree(building, ignore_errors=True)):
+            for name, run in zip(names, runs, strict=True):
+                _write_run(building / name, run, logging_steps)
         # mkdtemp makes the directory private; the result is as readable as any other new directory.
         building.chmod(0o755)
         os.replace(building, target)

@@ -17,6 +17,8 @@ _BLOCK = 32_768
 _HEADER = struct.Struct("<IHB")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _MAX_RECORD = 1 << 26
+_MAX_PARTS = 2 * _MAX_RECORD // _BLOCK
+"""Pieces of a record: a writer leaves a block only when it is full."""
 FILE_HEADER = 7
 """Bytes before the first chunk: four that name the store, the rest its version."""
 
@@ -33,7 +35,7 @@ def leveldb_records(data: bytes, damage: Damage) -> Iterator[bytes]:
     """
     at, end = FILE_HEADER, len(data)
     parts: list[bytes] = []
-    begin = 0
+    held = begin = 0
     while at < end:
         room = _BLOCK - at % _BLOCK
         if room < _HEADER.size:
@@ -63,10 +65,11 @@ def leveldb_records(data: bytes, damage: Damage) -> Iterator[bytes]:
         if kind in (_FULL, _FIRST):
             if parts:
                 damage.at(1)
-            parts, begin = [piece], at
+            parts, held, begin = [piece], size, at
         elif parts:
             parts.append(piece)
-            if sum(map(len, parts)) > _MAX_RECORD:
+            held += size
+            if held > _MAX_RECORD or len(parts) > _MAX_PARTS:
                 damage.at(1)
                 parts = []
         at = body + size

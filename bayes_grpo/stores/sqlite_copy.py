@@ -7,14 +7,13 @@ after a crash of the writer. Only plain tables can be read: views, triggers and 
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.files import folder_for_a_while
 from bayes_grpo.common.wording import clean
 
 MAGIC = b"SQLite format 3\x00"
@@ -92,8 +91,8 @@ def opened(data: bytes, beside: Mapping[str, bytes]) -> Iterator[DatabaseTables]
     Raises:
         LogReadError: The file is no database that can be read.
     """
-    with tempfile.TemporaryDirectory(prefix="bayes_grpo_") as folder:
-        path = Path(folder, "store.db")
+    with folder_for_a_while() as folder:
+        path = folder / "store.db"
         path.write_bytes(data)
         for end, content in beside.items():
             if end in BESIDE:

@@ -35,7 +35,7 @@ def load_memory(path: Path) -> Memory:
         if content["format"] != _FORMAT:
             return Memory()
         return Memory.from_dict(content)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return Memory()
 
 

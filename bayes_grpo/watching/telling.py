@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
+from bayes_grpo.common.unfinished import undone_at_an_end
 from bayes_grpo.watching.result import Alarm
 
 LIMIT = 30.0
@@ -83,7 +84,8 @@ def run_command(words: list[str], alarm: Alarm, limit: float = LIMIT) -> str:
     except (OSError, ValueError) as error:
         return f"the command {name} could not be started: {plain(error)}"
     try:
-        _, err = child.communicate(_content(alarm), timeout=limit)
+        with undone_at_an_end(lambda: _killed(child)):
+            _, err = child.communicate(_content(alarm), timeout=limit)
     except subprocess.TimeoutExpired:
         _end(child)
         return f"the command {name} was killed after {limit:g} s"
@@ -137,6 +139,7 @@ def _posted(url: str, alarm: Alarm, limit: float) -> str:
         with opener.open(request, timeout=limit):
             return ""
     except urllib.error.HTTPError as error:
+        error.close()
         return f"it answered {error.code}"
     except Exception as error:  # whatever a server may do to a client
         return f"{type(error).__name__}: {plain(getattr(error, 'reason', error), 200)}"
@@ -146,9 +149,14 @@ def _content(alarm: Alarm, **more: Any) -> bytes:
     return json.dumps(alarm.to_dict() | more, allow_nan=False).encode()
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _killed(child: subprocess.Popen[bytes]) -> None:
     """Kills a command and what it has started."""
     with suppress(OSError):
         os.killpg(child.pid, signal.SIGKILL)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Kills a command and what it has started, and waits for its end."""
+    _killed(child)
     with suppress(subprocess.TimeoutExpired):
         child.communicate(timeout=5.0)

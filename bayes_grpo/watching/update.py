@@ -28,11 +28,12 @@ from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fleets.unit import horizon
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, without
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
+from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.summary import summarize_forecast
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.future import rows_ahead
 from bayes_grpo.rows.padding import doubled
@@ -45,11 +46,11 @@ AGAIN = 1.25
 """Growth of a log after which a law that was left out is tried again."""
 
 
-def update_of(run: Run, watching: Watching | None = None, memory: Memory | None = None) -> tuple[Update, Memory]:
+def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | None = None) -> tuple[Update, Memory]:
     """One look at a run.
 
     Args:
-        run: The run as it is logged so far.
+        run: The run as it is logged so far, or what `bayes_grpo.read_log` makes one of.
         watching: What is asked; the defaults if None.
         memory: What the look before left; None for the first.
 
@@ -57,6 +58,7 @@ def update_of(run: Run, watching: Watching | None = None, memory: Memory | None 
         The look, and the memory for the next one.
     """
     begin = time.perf_counter()
+    run = as_run(run)
     watching, known = watching or Watching(), memory or Memory()
     step, reward = rewards_of(run)
     first = (float(step[0]), float(reward[0])) if len(step) else ()
@@ -124,7 +126,7 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     """The steps to come, from laws that start where the look before left them."""
     basis = basis_of_run(run, watching.signal)
     last = float(basis.table.step[-1])
-    until, origin = (watching.until, "given") if watching.until is not None else horizon(run, last)
+    until, origin = horizon_of(basis.settings, last, watching.until)
     if last == round(last):
         until = math.ceil(until)  # whole steps stay whole
     if until <= last:

@@ -16,10 +16,11 @@ from bayes_grpo.fleets.survey import fingerprint
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.watching.following import Following
-from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
+from bayes_grpo.watching.result import Memory, Update, Watching
 from bayes_grpo.watching.rotation import last_step
 from bayes_grpo.watching.state import load_memory, place_of, save_memory
 from bayes_grpo.watching.telling import checked_url, post, run_command, words_of
+from bayes_grpo.watching.untold import Teller, Untold
 from bayes_grpo.watching.update import update_of
 
 
@@ -101,10 +102,6 @@ def watch(
     return _looks(follow, watching or Watching(), patience or Patience(), memory, ways)
 
 
-Teller = Callable[[Alarm], str]
-"""Tells somebody of a finding; what went wrong, "" where nothing did."""
-
-
 class _Ways(NamedTuple):
     """How a watch reaches the world: who is told, where its memory is kept, how it waits and says what it does."""
 
@@ -129,6 +126,7 @@ def _tellers(on_alarm: str | None, webhook: str | None) -> list[Teller]:
 def _looks(follow: Following, watching: Watching, patience: Patience, memory: Memory, ways: _Ways) -> Iterator[Update]:
     """The looks of a watch."""
     looked, since = "", time.monotonic()
+    untold = Untold(ways.tellers)
     while True:
         idle = patience.idle is not None and time.monotonic() - since >= patience.idle
         found = follow.poll(last=idle or patience.once)
@@ -138,14 +136,21 @@ def _looks(follow: Following, watching: Watching, patience: Patience, memory: Me
             ways.tell("looking")
             looked = content
             update, memory = update_of(found, watching, memory)
-            notes = [note for alarm in update.alarms for teller in ways.tellers if (note := teller(alarm))]
-            notes += _saved(memory, ways.kept)
+            untold.add(update.alarms)
+            notes = untold.told()
+            # While somebody is still to be told, a watch that is started again has to find that out.
+            notes += [] if untold.waiting else _saved(memory, ways.kept)
             yield replace(update, notes=(*update.notes, *follow.notes, *notes))
             if (patience.until_alarm and update.told) or ended(found):
                 return
             since = time.monotonic()
         if patience.once or (idle and not new):
             break
+        if untold.waiting and not new:
+            for note in untold.told():
+                ways.tell(note)
+            if not untold.waiting:
+                _saved(memory, ways.kept)
         ways.tell(_waiting(follow, looked, time.monotonic() - since))
         ways.sleep(patience.interval)
     if not looked:

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 ROOMS = {
     "logs": "Reading logs",
+    "rollouts": "Rollouts: single completions",
     "rows": "Rows: one signal of a run",
     "regimes": "Regimes: the laws",
     "fitting": "Fitting",
+    "siblings": "Siblings: other runs of the task",
     "learning": "Priors from experience",
     "comparison": "Comparing laws",
     "checking": "Checking a fit",

@@ -76,10 +76,13 @@ def test_tail_probabilities_of_many_draws_are_joined():
 
 @pytest.fixture(scope="module")
 def made():
-    """A flat log of 80 rows whose noise is three times as large in its second half, with one broken row."""
+    """A flat log of 80 rows whose noise is three times as large in its second half, with one odd row.
+
+    One farther off is weighed as an outlier by the rows themselves, and no law misses it.
+    """
     rng = np.random.default_rng(1)
     y = 0.5 + 0.02 * rng.standard_normal(80) * np.where(np.arange(80) < 40, 1.0, 3.0)
-    y[20] = 1.0
+    y[20] = 0.78
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return fit(make_run(np.arange(1.0, 81), y), "flat", seed=0)
@@ -175,7 +178,7 @@ def test_the_law_s_own_rows_alarm_one_time_in_twenty(name):
     for i in range(n):
         rng = np.random.default_rng([11, i])
         empty = empty_run(schedule=bool(i % 2))
-        _, y = simulate(regime, empty, rng)
+        _, y = simulate(regime, empty, False, rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = fit(with_reward(empty, y), regime, priors=SHARED | PRIORS[name], seed=i)

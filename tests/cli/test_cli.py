@@ -75,7 +75,7 @@ def converged(tmp_path_factory: pytest.TempPathFactory, curve: np.ndarray, write
     folder = tmp_path_factory.mktemp("converged")
     log = write_trl_log(folder / "trainer_state.json", curve)
     saved, plot = folder / "fit.nc", folder / "fit.png"
-    outcome = call("fit", log, *LONG, "--json", "--out", saved, "--plot", plot)
+    outcome = call("fit", log, *LONG, "--json", "--quiet", "--out", saved, "--plot", plot)
     return Session(outcome, log, saved, plot)
 
 
@@ -151,7 +151,7 @@ def test_saved_fit_loads_with_the_same_numbers(converged: Session):
 
 
 def test_text_has_the_verdict_first_then_table_then_assumptions(log: Path):
-    outcome = call("fit", log, *SHORT, "--group-size", 4)
+    outcome = call("fit", log, *SHORT, "--group-size", 4, "-q")
     assert outcome.code == NOT_CONVERGED
     assert outcome.err == ""
     lines = outcome.out.splitlines()

@@ -39,7 +39,7 @@ def test_forecast_prints_json_and_a_picture(log, tmp_path):
 def test_forecast_with_a_schedule_and_a_cost_prints_both_answers(log):
     done = RUNNER.invoke(
         app,
-        ["forecast", str(log), "--until", "80", *QUICK, "--schedule", "linear", "--total-steps", "80",
+        ["forecast", str(log), *QUICK, "--schedule", "linear", "--total-steps", "80",
          "--weights", "equal", "--cost-per-step", "1", "--value-per-reward", "1000"],
     )  # fmt: skip
     assert done.exit_code == 0, done.output

@@ -13,7 +13,9 @@ def test_simulated_runs_are_read_like_any_log(tmp_path):
     place = tmp_path / "runs"
     code, out, _ = call("simulate", "oscillatory", "--out", place, "--n", 2, "--seed", 3, "--json")
     assert code == 0
-    truths = json.loads(out)
+    found = json.loads(out)
+    assert found["headline"].startswith("2 runs of oscillatory in ")
+    truths = found["runs"]
     assert len(truths) == 2
     assert truths[0]["growth_per_step"] < 1
     code, out, _ = call("inspect", place / "run-000", "--json")

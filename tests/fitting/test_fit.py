@@ -29,7 +29,8 @@ from tests.helpers.runs import make_run
 def run():
     rng = np.random.default_rng(3)
     step = np.arange(1.0, 41)
-    return make_run(step, 0.2 + 0.5 * (1 - np.exp(-step / 12)) + 0.05 * rng.standard_normal(40), momentum=0.9)
+    y = 0.2 + 0.5 * (1 - np.exp(-step / 12)) + 0.05 * rng.standard_normal(40)
+    return make_run(step, y, momentum=0.9, group_size=8.0, prompts_per_step=40.0)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +103,7 @@ def test_same_seed_same_numbers(run):
 
 def test_programs_are_compiled_once_for_a_bucket(run):
     short = SamplerSettings(chains=2)  # the program of the fits above
-    other = make_run(run.step[:38], run.reward[:38] * 3.0, momentum=0.5)
+    other = make_run(run.step[:38], run.reward[:38] * 0.8, momentum=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit(run, "exponential", sampler=short)
@@ -163,10 +164,14 @@ def test_prior_dominated_parameters_are_named(fitted):
     assert not {r.name: r for r in summarize(fitted).rows}["response_time"].mostly_prior
 
 
-def test_round_trip_through_netcdf(fitted, tmp_path):
+def test_round_trip_through_netcdf(run, fitted, tmp_path):
     path = tmp_path / "fit.nc"
     save_fit(fitted, path)
     again = load_fit(path)
+    table, kept = rows_of(run), again.posterior.rows.table
+    assert kept.level == table.level is not None
+    np.testing.assert_array_equal(kept.noise, table.noise)
+    assert "expected from mean and batch size" in summarize(again).measured
     assert json.dumps(summarize(again).to_dict()) == json.dumps(summarize(fitted).to_dict())
     np.testing.assert_array_equal(again.draws("stiffness"), fitted.draws("stiffness"))
     assert again.priors == fitted.priors

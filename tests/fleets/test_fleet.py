@@ -23,6 +23,7 @@ from bayes_grpo.fleets.fleet import fleet
 from bayes_grpo.fleets.journal import journal_of
 from bayes_grpo.fleets.plot import plot_fleet
 from bayes_grpo.fleets.render import render_fleet
+from bayes_grpo.forecasting.horizon import horizon_of
 from tests.helpers.command import call
 from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run, rising_run, steps
@@ -141,7 +142,8 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
 )
 def test_the_horizon_is_the_plan_where_it_lies_ahead(planned, expected):
     run = rising_run(40) if planned is None else rising_run(40, total_steps=planned)
-    assert unit.horizon(run, 40.0) == expected
+    assert horizon_of(dict(run.settings.items()), 40.0) == expected
+    assert horizon_of(dict(run.settings.items()), 40.0, 50.0) == (50.0, "given")
 
 
 @pytest.mark.thorough

@@ -1,3 +1,4 @@
+import io
 import json
 from dataclasses import replace
 
@@ -5,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rich.console import Console
 
 from bayes_grpo import SamplerSettings, compare, fit
 from bayes_grpo.common.errors import FitError, SettingError
@@ -19,6 +21,7 @@ from bayes_grpo.forecasting.forecast import ALONE, OF_A_FIT, forecast
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.plot import plot_forecast
 from bayes_grpo.forecasting.reach import reached_steps
+from bayes_grpo.forecasting.render import render_forecast
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
@@ -42,6 +45,18 @@ FAST = SamplerSettings(chains=2, warmup=300, draws=400)
 @pytest.fixture(scope="module")
 def exponential_fit():
     return fit(rising_run(), "exponential", sampler=FAST)
+
+
+def test_without_a_horizon_it_goes_half_as_far_again_and_says_so(exponential_fit):
+    found = summarize_forecast(forecast(exponential_fit, draws=200))
+    assert (found.until, found.until_from) == (60.0, "1.5 times the last step")
+    screen = Console(file=io.StringIO(), width=200)
+    render_forecast(found, screen)
+    assert "assumed: forecast to step 60, the last step and half as far again" in screen.file.getvalue()
+    given = summarize_forecast(forecast(exponential_fit, 50, draws=200))
+    assert (given.until, given.until_from) == (50.0, "given")
+    planned = summarize_forecast(forecast(exponential_fit, schedule="linear", total_steps=90, draws=200))
+    assert planned.until_from == "planned length"
 
 
 @pytest.mark.parametrize("name", few(["exponential", "oscillator", "sigmoid", "flat"], "exponential"))
@@ -348,3 +363,8 @@ def test_rows_in_the_unit_interval_suggest_their_range(exponential_fit):
     ahead = forecast(exponential_fit, until=60)
     assert any("[0, 1]" in x for x in ahead.assumed)
     assert ahead.high == 1.0
+
+
+def test_siblings_of_a_fit_are_refused(exponential_fit):
+    with pytest.raises(SettingError, match="found a fit"):
+        forecast(exponential_fit, 60.0, like=["runs/"])

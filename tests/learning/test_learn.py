@@ -89,14 +89,14 @@ def test_too_few_logs_are_refused():
 
 def test_priors_follow_scale_shift_and_length_of_the_log(synthetic_run, learned):
     table = learned
-    plain = corpus_priors(LAW, rows_of(synthetic_run), table)
+    plain = corpus_priors(LAW, replace(rows_of(synthetic_run), level=None), table)
     other = replace(
         synthetic_run,
         reward=10.0 + 3.0 * synthetic_run.reward,
         step=7.0 * synthetic_run.step,
         window=7.0 * synthetic_run.window,
     )
-    changed = corpus_priors(LAW, rows_of(other), table)
+    changed = corpus_priors(LAW, replace(rows_of(other), level=None), table)
     assert tuple(plain) == NAMES
     assert changed["relaxation_time"].median == pytest.approx(7.0 * plain["relaxation_time"].median)
     assert changed["relaxation_time"].spread == pytest.approx(plain["relaxation_time"].spread)

@@ -100,12 +100,12 @@ def test_a_policy_that_is_held_longer_fails_more_often():
 def test_a_candidate_that_probably_fails_is_not_recommended():
     light: dict[str, Any] = SETTINGS | {"momentum": 0.5}
     fast = plan(
-        relaxing("fast", time=3.0, rows=60, learning_rate=1e-6, **light),
+        relaxing("fast", time=3.0, rows=60, learning_rate=1e-5, **light),
         refresh_interval=[1, 64],
         group_size=[8],
         prompts_per_step=[4],
     )
-    late = at(fast, refresh_interval=64.0, learning_rate=2e-6)
+    late = at(fast, refresh_interval=64.0, learning_rate=2e-5)
     assert not late.tried
     assert late.p_fails > 0.4
     assert "nobody has tried this: refresh interval" in late.rests
@@ -114,18 +114,19 @@ def test_a_candidate_that_probably_fails_is_not_recommended():
 
 
 def test_rates_that_others_runs_failed_at_come_after_rungs_that_held():
-    """From a run of 1e-5 to ten times that: not at once, and the next rung is said with its risk."""
-    wide = plan(slow(), learning_rate=[1e-5], group_size=[8], prompts_per_step=[4])
+    """From a run of 1e-6 to a hundred times that: not at once, and the next rung is said with its risk."""
+    wide = plan(slow(), learning_rate=[1e-4], group_size=[8], prompts_per_step=[4])
     first, *later = wide.ladder
-    assert at(wide, learning_rate=1e-5).p_fails > 0.3
-    assert 1e-6 < first.settings["learning_rate"] < 4e-6
+    assert at(wide, learning_rate=1e-4).p_fails > 0.3
+    assert 1e-6 < first.settings["learning_rate"] < 1e-5
+    assert first.p_fails <= wide.risk
     assert later[0].settings["learning_rate"] > first.settings["learning_rate"]
     assert later[0].p_fails < at(wide, **later[0].settings).p_fails
     assert "If it holds, learning rate" in wide.sentence
     assert wide.sentence.startswith("May fail, with probability") == (wide.recommended.p_fails > 0.05)
-    bold = plan(slow(), learning_rate=[1e-5], group_size=[8], prompts_per_step=[4], risk=1.0, kept=0.9)
+    bold = plan(slow(), learning_rate=[1e-4], group_size=[8], prompts_per_step=[4], risk=1.0, kept=0.9)
     assert bold.recommended.settings["learning_rate"] > first.settings["learning_rate"]
-    dear = plan(slow(), learning_rate=[1e-5], group_size=[8], prompts_per_step=[4], failure_cost=100.0)
+    dear = plan(slow(), learning_rate=[1e-4], group_size=[8], prompts_per_step=[4], failure_cost=100.0)
     assert dear.recommended.settings["learning_rate"] <= 1e-6
 
 
@@ -140,7 +141,7 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
     fallen = replace(whole, reward=np.where(np.arange(60) < 40, whole.reward, 0.02 * (np.arange(60) % 3)))
     found = plan(fallen, group_size=[8], prompts_per_step=[4])
     assert found.present_failed
-    assert found.kept.p_fails == p_fails(Change(), failed=True).p
+    assert found.kept.p_fails == p_fails(Change(), rate=1e-6, failed=True).p
     assert at(found, learning_rate=5e-7).p_fails < found.kept.p_fails
     assert any("failed itself" in c for c in found.cautions)
     assert found.ladder == ()
@@ -148,12 +149,12 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
 
 def test_one_voice_for_one_change():
     """Plan, stability, remedies and the page ask one function."""
-    twice = p_fails(Change(learning_rate=math.log(2.0)))
+    twice = p_fails(Change(learning_rate=math.log(2.0)), rate=1e-6)
     assert at(plan(slow()), learning_rate=2e-6).p_fails == twice.p
     report = stability(2e-6, 0.9, "ema", 1.0, curvature=3.0, source="low_lag_run", changed=twice.change)
     assert report.failing.p == twice.p
     assert f"{1.0 - twice.p:.2f}" in report.sentence
-    assert fails_at(2.0, failed=False) == twice.text
+    assert fails_at(slow(), 2.0, failed=False) == twice.text
     page = steady(Answer(Stable(report, "")))
     (rates,) = [t for t in page.tables if "Other learning rates" in t.caption]
     assert f"{twice.p:.2f}" in [cell.text for row in rates.rows for cell in row]

@@ -8,6 +8,9 @@ import pytest
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.planning.stability import plan_group_sizes, stability
+from bayes_grpo.risk.change import Change
+from bayes_grpo.risk.failing import p_fails
+from bayes_grpo.risk.stiffness import learned_stiffness
 
 
 def test_margins_of_a_single_curvature():
@@ -131,3 +134,30 @@ def test_a_learning_time_is_no_measurement_of_the_stiffest_direction():
     assert not found.failing.measured
     assert "measured" not in found.stable
     assert stability(1e-4, 0.9, "ema", 1.0, curvature=10.0).failing.measured
+
+
+def test_a_curvature_that_the_reward_shows_is_judged_over_the_stiffest_direction():
+    """A margin of ten by the reward is no sure thing: the stiffest direction may be hundreds of times stiffer."""
+    draws = np.full(50, 10.0)
+    fitted = stability(0.02, 0.9, "ema", 1, curvature=draws, source="low_lag_run")
+    margin = fitted.hold.threshold / (0.02 * 0.1 * draws)
+    assert fitted.hold.probability_stable == pytest.approx(learned_stiffness().stable(margin))
+    assert 0.05 < fitted.hold.probability_stable < 0.995
+    assert fitted.stiffness_ratio == learned_stiffness().interval
+    assert "how much stiffer the stiffest direction may be" in fitted.sentence
+    assert stability(0.02, 0.9, "ema", 1, curvature=draws).hold.probability_stable == 1.0
+    circular = stability(0.02, 0.9, "ema", 4, curvature=draws, source="same_run")
+    assert "K_ref steps (margin" in circular.sentence
+
+
+def test_the_learning_rate_of_the_run_it_starts_from_tells_beside_others():
+    slow, fast = (
+        stability(10.0 * x, 0.9, "ema", 1, learning_time=50.0, changed=Change(learning_rate=np.log(10.0)))
+        for x in (1e-6, 3e-5)
+    )
+    assert slow.rate == pytest.approx(1e-6)
+    assert slow.failing.p < fast.failing.p
+    unlogged = stability(1.0, 0.9, "ema", 1, learning_time=50.0, changed=Change(), shared=False)
+    assert unlogged.rate is None
+    assert unlogged.failing.p == p_fails(Change()).p
+    assert stability(1e-5, 0.9, "heavy_ball", 1, learning_time=50.0).rate is None

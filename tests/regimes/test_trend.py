@@ -119,7 +119,7 @@ def test_likelihood_is_the_dense_normal_s(name, kind):
     stationary = name not in nonlinear.POWERS
     cov = nonlinear.fluctuation_cov(values, table, row_rate, gap_rate, stationary)
     cov += fixed_sd**2 * np.outer(1 - share, 1 - share) + first_sd**2 * np.outer(share, share) * (name != "flat")
-    cov += np.diag(values["observation_sd"] ** 2 / table.weight)
+    cov += np.diag(values["observation_sd"] ** 2 / table.precision)
     wanted = dense_log_density(table.y, fixed + (first - fixed) * share, cov)
     with jax.enable_x64(True):
         space, y = space_of(name, table), jnp.asarray(table.y)

@@ -6,9 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from bayes_grpo.risk.border import BORDER_NODES, borders, chance
+from bayes_grpo.risk.border import BORDER_NODES, borders, chance, likeness
 from bayes_grpo.risk.change import Change, change
-from bayes_grpo.risk.failing import LearnedFailures, border_above, learned_failures, p_fails
+from bayes_grpo.risk.failing import LearnedFailures, learned_failures, p_fails, shared_rate
+from bayes_grpo.risk.model import MOVED, WEIGHTS, View, moved, pairs_of, sample_failing
 
 
 def faster(factor: float) -> Change:
@@ -63,6 +64,7 @@ def test_beside_a_run_that_failed_lower_rates_are_safer_and_none_is_safe():
     assert (np.diff(p) > 0.0).all()
     assert p[0] > p_fails(faster(0.05)).p
     assert p[3] > 0.5
+    assert "beside public runs that failed" in p_fails(faster(0.5), failed=True).rests
 
 
 def test_a_measured_curvature_takes_the_place_of_the_guess():
@@ -73,11 +75,35 @@ def test_a_measured_curvature_takes_the_place_of_the_guess():
     assert "measured" in far.rests
 
 
-def test_the_border_above_settings_comes_nearer_with_the_rate():
-    here, there = border_above(Change()), border_above(faster(2.0))
-    near = here < 1e10
-    np.testing.assert_allclose(there[near], here[near] / 2.0)
-    assert np.median(here) > 2.0
+def test_a_rate_far_below_the_borders_of_others_may_be_raised_farther():
+    """Ten times 1e-6 held for those who tried, and ten times 3e-5 failed; without the rate both are one case."""
+    low, high, blind = (p_fails(faster(10.0), rate=rate).p for rate in (1e-6, 3e-5, None))
+    assert low < blind < high
+    p = [p_fails(faster(f), rate=1e-6).p for f in np.geomspace(0.1, 1e4, 40)]
+    assert (np.diff(p) >= -1e-12).all()
+    assert p_fails(faster(0.5), rate=1e-5, failed=True).p < p_fails(faster(1.0), rate=1e-5, failed=True).p
+
+
+def test_a_rate_that_no_language_model_bears_tells_of_a_scale_of_its_own():
+    assert p_fails(faster(2.0), rate=0.3).p == pytest.approx(p_fails(faster(2.0)).p, abs=0.03)
+    assert shared_rate(1e-6, "ema") == shared_rate(1e-6, None) == 1e-6
+    assert shared_rate(1e-6, "heavy_ball") is shared_rate(None, "ema") is shared_rate(math.nan, "ema") is None
+
+
+def test_an_adapter_bears_more_and_who_does_not_say_lies_between():
+    own, unsaid, adapter = (p_fails(faster(4.0), rate=2e-5, full=x).p for x in (1.0, None, 0.0))
+    assert adapter < unsaid < own
+
+
+def test_weights_of_borders_are_a_density_beside_a_flat_one():
+    at = np.linspace(-10.0, 10.0, 2001)
+    np.testing.assert_allclose(likeness(at, -11.0, -10.0, 0.7).sum() * 0.01, 1.0, atol=0.01)
+    assert (likeness(at, math.nan, -10.0, 0.7) == 1.0).all()
+
+
+def test_what_it_rests_on_names_the_rates_at_which_others_failed():
+    assert "began to fail" in p_fails(faster(2.0), rate=1e-6).rests
+    assert "began to fail" not in p_fails(faster(2.0)).rests
 
 
 def test_settings_that_are_unknown_count_as_unchanged():
@@ -121,7 +147,7 @@ def simulated(rng: np.random.Generator, families: int, runs: int = 8) -> list:
             others = np.arange(runs) != i
             changes = np.zeros((runs - 1, len(Change._fields)))
             changes[:, 0] = at[others] - at[i]
-            views.append((changes, failed[others].astype(float)))
+            views.append(View(changes, failed[others].astype(float)))
         out.append(views)
     return out
 
@@ -129,12 +155,31 @@ def simulated(rng: np.random.Generator, families: int, runs: int = 8) -> list:
 @pytest.fixture(scope="module")
 def relearned() -> LearnedFailures:
     """What the model learns from families with a known border."""
-    from bayes_grpo.risk.model import pairs_of, sample_failing
-
     found = sample_failing(pairs_of(simulated(np.random.default_rng(1), 25)), chains=1, draws=200)
     draws = {name: x.reshape(-1) for name, x in found.items()}
     none = np.zeros((0, len(Change._fields)))
     return LearnedFailures(draws, none, np.zeros(0), np.zeros(0), np.zeros(0, str), {}, {})
+
+
+def test_the_laboratory_moves_by_its_own_discrepancy_alone():
+    draws = {
+        name: np.full(3, 0.5) for name in ("centre", "unscaled", "spread", "sharpness", "looseness", "base", *WEIGHTS)
+    }
+    away = np.zeros((3, len(MOVED)))
+    away[:, MOVED.index("centre")], away[:, MOVED.index("spread")] = 1.0, math.log(2.0)
+    there = moved(draws | {"scale": np.full(3, -10.0)}, away)
+    assert there["centre"].tolist() == [1.5] * 3
+    np.testing.assert_allclose(there["spread"], 1.0)
+    np.testing.assert_allclose(there["epochs"], 0.5)
+    assert there["scale"].tolist() == [-10.0] * 3
+
+
+def test_pairs_that_are_alike_are_counted_once_and_a_family_has_one_voice():
+    view = View(np.zeros((2, len(Change._fields))), np.array([1.0, 0.0]), math.log(1e-5))
+    pairs = pairs_of([[view, view, view._replace(rate=math.log(2e-5))]])
+    assert pairs.share.tolist() == pytest.approx([2 / 3, 1 / 3])
+    assert pairs.failed.tolist() == pairs.held.tolist() == [1.0, 1.0]
+    assert np.exp(pairs.rate).tolist() == pytest.approx([1e-5, 2e-5])
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def test_windows_never_overlap_and_weigh_by_their_steps():
 
 
 def test_constant_fields_become_scalars_or_vanish():
-    rows = padded(rows_of(make_run([1, 2, 3, 4, 5], [0.1, 0.2, 0.3, 0.2, 0.4])))
+    rows = padded(rows_of(make_run([1, 2, 3, 4, 5], [1.1, 1.2, 1.3, 1.2, 1.4])))
     assert rows.y.shape == (32,)
     assert np.isnan(rows.y[5:]).all()
     assert rows.window is not None

@@ -2,28 +2,24 @@
 
     share of the rise that is not the task = Σ over such functions of w_i Δr_i  /  Δ total
 
-The reward functions are told apart by their names, which is all that a log has.
+The reward functions are told apart by their names, which is all that a log has. Where rollouts are given, the share is
+that of finishing and format in their decomposition (`bayes_grpo.rollouts.decompose`).
 """
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.advice import span_text
 from bayes_grpo.diagnosis.components import weights_of
-from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
+from bayes_grpo.diagnosis.evidence import EvidenceQuantity, ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.log_odds import about
-
-_TASK = re.compile(r"correct|accura|answer|solution|exact|solve|math|equation|pass|test|success|score|outcome", re.I)
-_FORM = re.compile(
-    r"format|xml|tag|think|length|len\b|soft|strict|int\b|digit|style|finish|repet|structure|brevity", re.I
-)
+from bayes_grpo.rollouts.decomposition import Decomposition
+from bayes_grpo.rollouts.naming import is_form, is_task
 
 
 class ApparentGain(Mode):
@@ -45,8 +41,21 @@ class ApparentGain(Mode):
         share = np.where(rose, np.maximum(form, 0.0) / np.maximum(rise, 1e-12), 0.0)
         return about(share.mean(axis=0)[:, None], BORDERS.half)
 
+    def measured(self, trends: RunTrends) -> np.ndarray | None:
+        """Where rollouts tell: whether the reward has risen and most of it is form, as often as they are sure of it."""
+        gain = trends.gain
+        if gain is None or np.isnan(gain.p_form):
+            return None
+        path = trends.reward.draws
+        rose = path - path[:, :1] > max(trends.reward.noise_sd, BORDERS.going * trends.span)
+        form = gain.form_share_at(trends.reward.step) > BORDERS.half
+        sure = np.arange(len(path)) < round(gain.p_form * len(path))
+        return rose & form[None, :] & sure[:, None]
+
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """What form and the task gained up to its end."""
+        if trends.gain is not None and trends.gain.shares and trends.gain.has_gain:
+            return _told(trends.gain)
         parts = _parts(trends)
         if parts is None:
             return ""
@@ -55,7 +64,9 @@ class ApparentGain(Mode):
         return f"format, length and finishing gained {form}, the task {task}"
 
     def evidence(self, trends: RunTrends) -> ModeEvidence | None:
-        """Rise of form and of the task; None where the log has not both."""
+        """Rise of form and of the task; None where neither log nor rollouts have both."""
+        if trends.gain is not None and not np.isnan(trends.gain.p_form):
+            return _by_rollouts(trends.gain)
         parts = _parts(trends)
         if parts is None:
             return None
@@ -76,17 +87,33 @@ class ApparentGain(Mode):
 
     def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """What to watch instead, and what to weigh less."""
+        by = "the reward function of the task alone, or by a held-out score"
+        if trends.gain is not None:
+            by = "its completions scored again by a grader that asks for no form"
         return (
-            "judge the run by the reward function of the task alone, or by a held-out score: the total rises for form",
+            f"judge the run by {by}: the total rises for form",
             "once the format is learned, lower its weight: its spread within a group is noise to the task",
         )
+
+
+def _by_rollouts(gain: Decomposition) -> ModeEvidence:
+    found = tuple(
+        EvidenceQuantity(f"gain of {s.name}", "reward", f"what {s.words} changed of the reward", s.change)
+        for s in gain.shares
+    )
+    return ModeEvidence("apparent_gain", gain.p_form, found, ("rollouts",), (), gain.sentence)
+
+
+def _told(gain: Decomposition) -> str:
+    best = max(gain.shares, key=lambda s: s.share.median)
+    return f"{span_text(best.share, '.0%')} of the gain is {best.words}"
 
 
 def _parts(trends: RunTrends) -> tuple[np.ndarray, np.ndarray] | None:
     """Draws of the change so far of form and of task, shape (draws, n) each; None where the log has not both."""
     names = list(trends.components)
-    form = [name for name in names if _FORM.search(name) and not _TASK.search(name)]
-    task = [name for name in names if _TASK.search(name) and not _FORM.search(name)]
+    form = [name for name in names if is_form(name)]
+    task = [name for name in names if is_task(name)]
     if not form or not task:
         return None
     weights = weights_of(trends, names)

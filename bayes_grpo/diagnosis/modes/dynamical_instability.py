@@ -164,8 +164,8 @@ def _slower(trends: RunTrends) -> list[str]:
     run = trends.run
     found, half = swings_of(trends), f"lower {rate_times(run, BORDERS.slower)} first"
     others = (
-        f"; beside public runs that failed, half the rate has {fails_at(BORDERS.slower, True)}, a fifth "
-        f"{fails_at(0.2, True)}"
+        f"; beside public runs that failed, half the rate has {fails_at(run, BORDERS.slower, True)}, a fifth "
+        f"{fails_at(run, 0.2, True)}"
     )
     if found is None:
         return [f"{half}: the trend shows no swing that would tell how far it is above the border of stability{others}"]
@@ -194,7 +194,7 @@ def _fresher(trends: RunTrends) -> list[str]:
     return [
         f"refresh the sampling policy every step ({setting_text('K_ref', settings.refresh_interval)}): the border of "
         f"stability moves up by a factor of {then / now:.2g}, from a gain of {now:.2g} to {then:.2g} "
-        f"({fails_fresh(float(held))})"
+        f"({fails_fresh(trends.run, float(held))})"
     ]
 
 

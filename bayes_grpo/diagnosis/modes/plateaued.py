@@ -47,7 +47,7 @@ class Plateaued(Mode):
             return (*cancel, f"the task is solved (reward {level:.0%} of its range): stop, or take harder prompts")
         louder = ()
         if trends.swinging <= BORDERS.probable:
-            louder = (f"raise {rate_times(trends.run, 2.0)} ({fails_at(2.0, False)}){_drift(trends)}",)
+            louder = (f"raise {rate_times(trends.run, 2.0)} ({fails_at(trends.run, 2.0, False)}){_drift(trends)}",)
         return (
             *cancel,
             *louder,

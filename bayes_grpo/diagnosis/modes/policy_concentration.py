@@ -94,7 +94,7 @@ class PolicyConcentration(Mode):
                 out.append(
                     f"lower {rate_times(trends.run, BORDERS.slower)}: the entropy halves every "
                     f"{span_text(steps, '.3g')} steps, and at half the rate is expected to take twice as many "
-                    f"({fails_at(BORDERS.slower, True)})"
+                    f"({fails_at(trends.run, BORDERS.slower, True)})"
                 )
         room = evidence.posterior("entropy_headroom")
         if room is not None:

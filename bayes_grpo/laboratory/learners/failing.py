@@ -1,16 +1,19 @@
 """Learns P(fails | what changed) from labelled public runs: `bayes_grpo/risk/failing.json`, and how good it is.
 
-    python -m bayes_grpo.laboratory.learners.failing --index runs/index.csv runs/more/index.csv --cache folder
+    python -m bayes_grpo.laboratory.learners.failing --index runs/index.csv runs/more/index.csv --lab runs --cache kept
 
 Scores are of whole repositories left out: those with failures by a fit of their own, the others, which move the
 posterior little, by weighing its draws with what they say of the repository. A family counts once, and of its runs that
-worked each as much as any other.
+worked each as much as any other. Nobody is told whether a run trains an adapter, as no log says so. The laboratory's
+families (`lab_siblings`) are of two seeds, each judged by the other. What they teach of public runs is told by the
+scores with and without them (`public_alone`).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -21,11 +24,12 @@ import numpy as np
 
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import interval
+from bayes_grpo.laboratory.learners.lab_siblings import LAB_SEEDS, REPO, lab_siblings
 from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import FAILING_PATH, LearnedFailures, p_fails
-from bayes_grpo.risk.model import KEPT, Pairs, log_density, pairs_of, sample_failing
+from bayes_grpo.risk.model import KEPT, Pairs, View, log_density, moved, pairs_of, sample_failing
 
 _BINS = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
 _BOOTSTRAP = 2000
@@ -33,15 +37,24 @@ _BOOTSTRAP = 2000
 
 def as_pairs(families: Sequence[SiblingFamily]) -> Pairs:
     """Families as the model takes them."""
-    return pairs_of([[(changes, failed) for _, changes, failed in f.views] for f in families])
+    return pairs_of([[pair_view(f, *view) for view in f.views] for f in families])
 
 
-def posterior_of(families: Sequence[SiblingFamily], file: Path) -> dict[str, np.ndarray]:
-    """Draws of the posterior of some families, shape (draws,) each, kept in a file."""
+def pair_view(family: SiblingFamily, place: int, changes: np.ndarray, failed: np.ndarray) -> View:
+    """What a run that worked sees; a small network's learning rate has no scale that language models share."""
+    own = family.runs[place].settings
+    rate = None if family.repo == REPO else own.get("learning_rate")
+    return View(changes, failed, math.nan if rate is None else math.log(rate), float(own.get("full", 1.0)))
+
+
+def posterior_of(
+    families: Sequence[SiblingFamily], file: Path, lab: Sequence[SiblingFamily] = ()
+) -> dict[str, np.ndarray]:
+    """Draws of the posterior of some families, shape (draws, …) each, kept in a file."""
     if not file.exists():
-        say(f"fitting {len(families)} families: {file.stem}")
-        found = sample_failing(as_pairs(families))
-        values: Any = {name: x.reshape(-1) for name, x in found.items()}
+        say(f"fitting {len(families)} families and {len(lab)} of the laboratory: {file.stem}")
+        found = sample_failing(as_pairs(families), as_pairs(lab) if lab else None)
+        values: Any = {name: x.reshape(-1, *x.shape[2:]) for name, x in found.items()}
         np.savez(file, **values)
     with np.load(file) as kept:
         return dict(kept)
@@ -56,14 +69,17 @@ def as_kept(draws: Mapping[str, np.ndarray], weight: np.ndarray | None = None) -
 
 
 def posterior_without(
-    families: Sequence[SiblingFamily], repo: str, whole: Mapping[str, np.ndarray], cache: Path
+    families: Sequence[SiblingFamily],
+    repo: str,
+    whole: Mapping[str, np.ndarray],
+    cache: Path,
+    lab: Sequence[SiblingFamily] = (),
 ) -> dict[str, np.ndarray]:
     """Draws of the posterior without a repository."""
     own = [f for f in families if f.repo == repo]
     if any(run.failed for f in own for run in f.runs):
-        return as_kept(
-            posterior_of([f for f in families if f.repo != repo], cache / f"without_{repo.partition('/')[0]}.npz")
-        )
+        name = f"without_{repo.partition('/')[0]}{'_with_lab' if lab else ''}.npz"
+        return as_kept(posterior_of([f for f in families if f.repo != repo], cache / name, lab))
     pairs = as_pairs(own)
     with jax.enable_x64(True):
         told = np.asarray(jax.jit(jax.vmap(lambda q: (pairs.share * log_density(q, pairs)).sum()))(dict(whole)))
@@ -99,7 +115,9 @@ def failing_table(families: Sequence[SiblingFamily], posterior_draws: Mapping[st
         },
         "kinds": {label: failed.count(label) for label in sorted(set(failed))},
         "settings": list(Change._fields),
-        "posterior": {name: [float(f"{x:.4g}") for x in values] for name, values in posterior_draws.items()},
+        "posterior": {
+            name: [float(f"{x:.4g}") for x in values] for name, values in posterior_draws.items() if values.ndim == 1
+        },
         "cases": [
             {"change": [float(v) for v in np.frombuffer(key)], "pairs": int(n), "failed": int(k), "repository": repo}
             for (repo, key), (n, k) in changes_tried(families).items()
@@ -122,36 +140,48 @@ def as_learned(table: Mapping[str, Any], draws: Mapping[str, np.ndarray]) -> Lea
 
 
 def pairs_predicted(
-    families: Sequence[SiblingFamily], whole: Mapping[str, np.ndarray], cache: Path
+    families: Sequence[SiblingFamily],
+    whole: Mapping[str, np.ndarray],
+    cache: Path,
+    lab: Sequence[SiblingFamily] = (),
 ) -> list[dict[str, Any]]:
-    """P(fails) of every pair by what the other repositories tell."""
+    """P(fails) of every pair by what the other repositories tell, and the laboratory where it is given."""
     out = []
     for repo in sorted({f.repo for f in families}):
         others = [f for f in families if f.repo != repo]
-        known = as_learned(failing_table(others, {}), posterior_without(families, repo, whole, cache))
+        known = as_learned(failing_table(others, {}), posterior_without(families, repo, whole, cache, lab))
         rate = sum(y.sum() for f in others for _, _, y in f.views) / sum(f.pairs for f in others)
-        seen: dict[bytes, Any] = {}
-        for f in (f for f in families if f.repo == repo):
-            for place, changes, failed in f.views:
-                other = [run for run in f.runs if run is not f.runs[place]]
-                for run, x, y in zip(other, changes, failed, strict=True):
-                    found = seen.setdefault(x.tobytes(), p_fails(Change(*x), known=known))
-                    out.append(
-                        {
-                            "repo": repo,
-                            "family": f.name,
-                            "from": f.runs[place].name,
-                            "to": run.name,
-                            "change": x.tolist(),
-                            "failed": int(y),
-                            "p": found.p,
-                            "low": found.interval.low,
-                            "high": found.interval.high,
-                            "tried": found.tried,
-                            "base_rate": float(rate),
-                            "weight": 1.0 / (len(f.views) * len(failed)),
-                        }
-                    )
+        out += told_of([f for f in families if f.repo == repo], known, float(rate))
+    return out
+
+
+def told_of(families: Sequence[SiblingFamily], known: LearnedFailures, base_rate: float) -> list[dict[str, Any]]:
+    """P(fails) of every pair of some families by what is known."""
+    out, seen = [], {}
+    for f in families:
+        for place, changes, failed in f.views:
+            own, other = f.runs[place], [run for run in f.runs if run is not f.runs[place]]
+            rate = None if f.repo == REPO else own.settings.get("learning_rate")
+            for run, x, y in zip(other, changes, failed, strict=True):
+                if (x.tobytes(), rate) not in seen:
+                    seen[x.tobytes(), rate] = p_fails(Change(*x), rate=rate, known=known)
+                found = seen[x.tobytes(), rate]
+                out.append(
+                    {
+                        "repo": f.repo,
+                        "family": f.name,
+                        "from": own.name,
+                        "to": run.name,
+                        "change": x.tolist(),
+                        "failed": int(y),
+                        "p": found.p,
+                        "low": found.interval.low,
+                        "high": found.interval.high,
+                        "tried": found.tried,
+                        "base_rate": base_rate,
+                        "weight": 1.0 / (len(f.views) * len(failed)),
+                    }
+                )
     return out
 
 
@@ -208,28 +238,82 @@ def pair_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def lab_scores(
+    families: Sequence[SiblingFamily], labs: Sequence[Sequence[SiblingFamily]], table: Mapping[str, Any], cache: Path
+) -> dict[str, Any]:
+    """How good P(fails) is in the laboratory, the families of a seed judged by those of the other and the public ones.
+
+    Args:
+        families: Public families.
+        labs: The laboratory's, by seed.
+        table: What is shipped.
+        cache: Where posteriors are kept.
+    """
+    told: list[dict[str, Any]] = []
+    public: list[dict[str, Any]] = []
+    apart = []
+    for i, own in enumerate(labs):
+        others = [f for j, lab in enumerate(labs) if j != i for f in lab]
+        draws = as_kept(posterior_of(families, cache / f"lab_without_{LAB_SEEDS[i]}.npz", others))
+        apart.append(float(draws["apart"].mean()))
+        rate = sum(y.sum() for f in others for _, _, y in f.views) / sum(f.pairs for f in others)
+        lab = {name: np.asarray(x) for name, x in moved(draws, draws["away"]).items()}
+        told += told_of(own, as_learned(table, lab), float(rate))
+        public += told_of(own, as_learned(table, draws), float(rate))
+    (cache / "lab_pairs.json").write_text(json.dumps(told))
+    return {
+        "families": sum(map(len, labs)),
+        "runs": sum(len(f.runs) for lab in labs for f in lab),
+        "discrepancy": apart,
+        "own": pair_scores(told) | {"ece": calibration_error(told)},
+        "by_public_runs": pair_scores(public) | {"ece": calibration_error(public)},
+    }
+
+
+def calibration_error(rows: Sequence[Mapping[str, Any]], bins: int = 10) -> float:
+    """Mean distance of what was told from what was seen, over bins of equal width weighed by their pairs."""
+    p, y = (np.array([row[k] for row in rows], float) for k in ("p", "failed"))
+    place = np.minimum((p * bins).astype(int), bins - 1)
+    return float(sum(abs((p - y)[place == b].sum()) for b in range(bins)) / len(p))
+
+
 def main() -> None:
     """The program; its options are told by ``--help``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path, nargs="+", required=True)
+    parser.add_argument("--lab", type=Path, help="folder of the laboratory's runs; those that lack are trained")
+    parser.add_argument("--families", type=int, default=20, help="of the laboratory, of each seed")
     parser.add_argument("--cache", type=Path, required=True)
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
-    families = sibling_families(siblings_in(options.index))
-    whole = posterior_of(families, options.cache / "whole.npz")
+    families, cache = sibling_families(siblings_in(options.index)), options.cache
+    alone = posterior_of(families, cache / "whole.npz")
+    rows = pairs_predicted(families, alone, cache)
+    result: dict[str, Any] = {}
+    whole = alone
+    if options.lab is not None:
+        labs = [
+            sibling_families([x.sibling for x in lab_siblings(options.lab, seed, range(options.families))])
+            for seed in LAB_SEEDS
+        ]
+        every = [f for lab in labs for f in lab]
+        result["public_alone"] = both_scores(rows)
+        whole = posterior_of(families, cache / "whole_with_lab.npz", every)
+        rows = pairs_predicted(families, whole, cache, every)
+        result["laboratory"] = lab_scores(families, labs, failing_table(families, {}), cache)
     table = failing_table(families, as_kept(whole))
     with written_whole(FAILING_PATH) as temporary:
         temporary.write_text(json.dumps(table, ensure_ascii=False) + "\n", encoding="utf-8")
-    rows = pairs_predicted(families, whole, options.cache)
-    (options.cache / "pairs.json").write_text(json.dumps(rows))
-    sweeps = [row for row in rows if np.count_nonzero(row["change"]) == 1 and row["change"][0] != 0.0]
-    result = {
-        "repositories": table["about"]["repositories"],
-        "all": pair_scores(rows),
-        "learning_rate_alone": pair_scores(sweeps),
-    }
+    (cache / "pairs.json").write_text(json.dumps(rows))
+    result |= {"repositories": table["about"]["repositories"], **both_scores(rows)}
     keep("learn_failing", result)
     print(json.dumps(result, indent=1))
+
+
+def both_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Scores of all pairs, and of those that changed the learning rate alone."""
+    sweeps = [row for row in rows if np.count_nonzero(row["change"]) == 1 and row["change"][0] != 0.0]
+    return {"all": pair_scores(rows), "learning_rate_alone": pair_scores(sweeps)}
 
 
 if __name__ == "__main__":

@@ -89,7 +89,8 @@ def _settings(row: Mapping[str, str]) -> dict[str, Any]:
             refresh, r"epochs[a-z_]*=(\d+)", r"epochs (\d+)", r"^(\d+) epoch", r"mu=(\d+)", r"num_iterations=(\d+)"
         ),
         "clip_range": _first(notes, r"clip [\d.]+/([\d.]+)", r"epsilon ([\d.]+)"),
-        "full": float("lora" not in row["model"].lower()),
+        # The Tinker service trains adapters alone.
+        "full": float("lora" not in row["model"].lower() and "tinker" not in row["repo"]),
         "undecayed": float(not any(x in row["lr_schedule"] for x in _DECAYS)),
         "unguarded": float("no_baseline" in notes or "nobaseline" in notes)
         + float("no_clip" in notes or "noclip" in notes),
@@ -120,7 +121,7 @@ def _family(row: Mapping[str, str]) -> str:
 
 
 def _number(text: str) -> float | None:
-    found = re.match(r"\s*(\d+(?:\.\d*)?(?:e[-+]?\d+)?)", text, re.IGNORECASE)
+    found = re.match(r"\A\s*+(\d+(?:\.\d*)?(?:e[-+]?\d+)?)", text, re.IGNORECASE)
     return None if found is None else float(found[1])
 
 

@@ -13,8 +13,10 @@ from bayes_grpo.logs.source import Source
 
 NAME = "csv"
 
-_KNOWN = re.compile(r"(?:[\w.@-]+/)*_?(?:\w+_)?(?:step|reward|score|loss|iteration|accuracy|kl)s?(?:_\w+|/\w+)*")
-"""Names that a table of training metrics has at least one of."""
+_KNOWN = re.compile(r"(?:step|reward|score|loss|iteration|accuracy|kl)s?")
+"""Words of which names in a table of training metrics have at least one."""
+_BETWEEN = re.compile(r"[/_]")
+_NAME = re.compile(r"\A(?:[\w.@-]+/)*+\w+")
 
 
 def sniff(source: Source) -> Evidence | None:
@@ -22,10 +24,14 @@ def sniff(source: Source) -> Evidence | None:
     if source.is_parquet or (found := header(source)) is None:
         return None
     names, _ = found
-    known = [name for name in names if _KNOWN.fullmatch(normal(name))]
+    known = [name for name in names if _is_known(normal(name))]
     if known or source.path.suffix.lower() in (".csv", ".tsv"):
         return Evidence(2 if known else 1, f"a header {listed(names, 4)}")
     return None
+
+
+def _is_known(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and any(_KNOWN.fullmatch(word) for word in _BETWEEN.split(name))
 
 
 def read(source: Source, options: ReadOptions) -> Parsed:

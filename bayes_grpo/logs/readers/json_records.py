@@ -58,7 +58,15 @@ def sniff(source: Source) -> Evidence | None:
 
 def read(source: Source, options: ReadOptions) -> Parsed:
     """Rows of the list of records in the document, or its lists of numbers as columns."""
-    document = load_json(source)
+    return of_document(load_json(source))
+
+
+def of_document(document: Any) -> Parsed:
+    """Rows of a document that is there already.
+
+    Raises:
+        LogReadError: No list of records and no list of numbers is in it.
+    """
     if isinstance(document, list):
         return _from_list(document)
     if not isinstance(document, dict):

@@ -7,7 +7,8 @@ from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import counted
-from bayes_grpo.logs.jsontext import config_in, parse_line
+from bayes_grpo.logs.console import long_lines
+from bayes_grpo.logs.jsontext import config_in, config_line, parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.progress import StepCounter
 from bayes_grpo.logs.rowkinds import told_apart
@@ -17,6 +18,8 @@ from bayes_grpo.logs.table import Table
 NAME = "jsonl"
 
 _BATCH = 1024
+_MAX_LINE = 4_000_000
+"""Characters of a line; a record of metrics has thousands, one with the texts of a batch a million."""
 
 
 def sniff(source: Source) -> Evidence | None:
@@ -54,12 +57,18 @@ class JsonLines:
         self._text = text
         self._good = 0
         self._settings = 0
+        self._began = False
         self._bad: list[int] = []
+        self._long: list[int] = []
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         lines = self._text.split("\n")
         for start in range(0, len(lines), _BATCH):
             batch = lines[start : start + _BATCH]
+            for place, line in enumerate(batch):
+                if len(line) > _MAX_LINE:
+                    self._long.append(start + place + 1)
+                    batch[place] = ""
             rows = _all_at_once(batch)
             if rows is not None:
                 self._good += len(rows)
@@ -81,7 +90,10 @@ class JsonLines:
     def _metrics(self, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for row in rows:
             config = config_in(row)
+            if config is None and not self._began:
+                config = config_line(row)
             if config is None:
+                self._began = True
                 yield told_apart(row)
             else:
                 self.config |= config
@@ -103,7 +115,7 @@ class JsonLines:
         if self._bad:
             bad = counted(len(self._bad), "line")
             said.append(f"{bad} without a JSON object left out, the first is line {self._bad[0]}")
-        return tuple(said)
+        return (*said, *long_lines(self._long, _MAX_LINE))
 
 
 def _all_at_once(lines: list[str]) -> list[dict[str, Any]] | None:

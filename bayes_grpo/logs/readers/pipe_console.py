@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from sys import intern
 from typing import NamedTuple
 
-from bayes_grpo.logs.console import lines_of, names_reward, nothing_found, usual
+from bayes_grpo.logs.console import lines_of, names_reward, nothing_found, too_long, usual
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
@@ -18,8 +19,10 @@ from bayes_grpo.logs.table import Table, to_float
 NAME = "console_pairs"
 
 _WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|update)"
-_STEP = re.compile(rf"(?<![\w/.]){_WORD}\s*[:=#]?\s*(\d{{1,12}})(?:\s*/\s*(\d{{1,12}}))?(?![\w/.]\d)", re.IGNORECASE)
-_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*/\s*(\d{1,12})(?![\w/.])")
+_STEP = re.compile(
+    rf"(?<![\w/.]){_WORD}\s*+[:=#]?\s*+(\d{{1,12}})(?:\s*+/\s*+(\d{{1,12}}))?(?![\w/.]\d)", re.IGNORECASE
+)
+_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*+/\s*+(\d{1,12})(?![\w/.])")
 _EPOCH = re.compile(r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6})(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE)
 _NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
 _PAIR = re.compile(
@@ -27,7 +30,9 @@ _PAIR = re.compile(
     rf"{_NUMBER}(?![\w:])",
     re.IGNORECASE,
 )
-_NAMED = re.compile(rf"\W{{0,4}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}\s*", re.IGNORECASE)
+_BEFORE_NAME = 4
+"""Characters that may stand before a name."""
+_NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}\s*", re.IGNORECASE)
 """A whole segment "name number", as in "loss 0.3, reward 0.2"."""
 
 _RUN_ON = re.compile(rf"(?:\s{{1,4}}[A-Za-z_][\w./@]{{0,60}}\s{{1,4}}{_NUMBER}){{1,40}}\s*", re.IGNORECASE)
@@ -35,7 +40,7 @@ _RUN_ON = re.compile(rf"(?:\s{{1,4}}[A-Za-z_][\w./@]{{0,60}}\s{{1,4}}{_NUMBER}){
 
 _NAME_NUMBER = re.compile(rf"([A-Za-z_][\w./@]{{0,60}})\s{{1,4}}{_NUMBER}", re.IGNORECASE)
 _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
-_AFTER_STEP = re.compile(r"\s*[\])}>]?\s*(?:$|[|,:;\-–—]|[A-Za-z_][\w./@]*\s?[=:])")
+_AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
 
 _MAX_LINE = 4_000
@@ -54,8 +59,8 @@ def read(source: Source, options: ReadOptions) -> Parsed:
     if not found:
         raise nothing_found("lines such as '3/100 | reward=0.24'", source)
     steps, total = _counted([place for _, place in found])
-    rows = [{**row, "step": step} for (row, _), step in zip(found, steps, strict=True)]
-    return Parsed(Table.from_rows(rows), total_steps=total)
+    rows = ({**row, "step": step} for (row, _), step in zip(found, steps, strict=True))
+    return Parsed(Table.from_rows(rows), total_steps=total, notes=too_long(source.text, _MAX_LINE))
 
 
 def _counted(places: list[_Place]) -> tuple[list[float], float | None]:
@@ -126,8 +131,10 @@ def _is_row(rest: str) -> bool:
 
 
 def _numbers(text: str) -> dict[str, float]:
-    row = {key: to_float(value) for key, value in _PAIR.findall(text)}
+    row = {intern(key): to_float(value) for key, value in _PAIR.findall(text)}  # a name of a million rows is kept once
     for segment in _SEPARATOR.split(text):
+        if "=" in segment[_BEFORE_NAME:] or ":" in segment[_BEFORE_NAME:]:
+            continue  # neither pattern below can match it; nearly all segments end here
         if _RUN_ON.fullmatch(segment if segment[:1].isspace() else f" {segment}"):
             for name, value in _NAME_NUMBER.findall(segment):
                 row.setdefault(name, to_float(value))

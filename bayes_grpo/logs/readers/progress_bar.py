@@ -14,7 +14,7 @@ from bayes_grpo.logs.table import Table, to_float
 
 NAME = "progress_bar"
 
-_BAR = re.compile(r"(\d{1,9})(?:/(\d{1,9})|it) \[[^\]\n=]{0,60}(?:it/s|s/it)\s?,\s{0,2}([^\]\n]{3,1000})\]")
+_BAR = re.compile(r"(\d{1,9})(?:/(\d{1,9})|it) \[(?>[^\]\n=]{0,60}?(?:it/s|s/it))\s?,\s{0,2}([^\]\n]{3,1000}+)\]")
 _PAIR = re.compile(r"([A-Za-z_][\w./@ ]{0,60}?)\s?=\s{0,8}([-+.\w%]{1,40})")
 _MIN_BARS = 3
 

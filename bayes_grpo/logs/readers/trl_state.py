@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import listed
@@ -34,7 +35,15 @@ def sniff(source: Source) -> Evidence | None:
 
 def read(source: Source, options: ReadOptions) -> Parsed:
     """Rows of ``log_history``, with ``max_steps``, ``logging_steps`` and the epochs."""
-    state = load_json(source, "the newest complete checkpoint's trainer_state.json")
+    return of_state(load_json(source, "the newest complete checkpoint's trainer_state.json"))
+
+
+def of_state(state: Any) -> Parsed:
+    """Rows of a state that is there already.
+
+    Raises:
+        LogReadError: It holds no list ``log_history``.
+    """
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
         raise LogReadError(
             f"expected a JSON object with a list log_history, found {type(state).__name__} with "

@@ -31,8 +31,9 @@ TRAINER = Trainer(
         Derived(
             "frac_reward_zero_std",
             {"env/all/by_group/frac_all_good": 1.0, "env/all/by_group/frac_all_bad": 1.0},
+            zero_says_nothing=True,  # with remove_constant_reward_groups, the recipes' default
         ),
-        Derived("frac_reward_zero_std", {"env/all/by_group/frac_mixed": -1.0}, 1.0),
+        Derived("frac_reward_zero_std", {"env/all/by_group/frac_mixed": -1.0}, 1.0, zero_says_nothing=True),
     ),
     defaults={**ADAM, "schedule": "constant"},
     config={

@@ -40,8 +40,7 @@ def section(found: Found, pictures: Pictures) -> Section:
         lines.append(f"Curvature: {note}.")
     lines.append(
         "The margins count in the curvature that the reward shows, and foresee no border by themselves: directions "
-        "that the reward does not feel may be steeper. The probability integrates over how much steeper, by where "
-        "others' runs failed."
+        "that the reward does not feel may be steeper. The probability rests on others' runs."
     )
     tell = (
         "A measured curvature of the stiffest direction takes the place of what others' runs tell: bayes-grpo "
@@ -54,7 +53,7 @@ def section(found: Found, pictures: Pictures) -> Section:
         QUESTION,
         answer=_FAILED if failed else _answer(report),
         tone="alarm" if failed or report.failing.p > 0.5 else "doubt" if report.failing.p > RISK else "good",
-        tables=(_rates(failed), *(() if failed else (_table(report),))),
+        tables=(_rates(report.rate, failed), *(() if failed else (_table(report),))),
         parts=tuple(parts),
         terms=("lag", "momentum"),
     )
@@ -72,11 +71,11 @@ def _answer(report: StabilityReport) -> str:
     )
 
 
-def _rates(failed: bool) -> PageTable:
-    """What other learning rates would do, by the function that `bayes-grpo plan` asks."""
+def _rates(rate: float | None, failed: bool) -> PageTable:
+    """What other learning rates than a run's would do, by the function that `bayes-grpo plan` asks."""
 
     def line(factor: float) -> tuple[Cell, ...]:
-        failing = p_fails(Change(learning_rate=math.log(factor)), failed=failed)
+        failing = p_fails(Change(learning_rate=math.log(factor)), rate=rate, failed=failed)
         low, high = (probability_text(x) for x in (failing.interval.low, failing.interval.high))
         return (
             number(f"{factor:g}"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bayes_grpo.common.intervals import probability_text
+import math
+
+from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
 from bayes_grpo.diagnosis.evidence import ModeEvidence, weighed_text
 from bayes_grpo.diagnosis.mode import all_modes, label_of
@@ -13,6 +15,8 @@ from bayes_grpo.report.answer import Answer
 from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, Tone, head, number, said, words
 from bayes_grpo.report.sections.common import SMALL, digits, estimate, new_figure, nothing, panels
 from bayes_grpo.report.svg import Pictures
+from bayes_grpo.rollouts.decomposition import Decomposition
+from bayes_grpo.rollouts.plot import plot_gain
 
 KEY, TITLE, QUESTION = (
     "diagnosis",
@@ -40,13 +44,15 @@ def wrong(found: Answer[Diagnosis], pictures: Pictures) -> Section:
         tables.append(_evidence(d))
     if d.history is not None:
         tables.append(_history(d))
+    if d.gain is not None and d.gain.shares:
+        tables.append(_gain(d.gain))
     return Section(
         KEY,
         TITLE,
         QUESTION,
         answer=said(d.sentence, 900),
         tone=tone_of(d),
-        pictures=_pictures(d, pictures),
+        pictures=(*_pictures(d, pictures), *_gain_pictures(d.gain, pictures)),
         tables=tuple(tables),
         parts=_parts(d),
         terms=("onset", "history", "evidence"),
@@ -100,6 +106,33 @@ def _pictures(d: Diagnosis, pictures: Pictures) -> tuple[Picture, ...]:
         axes.tick_params(labelsize=8)
         told.append((i, f"Course of {name} by optimizer step with its band", _onset_caption(d) if i == bars else ""))
     return (*out, *panels(pictures, figure, told))
+
+
+def _gain_pictures(gain: Decomposition | None, pictures: Pictures) -> tuple[Picture, ...]:
+    """What the gain is made of, where saved completions were given."""
+    if gain is None or not gain.course.changes:
+        return ()
+    figure = new_figure((SMALL[0] * 3, SMALL[1] * 1.3))
+    plot_gain(gain, figure)
+    told = [
+        (0, f"What the gain is made of: {gain.sentence}", "What each has added to the reward since the first steps."),
+        (1, f"Over the steps: {', '.join(s.words for s in gain.shares)}", "Bands: first and last steps, over prompts."),
+    ]
+    return panels(pictures, figure, told, "half")
+
+
+def _gain(gain: Decomposition) -> PageTable:
+    sides = (f"steps {a:g} to {b:g}" for a, b in (gain.first, gain.last))
+    rows = tuple(
+        (words(s.words), *(number(_span(x, ".3g")) for x in (s.before, s.after)), number(_span(s.share, ".0%")))
+        for s in gain.shares
+    )
+    heads = head("of the gain", *sides, Cell("share of the gain", term="interval"))
+    return PageTable(f"What the gain is made of, by {gain.clusters}", heads, rows)
+
+
+def _span(x: Interval, form: str) -> str:
+    return f"{x.median:{form}} [{x.low:{form}}, {x.high:{form}}]" if math.isfinite(x.median) else "no clear gain"
 
 
 def _onset_caption(d: Diagnosis) -> str:

@@ -1,0 +1,89 @@
+"""`bayes-grpo rollouts`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bayes_grpo as bg
+from bayes_grpo.cli.options import Json, Plot, Seed, check_pictures
+from bayes_grpo.cli.terminal import console, print_json, progress
+
+
+def rollouts(
+    folder: Annotated[Path, typer.Argument(help="Folder that a trainer saved completions in, or a table of them.")],
+    log: Annotated[Path | None, typer.Option(help="Log of the same run: whether both fit, and how far apart.")] = None,
+    format_: Annotated[str | None, typer.Option("--format", help="Format to use where several fit.")] = None,
+    split: Annotated[str, typer.Option(help="train or eval.")] = "train",
+    subset: Annotated[
+        str,
+        typer.Option(help="all or effective: what was sampled, or what was trained on, where a trainer keeps both."),
+    ] = "all",
+    column: Annotated[
+        list[str] | None,
+        typer.Option("--column", metavar="NAME=COLUMN", help="Column of a plain table, e.g. reward=score. Repeatable."),
+    ] = None,
+    weight: Annotated[
+        list[str] | None,
+        typer.Option("--weight", metavar="FUNCTION=W", help="Weight of a reward function, where no total is saved."),
+    ] = None,
+    group_size: Annotated[
+        int | None, typer.Option(help="Completions a prompt, where records tell neither group nor prompt.")
+    ] = None,
+    formatted: Annotated[
+        str | None, typer.Option(help="Part that says whether an answer is formatted; found by its name if absent.")
+    ] = None,
+    rescore: Annotated[
+        str | None, typer.Option(metavar="PART", help="Take this part as the reward, such as a lenient grader's.")
+    ] = None,
+    salt: Annotated[str, typer.Option(help="Makes the hashes of prompts one's own.")] = "",
+    plot: Plot = None,
+    json_: Json = False,
+    seed: Seed = 0,
+) -> None:
+    """What saved completions say: what a gain is made of, groups of use, how hard prompts are."""
+    check_pictures(plot)
+    weights = {name: _number(text, value) for text, name, value in _pairs("--weight", weight)}
+    columns = {name: value for _, name, value in _pairs("--column", column)}
+    run = None if log is None else bg.read_log(log)
+    with progress() as tell:
+        found = bg.read_rollouts(
+            folder,
+            format=format_,
+            split=split,
+            subset=subset,
+            columns=columns,
+            weights=weights,
+            group_size=group_size,
+            salt=salt,
+            progress=tell,
+        )
+        tell("counting")
+        if rescore is not None:
+            found = bg.rescore(found, rescore)
+        summary = bg.describe_rollouts(found, run, formatted=formatted, seed=seed)
+        if plot is not None:
+            bg.save_plot(bg.plot_rollouts(summary), plot)
+    if json_:
+        print_json(summary.to_dict())
+    else:
+        bg.render_rollouts(summary, console())
+
+
+def _pairs(flag: str, texts: list[str] | None) -> list[tuple[str, str, str]]:
+    out = []
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise typer.BadParameter(f"{flag}: expected NAME=VALUE, found {text!r}")
+        out.append((text, name.strip(), value.strip()))
+    return out
+
+
+def _number(text: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise typer.BadParameter(f"--weight: expected FUNCTION=NUMBER, found {text!r}") from None

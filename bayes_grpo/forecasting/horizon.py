@@ -1,0 +1,55 @@
+"""How far a run is forecast where nobody says it: to its planned end, else half as far again as the log reaches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from bayes_grpo.logs.run import Setting
+
+AHEAD = 1.5
+"""Horizon in units of the last logged step, where no planned length lies ahead."""
+GIVEN = "given"
+
+
+class Horizon(NamedTuple):
+    """A step to forecast to.
+
+    Attributes:
+        until: Optimizer step.
+        origin: Where it comes from, in words: "given", "planned length", "1.5 times the last step".
+    """
+
+    until: float
+    origin: str
+
+    @property
+    def sentence(self) -> str:
+        """What a forecast says of a horizon that nobody gave; "" of one that was given."""
+        return "" if self.origin == GIVEN else f"forecast to step {self.until:g}, the {_WORDS.get(self.origin)}"
+
+
+_PLANNED, _FURTHER = "planned length", f"{AHEAD:g} times the last step"
+_WORDS = {_PLANNED: _PLANNED, _FURTHER: "last step and half as far again; nobody stated total_steps"}
+
+
+def horizon_of(settings: Mapping[str, Setting], last: float, until: float | None = None) -> Horizon:
+    """The step until which a run is forecast.
+
+    Args:
+        settings: Settings of the run by name.
+        last: Its last logged step.
+        until: What the user says.
+
+    Returns:
+        The user's step; else the planned length where it lies ahead; else half as far again as the log, in whole steps
+        where the log has these.
+    """
+    if until is not None:
+        return Horizon(float(until), GIVEN)
+    planned = settings["total_steps"].value if "total_steps" in settings else None
+    if planned is not None and float(planned) > last:
+        return Horizon(float(planned), _PLANNED)
+    further = AHEAD * last
+    return Horizon(float(math.ceil(further)) if last == round(last) else further, _FURTHER)

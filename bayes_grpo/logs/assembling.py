@@ -1,0 +1,104 @@
+"""What files, stores or a session gave, as everything of a `Run` but its name and origin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import counted
+from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
+from bayes_grpo.logs.keyindex import KeyIndex
+from bayes_grpo.logs.mapping import Choices, Columns, map_columns
+from bayes_grpo.logs.parsed import Parsed
+from bayes_grpo.logs.resolve import resolve_settings, setting_keys
+from bayes_grpo.logs.reward_key import single_rewards
+from bayes_grpo.logs.run import Provenance, Setting, Settings
+from bayes_grpo.logs.table import Table
+from bayes_grpo.logs.unused import unused_keys
+
+_PART = "rewards/"
+"""Before the name of a reward function among the columns."""
+
+
+def assemble(
+    parts: list[Parsed], choices: Choices, user: Mapping[str, Any], stated: Mapping[str, Setting]
+) -> dict[str, Any]:
+    """Everything of a `Run` but its name and origin.
+
+    Args:
+        parts: What was read, file by file.
+        choices: Columns that the user named.
+        user: Settings from the user, checked.
+        stated: Settings from a file beside the log.
+
+    Raises:
+        LogReadError: No reward is found, several keys could be it, or there are too few rows.
+        SettingError: Settings contradict each other.
+    """
+    parsed = reduce(one_after_another, parts)
+    columns = map_columns(parsed.table, choices, parsed.trainer)
+    summary = np.zeros(parsed.table.n, dtype=bool)
+    for key in ("train_runtime", "train/train_runtime"):
+        summary |= np.isfinite(parsed.table.column(key))
+    row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
+    file = np.repeat(np.arange(len(parts)), [part.table.n for part in parts])
+    functions = {_PART + name: values for name, values in columns.components.items()}
+    rows = tidy(columns.step, columns.train | functions, columns.evals, summary, row_steps, file)
+    finite = int(np.sum(np.isfinite(rows.train["reward"])))
+    if max(finite, len(rows.eval_step)) < 2:
+        raise LogReadError(
+            f"expected at least two rows with a finite reward, found {counted(len(rows.step), 'row')} and "
+            f"{finite} finite; wait for more of the log, or name another key with --reward-column"
+        )
+    settings = resolve_settings(parsed, columns, rows, stated, user)
+    used = {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")}
+    return {
+        "step": rows.step,
+        "reward": rows.train["reward"],
+        "window": row_windows(rows.step, settings.logging_window.value or 1),
+        "signals": {k: v for k, v in rows.train.items() if k != "reward" and k not in functions},
+        "components": {k.removeprefix(_PART): rows.train[k] for k in sorted(functions) if k in rows.train},
+        "eval_step": rows.eval_step,
+        "eval_reward": rows.eval_reward,
+        "settings": settings,
+        "keys": used,
+        "notes": (*parsed.notes, *columns.notes, *rows.notes, *_seldom(columns, rows, settings)),
+        "unused": unused_keys(parsed.table, columns.trainer, used, _read_otherwise(parsed.table)),
+    }
+
+
+def _read_otherwise(table: Table) -> list[str]:
+    """Keys of which no signal, and yet something was made: single rewards, settings, the plan."""
+    return [*single_rewards(KeyIndex(table)), *setting_keys(table)]
+
+
+def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]:
+    """What to know where most rows have no reward, and nobody says that a rollout serves several steps."""
+    rewarded = np.isfinite(rows.train["reward"])
+    spacing, gap = usual_spacing(rows.step), usual_spacing(rows.step[rewarded])
+    known = settings.refresh_interval.provenance is not Provenance.ASSUMED
+    if columns.step is None or known or spacing is None or gap is None or gap <= spacing:
+        return ()
+    every = gap // spacing
+    return (
+        f"a reward in one of {every} rows only; if one rollout serves the {gap} steps between, "
+        f"state --set refresh_interval={gap}",
+    )
+
+
+def one_after_another(first: Parsed, second: Parsed) -> Parsed:
+    """The rows of one file followed by those of another of the same run."""
+    return Parsed(
+        first.table.appended(second.table),
+        {**first.config, **second.config},
+        second.total_steps or first.total_steps,
+        second.logging_steps or first.logging_steps,
+        first.trainer if first.trainer is second.trainer else None,
+        tuple(dict.fromkeys((*first.notes, *second.notes))),
+        {**first.settings, **second.settings},
+        first.run_name or second.run_name,
+    )

@@ -1,0 +1,114 @@
+"""What people hold in a session as the rows of a log: data frames, columns, records, a trainer's state, a W&B run.
+
+Nothing of pandas, Polars, PyArrow, transformers or wandb is imported: each is known by what it offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import clean
+from bayes_grpo.logs.parsed import Parsed
+from bayes_grpo.logs.progress import StepCounter
+from bayes_grpo.logs.readers.json_records import of_document
+from bayes_grpo.logs.readers.trl_state import of_state
+from bayes_grpo.logs.rowkinds import parted, told_apart
+from bayes_grpo.logs.run_config import flat_config
+from bayes_grpo.logs.table import Table, flatten, to_float
+
+_TRACKER_ROWS, _TRAINER_ROWS = "scan_history", "log_history"
+
+
+def is_tabular(value: object) -> bool:
+    """Whether a value holds the rows of a run itself, in place of a path to them."""
+    if isinstance(value, str | bytes):
+        return False
+    if isinstance(value, Sequence):
+        return any(isinstance(x, Mapping) for x in value[:10])
+    return isinstance(value, Mapping) or any(
+        hasattr(value, name) for name in ("columns", "column_names", _TRAINER_ROWS, _TRACKER_ROWS, "state")
+    )
+
+
+def what_is(value: object) -> str:
+    """What a value is, for "read from"."""
+    kind = type(value)
+    return clean(f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins."))
+
+
+def parsed_of(data: Any) -> Parsed:
+    """The rows of what somebody holds, read by the same rules as those of a file.
+
+    Args:
+        data: A data frame (pandas, Polars), a table (PyArrow), column → values, a list of records, a trainer of
+            transformers or its state, or a run of W&B's client.
+
+    Raises:
+        LogReadError: It is none of these, or holds no rows.
+    """
+    if hasattr(data, _TRACKER_ROWS):
+        return of_tracker(data)
+    state = getattr(data, "state", data)  # of a trainer
+    if hasattr(state, _TRAINER_ROWS):
+        total, window = to_float(getattr(state, "max_steps", None)), to_float(getattr(state, "logging_steps", None))
+        return _of_records(state.log_history, total if total > 0 else None, window if window >= 1 else None)
+    if isinstance(data, Mapping) and isinstance(data.get(_TRAINER_ROWS), list):
+        return of_state(data)
+    if isinstance(data, Mapping):
+        return of_document({str(k): v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()})
+    if isinstance(data, Sequence):
+        return _of_records(data)
+    return Parsed(Table.from_columns(parted(_columns(data))))
+
+
+def of_tracker(run: Any) -> Parsed:
+    """Every row of a run of W&B's client, with its name and configuration."""
+    config = {k: v for k, v in dict(getattr(run, "config", None) or {}).items() if not str(k).startswith("_")}
+    found = _of_records(run.scan_history())
+    return Parsed(found.table, flat_config(config), run_name=clean(getattr(run, "name", None) or ""), notes=found.notes)
+
+
+def _of_records(records: Iterable[Any], total: float | None = None, window: float | None = None) -> Parsed:
+    rows, other = [], 0
+    for record in records:
+        if isinstance(record, Mapping):
+            rows.append(told_apart({str(k): v for k, v in record.items()}))
+        else:
+            other += 1
+    if not rows:
+        raise LogReadError("expected records of metrics, found none; log a step first")
+    counter = StepCounter(rows)
+    table = Table.from_rows(counter)
+    notes = (f"{other} entries that are not records left out",) if other else ()
+    return Parsed(table, total_steps=total or counter.planned, logging_steps=window, notes=notes)
+
+
+def _columns(frame: Any) -> dict[str, Any]:
+    """Columns of a data frame; structs are flattened with "/"."""
+    if hasattr(frame, "iloc"):  # pandas; an index with a name is a column too
+        named = [x for x in frame.index.names if x is not None and x not in frame.columns]
+        frame = frame.reset_index(level=named) if named else frame
+        given = [(str(name), frame.iloc[:, i].to_numpy()) for i, name in enumerate(frame.columns)]
+    elif hasattr(frame, "to_pydict"):  # PyArrow
+        given = list(frame.to_pydict().items())
+    elif hasattr(frame, "get_columns"):  # Polars
+        given = [(x.name, x.to_list()) for x in frame.get_columns()]
+    else:
+        raise LogReadError(
+            f"expected a data frame, columns or records of metrics, found {what_is(frame)}; "
+            f"pass a pandas or Polars frame, a list of dicts, or a path"
+        )
+    columns: dict[str, Any] = {}
+    for name, values in given:
+        values = values if isinstance(values, list) or values.dtype.kind in "fiub" else list(values)
+        if isinstance(values, list) and any(isinstance(v, Mapping) for v in values):
+            nested = [flatten({name: v}) if isinstance(v, Mapping) else {} for v in values]
+            for key in dict.fromkeys(k for row in nested for k in row):
+                columns.setdefault(key, [row.get(key) for row in nested])
+        else:
+            columns.setdefault(name.strip(), values)
+    return columns

@@ -1,0 +1,130 @@
+"""Rewards of a prompt at a step, on the scale of their spread there: what difficulty, groups and comparisons rest on.
+
+A cell is the completions of one prompt at one step. With m the level of the reward at the step (a smooth course) and s
+the standard deviation of rewards about it, z = (mean of the cell − m) / s. For rewards of 0 and 1, s² = m(1 − m), and
+a Beta law of success rates of constant intraclass correlation ρ has Var z = ρ + (1 − ρ)/n at every level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.rollouts.records import Rollouts
+
+KERNEL = 0.08
+"""Standard deviation of the Gaussian kernel of the level, as a share of the steps."""
+_LEAST_STEPS = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells of one run, c of them, in the order of their steps.
+
+    Attributes:
+        step: Shape (c,), like all.
+        prompt: Hash of the prompt.
+        n: Completions.
+        mean: Mean reward.
+        within: Variance of rewards within, unbiased; NaN for one completion.
+        level: The level of the reward at the step.
+        spread: Standard deviation of rewards about it.
+    """
+
+    step: np.ndarray
+    prompt: np.ndarray
+    n: np.ndarray
+    mean: np.ndarray
+    within: np.ndarray
+    level: np.ndarray
+    spread: np.ndarray
+
+    @property
+    def z(self) -> np.ndarray:
+        """How far each lies above the level, in units of the spread."""
+        return (self.mean - self.level) / self.spread
+
+    @property
+    def inner(self) -> np.ndarray:
+        """Variance within over the squared spread; NaN for one completion."""
+        return self.within / self.spread**2
+
+    def where(self, kept: np.ndarray) -> Cells:
+        """Some of the cells."""
+        return Cells(*(getattr(self, name)[kept] for name in self.__dataclass_fields__))
+
+
+def cells_of(rollouts: Rollouts) -> Cells:
+    """Cells of rollouts.
+
+    Args:
+        rollouts: The completions of a run.
+
+    Raises:
+        FitError: Nothing tells prompts, or the reward never varies.
+    """
+    known = rollouts.prompt != 0
+    if not known.any():
+        raise FitError(
+            f"expected rollouts that tell prompts apart, found none in {rollouts.name}; difficulty is a prompt's own"
+        )
+    step, prompt, reward = rollouts.step[known], rollouts.prompt[known], rollouts.reward[known]
+    order = np.lexsort((prompt, step))
+    step, prompt, reward = step[order], prompt[order], reward[order]
+    new = np.r_[True, (np.diff(step) != 0) | (prompt[1:] != prompt[:-1])]
+    place = np.cumsum(new) - 1
+    n = np.bincount(place)
+    mean = np.bincount(place, reward) / n
+    off = np.bincount(place, (reward - mean[place]) ** 2)
+    at, row = np.unique(step[new], return_inverse=True)
+    level, spread = course_of(at, np.bincount(row, mean * n), np.bincount(row, off + mean**2 * n), np.bincount(row, n))
+    return Cells(
+        step=step[new].astype(float),
+        prompt=prompt[new],
+        n=n.astype(float),
+        mean=mean,
+        within=np.where(n > 1, off / np.maximum(n - 1, 1), np.nan),
+        level=level[row],
+        spread=spread[row],
+    )
+
+
+def course_of(
+    step: np.ndarray, total: np.ndarray, squares: np.ndarray, count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Level and spread of rewards at steps, smoothed over neighbouring steps.
+
+    Args:
+        step: Steps, increasing, shape (k,).
+        total: Sum of rewards of each, shape (k,).
+        squares: Sum of squared rewards.
+        count: Completions.
+
+    Returns:
+        Level and standard deviation, shape (k,) each.
+
+    Raises:
+        FitError: The reward never varies.
+    """
+    # Local lines rather than local means: at the ends of a rising course a mean of one side is off.
+    place = np.arange(len(step), dtype=float)
+    wide = max(KERNEL * len(step), _LEAST_STEPS)
+    off = place[None, :] - place[:, None]
+    kernel = np.exp(-0.5 * (off / wide) ** 2) * count
+    moments = [(kernel * off**k).sum(axis=1) for k in range(3)]
+    least = moments[0] * moments[2] - moments[1] ** 2
+    row = total / count
+
+    def line(values: np.ndarray) -> np.ndarray:
+        flat, slope = kernel @ values, (kernel * off) @ values
+        fitted = (moments[2] * flat - moments[1] * slope) / np.where(least > 1e-9, least, 1.0)
+        return np.where(least > 1e-9, fitted, flat / moments[0])
+
+    level = line(row)
+    about = line((squares - 2.0 * level * total + level**2 * count) / count)
+    whole = float(np.average(squares / count - row**2, weights=count)) + float(np.var(row))
+    if whole <= 0.0:
+        raise FitError("expected rewards that vary, found one value; there is nothing to tell prompts apart by")
+    return level, np.sqrt(np.maximum(about, 0.02 * whole))

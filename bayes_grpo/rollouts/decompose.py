@@ -1,0 +1,341 @@
+"""`decompose`: what a gain is made of, from rollouts or from a log alone; `rescore`: under another grader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.common.text import plain
+from bayes_grpo.common.wording import listed
+from bayes_grpo.logs.run import Run
+from bayes_grpo.rollouts.decomposition import RISEN, Decomposition, GainCourse, GainShare
+from bayes_grpo.rollouts.naming import is_form
+from bayes_grpo.rollouts.records import Rollouts
+from bayes_grpo.rollouts.redrawn import redrawn, spread_out
+from bayes_grpo.rollouts.shares import Factors, Sums, shapley, sums_of
+from bayes_grpo.rollouts.weights import adding_weights
+
+EARLY = 0.1
+"""Share of the steps that are "before", and that are "after"."""
+LEAST = 5
+"""Steps that are at least, where there are enough."""
+_DRAWS = 4000
+_BINS = 24
+_WORDS = {
+    "finished": "finished answers",
+    "formatted": "formatted answers",
+    "quality": "the reward of formatted answers",
+    "others": "the reward of all others",
+}
+
+
+class _Table(NamedTuple):
+    """Observations to decompose, m of them: completions, or rows of a log.
+
+    Attributes:
+        step: Shape (m,).
+        reward: Shape (m,).
+        finished: 0 or 1, or a share, shape (m,); None where nothing tells.
+        formatted: Likewise.
+        parts: Name → weighted values, which add up to the reward but for a constant.
+        cluster: What is drawn anew, shape (m,).
+    """
+
+    step: np.ndarray
+    reward: np.ndarray
+    finished: np.ndarray | None
+    formatted: np.ndarray | None
+    parts: dict[str, np.ndarray]
+    cluster: np.ndarray
+
+
+def decompose(
+    source: Rollouts | Run, *, formatted: str | None = None, share: float = EARLY, draws: int = _DRAWS, seed: int = 0
+) -> Decomposition:
+    """Shares of a gain by finishing, format and correctness, and by parts of the reward.
+
+    The first steps are held against the last. Intervals are over prompts, drawn anew (`bayes_grpo.rollouts.redrawn`);
+    over rows, from a log alone.
+
+    Args:
+        source: Rollouts, or a run whose log has the parts of the reward, or the share of cut completions.
+        formatted: The part that says whether an answer is formatted; found by its name if None.
+        share: Share of the steps that are before, and that are after; at least `LEAST` steps each where there are 10.
+        draws: Draws of the weights.
+        seed: Seed.
+
+    Returns:
+        The decomposition.
+
+    Raises:
+        FitError: Fewer than two steps.
+        SettingError: There is no such part, or it is not 0 or 1; or a share outside (0, 0.5].
+    """
+    if not 0.0 < share <= 0.5:
+        raise SettingError(f"share: expected a share of the steps in (0, 0.5], found {share:g}; 0.1 is usual")
+    found = _of_rollouts(source, formatted) if isinstance(source, Rollouts) else _of_log(source)
+    table, clusters, notes = found
+    steps = np.unique(table.step)
+    if len(steps) < 2:
+        raise FitError(f"expected at least 2 steps to tell a change, found {len(steps)} in {source.name}; give more")
+    many = min(max(LEAST, round(share * len(steps))), len(steps) // 2)
+    before, after = steps[many - 1], steps[-many]
+    early, late = table.step <= before, table.step >= after
+    drawn = _Drawn.of(table, (early, late), draws, seed)
+    first, last = (drawn.factors(side) for side in (0, 1))
+    gain = last.reward - first.reward
+    p_gain = float(np.mean(gain > 0.0))
+    factors = _factor_shares(table, first, last, gain, p_gain >= RISEN)
+    sides = {name: (drawn.part(0, i), drawn.part(1, i)) for i, name in enumerate(table.parts)}
+    parts = tuple(
+        _share(name, name, is_form(name), (a, b), b - a, gain, p_gain >= RISEN) for name, (a, b) in sides.items()
+    )
+    if factors:
+        moved = shapley(first, last)
+        of_form = [getattr(moved, s.name) for s in factors if s.is_form]
+    else:
+        of_form = [b - a for name, (a, b) in sides.items() if is_form(name)]
+    p_form = np.nan
+    if 0 < len(of_form) < len(factors or parts):
+        p_form = float(np.mean((p_gain >= RISEN) & (gain > 0.0) & (np.sum(of_form, axis=0) > 0.5 * gain)))
+    return Decomposition(
+        name=plain(source.name, 80),
+        source="rollouts" if isinstance(source, Rollouts) else "log",
+        first=(float(steps[0]), float(before)),
+        last=(float(after), float(steps[-1])),
+        clusters=f"{drawn.clusters} {clusters}",
+        before=interval(first.reward),
+        after=interval(last.reward),
+        gain=interval(gain),
+        p_gain=p_gain,
+        p_form=p_form,
+        factors=factors,
+        parts=parts,
+        course=_course(table, early, bool(factors)),
+        notes=notes,
+    )
+
+
+def rescore(
+    rollouts: Rollouts, grader: str | Callable[[str, str, str], float], *, kept: str = "logged reward"
+) -> Rollouts:
+    """The same completions under another reward.
+
+    Args:
+        rollouts: The completions; read with ``text=True`` for a function.
+        grader: A part that is the other reward, or a function of prompt, output and reference answer.
+        kept: Name under which the reward so far becomes a part.
+
+    Returns:
+        Rollouts whose reward is the other one; completions that it gives no number are left out.
+
+    Raises:
+        SettingError: There is no such part, or no text for a function.
+    """
+    if isinstance(grader, str):
+        if grader not in rollouts.parts:
+            raise SettingError(f"grader: expected a part ({listed(rollouts.parts)}), found {plain(grader, 40)!r}")
+        reward = rollouts.parts[grader].astype(float)
+    elif rollouts.texts is None:
+        raise SettingError("grader: expected rollouts with texts for a function, found none; read them with text=True")
+    else:
+        reward = np.array([float(grader(*x)) for x in zip(*rollouts.texts, strict=True)])
+    known = np.isfinite(reward)
+    some = rollouts if known.all() else rollouts.where(known)
+    parts = {k: v for k, v in some.parts.items() if k != grader} | {kept: some.reward.astype(np.float32)}
+    return replace(some, reward=reward[known], parts=parts)
+
+
+class _Drawn(NamedTuple):
+    """Sums over the clusters of both sides, as they are and drawn anew: six of `Sums`, then sum and count of each part.
+
+    Attributes:
+        sums: Shape (2 k,).
+        draws: Shape (draws, 2 k).
+        width: k, sums of one side.
+        clusters: Clusters of both sides.
+        least: Clusters of the side that has fewer.
+    """
+
+    sums: np.ndarray
+    draws: np.ndarray
+    width: int
+    clusters: int
+    least: int
+
+    @classmethod
+    def of(cls, table: _Table, sides: tuple[np.ndarray, np.ndarray], draws: int, seed: int) -> _Drawn:
+        """Sums of the two sides, which share the weights of clusters that are in both."""
+        numbers = np.unique(table.cluster[sides[0] | sides[1]])
+        n = len(numbers)
+        columns, counts = [], []
+        for kept in sides:
+            place = np.searchsorted(numbers, table.cluster[kept])
+            counts.append(len(np.unique(place)))
+            columns += list(_sums(table, kept, place, n))
+            for values in table.parts.values():
+                known = np.isfinite(values[kept])
+                columns.append(np.bincount(place[known], values[kept][known], n))
+                columns.append(np.bincount(place[known], minlength=n).astype(float))
+        matrix = np.stack(columns, axis=1)
+        return cls(matrix.sum(axis=0), redrawn(matrix, draws, seed), len(columns) // 2, n, min(counts))
+
+    def factors(self, side: int) -> Factors:
+        """Draws of the factors of a side, shape (draws,) each."""
+        here = slice(side * self.width, side * self.width + len(Sums._fields))
+        centre, drawn = (Sums(*x[..., here].T).factors for x in (self.sums, self.draws))
+        f, t, *rewards = (spread_out(a, b, self.least) for a, b in zip(drawn, centre, strict=True))
+        return Factors(np.clip(f, 0.0, 1.0), np.clip(t, 0.0, 1.0), *rewards)
+
+    def part(self, side: int, number: int) -> np.ndarray:
+        """Draws of the mean of a part on a side, shape (draws,)."""
+        at = side * self.width + len(Sums._fields) + 2 * number
+        mean = self.draws[:, at] / np.maximum(self.draws[:, at + 1], 1e-12)
+        return spread_out(mean, self.sums[at] / max(self.sums[at + 1], 1.0), self.least)
+
+
+def _of_rollouts(source: Rollouts, formatted: str | None) -> tuple[_Table, str, tuple[str, ...]]:
+    notes: tuple[str, ...] = ()
+    cut = source.truncated
+    finished = 1.0 - cut.astype(float) if np.all(cut >= 0) and np.ptp(cut) > 0 else None
+    gate = _gate(source, formatted)
+    weights = adding_weights(source.reward, {k: v for k, v in source.parts.items() if k != "logged reward"})
+    parts = {name: w * source.parts[name].astype(float) for name, w in weights.items()} if len(weights) > 1 else {}
+    if source.prompt.all():
+        cluster, words = source.prompt, "prompts"
+    elif np.all(source.group >= 0):
+        cluster, words = source.group, "groups"
+    else:
+        cluster, words = source.step, "steps"
+        notes = ("intervals are over steps: nothing tells prompts or groups",)
+    step = source.step.astype(float)
+    return _Table(step, source.reward, finished, gate, parts, cluster), words, notes
+
+
+def _gate(source: Rollouts, asked: str | None) -> np.ndarray | None:
+    """1 where an answer is formatted, by the part asked for or the one whose name says so and that moves most."""
+    if asked is not None and asked not in source.parts:
+        raise SettingError(
+            f"formatted: expected a part ({listed(source.parts)}), found {plain(asked, 40)!r}; correct it"
+        )
+    names = [asked] if asked is not None else [name for name in source.parts if is_form(name)]
+    found: dict[str, np.ndarray] = {}
+    for name in names:
+        values = source.parts[name]
+        levels = np.unique(values[np.isfinite(values)])
+        if len(levels) == 2 and np.isfinite(values).all():
+            found[name] = (values == levels[1]).astype(float)
+        elif asked is not None:
+            raise SettingError(
+                f"formatted: expected a part that is yes or no, found {len(levels)} values of {plain(asked, 40)!r}"
+            )
+    if not found:
+        return None
+    half = len(source) // 2
+    return max(found.values(), key=lambda x: abs(x[half:].mean() - x[:half].mean()))
+
+
+def _of_log(run: Run) -> tuple[_Table, str, tuple[str, ...]]:
+    kept = np.isfinite(run.reward)
+    weights = adding_weights(run.reward[kept], {k: v[kept] for k, v in run.components.items()})
+    parts = {plain(k, 40): w * run.components[k][kept] for k, w in weights.items()} if len(weights) > 1 else {}
+    finished, notes = None, ("intervals are over rows of the log, and know nothing of prompts",)
+    if not parts and (cut := _cut_that_get_nothing(run, kept)) is not None:
+        finished = 1.0 - cut
+        notes += ("cut completions are taken to have a reward of 0, which the log does not say",)
+    step = run.step[kept]
+    return _Table(step, run.reward[kept], finished, None, parts, np.arange(len(step))), "rows", notes
+
+
+def _cut_that_get_nothing(run: Run, kept: np.ndarray) -> np.ndarray | None:
+    """Share of cut completions where these can all have had a reward of 0; None where the rewards refute it."""
+    cut = run.signals.get("completions_clipped_ratio")
+    reward = run.reward[kept]
+    if cut is None or not np.isfinite(cut[kept]).all() or np.ptp(cut[kept]) == 0.0 or np.any(reward < 0.0):
+        return None
+    stated = run.settings.reward_high.value
+    high = float(stated) if stated is not None else 1.0
+    fits = np.all(reward <= (1.0 - cut[kept]) * high + 1e-6)
+    return cut[kept] if fits else None
+
+
+def _sums(table: _Table, kept: np.ndarray, cluster: np.ndarray, n: int) -> Sums:
+    reward = table.reward[kept]
+    ones = np.ones(len(reward))
+    finished = ones if table.finished is None else table.finished[kept]
+    formatted = ones if table.formatted is None else table.formatted[kept]
+    if np.all((finished == 0.0) | (finished == 1.0)):
+        return sums_of(reward, finished, formatted, cluster, n)
+    # Rows of a log: a share of each finished, and all of the reward is theirs.
+    total = [np.bincount(cluster, x, n) for x in (ones, finished, finished, reward, 0.0 * ones, 0.0 * ones)]
+    return Sums(*total)
+
+
+def _factor_shares(
+    table: _Table, first: Factors, last: Factors, gain: np.ndarray, clear: bool
+) -> tuple[GainShare, ...]:
+    if table.finished is None and table.formatted is None:
+        return ()
+    changes = shapley(first, last)
+    shown = []
+    for name in _shown(table):
+        a, b, change = getattr(first, name), getattr(last, name), getattr(changes, name)
+        words = _WORDS[name]
+        if table.formatted is None and name == "quality":
+            words = "the reward of finished answers"
+        shown.append(_share(name, words, name in ("finished", "formatted"), (a, b), change, gain, clear))
+    if np.any(np.abs(changes.others) > 1e-9):
+        sides = (first.others, last.others)
+        shown.append(_share("others", _WORDS["others"], False, sides, changes.others, gain, clear))
+    return tuple(shown)
+
+
+def _shown(table: _Table) -> list[str]:
+    gates = {"finished": table.finished, "formatted": table.formatted}
+    return [name for name, values in gates.items() if values is not None] + ["quality"]
+
+
+def _share(
+    name: str,
+    words: str,
+    form: bool,
+    sides: tuple[np.ndarray, np.ndarray],
+    change: np.ndarray,
+    gain: np.ndarray,
+    clear: bool,
+) -> GainShare:
+    share = interval(change / np.where(np.abs(gain) > 1e-12, gain, np.nan)) if clear else _UNKNOWN
+    return GainShare(name, words, form, interval(sides[0]), interval(sides[1]), interval(change), share)
+
+
+_UNKNOWN = Interval(float("nan"), float("nan"), float("nan"), LEVEL)
+
+
+def _course(table: _Table, early: np.ndarray, by_factors: bool) -> GainCourse:
+    """Means over bins of about equally many steps, and what has changed since the first steps."""
+    steps = np.unique(table.step)
+    bins = np.array_split(steps, min(_BINS, len(steps)))
+    number = np.repeat(np.arange(len(bins)), [len(b) for b in bins])[np.searchsorted(steps, table.step)]
+    n = len(bins)
+    sums = _sums(table, np.ones(len(table.step), bool), number, n)
+    reward = np.bincount(number, table.reward, n) / np.bincount(number, minlength=n)
+    values: dict[str, np.ndarray] = {}
+    changes: dict[str, np.ndarray] = {}
+    if by_factors:
+        start = _sums(table, early, np.zeros(int(early.sum()), int), 1).factors
+        course = sums.factors
+        moved = shapley(start, course)
+        for name in _shown(table):
+            values[name], changes[name] = getattr(course, name), getattr(moved, name)
+        values["others"], changes["others"] = course.others, moved.others
+    else:
+        for name, part in table.parts.items():
+            known = np.isfinite(part)
+            mean = np.bincount(number[known], part[known], n) / np.maximum(np.bincount(number[known], minlength=n), 1)
+            values[name], changes[name] = mean, mean - float(np.nanmean(part[early]))
+    return GainCourse(np.array([b.mean() for b in bins]), reward, values, changes)

@@ -1,0 +1,167 @@
+"""The result of a decomposition: what a gain is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.frames import frame_of
+from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.results import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RISEN = 0.95
+"""Probability from which a gain counts as one."""
+
+
+@dataclass(frozen=True)
+class GainShare(Result):
+    """What one factor, or one part of the reward, has of a gain.
+
+    Attributes:
+        name: "finished", "formatted", "quality", "others", or the name of a part.
+        words: In words.
+        is_form: Whether it is form (finishing, format, length) and not the task.
+        before: Its value in the first steps.
+        after: Its value in the last steps.
+        change: What it changed of the mean reward.
+        share: The same over the gain; NaN where there is no clear gain.
+    """
+
+    name: str
+    words: str
+    is_form: bool
+    before: Interval
+    after: Interval
+    change: Interval
+    share: Interval
+
+
+class GainCourse(NamedTuple):
+    """A gain over the steps, b bins.
+
+    Attributes:
+        step: Middle of each bin, shape (b,).
+        reward: Mean reward, shape (b,).
+        values: Factor or part → its value, shape (b,) each.
+        changes: Factor or part → what it has changed of the reward since the first steps, shape (b,) each.
+    """
+
+    step: np.ndarray
+    reward: np.ndarray
+    values: dict[str, np.ndarray]
+    changes: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Decomposition(Result):
+    """What a change of the reward is made of.
+
+    Attributes:
+        name: Of the run.
+        source: "rollouts" or "log".
+        first: First and last step of the steps before.
+        last: Of the steps after.
+        clusters: What the intervals are over, e.g. "80 prompts".
+        before: Mean reward before.
+        after: Mean reward after.
+        gain: After less before.
+        p_gain: Probability that the reward rose.
+        p_form: Probability that it rose and more than half of that is form; NaN where form cannot be told.
+        factors: Shares of finishing, format and the reward of formatted answers; they add up to 1. Empty where nothing
+            tells who finished or is formatted.
+        parts: Shares of the parts that add up to the reward. Empty where none do.
+        course: Over the steps.
+        notes: What a reader should know.
+    """
+
+    name: str
+    source: str
+    first: tuple[float, float]
+    last: tuple[float, float]
+    clusters: str
+    before: Interval
+    after: Interval
+    gain: Interval
+    p_gain: float
+    p_form: float
+    factors: tuple[GainShare, ...]
+    parts: tuple[GainShare, ...]
+    course: GainCourse
+    notes: tuple[str, ...] = ()
+
+    in_json = ("sentence", ("interval_level", LEVEL), ...)
+
+    @property
+    def has_gain(self) -> bool:
+        """Whether the reward rose beyond doubt, so that there is something to share out."""
+        return self.p_gain >= RISEN
+
+    @property
+    def shares(self) -> tuple[GainShare, ...]:
+        """The factors where there are any, else the parts."""
+        return self.factors or self.parts
+
+    def form_share_at(self, step: np.ndarray) -> np.ndarray:
+        """Share of the rise up to steps that is form, of those factors or parts that rose; NaN where none did.
+
+        Args:
+            step: Steps, any shape.
+        """
+        rise = {s.name: np.maximum(self.course.changes[s.name], 0.0) for s in self.shares}
+        form = sum((rise[s.name] for s in self.shares if s.is_form), np.zeros(len(self.course.step)))
+        whole = np.maximum(sum(rise.values(), np.zeros(len(self.course.step))), 1e-12)
+        known = whole > 1e-9
+        return (
+            np.interp(step, self.course.step[known], (form / whole)[known])
+            if known.any()
+            else np.full(np.shape(step), np.nan)
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What the gain is made of, in words."""
+        whole = f"from {_said(self.before)} to {_said(self.after)} ({LEVEL:.0%})"
+        if not self.shares:
+            return f"The reward went {whole}; nothing in the {self.source} tells what it is made of."
+        if not self.has_gain:
+            moved = "; ".join(f"{s.words} from {_said(s.before)} to {_said(s.after)}" for s in self.shares[:3])
+            return f"The reward did not clearly rise ({whole}), so there is no gain to share out; {moved}."
+        order = sorted(self.shares, key=lambda s: -s.share.median)
+        best, rest = order[0], [s for s in order[1:] if s.name != "others"]
+        said = f"{_percent(best.share)} of the gain is {best.words} ({_number(best.before)} to {_number(best.after)})"
+        others = "; ".join(_moved(s) for s in rest[:2])
+        return f"The reward rose {whole}: {said}" + (f"; {others}." if others else ".")
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a factor or part."""
+        rows = [
+            {"kind": kind} | s.contents()
+            for kind, some in (("factor", self.factors), ("part", self.parts))
+            for s in some
+        ]
+        return frame_of(rows, ["kind", "name"], ("kind", "name"))
+
+
+def _moved(share: GainShare) -> str:
+    clear = share.change.low > 0.0 or share.change.high < 0.0
+    how = ("rose" if share.change.median > 0.0 else "fell") if clear else "went"
+    return f"{share.words} {how} from {_number(share.before)} to {_number(share.after)}" + (
+        "" if clear else ", not clearly"
+    )
+
+
+def _percent(x: Interval) -> str:
+    return f"{x.median:.0%} [{100 * x.low:.0f}, {100 * x.high:.0f}]"
+
+
+def _said(x: Interval) -> str:
+    return f"{x.median:.3g} [{x.low:.3g}, {x.high:.3g}]"
+
+
+def _number(x: Interval) -> str:
+    return f"{x.median:.3g}"

@@ -1,0 +1,270 @@
+"""`groups_of`: how far prompts lie apart, how many groups are of use, and what other G and B would make of them.
+
+Groups of use are those with spread: others give no gradient. For a smaller G their share is exact, as the mean over all
+ways to choose G of a group's completions; for a larger one the share without spread goes on to fall as a power of G, as
+it does under a Beta law of success rates. The noise of a row of B prompts is s √((ρ + (1 − ρ)/G)/B) with ρ the
+intraclass correlation, and prompts have the share Gρ/(1 + (G − 1)ρ) of it; where the same prompts come back at every
+step they are no noise, and ρ falls out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import gammaln
+
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.common.frames import frame_of
+from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.common.results import Result
+from bayes_grpo.rollouts.cells import Cells, cells_of
+from bayes_grpo.rollouts.records import Rollouts
+from bayes_grpo.rollouts.redrawn import redrawn, spread_out
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIZES = (2, 4, 8, 16, 32, 64)
+"""Group sizes that are told of beside the run's own."""
+_DRAWS = 2000
+_REPEATED = 0.5
+_TWO_VALUED = 0.9
+
+
+@dataclass(frozen=True)
+class GroupSize(Result):
+    """What a group size would make of the same prompts.
+
+    Attributes:
+        group_size: G.
+        useful: Share of groups with spread.
+        exact: Whether it is measured, by choosing from larger groups.
+        row_noise: Standard deviation of a row about its level at the run's number of completions a row.
+        prompts_share: Share of that variance that is which prompts were drawn.
+    """
+
+    group_size: int
+    useful: float
+    exact: bool
+    row_noise: float
+    prompts_share: float
+
+
+@dataclass(frozen=True)
+class GroupSummary(Result):
+    """Groups of a run.
+
+    Attributes:
+        groups: Groups counted.
+        group_size: Completions of one, G.
+        prompts_per_step: Prompts of a step, B.
+        icc: Intraclass correlation ρ: share of the variance of rewards at a step that lies between prompts.
+        useful: Share of groups with spread, measured.
+        implied: The same as the mean reward implies it, as if all prompts were equally hard; NaN where the reward is
+            not 0 or 1.
+        spread: Standard deviation of rewards at a step, the mean over steps.
+        repeated: Share of the prompts of a step that the run had before.
+        sizes: Other group sizes at as many completions a row.
+        notes: What a reader should know.
+    """
+
+    groups: int
+    group_size: int
+    prompts_per_step: float
+    icc: Interval
+    useful: Interval
+    implied: float
+    spread: float
+    repeated: float
+    sizes: tuple[GroupSize, ...]
+    notes: tuple[str, ...] = ()
+
+    in_json = ("sentence", ("interval_level", LEVEL), ...)
+
+    def useful_at(self, group_size: int) -> float:
+        """Share of groups with spread at one of `SIZES`, or at the run's own.
+
+        Raises:
+            KeyError: It is none of them.
+        """
+        return {s.group_size: s.useful for s in self.sizes}[group_size]
+
+    def row_noise(self, group_size: int, prompts: float) -> float:
+        """Standard deviation of a row of so many prompts with groups of a size, about the level of the reward.
+
+        Args:
+            group_size: G.
+            prompts: B.
+        """
+        return _noise(self.icc.median, self.spread, group_size, prompts, self.repeated > _REPEATED)
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        implied = f", where the mean reward implies {self.implied:.0%}" if np.isfinite(self.implied) else ""
+        return (
+            f"{self.useful.median:.0%} [{100 * self.useful.low:.0f}, "
+            f"{100 * self.useful.high:.0f}] of {self.groups} groups of "
+            f"{self.group_size} have spread ({LEVEL:.0%}){implied}; prompts hold {self.icc.median:.2f} "
+            f"[{self.icc.low:.2f}, {self.icc.high:.2f}] of the variance of rewards."
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a group size."""
+        return frame_of(self.sizes, "group_size")
+
+
+def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
+    """Groups of a run: intraclass correlation, groups of use, and what other sizes would make of them.
+
+    Args:
+        rollouts: The completions.
+        seed: Seed of the intervals, which are over prompts.
+
+    Raises:
+        FitError: No groups of at least two, or a reward that never varies.
+    """
+    if rollouts.group_size is None or rollouts.group_size < 2:
+        raise FitError(
+            f"expected groups of at least 2 completions, found none in {rollouts.name}; state group or prompt"
+        )
+    known = rollouts.group >= 0
+    group, reward = rollouts.group[known], rollouts.reward[known]
+    counts = _values(group, reward)
+    n = np.bincount(group)
+    size, full = rollouts.group_size, n > 1
+    cells = cells_of(rollouts) if rollouts.prompt.any() else None
+    if cells is None:
+        cells = cells_of(_with_groups_as_prompts(rollouts))
+    prompts, cluster = np.unique(cells.prompt, return_inverse=True)
+    useful = 1.0 - _alone(counts, n, size)[full]
+    owner = _owners(rollouts, prompts, known)[full]
+    columns = np.column_stack(
+        [
+            *_moments(cells, cluster, len(prompts)),
+            np.bincount(owner, useful, len(prompts)),
+            np.bincount(owner, minlength=len(prompts)),
+        ]
+    )
+    drawn = redrawn(columns, _DRAWS, seed)
+    rho, share = float(_icc(columns.sum(axis=0))), float(useful.mean())
+    shares = drawn[:, -2] / np.maximum(drawn[:, -1], 1e-12)
+    spread = float(np.sqrt(np.average(cells.spread**2, weights=cells.n)))
+    repeated = _repeated(cells)
+    batch = size * float(rollouts.prompts_per_step or 1.0)
+    same = repeated > _REPEATED
+    return GroupSummary(
+        groups=int(full.sum()),
+        group_size=size,
+        prompts_per_step=float(rollouts.prompts_per_step or np.nan),
+        icc=_interval(rho, np.clip(spread_out(_icc(drawn), rho, len(prompts)), 0.0, 1.0)),
+        useful=_interval(share, np.clip(spread_out(shares, share, len(prompts)), 0.0, 1.0)),
+        implied=_implied(cells, reward, size),
+        spread=spread,
+        repeated=repeated,
+        sizes=tuple(
+            GroupSize(
+                group_size=g,
+                useful=_useful_at(g, counts, n),
+                exact=bool(np.median(n) >= g),
+                row_noise=_noise(rho, spread, g, batch / g, same),
+                prompts_share=0.0 if same else g * rho / (1.0 + (g - 1.0) * rho),
+            )
+            for g in sorted({*SIZES, size})
+        ),
+        notes=tuple(note for note in rollouts.notes if "constant reward" in note),
+    )
+
+
+def _noise(rho: float, spread: float, group_size: int, prompts: float, same: bool) -> float:
+    return spread * float(np.sqrt(((0.0 if same else rho) + (1.0 - rho) / group_size) / max(prompts, 1e-12)))
+
+
+def _implied(cells: Cells, reward: np.ndarray, size: int) -> float:
+    """Share of groups with spread if all prompts were as hard; NaN where the reward is not mostly one of two values."""
+    values, counts = np.unique(reward, return_counts=True)
+    two = np.sort(np.argsort(counts)[-2:])
+    if len(two) < 2 or counts[two].sum() < _TWO_VALUED * len(reward):
+        return float("nan")
+    p = np.clip((cells.level - values[two[0]]) / (values[two[1]] - values[two[0]]), 0.0, 1.0)
+    return float(np.average(1.0 - p**size - (1.0 - p) ** size, weights=cells.n))
+
+
+def _useful_at(g: int, counts: np.ndarray, n: np.ndarray) -> float:
+    """Share of groups with spread at a size: by choosing from groups of at least that size, else by a power law."""
+    if np.median(n) >= g:
+        return float(1.0 - _alone(counts, n, g)[n >= g].mean())
+    most = int(np.median(n))
+    half = max(most // 2, 1)
+    if half < 2:
+        return float("nan")
+    here, before = (float(_alone(counts, n, k)[n >= k].mean()) for k in (most, half))
+    if here <= 0.0:
+        return 1.0
+    return float(1.0 - here * (g / most) ** (np.log(here / before) / np.log(most / half)))
+
+
+def _values(group: np.ndarray, reward: np.ndarray) -> np.ndarray:
+    """Group and count of every value of a reward that a group has, shape (v, 2)."""
+    order = np.lexsort((reward, group))
+    g, r = group[order], reward[order]
+    new = np.flatnonzero(np.r_[True, (np.diff(g) != 0) | (np.diff(r) != 0)])
+    return np.stack([g[new], np.diff(np.r_[new, len(g)])], axis=1)
+
+
+def _alone(counts: np.ndarray, n: np.ndarray, g: int) -> np.ndarray:
+    """Probability that g of a group's completions, chosen without replacement, all have one reward; shape (groups,)."""
+    group, many = counts.T
+    size = n[group]
+    fits = (many >= g) & (size >= g)
+    log = np.full(len(many), -np.inf)
+    m, s = many[fits], size[fits]
+    log[fits] = gammaln(m + 1) - gammaln(m - g + 1) - gammaln(s + 1) + gammaln(s - g + 1)
+    # A group smaller than g that is asked about at its own size counts whole.
+    whole = (size < g) & (many == size)
+    return np.bincount(group, np.where(whole, 1.0, np.exp(log)), len(n))
+
+
+def _moments(cells: Cells, cluster: np.ndarray, n: int) -> list[np.ndarray]:
+    """What each prompt adds to the moments of `_icc`, shape (n,) each."""
+    free = np.where(np.isfinite(cells.inner), cells.n - 1.0, 0.0)
+    inner = free * np.nan_to_num(cells.inner)
+    return [np.bincount(cluster, x, n) for x in (inner, free, cells.z**2, 1.0 / cells.n, np.ones(len(cluster)))]
+
+
+def _icc(sums: np.ndarray) -> np.ndarray:
+    """Intraclass correlation about the level out of sums of `_moments`, the last axis theirs."""
+    inner, free, squares, inverse, cells = np.moveaxis(sums[..., :5], -1, 0)
+    within = inner / np.maximum(free, 1e-12)
+    between = (squares - within * inverse) / np.maximum(cells, 1e-12)
+    return np.clip(between / np.maximum(between + within, 1e-12), 0.0, 1.0)
+
+
+def _owners(rollouts: Rollouts, prompts: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Number of the prompt of every group."""
+    group = rollouts.group[known]
+    first = np.unique(group, return_index=True)[1]
+    if not rollouts.prompt.any():
+        return np.arange(len(first))
+    return np.minimum(np.searchsorted(prompts, rollouts.prompt[known][first]), len(prompts) - 1)
+
+
+def _with_groups_as_prompts(rollouts: Rollouts) -> Rollouts:
+    from dataclasses import replace
+
+    return replace(rollouts, prompt=(rollouts.group + 1).astype(np.uint64))
+
+
+def _repeated(cells: Cells) -> float:
+    """Share of cells, after the first step, whose prompt came before."""
+    first = np.unique(cells.prompt, return_index=True)[1]
+    later = cells.step > cells.step[0]
+    again = np.ones(len(cells.step), bool)
+    again[first] = False
+    return float(again[later].mean()) if later.any() else 0.0
+
+
+def _interval(centre: float, draws: np.ndarray) -> Interval:
+    return interval(draws)._replace(median=centre)

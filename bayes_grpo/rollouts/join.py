@@ -1,0 +1,169 @@
+"""`join`: whether rollouts and a log are of one run, and by how many rows or versions they are apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.common.results import Result
+from bayes_grpo.common.text import plain
+from bayes_grpo.logs.run import Run
+from bayes_grpo.rollouts.records import Rollouts
+
+APART = 8
+"""Rows that rollouts and log may be apart and are still looked for."""
+ROWS_EACH = 32
+"""Rows of updates that may share a rollout."""
+_LEAST = 4
+_EQUAL, _ALIKE = 0.9, 0.5
+_ROUNDED = 1e-3
+
+
+@dataclass(frozen=True)
+class Joined(Result):
+    """How rollouts lie on the rows of a log.
+
+    Attributes:
+        axis: What of the rollouts counts the rows: "step" or "policy_version".
+        apart: The log's step less the rollouts', at the best fit; with `rows_each` over 1, rows.
+        rows_each: Rows of the log that share a rollout; their mean is the rollout's.
+        window: Steps of rollouts averaged into a row.
+        compared: Rows compared.
+        equal: Share of these whose reward is the mean of their completions.
+        difference: Median absolute difference, reward.
+        correlation: Of the two over rows.
+    """
+
+    axis: str
+    apart: int
+    rows_each: int
+    window: int
+    compared: int
+    equal: float
+    difference: float
+    correlation: float
+
+    in_json = ("sentence", "matches", ...)
+
+    @property
+    def matches(self) -> bool:
+        """Whether both are of one run."""
+        return self.equal >= _EQUAL or (self.compared >= 2 * _LEAST and self.correlation >= 0.99)
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        if not self.matches:
+            alike = "resemble" if self.correlation >= _ALIKE else "do not fit"
+            return (
+                f"The rollouts {alike} the log at best (correlation {self.correlation:.2f} over "
+                f"{self.compared} rows, median "
+                f"difference {self.difference:.3g}): not of the same run, or of another reward, or filtered."
+            )
+        unit = "version" if self.axis == "policy_version" else "step"
+        place = (
+            "at the same step"
+            if self.apart == 0
+            else f"{abs(self.apart)} {unit}{'s' * (abs(self.apart) > 1)} "
+            + ("later in the log" if self.apart > 0 else "earlier in the log")
+        )
+        more = f", {self.rows_each} rows of the log a rollout" if self.rows_each > 1 else ""
+        more += f", {self.window} steps averaged into a row" if self.window > 1 else ""
+        return f"The log is the mean of these completions in {self.equal:.0%} of {self.compared} rows, {place}{more}."
+
+
+def join(run: Run, rollouts: Rollouts) -> Joined:
+    """Lays the means of rollouts on the rows of a log and looks for the shift under which they agree.
+
+    Looked for are shifts of up to `APART` steps or versions, rows that average several steps, and several rows of
+    updates that share a rollout, whose mean is then the rollout's.
+
+    Args:
+        run: The log.
+        rollouts: The completions.
+
+    Returns:
+        The best fit; whether it is one, it says itself.
+
+    Raises:
+        FitError: Fewer than 4 rows can be compared at any shift.
+    """
+    kept = np.isfinite(run.reward)
+    step, reward, window = run.step[kept], run.reward[kept], run.window[kept]
+    found: list[Joined] = []
+    for axis in ("step", "policy_version"):
+        key = rollouts.step if axis == "step" else rollouts.policy_version
+        if np.any(key < 0):
+            continue
+        at, place = np.unique(key, return_inverse=True)
+        count = np.bincount(place)
+        mean = np.bincount(place, rollouts.reward) / count
+        for wide in sorted({1, int(np.median(window))} if len(window) else {1}):
+            for apart in range(-APART, APART + 1):
+                found += _shifted((step, reward), (at, mean, count), (axis, apart, wide))
+        if axis == "step":
+            found += _repeated(reward, mean)
+    if not found:
+        raise FitError(
+            f"expected at least {_LEAST} rows of {plain(run.name, 60)} with rollouts, found "
+            "fewer; give the rollouts of this run"
+        )
+    # Agreement first; among equals the smaller shift and the plainer reading.
+    return max(
+        found, key=lambda j: (round(j.equal, 2), -round(j.difference, 6), j.compared, -abs(j.apart), -j.rows_each)
+    )
+
+
+def _shifted(
+    log: tuple[np.ndarray, np.ndarray], means: tuple[np.ndarray, np.ndarray, np.ndarray], how: tuple[str, int, int]
+) -> list[Joined]:
+    """Rows of the log against the rollouts of the steps that end at them, at one shift."""
+    (step, reward), (at, mean, count), (axis, apart, wide) = log, means, how
+    total, many = np.cumsum(np.r_[0.0, mean * count]), np.cumsum(np.r_[0, count])
+    last = np.searchsorted(at, step - apart + 1e-9, "right")
+    first = np.searchsorted(at, step - apart - wide + 1e-9, "right")
+    known = (
+        (last - first == wide)
+        if wide == 1
+        else (last > first) & (step - apart - wide >= at[0] - 1) & (step - apart <= at[-1])
+    )
+    if known.sum() < _LEAST:
+        return []
+    expected = (total[last] - total[first])[known] / (many[last] - many[first])[known]
+    return [_compared(reward[known], expected, axis, apart, 1, wide)]
+
+
+def _repeated(reward: np.ndarray, mean: np.ndarray) -> list[Joined]:
+    """Several rows of updates a rollout, in order."""
+    found = []
+    each = len(reward) / len(mean)
+    for rows in range(2, ROWS_EACH + 1):
+        if not rows - 1.5 < each < rows + 1.5:
+            continue
+        for apart in range(-APART, APART + 1):
+            first = max(apart, 0)
+            skipped = -(-max(-apart, 0) // rows)
+            start = first + (skipped * rows + apart if apart < 0 else 0)
+            n = min((len(reward) - start) // rows, len(mean) - skipped)
+            if n >= _LEAST:
+                rows_mean = reward[start : start + n * rows].reshape(n, rows).mean(axis=1)
+                found.append(_compared(rows_mean, mean[skipped : skipped + n], "step", apart, rows, 1))
+    return found
+
+
+def _compared(seen: np.ndarray, expected: np.ndarray, axis: str, apart: int, rows_each: int, window: int) -> Joined:
+    off = np.abs(seen - expected)
+    close = _ROUNDED * np.maximum(np.abs(expected), 1.0)
+    moves = np.ptp(seen) > 0.0 and np.ptp(expected) > 0.0
+    return Joined(
+        axis=axis,
+        apart=apart,
+        rows_each=rows_each,
+        window=window,
+        compared=len(seen),
+        equal=float(np.mean(off <= close)),
+        difference=float(np.median(off)),
+        correlation=float(np.corrcoef(seen, expected)[0, 1]) if moves else 0.0,
+    )

@@ -1,0 +1,224 @@
+"""`compare_by_prompt`: is run B better than run A on the same prompts?
+
+Means over cells of a window differ by luck, by which prompts each run drew, and by the runs. Generalised least squares
+with the level of every run in every window as unknowns, and lasting and passing effects of prompts as in
+`bayes_grpo.rollouts.difficulty`, weighs the cells so that what prompts have in common cancels: wholly where both runs
+meet the same prompts in a window, in part where one meets them at other steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
+from bayes_grpo.common.results import Result
+from bayes_grpo.common.text import plain
+from bayes_grpo.rollouts.cells import Cells, cells_of
+from bayes_grpo.rollouts.decompose import decompose
+from bayes_grpo.rollouts.decomposition import Decomposition
+from bayes_grpo.rollouts.difficulty import Variances, variances_of
+from bayes_grpo.rollouts.records import Rollouts
+
+_WINDOWS = 10
+_SURE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByPrompt(Result):
+    """Two runs on the same prompts.
+
+    Attributes:
+        a: Name of run A.
+        b: Name of run B.
+        steps: First and last step of the window compared.
+        shared: Share of the prompts of the window in either run that the other has too, at any step.
+        mean_a: Mean reward of A there.
+        mean_b: Mean reward of B there.
+        difference: B less A.
+        p_better: Probability that B's level there is higher, of these two runs; other seeds may differ.
+        variance_ratio: Variance of the difference over that without knowing prompts.
+        gain_a: What A's own gain is made of; None where it has too few steps.
+        gain_b: B's.
+    """
+
+    a: str
+    b: str
+    steps: tuple[float, float]
+    shared: float
+    mean_a: float
+    mean_b: float
+    difference: Interval
+    p_better: float
+    variance_ratio: float
+    gain_a: Decomposition | None
+    gain_b: Decomposition | None
+
+    in_json = ("sentence", ("interval_level", LEVEL), "verdict", ...)
+
+    @property
+    def verdict(self) -> str:
+        """One of "B is better", "A is better" and "cannot tell"."""
+        if self.p_better >= _SURE:
+            return "B is better"
+        return "A is better" if self.p_better <= 1.0 - _SURE else "cannot tell"
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        d = self.difference
+        head = self.verdict if self.verdict != "cannot tell" else "Cannot tell which is better"
+        return (
+            f"{head} on the same prompts, steps {self.steps[0]:g} to {self.steps[1]:g}: P(B better than A) "
+            f"{probability_text(self.p_better)}, difference {d.median:+.3g} [{d.low:+.3g}, "
+            f"{d.high:+.3g}] ({LEVEL:.0%} interval, "
+            f"of these two runs); knowing the prompts leaves {self.variance_ratio:.0%} of the variance."
+        )
+
+
+def compare_by_prompt(
+    a: Rollouts, b: Rollouts, *, others: Sequence[Rollouts] = (), at: float | None = None, windows: int = _WINDOWS
+) -> ByPrompt:
+    """Compares two runs by prompt, in a window of steps that both have.
+
+    Args:
+        a: Run A.
+        b: Run B, read with the same salt.
+        others: Further runs on the same prompts, which tell how hard those are that only one of the two met.
+        at: Step at the end of the window; the last that both have if None.
+        windows: Windows into which the steps up to there are parted; the last is compared.
+
+    Returns:
+        The difference of the two runs' levels; it says nothing of other seeds of their recipes.
+
+    Raises:
+        FitError: No prompt is in both runs.
+        SettingError: A step that a run has not reached, or no windows.
+    """
+    last = float(min(a.last_step, b.last_step)) if at is None else float(at)
+    first = max(a.first_step, b.first_step)
+    if not first <= last <= min(a.last_step, b.last_step) or windows < 1:
+        raise SettingError(
+            f"at: expected a step that both runs have, found {last:g}; they share none, or choose another"
+        )
+    every = [cells_of(x) for x in (a.until(last), b.until(last), *others)]
+    if not np.isin(every[0].prompt, every[1].prompt).any():
+        raise FitError(
+            f"expected prompts that {plain(a.name, 60)} and {plain(b.name, 60)} share, found "
+            "none; read both with the same salt "
+            f"and trainer, since templates change a prompt's hash"
+        )
+    width = (last - first + 1) / windows
+    edge = last - width
+    variances, _ = variances_of(every)
+    windows_of = [((last - c.step) // width).astype(int) for c in every]
+    design = _Design(every, [w - min(int(w.min()), 0) for w in windows_of], variances)
+    found, unpaired = design.contrast(paired=True), design.contrast(paired=False).variance
+    difference, freedom = found.value, max(found.prompts - 1.0, 1.0)
+    late = [c.where(c.step > edge) for c in every[:2]]
+    sd = float(np.sqrt(found.robust * (1.0 + 1.0 / freedom)))
+    wide = float(student.ppf(0.5 + LEVEL / 2.0, freedom)) * sd
+    shared = np.concatenate([np.isin(late[i].prompt, every[1 - i].prompt) for i in (0, 1)])
+    return ByPrompt(
+        a=plain(a.name, 80),
+        b=plain(b.name, 80),
+        steps=(float(min(c.step.min() for c in late)), last),
+        shared=float(shared.mean()),
+        mean_a=float(np.average(late[0].mean, weights=late[0].n)),
+        mean_b=float(np.average(late[1].mean, weights=late[1].n)),
+        difference=Interval(difference, difference - wide, difference + wide, LEVEL),
+        p_better=float(student.cdf(difference / max(sd, 1e-12), freedom)),
+        variance_ratio=found.variance / unpaired,
+        gain_a=_gain(a.until(last)),
+        gain_b=_gain(b.until(last)),
+    )
+
+
+def _gain(run: Rollouts) -> Decomposition | None:
+    with suppress(FitError):
+        return decompose(run)
+    return None
+
+
+class Contrast(NamedTuple):
+    """A difference of two levels.
+
+    Attributes:
+        value: B less A.
+        variance: As the variances of difficulty and luck have it.
+        robust: As the prompts show it, if they are shared.
+        prompts: How many prompts that rests on, by the spread of their shares in it.
+    """
+
+    value: float
+    variance: float
+    robust: float
+    prompts: float
+
+
+class _Design:
+    """Cells of all runs with their columns, and the normal equations of the levels; the first two are compared."""
+
+    def __init__(self, runs: list[Cells], window: list[np.ndarray], variances: Variances) -> None:
+        labels = np.concatenate([len(runs) * w + i for i, w in enumerate(window)])
+        self._levels, self._column = np.unique(labels, return_inverse=True)
+        self._y, self._s, self._n, prompt = (
+            np.concatenate([getattr(c, name) for c in runs]) for name in ("mean", "spread", "n", "prompt")
+        )
+        # The level moves within a window: what is compared is the distance from the smooth course, plus its mean there.
+        level = np.concatenate([c.level for c in runs])
+        middle = np.bincount(self._column, self._n * level) / np.bincount(self._column, self._n)
+        self._y = self._y - level + middle[self._column]
+        self._prompt = np.unique(prompt, return_inverse=True)[1]
+        self._variances = variances
+
+    def contrast(self, paired: bool) -> Contrast:
+        """Difference of the last windows' levels, with what lasts of a prompt shared by its cells or drawn anew."""
+        v, k = self._variances, len(self._levels)
+        own = v.passing + v.luck / self._n + (0.0 if paired else v.lasting)
+        weight = 1.0 / (self._s**2 * own)
+        normal = np.diag(np.bincount(self._column, weight, k))
+        right = np.bincount(self._column, weight * self._y, k)
+        if paired and v.lasting > 0.0:
+            # V⁻¹ of a prompt's cells by Sherman and Morrison: D⁻¹ − D⁻¹s s'D⁻¹ / (1/τ² + s'D⁻¹s).
+            many = int(self._prompt.max()) + 1
+            ws = weight * self._s
+            below = 1.0 / v.lasting + np.bincount(self._prompt, ws * self._s, many)
+            place = self._prompt * k + self._column
+            across = np.bincount(place, ws, many * k).reshape(many, k)
+            normal -= (across / below[:, None]).T @ across
+            right -= across.T @ (np.bincount(self._prompt, ws * self._y, many) / below)
+        contrast = np.zeros(k)
+        contrast[self._levels == 0], contrast[self._levels == 1] = -1.0, 1.0
+        solved = np.linalg.solve(normal, np.column_stack([right, contrast]))
+        return Contrast(
+            float(contrast @ solved[:, 0]), float(contrast @ solved[:, 1]), *self._robust(weight, *solved.T)
+        )
+
+    def _robust(self, weight: np.ndarray, levels: np.ndarray, direction: np.ndarray) -> tuple[float, float]:
+        """Variance of a contrast by what its prompts do, and how many prompts that rests on.
+
+        Each prompt adds the square of x'V⁻¹r, whatever the variances in V are worth (Liang and Zeger 1986).
+
+        Args:
+            weight: 1 over the variance of each cell about its prompt, shape (c,).
+            levels: Levels that were found, shape (k,).
+            direction: The contrast over the normal equations, shape (k,).
+        """
+        off = self._y - levels[self._column]
+        many = int(self._prompt.max()) + 1
+        ws = weight * self._s
+        below = 1.0 / max(self._variances.lasting, 1e-12) + np.bincount(self._prompt, ws * self._s, many)
+        along = direction[self._column]
+        own = np.bincount(self._prompt, weight * along * off, many)
+        shared = np.bincount(self._prompt, ws * along, many) * np.bincount(self._prompt, ws * off, many) / below
+        squares = (own - shared) ** 2
+        # Degrees of freedom of a sum of squares (Satterthwaite 1946): of a normal, the fourth power is 3 variances².
+        count = 3.0 * float(squares.sum() ** 2 / max(np.sum(squares**2), 1e-300))
+        return float(squares.sum()), count

@@ -1,0 +1,251 @@
+"""`read_rollouts`: a folder of rollouts in, columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from bayes_grpo.common.errors import LogReadError, SettingError
+from bayes_grpo.common.modules import modules_in
+from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.rollouts import formats
+from bayes_grpo.rollouts.columns import Gathered, Gatherer
+from bayes_grpo.rollouts.completion import UNKNOWN
+from bayes_grpo.rollouts.lines import LeftOut
+from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
+from bayes_grpo.rollouts.records import Rollouts, Texts
+
+COLUMNS = ("step", "reward", "prompt", "group", "sample", "version", "length", "truncated")
+"""Columns of a plain table that a caller may name."""
+_LAST = "plain_table"
+_SHARE = 0.999
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@cache
+def all_formats() -> dict[str, ModuleType]:
+    """Every format found in the package `bayes_grpo.rollouts.formats`, by name."""
+    return {module.NAME: module for module in modules_in(formats, "NAME")}
+
+
+def read_rollouts(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    split: str = "train",
+    subset: str = "all",
+    columns: Mapping[str, str] | None = None,
+    weights: Mapping[str, float] | None = None,
+    group_size: int | None = None,
+    text: bool = False,
+    salt: str = "",
+    progress: Progress | None = None,
+) -> Rollouts:
+    """Reads the completions that a trainer saved, one file after the other.
+
+    Memory grows by about 40 bytes a completion, whatever its text: texts are dropped as they are read, and prompts are
+    kept as hashes from which none can be read.
+
+    Args:
+        path: A folder of rollouts, or a single file.
+        format: Format to read it as, where several fit.
+        split: "train" or "eval"; what there is where a folder holds one of both only.
+        subset: "all" or "effective", where a trainer keeps both what was sampled and what was trained on.
+        columns: For a plain table: one of `COLUMNS` → the table's own name for it.
+        weights: Reward function → weight, where a trainer saves functions and no total.
+        group_size: Completions of a group, where records state neither group nor prompt: those of a prompt then stand
+            side by side.
+        text: Whether prompts and outputs are kept, which takes as much memory as they are long (`rescore` needs them).
+        salt: Makes hashes of prompts one's own. Runs that are to be compared by prompt need the same salt.
+        progress: Called with a short phrase now and then.
+
+    Returns:
+        The completions in the order of their steps.
+
+    Raises:
+        LogReadError: Nothing is recognised, several formats fit, or no record has a reward.
+        SettingError: An unknown format, split, subset or column.
+        MissingExtraError: The format needs pyarrow.
+    """
+    _check(format, split, subset, columns, group_size)
+    place = Place(Path(path))
+    name, parts = _recognised(place, format)
+    parts, said = _chosen(parts, split, subset)
+    damage, asked = LeftOut(), StatedColumns(columns or {}, weights or {}, text)
+    found, tell = Gatherer(salt, text, damage), progress or (lambda _: None)
+    for i, part in enumerate(parts):
+        if i % max(1, len(parts) // 100) == 0:
+            tell(f"reading file {i + 1} of {len(parts)}")
+        for completion in all_formats()[name].read(part, asked, damage):
+            found.take(completion)
+    if not found.size:
+        problems = listed(damage.notes())
+        raise LogReadError(
+            f"{place.root}: expected completions with rewards, found none in {len(parts)} files "
+            f"of {name} ({problems}); "
+            f"name the columns, or check that the trainer saved rewards"
+        )
+    notes = [*said, *damage.notes()]
+    gathered = found.gathered()
+    order = np.argsort(gathered.step, kind="stable")
+    group, more = _groups(gathered, order, group_size)
+    texts = Texts(*zip(*(gathered.texts[i] for i in order), strict=True)) if text else None
+    columns_found = {k: v[order] for k, v in gathered.parts.items()}
+    notes += more + _doubts(name, gathered, group, order, columns_found)
+    columns_found.pop("advantage", None)
+    return Rollouts(
+        name=clean(place.root.name or place.root.resolve().name),
+        source=clean(place.root, 300),
+        format=name,
+        split=parts[0].split,
+        subset=parts[0].subset,
+        step=gathered.step[order].astype(np.int32),
+        policy_version=gathered.version[order],
+        prompt=gathered.prompt[order],
+        group=group,
+        sample=_samples(gathered.sample[order], group),
+        reward=gathered.reward[order],
+        parts=columns_found,
+        length=gathered.length[order],
+        truncated=gathered.truncated[order],
+        files=len(parts),
+        bytes=sum(part.path.stat().st_size for part in parts),
+        notes=tuple(notes),
+        texts=texts,
+    )
+
+
+def _check(
+    format: str | None, split: str, subset: str, columns: Mapping[str, str] | None, group_size: int | None
+) -> None:
+    known = (
+        ("format", format or _LAST, all_formats()),
+        ("split", split, ("train", "eval")),
+        ("subset", subset, ("all", "effective")),
+        *(("column", name, COLUMNS) for name in columns or {}),
+    )
+    for what, given, allowed in known:
+        if given not in allowed:
+            raise SettingError(f"{what}: expected one of {', '.join(allowed)}, found {clean(given)!r}; correct it")
+    if group_size is not None and group_size < 1:
+        raise SettingError(f"group_size: expected at least 1, found {group_size}; give completions a prompt")
+
+
+def _recognised(place: Place, asked: str | None) -> tuple[str, Sequence[RolloutFile]]:
+    """The format of a folder and its files: the one that fits, a plain table where no other does."""
+    known = all_formats()
+    names = [asked] if asked else [name for name in known if name != _LAST]
+    fitting = {name: parts for name in names if (parts := known[name].sniff(place))}
+    if not fitting and not asked and (parts := known[_LAST].sniff(place)):
+        fitting = {_LAST: parts}
+    if not fitting:
+        wanted = asked or ", ".join(known)
+        raise LogReadError(
+            f"{place.root}: expected rollouts of {wanted}, found "
+            f"{listed(list(place.files)[:50], 5)}; give the folder that "
+            f"the trainer wrote, or a table with the columns step, prompt_id and reward"
+        )
+    if len(fitting) > 1:
+        raise LogReadError(
+            f"{place.root}: expected rollouts of one format, found {listed(fitting)}; give the "
+            "folder of one of them, or "
+            f"choose with --format"
+        )
+    ((name, parts),) = fitting.items()
+    folders = {part.path.parent for part in parts}
+    if name == _LAST and len(parts) > 1 and len({p.split for p in parts}) < len(parts):
+        raise LogReadError(
+            f"{place.root}: expected one table of completions, found {len(parts)} in {len(folders)} folders "
+            f"({listed([p.path.name for p in parts], 4)}); give one of them"
+        )
+    return name, sorted(parts, key=lambda p: (p.step is None, p.step or 0.0, p.path))
+
+
+def _chosen(parts: Sequence[RolloutFile], split: str, subset: str) -> tuple[Sequence[RolloutFile], list[str]]:
+    """Files of the split and the subset asked for, or of the one there is; what was not read in words."""
+    notes = []
+    for name, wanted in (("split", split), ("subset", subset)):
+        kept = [p for p in parts if getattr(p, name) == wanted]
+        others = sorted({getattr(p, name) for p in parts} - {wanted})
+        if not kept:
+            notes.append(f"{name}: no {wanted} files, read {others[0]}")
+            kept = [p for p in parts if getattr(p, name) == others[0]]
+        elif others:
+            notes.append(f"{name}: read {wanted}, left out {listed(others)}")
+        parts = kept
+    return parts, notes
+
+
+def _groups(found: Gathered, order: np.ndarray, group_size: int | None) -> tuple[np.ndarray, list[str]]:
+    """Numbers of groups in the order of steps, shape (n,); -1 where nothing tells them."""
+    step, label, prompt = found.step[order], found.group[order], found.prompt[order]
+    if group_size is not None and not (label.any() or prompt.any()):
+        place = np.arange(len(step)) - np.searchsorted(step, step)
+        label = (place // group_size + 1).astype(np.uint64)
+    key = np.where(label != 0, label, prompt)
+    known = key != 0
+    out = np.full(len(step), UNKNOWN, np.int32)
+    if known.any():
+        # One number for step and key: a product that wraps spreads the steps over all 64 bits.
+        both = key[known] + np.searchsorted(np.unique(step), step[known]).astype(np.uint64) * _SPREAD
+        _, first, place = np.unique(both, return_index=True, return_inverse=True)
+        out[known] = np.argsort(np.argsort(first))[place]
+    if not known.any():
+        return out, [
+            "no record tells its prompt or group; give --group-size where those of a prompt stand side by side"
+        ]
+    return out, [f"{int(np.sum(~known))} completions tell neither prompt nor group"] if not known.all() else []
+
+
+def _samples(sample: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Numbers within groups, counted where the records do not state them."""
+    if not np.any(sample == UNKNOWN):
+        return sample
+    order = np.argsort(group, kind="stable")
+    sorted_ = group[order]
+    first = np.searchsorted(sorted_, sorted_)
+    out = np.empty_like(sample)
+    out[order] = np.arange(len(group)) - first
+    return out
+
+
+def _doubts(
+    name: str, found: Gathered, group: np.ndarray, order: np.ndarray, parts: Mapping[str, np.ndarray]
+) -> list[str]:
+    """What in the records should make a reader wary."""
+    notes = []
+    if getattr(all_formats()[name], "DROPS_CONSTANT", False):
+        notes.append(
+            "the trainer leaves groups of constant reward out of these files: shares of useful groups are of no use"
+        )
+    sizes = np.unique(found.step, return_counts=True)[1]
+    usual = np.bincount(sizes).argmax()
+    odd = int(np.sum(sizes != usual))
+    if 0 < odd < 0.5 * len(sizes):
+        why = "; an evaluation at the same step replaces the file of the training" if name == "trl" else ""
+        notes.append(f"{odd} of {len(sizes)} steps do not have the usual {usual} completions{why}")
+    if "advantage" in parts:
+        reward, advantage, known = found.reward[order], parts["advantage"], group >= 0
+        if known.any() and _agreement(reward[known], advantage[known], group[known]) < _SHARE:
+            notes.append("the sum of the reward functions does not give the saved advantages; state their weights")
+    return notes
+
+
+def _agreement(reward: np.ndarray, advantage: np.ndarray, group: np.ndarray) -> float:
+    """Correlation within groups of what are to be one up to a scale; 1 where nothing varies."""
+    n = np.maximum(np.bincount(group), 1)
+
+    def centred(x: np.ndarray) -> np.ndarray:
+        return x - (np.bincount(group, x) / n)[group]
+
+    def scaled(x: np.ndarray) -> np.ndarray:
+        return x / np.sqrt(np.maximum(np.bincount(group, x**2) / n, 1e-24))[group]
+
+    x, y = centred(reward), centred(np.nan_to_num(advantage))
+    vary = (np.bincount(group, x**2) / n > 1e-12)[group]
+    return float(np.mean(scaled(x)[vary] * scaled(y)[vary])) if vary.any() else 1.0

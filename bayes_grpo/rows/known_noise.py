@@ -1,0 +1,209 @@
+"""Measurement noise of rows from what is logged beside the mean, known before a law is fitted.
+
+A row is the mean over N completions in groups of G. Completions of one prompt are alike: with intraclass correlation ρ,
+
+    variance of a row = v (1 + (G − 1) ρ) / N,
+
+v the variance of one completion, p(1 − p) for a share of successes p. What says ρ is the share of groups without
+spread, or the mean spread within groups: both follow from p, ρ and G where success rates of prompts have a beta
+distribution. Where nothing says it, a typical ρ stands in, and the prediction is less sure.
+
+This holds for prompts that are new in every step. Where the same ones come back, the variance between prompts is no
+noise at all, and rows scatter less; where a trainer drops groups before it averages, or several rewards are summed, the
+numbers beside the mean are not of the same completions. A log that scatters otherwise than predicted says so itself,
+and the prediction is then less sure by as much (`NoiseLevel.prior_spread`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d
+from scipy.optimize import brentq
+from scipy.special import betaln, gammaln
+
+from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.rows.table import NoiseLevel, is_share
+
+WIDTH = 8.0
+"""Standard deviation of the kernel that smooths levels and spreads, rows: a row must not weigh itself."""
+
+LEAST = 0.02
+"""Shares nearer to 0 or 1 count as this near: a log cannot promise that noise ends there."""
+
+MIN_GROUPS = 50
+"""Groups that it takes to say how alike completions of one prompt are."""
+
+TWO_VALUED = 0.9
+"""A logged variance of this share of p(1 − p) or more is that of a reward of 0 or 1."""
+
+
+class Evidence(NamedTuple):
+    """What a prediction rests on; numbers by `benchmarks/known_noise.py`, repositories left out.
+
+    Attributes:
+        name: What was logged.
+        spread: Standard deviation of the logarithm of true over predicted sd, e-folds.
+        correlation: Typical intraclass correlation that stands in; NaN where the log says it.
+    """
+
+    name: str
+    spread: float
+    correlation: float
+
+
+GROUPS = Evidence("mean and groups", 0.18, float("nan"))
+LEVEL = Evidence("mean and batch size", 0.38, 0.32)
+SPREAD = Evidence("spread and batch size", 0.57, 0.55)
+
+
+class RowNoise(NamedTuple):
+    """What a log says of the measurement noise of its rows.
+
+    Attributes:
+        variance: Measurement variance of each row over that of a typical one, shape (n,).
+        level: The sd of a typical row; None where nothing says it.
+    """
+
+    variance: np.ndarray
+    level: NoiseLevel | None
+
+
+def row_noise(run: Run, kept: np.ndarray) -> RowNoise | None:
+    """Measurement noise of the rows of a run's train reward.
+
+    Args:
+        run: The run.
+        kept: Which of its rows are fitted, shape (rows,); their rewards are finite.
+
+    Returns:
+        The noise; None where the log says nothing of it.
+    """
+    y, deviation = run.reward[kept], _logged(run, "reward_std", kept)
+    success = np.clip(_smooth(y), LEAST, 1.0 - LEAST) if is_share(y) else None
+    if success is not None:
+        one = success * (1.0 - success)
+        if deviation is not None and run.settings.reward_std_kind.value == "total":
+            share = float(np.mean(deviation**2) / np.mean(y * (1.0 - y) + 1e-12))
+            if share < TWO_VALUED:  # in [0, 1] without being a share of successes
+                one, success = one * max(share, 1e-4), None
+    elif deviation is not None:
+        one = _smooth(deviation**2)
+        one = 0.5 * (one + one.mean())  # a spread over few completions is itself noise
+    else:
+        return None
+    typical = float(np.exp(np.mean(np.log(one))))
+    return RowNoise(one / typical, _level(run, kept, one / typical, typical, success))
+
+
+def _level(
+    run: Run, kept: np.ndarray, variance: np.ndarray, typical: float, success: np.ndarray | None
+) -> NoiseLevel | None:
+    """The sd of a typical row, by the best evidence that there is; None where nobody states the batch.
+
+    Args:
+        run: The run.
+        kept: Which of its rows are fitted.
+        variance: Measurement variance of each row over the typical one.
+        typical: Variance of one completion in a typical row.
+        success: Smoothed success rate of each row; None where the reward is not 0 or 1.
+    """
+    y = run.reward[kept]
+    group, prompts = (_stated(run, name) for name in ("group_size", "prompts_per_step"))
+    if not group or not prompts:
+        return None
+    groups = prompts * float(np.median(run.window[kept]))
+    rho = None if success is None or len(y) * groups < MIN_GROUPS else _correlation(run, kept, success, group)
+    evidence = SPREAD if success is None else LEVEL if rho is None else GROUPS
+    design = 1.0 + (group - 1.0) * (evidence.correlation if rho is None else rho)
+    sd = float(np.sqrt(typical * design / (group * groups)))
+    seen, error = scatter(y, variance)
+    return NoiseLevel(sd, evidence.spread, evidence.name, design, float(np.log(seen / sd)), error)
+
+
+def scatter(y: np.ndarray, variance: np.ndarray) -> tuple[float, float]:
+    """Scatter of rows about any smooth course, from their second differences.
+
+    Args:
+        y: Rows, shape (n,).
+        variance: Their relative variance, shape (n,).
+
+    Returns:
+        Standard deviation of a typical row, and the standard error of its logarithm: for normal noise the mean of n
+        squared second differences has the relative variance 35/(9n).
+    """
+    second = y[:-2] - 2.0 * y[1:-1] + y[2:]
+    expected = variance[:-2] + 4.0 * variance[1:-1] + variance[2:]
+    return float(np.sqrt(np.mean(second**2 / expected) + 1e-300)), float(np.sqrt(35.0 / (36.0 * len(second))))
+
+
+def _correlation(run: Run, kept: np.ndarray, success: np.ndarray, group: float) -> float | None:
+    """Intraclass correlation ρ for which groups are as often without spread, or spread as much, as was logged."""
+    for name in ("frac_reward_zero_std", "reward_std"):
+        logged = _logged(run, name, kept)
+        if logged is None or (name == "reward_std" and run.settings.reward_std_kind.value != "within"):
+            continue
+        few = np.linspace(0, len(success) - 1, min(len(success), 256)).astype(int)
+        return _solved(success[few], float(np.mean(logged)), group, name == "reward_std")
+    return None
+
+
+def _solved(success: np.ndarray, logged: float, group: float, spread: bool) -> float:
+    """ρ at which the expected share of groups without spread, or their mean spread, is the logged one."""
+    count = np.arange(round(group) + 1.0)
+    if spread:
+        statistic = np.sqrt(count * (group - count) / (group * (group - 1.0)))
+    else:
+        statistic = ((count == 0) | (count == count[-1])).astype(float)
+
+    def excess(logit: float) -> float:
+        rho = 1.0 / (1.0 + np.exp(-logit))
+        return float(np.mean(beta_binomial(success, rho, group) @ statistic)) - logged
+
+    low, high = -7.0, 7.0
+    ends = excess(low), excess(high)
+    if ends[0] * ends[1] > 0:  # beyond what any ρ explains: the nearer end
+        root = low if abs(ends[0]) < abs(ends[1]) else high
+    else:
+        root = float(brentq(excess, low, high, xtol=1e-3))  # pyright: ignore[reportArgumentType]
+    return float(1.0 / (1.0 + np.exp(-root)))
+
+
+def beta_binomial(success: np.ndarray, rho: float, group: float) -> np.ndarray:
+    """Probabilities of 0 to G successes in a group where success rates of prompts have a beta distribution.
+
+    Args:
+        success: Mean success rates p, shape (n,).
+        rho: Intraclass correlation, in (0, 1): a = p(1/ρ − 1), b = (1 − p)(1/ρ − 1).
+        group: Completions of a group G.
+
+    Returns:
+        Shape (n, G + 1).
+    """
+    size = round(group)
+    count = np.arange(size + 1.0)
+    a, b = (x[:, None] * (1.0 / rho - 1.0) for x in (success, 1.0 - success))
+    ways = gammaln(size + 1.0) - gammaln(count + 1.0) - gammaln(size - count + 1.0)
+    return np.exp(ways + betaln(a + count, b + size - count) - betaln(a, b))
+
+
+def _logged(run: Run, name: str, kept: np.ndarray) -> np.ndarray | None:
+    """A signal on the fitted rows, holes filled with its mean; None where most of it is missing or all is 0."""
+    if name not in run.signals:
+        return None
+    values = run.signals[name][kept]
+    there = np.isfinite(values)
+    if there.mean() < 0.8 or (name == "reward_std" and not np.any(values[there] > 0)):
+        return None
+    return np.where(there, values, np.mean(values[there]))
+
+
+def _smooth(values: np.ndarray) -> np.ndarray:
+    return gaussian_filter1d(values, min(WIDTH, len(values) / 4.0), mode="nearest")
+
+
+def _stated(run: Run, name: str) -> float | None:
+    """A setting that somebody stated; None where it is only assumed."""
+    setting = getattr(run.settings, name)
+    return None if setting.value is None or setting.provenance is Provenance.ASSUMED else float(setting.value)

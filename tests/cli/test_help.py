@@ -1,0 +1,138 @@
+"""The first look at a command: its help, its examples, what the shell completes, what is refused at once."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+
+import bayes_grpo as bg
+from bayes_grpo.cli import terminal
+from bayes_grpo.cli.app import app
+from bayes_grpo.cli.help import EXAMPLES, completed_by
+from bayes_grpo.common.errors import OutputError
+from tests.helpers.command import call
+from tests.test_default_run import ROOT
+
+COMMANDS = getattr(typer.main.get_command(app), "commands")  # noqa: B009
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_of_the_program(flag):
+    done = call(flag)
+    assert done.code == 0
+    assert "<bool>" not in done.out
+    assert "--version" in done.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_is_in_groups_with_examples_that_parse(name):
+    said = call(name, "-h").out
+    assert "<bool>" not in said
+    assert "Output" in said
+    assert "--quiet" in said
+    text = " ".join(said.split())
+    for example in EXAMPLES[name]:
+        assert f"bayes-grpo {example}" in text
+        command, *rest = example.split()
+        assert command == name
+        with COMMANDS[name].make_context(name, rest, resilient_parsing=True) as context:
+            assert not context.args
+        unknown = {word for word in rest if word.startswith("--")} - {o for p in COMMANDS[name].params for o in p.opts}
+        assert not unknown
+
+
+def test_flags_of_one_kind_stand_together():
+    said = call("forecast", "-h").out
+    order = [said.index(x) for x in ("How to read the log", "--reward-column", "When to stop", "--value-per-reward")]
+    assert sorted(order[:2]) == order[:2]
+    assert sorted(order[2:]) == order[2:]
+
+
+@pytest.mark.parametrize(
+    ("command", "parameter", "begun", "found"),
+    [
+        ("fit", "signal", "e", ["eval"]),
+        ("fit", "regime", "osc", ["oscillator"]),
+        ("compare", "regimes", "flat,sig", ["flat,sigmoid"]),
+        ("inspect", "set_", "kl", ["kl_weight="]),
+        ("diagnose", "fail_on", "an", ["any:"]),
+        ("demo", "scenario", "reward_h", ["reward_hacking"]),
+        ("forecast", "weights", "st", ["stacking"]),
+    ],
+)
+def test_the_shell_completes_values(command, parameter, begun, found):
+    param = next(p for p in COMMANDS[command].params if p.name == parameter)
+    with COMMANDS[command].make_context(command, [], resilient_parsing=True) as context:
+        assert [x.value for x in param.shell_complete(context, begun)] == found
+    assert completed_by("a", "b")("a,") == ["a,a", "a,b"]
+
+
+@pytest.mark.parametrize("words_", [("fit", "no.jsonl"), ("family", "a", "b", "--vary", "x"), ("report", "no.jsonl")])
+def test_a_call_without_any_log_is_refused_at_once(words_, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = call(*words_)
+    assert done.code == 3
+    assert "expected a log file, found nothing there; check the path" in done.err
+
+
+def test_a_second_demo_goes_beside_the_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def stopped(runs: object, out: Path) -> None:
+        raise OutputError(f"would write {out.as_posix()}")
+
+    monkeypatch.setattr(bg, "write_runs", stopped)
+    monkeypatch.setattr(bg, "simulate_scenario", lambda *_: [])
+    for taken in ("bayes-grpo-demo", "bayes-grpo-demo-2"):
+        (tmp_path / taken).mkdir()
+    assert "would write bayes-grpo-demo-3/runs" in call("demo").err
+    (tmp_path / "mine").mkdir()
+    assert "expected a new directory" in call("demo", "--out", "mine").err
+
+
+def test_json_has_a_schema_and_the_same_headline_everywhere(tmp_path):
+    rows = [{"step": s, "reward": 0.1 + 0.01 * s, "learning_rate": 1e-6} for s in range(1, 31)]
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(map(json.dumps, rows)))
+    calls = {
+        ("inspect", log, "--json"): "log: 30 rows, steps 1 to 30, 0 evaluations",
+        ("diagnose", log, "--history", 0, "--json"): r"\w+",
+        ("stability", "--learning-rate", 1e-5, "--learning-time", 200, "--json"): "Stable",
+    }
+    for given, headline in calls.items():
+        found = json.loads(call(*given).out)
+        assert list(found)[:2] == ["schema", "headline"]
+        assert found["schema"] == terminal.SCHEMA == 1
+        assert re.search(headline, found["headline"]), given
+
+
+def test_every_command_prints_json_by_the_one_function():
+    """So that no command can leave the schema and the headline out."""
+    for name in COMMANDS:
+        text = (ROOT / "bayes_grpo" / "cli" / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
+        assert "print_json(" in text or "marked(" in text, name
+        assert text.count("json.dump") <= (name == "watch"), name
+    said = (ROOT / "docs" / "how" / "json.md").read_text(encoding="utf-8")
+    assert f"`schema` | {terminal.SCHEMA}" in said.replace("  ", " ")
+    for name in COMMANDS:
+        assert f"`{name}`" in said, name
+
+
+def test_progress_goes_to_standard_error_now_and_then_and_quiet_has_none(capsys, monkeypatch):
+    clock = iter([0.0, 4.0, 11.0, 12.0, 22.0, 0.0, 50.0])
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(clock))
+    with terminal.progress() as tell:
+        for stage in ("one", "two\x1b[31m", "three", "four"):
+            tell(stage)
+    assert capsys.readouterr().err.splitlines() == ["bayes-grpo: two (11 s)", "bayes-grpo: four (22 s)"]
+    terminal.be_quiet(True)
+    try:
+        with terminal.progress() as tell:
+            tell("one")
+        assert capsys.readouterr().err == ""
+    finally:
+        terminal.be_quiet(False)
+    assert sys.stderr is not None

@@ -1,0 +1,99 @@
+"""What a session and a notebook show of a result."""
+
+import sys
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import bayes_grpo as bg
+from bayes_grpo.common import progress
+from bayes_grpo.common.results import Result, Shown
+from tests.helpers.runs import make_run, rising_run
+
+
+def subclasses(of):
+    return {x for kind in of.__subclasses__() for x in (kind, *subclasses(kind))}
+
+
+@dataclass(frozen=True)
+class Numbers(Result):
+    values: np.ndarray = field(default_factory=lambda: np.arange(100_000.0))
+    text: str = "x" * 5000
+
+
+def test_texts_are_short():
+    run = rising_run(400, signals={"kl": 0.1})
+    assert repr(run) == "<Run: made: 400 rows, steps 1 to 400, 0 evaluations>"
+    assert len(repr(Numbers())) < 220
+    assert repr(Numbers()).startswith("<Numbers: values=array([")
+    hostile = make_run([1, 2], [0.1, 0.2], name="a\x1b[31m\n" + "b" * 9999)
+    assert len(repr(hostile)) < 220
+    assert repr(hostile).isprintable()
+
+
+def test_a_diagnosis_says_its_top_line_and_shows_a_table_and_a_picture():
+    run = rising_run(40)
+    found = bg.diagnose(run)
+    assert repr(found) == f"<Diagnosis: {found.top.sentence}>"[:200] or found.top.sentence[:80] in repr(found)
+    page = found._repr_html_()
+    assert "<table" in page
+    assert page.count("data:image/png;base64,") == 1
+    assert "<p><b>Diagnosis.</b> " in page
+    summary = bg.describe_run(run)
+    assert "<table" in summary._repr_html_()
+    assert "image/png" not in summary._repr_html_()
+
+
+def test_what_a_log_holds_is_escaped():
+    run = make_run([1, 2, 3], [0.1, 0.2, 0.3], name="<script>alert(1)</script>", signals={"<img src=x>": 1.0})
+    page = run._repr_html_()
+    assert "<script>" not in page
+    assert "<img src=x>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_every_result_shows_itself_by_the_one_base():
+    kinds = {x for x in subclasses(Shown) if x.__module__.startswith("bayes_grpo")}
+    names = {x.__name__ for x in kinds}
+    public = {"Run", "Fit", "Forecast", "ForecastSummary", "Summary", "Diagnosis", "Comparison", "Check", "Decision"}
+    public |= {"Stopping", "Backtest", "Family", "Compared", "Plan", "StabilityReport", "Fleet", "Report", "RunSummary"}
+    for name in public:
+        getattr(bg, name)
+    kinds = {x for x in subclasses(Shown) if x.__module__.startswith("bayes_grpo")}
+    assert public <= {x.__name__ for x in kinds}, public - names
+    assert all(x.__repr__ is Shown.__repr__ for x in kinds)
+
+
+@pytest.mark.parametrize("place", ["summary_by", "picture_by"])
+def test_what_draws_a_result_is_there(place):
+    from importlib import import_module
+
+    named = {getattr(x, place) for x in subclasses(Shown) if x.__module__.startswith("bayes_grpo")} - {""}
+    assert named
+    for function in named:
+        module, _, name = function.partition(":")
+        assert callable(getattr(import_module(module), name))
+
+
+def test_the_version_is_that_of_the_package():
+    assert bg.__version__ == "0.1.0"
+    assert not hasattr(bg, "no_such_name")
+
+
+def test_a_notebook_is_told_where_work_stands_and_nobody_else_is(monkeypatch, capsys):
+    progress.teller(None)("stage")
+    assert capsys.readouterr().err == ""
+    told = []
+    progress.teller(told.append)("stage")
+    assert told == ["stage"]
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    tell = progress.teller(None)
+    tell("a longer stage\x1b[2J", 0.25)
+    tell("next")
+    first, second = capsys.readouterr().err.split("\r")[1:]
+    assert first.startswith("25% a longer stage")
+    assert len(second) >= len(first)
+    assert "\x1b" not in first

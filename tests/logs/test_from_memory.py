@@ -1,0 +1,163 @@
+"""Rows that people hold: the same run as from a file, whatever they are held in."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import bayes_grpo as bg
+from bayes_grpo.common.errors import LogReadError, MissingExtraError, SettingError
+from tests.helpers.command import call
+from tests.helpers.runs import rising_run
+
+ROWS = [
+    {
+        "step": 10 * i,
+        "reward": 0.2 + 0.01 * i,
+        "reward_std": 0.3,
+        "learning_rate": 1e-6,
+        "completions/mean_length": 90.0,
+    }
+    for i in range(1, 9)
+]
+EVALS = [{"step": 40, "eval_reward": 0.5, "eval_runtime": 3.0}, {"step": 80, "eval_reward": 0.6, "eval_runtime": 3.0}]
+HISTORY = [*ROWS[:4], EVALS[0], *ROWS[4:], EVALS[1], {"step": 80, "train_runtime": 9.0, "train_loss": 0.1}]
+SAME = ("step", "reward", "window", "eval_step", "eval_reward")
+
+
+class PolarsLike:
+    """A frame with what Polars offers and this project uses; Polars is no dependency."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.columns = list(frame.columns)
+        self._frame = frame
+
+    def get_columns(self):
+        return [SimpleNamespace(name=k, to_list=self._frame[k].tolist) for k in self.columns]
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory):
+    path = tmp_path_factory.mktemp("held") / "metrics.jsonl"
+    path.write_text("\n".join(map(json.dumps, HISTORY)))
+    return bg.read_log(path)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        HISTORY,
+        tuple(HISTORY),
+        pd.DataFrame(HISTORY),
+        pd.DataFrame(HISTORY).set_index("step"),
+        pd.DataFrame(HISTORY).convert_dtypes(),
+        PolarsLike(pd.DataFrame(HISTORY)),
+        pa.Table.from_pylist([{k: r.get(k) for k in {k for row in HISTORY for k in row}} for r in HISTORY]),
+        pd.DataFrame(HISTORY).to_dict("list"),
+        {"log_history": HISTORY},
+        SimpleNamespace(log_history=HISTORY, max_steps=0, logging_steps=10),
+        SimpleNamespace(state=SimpleNamespace(log_history=HISTORY)),
+    ],
+    ids=["records", "tuple", "pandas", "index", "nullable", "polars", "arrow", "columns", "state", "State", "trainer"],
+)
+def test_the_same_run_whatever_it_is_held_in(held, read):
+    run = bg.Run.from_frame(held, {"group_size": 4}, name="mine")
+    for name in SAME:
+        np.testing.assert_array_equal(getattr(run, name), getattr(read, name), name)
+    assert dict(run.keys) == dict(read.keys)
+    assert run.signals.keys() == read.signals.keys()
+    assert (run.name, run.format, run.settings.group_size.value) == ("mine", "held", 4)
+    assert str(run.settings.group_size.provenance) == "user"
+
+
+def test_a_state_tells_the_plan_and_different_rows_have_different_hashes():
+    state = SimpleNamespace(log_history=HISTORY, max_steps=200, logging_steps=10)
+    run = bg.Run.from_frame(state)
+    assert (run.settings.total_steps.value, run.settings.logging_window.value, run.name) == (200, 10, "run")
+    assert run.log_hash != bg.Run.from_frame(HISTORY[1:]).log_hash
+    assert run.log_hash == bg.Run.from_frame(HISTORY).log_hash
+
+
+def test_evaluations_in_a_frame_are_told_apart_by_their_kind():
+    frame = pd.DataFrame(
+        [{"step": i, "split": "eval" if i % 2 else "train", "reward": 0.1 * i} for i in range(1, 11)],
+    )
+    run = bg.read_log(frame)
+    np.testing.assert_array_equal(run.eval_step, [1, 3, 5, 7, 9])
+    np.testing.assert_array_equal(run.step[np.isfinite(run.reward)], [2, 4, 6, 8, 10])
+
+
+def test_structs_of_a_frame_are_flattened():
+    frame = pd.DataFrame({"step": [1, 2, 3], "metrics": [{"reward": 0.1}, {"reward": 0.2}, None]})
+    np.testing.assert_array_equal(bg.read_log(frame).reward[:2], [0.1, 0.2])
+
+
+def test_all_that_take_a_run_take_what_makes_one(tmp_path):
+    run = rising_run(24)
+    frame = pd.DataFrame({"step": run.step, "reward": run.reward})
+    path = tmp_path / "run.csv"
+    frame.to_csv(path, index=False)
+    assert bg.describe_run(frame).rows == bg.describe_run(path).rows == 24
+    assert len(bg.rows_of(frame).y) == 24
+    assert bg.diagnose(frame).about.rows == bg.diagnose(path).about.rows == 24
+    assert len(bg.plot_run(frame).axes) == 1
+    assert bg.update_of(frame, bg.Watching(forecasts=False))[0].rows == 24
+    with pytest.raises(SettingError, match="expected two runs or more"):
+        bg.report_runs([frame])
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        ([], "found an empty list"),
+        (7, "expected the path of a log, several, or rows of metrics, found int"),
+        ([{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}], "list: expected a train reward, found the numeric keys"),
+        (pd.DataFrame({"reward": [0.1]}), "pandas.DataFrame: expected at least two rows with a finite reward"),
+        (SimpleNamespace(columns=["a"]), "expected a data frame, columns or records"),
+        ([{"a": 1}, 3], "expected a train reward"),
+    ],
+)
+def test_what_is_no_run_is_refused(held, said):
+    with pytest.raises(LogReadError, match=said):
+        bg.read_log(held)
+
+
+class FakeClient:
+    """What of W&B's client is used: `Api().run(path)` with `scan_history`, `config` and `name`."""
+
+    def __init__(self, timeout: int) -> None:
+        assert timeout > 0
+
+    def run(self, path: str):
+        if path != "me/proj/abc123":
+            raise ValueError(f"could not find run <{path}>")
+        rows = [{"_step": i, "train/global_step": r["step"], "train/reward": r["reward"]} for i, r in enumerate(ROWS)]
+        config = {"num_generations": 16, "_wandb": {"cli": 1}, "per_device_train_batch_size": 8}
+        return SimpleNamespace(scan_history=lambda: iter(rows), config=config, name="sunny-7")
+
+
+@pytest.mark.parametrize("address", ["wandb://me/proj/abc123", "wandb://me/proj/runs/abc123"])
+def test_a_run_of_a_server_by_the_users_own_client(address, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(Api=FakeClient))
+    run = bg.read_log(address)
+    np.testing.assert_array_equal(run.step, [r["step"] for r in ROWS])
+    assert (run.name, run.format, run.settings.group_size.value) == ("sunny-7", "wandb_client", 16)
+    assert json.loads(call("inspect", address, "--json").out)["name"] == "sunny-7"
+    held = FakeClient(1).run("me/proj/abc123")
+    assert bg.Run.from_frame(held).name == "sunny-7"
+    np.testing.assert_array_equal(bg.read_log(held).reward, run.reward)
+
+
+def test_a_run_that_the_client_does_not_get(monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(Api=FakeClient))
+    with pytest.raises(LogReadError, match=r"wandb://me/proj/no: .* could not find run .* check the path and log in"):
+        bg.read_log("wandb://me/proj/no")
+    with pytest.raises(LogReadError, match="expected wandb://entity/project/run, found 1 part"):
+        bg.read_log("wandb://me")
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(MissingExtraError, match="install the package wandb"):
+        bg.read_log("wandb://me/proj/abc123")

@@ -1,0 +1,195 @@
+"""What a log holds and nothing was made of is said; what can be told from it is."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs import read_log
+from tests.helpers.command import call
+
+STEPS = range(1, 41)
+
+
+def row(step, **more):
+    return {"step": step, "reward": round(0.01 * step, 4), **more}
+
+
+@pytest.fixture
+def read(tmp_path):
+    def reading(rows, name="log.jsonl", **options):
+        path = tmp_path / name
+        path.write_text(rows if isinstance(rows, str) else "\n".join(map(json.dumps, rows)))
+        return read_log(path, **options)
+
+    return reading
+
+
+def test_keys_that_are_not_used_are_listed_with_the_reason(read, tmp_path):
+    rows = [
+        row(s, mean_reward=2.0 * s, kl=0.1, approx_kl=0.2, model="m", gpu_mem=9, reward_max=1.0, epoch=0.1 * s)
+        | {"eval/mean_length": 7.0, "bayes_grpo/p": 0.1, "rewards/check/mean": 0.1, "group_size": 8, "never": None}
+        for s in STEPS
+    ]
+    run = read([x | {"completions/mean_length": 3.0} for x in rows])
+    assert dict(run.unused) == {
+        "mean_reward": "read like reward, for which 'reward' is used",
+        "approx_kl": "read like kl, for which 'kl' is used",
+        "model": "no number in it",
+        "never": "no number in it",
+        "gpu_mem": "no known signal",
+        "reward_max": "spread or extremes of a reward",
+        "epoch": "counts or times rows",
+        "eval/mean_length": "of an evaluation, and not its mean reward",
+        "bayes_grpo/p": "written by bayes-grpo",
+    }
+    done = call("inspect", tmp_path / "log.jsonl")
+    assert "not used, no known signal: gpu_mem" in done.out
+    assert "not used, no number in it: model, never" in done.out
+    found = json.loads(call("inspect", tmp_path / "log.jsonl", "--json").out)
+    assert found["unused"]["gpu_mem"] == "no known signal"
+
+
+def test_a_part_of_a_combination_counts_as_used(read):
+    rows = [{"step": s, "rewards/a/mean": 0.1 * s, "rewards/b/mean": 0.2, "zero_std_ratio": 0.5} for s in STEPS]
+    run = read(rows)
+    assert not run.unused
+    np.testing.assert_array_equal(run.signals["frac_reward_zero_std"], 0.5)
+
+
+@pytest.mark.parametrize("key", ["eval/pass_at_1", "eval/pass@1", "val/pass_at_1", "eval/math/pass@1", "eval/score"])
+def test_pass_rates_of_evaluations_are_evaluations(read, key):
+    run = read([row(s) | ({key: 0.3} if s % 4 == 0 else {}) for s in STEPS])
+    np.testing.assert_array_equal(run.eval_step, range(4, 41, 4))
+    assert run.keys["eval_reward"] == key
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"config": {"group_size": 4, "learning_rate": 1e-5}},
+        {"group_size": 4, "learning_rate": 1e-5, "model": "small"},
+        {"event": "start", "group_size": 4, "learning_rate": 1e-5, "max_steps": 90},
+        {"type": "config", "group_size": 4, "learning_rate": 1e-5},
+    ],
+)
+def test_settings_in_a_first_line_are_read_whole(read, line):
+    run = read([line, *map(row, STEPS)])
+    assert (run.settings.group_size.value, run.settings.learning_rate.value) == (4, 1e-5)
+    assert "1 line of settings instead of metrics" in run.notes
+    assert run.settings.total_steps.value == line.get("max_steps")
+
+
+def test_a_first_row_of_metrics_is_no_settings(read):
+    run = read([{"learning_rate": 1e-6, "group_size": 4, "reward": 0.1}, *[{"reward": 0.1 * s} for s in STEPS]])
+    assert len(run.step) == 41
+
+
+def test_kinds_of_records_one_after_another_are_put_together(read):
+    entropies, rewards = [{"step": s, "entropy": 1 - 0.01 * s} for s in STEPS], [row(s) for s in STEPS]
+    evals = [{"step": s, "eval_reward": 0.02 * s} for s in range(5, 41, 5)]
+    for order in ((entropies, rewards, evals), (evals, entropies, rewards), (rewards, evals, entropies)):
+        run = read([x for part in order for x in part])
+        assert np.isfinite(run.signals["entropy"]).all()
+        np.testing.assert_array_equal(run.eval_step, range(5, 41, 5))
+        assert any("2 kinds one after another" in note for note in run.notes)
+        assert not any("resumed" in note or "more than once" in note for note in run.notes)
+
+
+def test_records_that_repeat_the_reward_complete_each_other(read):
+    run = read([*[row(s, entropy=0.5) for s in STEPS], *[row(s, kl=0.1) for s in STEPS]])
+    assert np.isfinite(run.signals["entropy"]).all()
+    assert np.isfinite(run.signals["kl"]).all()
+
+
+def test_a_resume_still_leaves_nothing_of_the_abandoned_attempt(read):
+    run = read([*[row(s, entropy=0.5) for s in STEPS], *[row(s, reward=0.9, kl=0.1) for s in range(31, 36)]])
+    assert run.step[-1] == 35
+    np.testing.assert_array_equal(np.isnan(run.signals["entropy"]), run.step > 30)
+    assert not any("begin at the same step" in note for note in run.notes)
+
+
+def test_trainings_that_were_started_anew_are_counted(read):
+    run = read([row(s, reward=0.01 * s + k) for k, n in ((0, 30), (1, 50), (2, 20)) for s in range(1, n + 1)])
+    np.testing.assert_allclose(run.reward, [2 + 0.01 * s for s in range(1, 21)])
+    assert any("3 trainings that begin at the same step are in the log; the last one is read" in n for n in run.notes)
+
+
+def console(rows=100, end="", first=False):
+    at = [1, *range(2, rows + 1)] if first else range(1, rows + 1)
+    return (
+        "".join(f"{{'loss': 0.1, 'reward': {0.001 * i:.4f}, 'kl': 0.1, 'epoch': {0.01 * i:.2f}}}\n" for i in at) + end
+    )
+
+
+DONE = "Map: 100%|██████| 7473/7473 [00:01<00:00, 9000 examples/s]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "each", "last"),
+    [
+        (console(end="100%|██████████| 1000/1000 [10:00<00:00,  1.67it/s]\n"), 10, 1000),
+        (console(101, "100%|██████████| 1000/1000 [10:00<00:00,  1.67s/it]\n", first=True), 10, 1000),
+        (console(end=" 50%|█████     | 500/1000 [10:00<00:00,  1.67it/s]\n"), 5, 500),
+        (DONE + console(end="100%|██████████| 100/100 [10:00<00:00,  1.67it/s]\n"), 1, 100),
+    ],
+)
+def test_rows_without_a_step_are_placed_by_the_last_progress_bar(read, text, each, last):
+    run = read(text + "{'train_runtime': 9.0, 'train_loss': 0.1}\n", "train.log")
+    assert run.step[-1] == last
+    assert np.median(np.diff(run.step)) == run.settings.logging_window.value == each
+    assert run.settings.total_steps.value == (1000 if last != 100 else 100)
+    assert any(f"a row stands for {each} of them" in note for note in run.notes)
+
+
+def test_a_bar_that_the_rows_do_not_fit_asks_for_the_window(read):
+    text = console(end="100%|██████████| 1024/1024 [10:00<00:00,  1.67it/s]\n")
+    run = read(text, "train.log")
+    assert run.step[-1] == 100
+    assert any(
+        "1024 of 1024: where a row stands for several steps, state --set logging_window=N" in n for n in run.notes
+    )
+    assert read(text, "train.log", settings={"logging_window": 10}).step[-1] == 1000
+    assert not any("logging_window" in note for note in read(console() + DONE, "train.log").notes)
+
+
+def test_values_as_text_and_null_are_numbers_and_holes(read):
+    rows = [{"step": str(s), "reward": f"{0.01 * s:.4f}", "kl": None if s % 2 else "0.1"} for s in STEPS]
+    run = read([*rows, {"step": 41, "reward": None, "kl": 0.2}])
+    np.testing.assert_allclose(run.reward[:40], [0.01 * s for s in STEPS])
+    assert np.isnan(run.reward[40])
+    np.testing.assert_array_equal(np.isnan(run.signals["kl"][:40]), np.arange(1, 41) % 2 == 1)
+
+
+def test_a_reward_in_one_of_eight_rows_asks_what_that_means(read):
+    rows = [{"step": s, "loss": 0.1 * s} | ({"reward": 0.01 * s} if s % 8 == 0 else {}) for s in range(1, 161)]
+    run = read(rows)
+    assert any("a reward in one of 8 rows only" in n and "--set refresh_interval=8" in n for n in run.notes)
+    assert not any("one of 8 rows" in note for note in read(rows, settings={"refresh_interval": 8}).notes)
+
+
+@pytest.mark.parametrize(("bad", "known"), [(0.0, False), (0.1, True)])
+def test_shares_of_tinker_that_are_0_throughout_say_nothing(read, bad, known):
+    group = "env/all/by_group/frac_"
+    rows = [
+        {
+            "step": s,
+            "progress/batch": s,
+            "env/all/reward/total": 0.01 * s,
+            f"{group}all_good": 0.0,
+            f"{group}all_bad": bad,
+        }
+        | {f"{group}mixed": 1.0 - bad}
+        for s in STEPS
+    ]
+    run = read(rows)
+    assert ("frac_reward_zero_std" in run.signals) is known
+    assert sum("frac_reward_zero_std is not known" in note for note in run.notes) == (not known)
+
+
+def test_two_candidates_for_the_reward_are_an_error_that_names_both(read):
+    with pytest.raises(
+        LogReadError, match="several that differ: train_reward, mean_reward; choose with --reward-column"
+    ):
+        read([{"step": s, "train_reward": 0.1 * s, "mean_reward": 0.2 * s} for s in STEPS])

@@ -1,0 +1,226 @@
+"""Difficulty, groups, rows without the luck of prompts, two runs by prompt: on simulated prompts."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from bayes_grpo import adjust, compare_by_prompt, difficulty, groups_of
+from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.rollouts.cells import cells_of
+from bayes_grpo.rollouts.groups import _alone, _values
+from tests.helpers.made_rollouts import graded, rollouts_of
+from tests.helpers.runs import make_run
+
+STEPS, PROMPTS = 50, 8
+LEVEL = np.linspace(-1.5, 1.5, STEPS)
+
+
+def runs(seed: int, many: int = 2, gain: float = 0.0, own_order: bool = False, passing: float = 0.3):
+    """Runs over the same prompts; the last is better by so many logits."""
+    rng = np.random.default_rng(seed)
+    effect = 1.5 * rng.standard_normal(STEPS * PROMPTS)
+    out = []
+    for i in range(many):
+        order = rng.permutation(STEPS * PROMPTS) if own_order else np.arange(STEPS * PROMPTS)
+        level = LEVEL + (gain if i == many - 1 else 0.0)
+        prompts = order.reshape(STEPS, PROMPTS)
+        out.append(graded(rng, level, prompts, effect, passing=passing, name=f"run {i}"))
+    return out, effect
+
+
+def test_difficulty_is_shrunk_and_unbiased():
+    (first, second, other), effect = runs(0, 3)
+    table = difficulty(first, second)
+    assert table.size == STEPS * PROMPTS
+    assert table.lasting_known
+    assert 0.6 < table.variances.lasting / (table.variances.lasting + table.variances.passing) <= 1.0
+    true = effect[table.prompt.astype(int) - 1]
+    assert np.corrcoef(table.effect, true)[0, 1] > 0.75
+    # What is predicted from two runs is what the third shows, neither too far from the level nor too near.
+    cells = cells_of(other)
+    seen, said = cells.z, table.effects(cells.prompt)
+    slope = float(seen @ said / (said @ said))
+    assert abs(slope - 1.0) < 0.15
+    inside = np.abs(table.effect_sd).mean()
+    assert inside < np.sqrt(table.variances.lasting)
+    assert np.all(np.diff(table.effect) >= 0)
+    assert np.all((table.low <= table.expected) & (table.expected <= table.high))
+    frame = table.to_frame()
+    assert frame.index.name == "prompt"
+    assert "lasts from run to run" in table.sentence
+    assert table.effects(np.array([10**9], np.uint64))[0] == 0.0
+
+
+def test_rows_lose_the_luck_of_their_prompts():
+    (first, second), _ = runs(1)
+    found = adjust(second, difficulty(first))
+    assert found.removed > 0.35
+    assert abs(found.removed - found.expected) < 0.3
+    run = make_run(step=np.arange(1.0, STEPS + 1), reward=found.reward)
+    np.testing.assert_allclose(found.run(run).reward, found.adjusted)
+    assert "adjusted for how hard" in found.run(run).notes[-1]
+    assert found.known_share == 1.0
+    assert len(found.to_frame()) == STEPS
+    with pytest.raises(SettingError, match="learned from run 1 itself"):
+        adjust(second, difficulty(second))
+    with pytest.raises(SettingError, match="expected steps of made among those of the rollouts"):
+        found.run(make_run(step=np.arange(1000.0, 1010.0), reward=np.zeros(10)))
+
+
+def test_adjusted_rows_are_unbiased_and_quieter():
+    """About the success rate over all prompts, which the simulation knows."""
+    effect = 1.5 * np.random.default_rng(9).standard_normal(20_000)
+    true = np.mean(1 / (1 + np.exp(-(LEVEL[:, None] + effect))), axis=1)
+    before, after = [], []
+    for seed in range(20):
+        (first, second), _ = runs(100 + seed)
+        found = adjust(second, difficulty(first))
+        before.append(found.reward - true)
+        after.append(found.adjusted - true)
+    assert np.mean(np.var(after, axis=1)) < 0.65 * np.mean(np.var(before, axis=1))
+    off = np.mean(after, axis=1)
+    assert abs(off.mean()) < 3 * off.std() / np.sqrt(20)
+
+
+def test_difficulty_of_other_prompts_takes_nothing_off():
+    (first,), _ = runs(2, 1)
+    rng = np.random.default_rng(3)
+    other = rollouts_of(first.reward[rng.permutation(first.size)], first.step, (first.prompt + 10**6).astype(int))
+    found = adjust(first, difficulty(other))
+    np.testing.assert_allclose(found.adjusted, found.reward)
+    assert found.known_share == 0.0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("own_order", [False, True])
+def test_differences_by_prompt_are_unbiased_and_their_intervals_hold(own_order):
+    errors, hits, ratios = [], [], []
+    gain = 0.8
+    z = 1.5 * np.random.default_rng(0).standard_normal(20_000)
+    last = LEVEL[-5:, None]
+    logistic = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
+    for seed in range(150):
+        (a, b), _ = runs(seed, gain=gain, own_order=own_order)
+        found = compare_by_prompt(a, b)
+        truth = float(np.mean(logistic(last + gain + z) - logistic(last + z)))
+        errors.append(found.difference.median - truth)
+        hits.append(found.difference.low <= truth <= found.difference.high)
+        ratios.append(found.variance_ratio)
+    assert abs(np.mean(errors)) < 3 * np.std(errors) / np.sqrt(150)
+    assert abs(np.mean(hits) - 0.9) < 3 * np.sqrt(0.09 / 150)
+    assert np.median(ratios) < (0.6 if not own_order else 0.95)
+
+
+def test_two_runs_on_the_same_prompts_are_told_apart():
+    (a, b), _ = runs(4, gain=1.2)
+    found = compare_by_prompt(a, b)
+    assert found.verdict == "B is better"
+    assert compare_by_prompt(b, a).verdict == "A is better"
+    assert found.variance_ratio < 0.7
+    assert found.shared == 1.0
+    np.testing.assert_allclose(compare_by_prompt(b, a).difference.median, -found.difference.median)
+    same = compare_by_prompt(a, a)
+    assert (same.difference.median, same.verdict) == (0.0, "cannot tell")
+    shuffled = compare_by_prompt(*runs(4, gain=1.2, own_order=True)[0])
+    assert found.variance_ratio < shuffled.variance_ratio < 1.0
+    several, _ = runs(4, 5, gain=1.2, own_order=True)
+    alone, informed = (compare_by_prompt(several[0], several[-1], others=x) for x in ((), several[1:-1]))
+    assert informed.variance_ratio < 0.9 * alone.variance_ratio
+    other = rollouts_of(a.reward, a.step, (a.prompt + 10**6).astype(int))
+    with pytest.raises(FitError, match="expected prompts that run 0 and made share"):
+        compare_by_prompt(a, other)
+    with pytest.raises(SettingError, match="expected a step that both runs have"):
+        compare_by_prompt(a, b, at=99)
+
+
+def test_normal_equations_are_those_of_dense_least_squares():
+    """The levels' contrast and its variance against V written out in full."""
+    from bayes_grpo.rollouts.difficulty import Variances
+    from bayes_grpo.rollouts.paired import _Design
+
+    (a, b), _ = runs(5, own_order=True)
+    every = [cells_of(x.until(12)) for x in (a, b)]
+    window = [((12 - c.step) // 4).astype(int) for c in every]
+    v = Variances(0.2, 0.1, 0.6)
+    design = _Design(every, window, v)
+    n, s, prompt = (np.concatenate([getattr(c, k) for c in every]) for k in ("n", "spread", "prompt"))
+    x = np.eye(len(design._levels))[design._column]
+    shared = (prompt[:, None] == prompt[None, :]) * v.lasting
+    cov = s[:, None] * s[None, :] * (shared + np.diag(v.passing + v.luck / n))
+    inverse = np.linalg.inv(cov)
+    variance = np.linalg.inv(x.T @ inverse @ x)
+    beta = variance @ x.T @ inverse @ design._y
+    contrast = np.zeros(len(beta))
+    contrast[design._levels == 0], contrast[design._levels == 1] = -1.0, 1.0
+    found = design.contrast(paired=True)
+    np.testing.assert_allclose(found[:2], (contrast @ beta, contrast @ variance @ contrast), rtol=1e-8)
+    pull = (inverse @ x @ variance @ contrast) * (design._y - x @ beta)
+    each = [
+        (inverse[np.ix_(at, at)] @ (x @ variance @ contrast)[at]) @ (design._y - x @ beta)[at]
+        for at in (np.flatnonzero(prompt == p) for p in np.unique(prompt))
+    ]
+    assert found.robust == pytest.approx(np.sum(np.square(each)))
+    assert np.sum(each) == pytest.approx(np.sum(pull))
+
+
+def test_groups_are_counted_and_smaller_ones_are_exact():
+    (run,), _ = runs(6, 1, passing=0.0)
+    found = groups_of(run)
+    spread = [np.ptp(run.reward[run.group == g]) > 0 for g in range(run.group_count)]
+    np.testing.assert_allclose(found.useful.median, np.mean(spread))
+    assert found.useful_at(8) == pytest.approx(np.mean(spread))
+    assert found.useful.low < found.useful.median < found.useful.high < found.implied
+    p = 1 / (1 + np.exp(-(LEVEL[:, None] + 1.5 * np.random.default_rng(0).standard_normal(20_000))))
+    true = np.mean(np.var(p, axis=1)) / np.mean(p.mean(axis=1) * (1 - p.mean(axis=1)))
+    assert found.icc.low < true < found.icc.high
+    expected = np.mean(1 - p**16 - (1 - p) ** 16)
+    assert not found.sizes[3].exact
+    assert abs(found.useful_at(16) - expected) < 0.06
+    assert found.repeated == 0.0
+    np.testing.assert_allclose(found.row_noise(8, 8), found.sizes[2].row_noise)
+    assert "where the mean reward implies" in found.sentence
+    assert found.to_frame().index.name == "group_size"
+    assert found.row_noise(64, 1) > found.row_noise(2, 32)
+
+
+def test_shares_of_smaller_groups_are_means_over_all_choices():
+    group, reward = np.repeat([0, 1, 2], 6), np.array([0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 3, 3.0])
+    counts, n = _values(group, reward), np.bincount(group)
+    for size in (2, 3, 4):
+        for g in range(3):
+            picked = [len(set(x)) == 1 for x in combinations(reward[group == g], size)]
+            assert _alone(counts, n, size)[g] == pytest.approx(np.mean(picked))
+
+
+def test_prompts_that_come_back_every_step_are_no_noise_of_a_row():
+    rng = np.random.default_rng(7)
+    effect = 1.5 * rng.standard_normal(8)
+    run = graded(rng, np.zeros(40), np.tile(np.arange(8), (40, 1)), effect)
+    found = groups_of(run)
+    assert found.repeated == 1.0
+    assert found.sizes[2].prompts_share == 0.0
+    rows = np.bincount(run.step, run.reward)[1:] / 64
+    assert found.sizes[2].row_noise == pytest.approx(np.std(rows), rel=0.35)
+
+
+def test_rollouts_without_groups_say_so():
+    lonely = rollouts_of(np.arange(6) % 2, np.repeat([1, 2], 3), np.arange(6))
+    with pytest.raises(FitError, match="expected groups of at least 2"):
+        groups_of(lonely)
+    with pytest.raises(FitError, match="expected rollouts of at least one run"):
+        difficulty()
+    with pytest.raises(FitError, match="expected rewards that vary"):
+        difficulty(rollouts_of(np.ones(6), np.repeat([1, 2], 3), np.arange(6)))
+
+
+def test_what_lasts_is_known_from_a_few_prompts_that_come_often():
+    rng = np.random.default_rng(8)
+    effect = np.linspace(-2.0, 2.0, 6)
+    often = difficulty(graded(rng, np.zeros(20), np.tile(np.arange(6), (20, 1)), effect))
+    assert often.lasting_known
+    assert list(often.prompt - 1) == list(range(6))
+    assert often.variances.passing < 0.2 * often.variances.lasting
+    once = difficulty(graded(rng, np.zeros(20), np.arange(80).reshape(20, 4), rng.standard_normal(80)))
+    assert not once.lasting_known
+    assert "hardly a prompt comes twice" in once.sentence

@@ -1,0 +1,67 @@
+"""Rollouts laid on a log: at the same step, shifted, in windows, several rows each, by versions, of another run."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bayes_grpo import join
+from bayes_grpo.common.errors import FitError
+from tests.helpers.made_rollouts import Course, with_gates
+from tests.helpers.runs import make_run
+
+ROLLOUTS = with_gates(np.random.default_rng(0), Course())
+MEANS = np.bincount(ROLLOUTS.step, ROLLOUTS.reward)[1:] / np.bincount(ROLLOUTS.step)[1:]
+STEP = np.arange(1.0, 41.0)
+
+
+@pytest.mark.parametrize("apart", [0, 1, -1, 3, -8])
+def test_a_shift_is_found(apart):
+    found = join(
+        make_run(step=STEP + apart + 10, reward=np.round(MEANS, 4)), replace(ROLLOUTS, step=ROLLOUTS.step + 10)
+    )
+    assert found.matches
+    assert (found.apart, found.rows_each, found.equal) == (apart, 1, 1.0)
+    assert ("at the same step" in found.sentence) == (apart == 0)
+    assert ("earlier in the log" in found.sentence) == (apart < 0)
+
+
+def test_rows_may_average_several_steps():
+    run = make_run(step=STEP[4::5], reward=MEANS.reshape(-1, 5).mean(1), window=5.0)
+    found = join(run, ROLLOUTS)
+    assert (found.apart, found.window, found.equal) == (0, 5, 1.0)
+    assert "5 steps averaged into a row" in found.sentence
+
+
+@pytest.mark.parametrize(("rows", "lost"), [(4, 0), (4, 6), (16, 0)])
+def test_several_rows_may_share_a_rollout(rows, lost):
+    """Micro-batches: no row is the mean, their average is. The log's first rows may be lost."""
+    noise = np.random.default_rng(1).normal(0, 0.1, (40, rows))
+    reward = (MEANS[:, None] + noise - noise.mean(1, keepdims=True)).ravel()[lost:]
+    found = join(make_run(step=np.arange(1.0, len(reward) + 1), reward=reward), ROLLOUTS)
+    assert (found.rows_each, found.equal, found.apart) == (rows, 1.0, -lost)
+    assert f"{rows} rows of the log a rollout" in found.sentence
+
+
+def test_versions_count_where_steps_do_not():
+    """An asynchronous trainer: completions of several versions in a step, the log by version."""
+    rng = np.random.default_rng(2)
+    stale = replace(
+        ROLLOUTS,
+        policy_version=(ROLLOUTS.step - 1).astype(np.int32),
+        step=np.sort(rng.integers(1, 41, len(ROLLOUTS))).astype(np.int32),
+    )
+    found = join(make_run(step=STEP, reward=MEANS), stale)
+    assert (found.axis, found.apart, found.equal) == ("policy_version", 1, 1.0)
+    assert "1 version later in the log" in found.sentence
+
+
+def test_another_run_does_not_match():
+    other = with_gates(np.random.default_rng(5), Course())
+    reward = np.bincount(other.step, other.reward)[1:] / np.bincount(other.step)[1:]
+    found = join(make_run(step=STEP, reward=reward), ROLLOUTS)
+    assert not found.matches
+    assert "not of the same run" in found.sentence
+    assert found.to_dict()["matches"] is False
+    with pytest.raises(FitError, match="expected at least 4 rows of made with rollouts"):
+        join(make_run(step=STEP + 1000, reward=reward), ROLLOUTS.until(3))

@@ -1,0 +1,197 @@
+"""Measurement noise is predicted from what is logged beside the mean, as simulated completions have it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayes_grpo.dynamics.likelihood import log_likelihood
+from bayes_grpo.dynamics.state_space import dense
+from bayes_grpo.forecasting.basis import basis_of_run
+from bayes_grpo.laboratory.learners.record import RESULTS
+from bayes_grpo.learning.learn import corpus_priors
+from bayes_grpo.logs.run import Run
+from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.rows.future import FutureRows, extended
+from bayes_grpo.rows.known_noise import GROUPS, LEVEL, SPREAD, beta_binomial, row_noise, scatter
+from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.reference import dense_log_density, dense_moments
+from tests.helpers.runs import make_run, steps
+
+N, G, B, P, RHO = 400, 8, 16, 0.3, 0.4
+
+
+def completions(seed: int = 0, n: int = N, again: bool = False) -> np.ndarray:
+    """Rewards of 0 or 1 of n steps, shape (n, B, G): new prompts in every step, or the same ones again."""
+    rng = np.random.default_rng(seed)
+    a, b = P * (1 / RHO - 1), (1 - P) * (1 / RHO - 1)
+    rates = rng.beta(a, b, size=(1 if again else n, B, 1))
+    return (rng.uniform(size=(n, B, G)) < rates).astype(float)
+
+
+def logged(rewards: np.ndarray, *signals: str, kind: str = "within", **settings: Any) -> Run:
+    """A log of completions with some of what trainers write beside the mean."""
+    known = {
+        "frac_reward_zero_std": np.mean(np.ptp(rewards, axis=2) == 0, axis=1),
+        "reward_std": rewards.std(axis=2, ddof=1).mean(axis=1)
+        if kind == "within"
+        else rewards.reshape(len(rewards), -1).std(axis=1, ddof=1),
+    }
+    return make_run(
+        steps(len(rewards)),
+        rewards.mean(axis=(1, 2)),
+        signals={k: known[k] for k in signals},
+        reward_std_kind=kind,
+        **settings,
+    )
+
+
+BATCH: dict[str, Any] = {"group_size": float(G), "prompts_per_step": float(B)}
+TRUE = np.sqrt(P * (1 - P) * (1 + (G - 1) * RHO) / (B * G))
+
+
+@pytest.mark.parametrize("signals", [("frac_reward_zero_std",), ("reward_std",)])
+def test_groups_say_how_alike_completions_are(signals):
+    found = row_noise(logged(completions(), *signals, **BATCH), np.ones(N, bool))
+    assert found is not None
+    assert found.level is not None
+    assert found.level.rests_on == GROUPS.name
+    assert found.level.sd == pytest.approx(TRUE, rel=0.06)
+    assert found.level.design == pytest.approx(1 + (G - 1) * RHO, rel=0.1)
+    assert not found.level.departs
+    assert found.level.prior_spread == GROUPS.spread
+
+
+def test_without_groups_a_typical_likeness_stands_in():
+    for run, evidence in (
+        (logged(completions(), **BATCH), LEVEL),
+        (logged(3.0 * completions() - 1.0, "reward_std", kind="total", **BATCH), SPREAD),
+    ):
+        found = row_noise(run, np.ones(N, bool))
+        assert found is not None
+        assert found.level is not None
+        assert found.level.rests_on == evidence.name
+        scale = 3.0 if evidence is SPREAD else 1.0
+        assert abs(np.log(found.level.sd / scale / TRUE)) < 2.0 * evidence.spread
+
+
+def test_a_log_that_says_nothing_changes_nothing():
+    plain = make_run(steps(40), np.random.default_rng(0).normal(2.0, 0.3, 40))
+    assert row_noise(plain, np.ones(40, bool)) is None
+    table = rows_of(plain)
+    assert table.noise is None
+    priors = resolve_priors(get_regime("flat"), table)
+    assert (priors["observation_sd"].median, priors["observation_sd"].spread) == (0.5 * table.scale, 1.0)
+    np.testing.assert_array_equal(table.precision, table.weight)
+
+
+def test_prompts_that_come_back_are_a_departure_and_cost_certainty():
+    table = rows_of(logged(completions(again=True), "frac_reward_zero_std", **BATCH))
+    level = table.level
+    assert level is not None
+    assert level.departs
+    assert level.departure < -0.3
+    prior = resolve_priors(get_regime("flat"), table)["observation_sd"]
+    assert prior.spread > 2.0 * GROUPS.spread
+    assert abs(level.departure) < 2.0 * prior.spread + level.expected_departure
+
+
+def test_the_prior_is_the_prediction():
+    table = rows_of(logged(completions(n=60), "frac_reward_zero_std", **BATCH))
+    assert table.level is not None
+    for name in ("flat", "oscillator", "exponential", "logistic"):
+        prior = resolve_priors(get_regime(name), table)["observation_sd"]
+        assert (prior.median, prior.spread) == (table.level.sd, table.level.prior_spread)
+
+
+def test_noise_follows_the_level():
+    p = np.linspace(0.05, 0.5, 200)
+    y = np.random.default_rng(1).binomial(64, p) / 64
+    table = rows_of(make_run(steps(200), y, **BATCH))
+    assert table.noise is not None
+    wanted = p * (1 - p)
+    np.testing.assert_allclose(table.noise, wanted / np.exp(np.log(wanted).mean()), rtol=0.25)
+    later = FutureRows(np.array([201.0, 202.0]), np.ones(2), np.ones(2), np.ones(2))
+    longer = extended(table, later)
+    assert longer.noise is not None
+    np.testing.assert_array_equal(longer.noise[-2:], table.noise[-1])
+
+
+def test_blocks_of_rows_measure_better():
+    run = logged(completions(), "frac_reward_zero_std", **BATCH)
+    whole, blocked = rows_of(run), rows_of(run, max_rows=100)
+    assert whole.level is not None
+    assert blocked.level is not None
+    assert blocked.level.sd == pytest.approx(0.5 * whole.level.sd)
+    assert blocked.noise is not None
+    assert len(blocked.noise) == 100
+
+
+def test_likelihood_with_unequal_noise_is_the_dense_normal_s():
+    """The noise enters as a diagonal of observation_sd² times what each row has of it."""
+    rng = np.random.default_rng(2)
+    table = rows_of(make_run(steps(40), rng.uniform(0.2, 0.8, 40), window=1.0))
+    noise = np.exp(rng.normal(0.0, 0.5, 40))
+    plain, unequal = replace(table, noise=None), replace(table, noise=noise)
+    regime = get_regime("exponential")
+    with jax.enable_x64(True):
+        values = {"relaxation_time": 9.0, "observation_sd": 0.07, "fluctuation_sd": 0.05}
+        at = {k: jnp.asarray(v) for k, v in values.items()}
+        levels = {"fixed_point": (0.5, 0.4), "initial_reward": (0.3, 0.3)}
+        spaces = [regime.state_space(at, levels, padded(t, 40)) for t in (plain, unequal)]
+        mean, cov = dense_moments(jax.tree.map(np.asarray, dense(spaces[0], 40)))
+        wanted = dense_log_density(table.y, mean, cov + np.diag(0.07**2 * (noise - 1.0)))
+        assert float(log_likelihood(spaces[1], jnp.asarray(table.y))) == pytest.approx(wanted, abs=1e-7)
+
+
+def test_scatter_of_noise_about_a_course():
+    found = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        noise = np.exp(rng.normal(0, 0.3, 100))
+        y = np.sin(steps(100) / 20.0) + 0.2 * np.sqrt(noise) * rng.standard_normal(100)
+        found.append(scatter(y, noise))
+    sds, errors = np.array(found).T
+    assert np.exp(np.log(sds).mean()) == pytest.approx(0.2, rel=0.03)
+    assert np.log(sds).std() == pytest.approx(errors[0], rel=0.3)
+
+
+def test_beta_binomial_has_its_moments():
+    p = np.array([0.05, 0.5, 0.9])
+    mass = beta_binomial(p, 0.3, 6)
+    count = np.arange(7.0)
+    np.testing.assert_allclose(mass.sum(axis=1), 1.0, rtol=1e-10)
+    np.testing.assert_allclose(mass @ count / 6, p, rtol=1e-10)
+    np.testing.assert_allclose(mass @ count**2 - (6 * p) ** 2, 6 * p * (1 - p) * (1 + 5 * 0.3), rtol=1e-9)
+
+
+def test_what_the_log_states_of_its_noise_is_nearer_than_other_runs():
+    table = rows_of(logged(completions(n=60), "frac_reward_zero_std", **BATCH))
+    assert table.level is not None
+    known, plain = corpus_priors("exponential", table), corpus_priors("exponential", replace(table, level=None))
+    assert (known["observation_sd"].median, known["observation_sd"].spread) == (table.level.sd, GROUPS.spread)
+    assert plain["observation_sd"].spread > GROUPS.spread
+    assert known["relaxation_time"] == plain["relaxation_time"]
+
+
+def test_a_forecast_takes_noise_as_even():
+    run = logged(completions(n=60), "frac_reward_zero_std", **BATCH)
+    table = basis_of_run(run).table
+    assert table.noise is None
+    assert table.level == rows_of(run).level
+
+
+def test_the_numbers_are_those_that_were_measured():
+    kept = json.loads((RESULTS / "known_noise.json").read_text(encoding="utf-8"))["result"]
+    for evidence in (GROUPS, LEVEL, SPREAD):
+        assert evidence.spread == pytest.approx(kept[evidence.name]["spread"], abs=0.006)
+        if evidence is not GROUPS:
+            assert evidence.correlation == pytest.approx(kept[evidence.name]["correlation"], abs=0.006)
