@@ -32,10 +32,10 @@ from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fleets.unit import horizon
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
+from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.laboratory.learners.simulated_runs import labelled_runs
@@ -63,7 +63,7 @@ def said_of(run: Run) -> dict[str, Any]:
     try:
         basis = basis_of_run(run)
         last, y = float(basis.table.step[-1]), basis.table.y
-        until = math.ceil(horizon(run, last)[0])
+        until = math.ceil(horizon_of(basis.settings, last).until)
         fitted = fit_regimes(
             basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False, start={}
         )

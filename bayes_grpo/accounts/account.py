@@ -6,7 +6,6 @@ worth waiting for; each is told given what stands before it.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from bayes_grpo.accounts.advice import advised, given
@@ -22,7 +21,6 @@ from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.fitting.fit import fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.summary import Summary, summarize
-from bayes_grpo.fleets.unit import horizon
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.summary import ForecastSummary, summarize_forecast
 from bayes_grpo.logs.run import Run
@@ -95,9 +93,7 @@ def account(
     except BayesGrpoError as error:
         reasons["fit"] = str(error)
     try:
-        last = max(float(x[-1]) for x in (run.step, run.eval_step) if len(x))
-        end = math.ceil(horizon(run, last)[0]) if until is None else until
-        found = forecast(run, end, signal=signal, seed=seed)
+        found = forecast(run, until, signal=signal, seed=seed)
         ahead = summarize_forecast(found)
         decision = None if question is None else priced(question, run).answer(found)
     except BayesGrpoError as error:
