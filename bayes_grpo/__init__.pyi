@@ -1,5 +1,9 @@
 """The public names, each stated once; `__init__` imports them from here on first use."""
 
+from .accounts.account import Account as Account
+from .accounts.account import account as account
+from .accounts.span import LawSpan as LawSpan
+from .accounts.span import law_span as law_span
 from .backtesting.backtest import backtest as backtest
 from .backtesting.many import backtest_logs as backtest_logs
 from .backtesting.plot import plot_backtest as plot_backtest
@@ -32,6 +36,8 @@ from .diagnosis.diagnose import diagnose as diagnose
 from .diagnosis.plot import plot_diagnosis as plot_diagnosis
 from .diagnosis.render import render_diagnosis as render_diagnosis
 from .diagnosis.result import Diagnosis as Diagnosis
+from .diagnosis.status import MEANING as MEANING
+from .diagnosis.status import TopLine as TopLine
 from .families.compare_runs import compare_runs as compare_runs
 from .families.compared import Compared as Compared
 from .families.family import family as family
@@ -83,6 +89,7 @@ from .learning.table import (
 from .learning.table import (
     save_prior_table as save_prior_table,
 )
+from .logs.options import stated_siblings as stated_siblings
 from .logs.plot import plot_run as plot_run
 from .logs.reading import read_log as read_log
 from .logs.render import render_run as render_run
@@ -147,6 +154,8 @@ from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked
 from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
+from .siblings.shared import SharedOrder as SharedOrder
+from .siblings.shared import shared_order as shared_order
 from .simulate.dataset import write_runs as write_runs
 from .simulate.render import render_simulated as render_simulated
 from .simulate.scenarios import scenario_names as scenario_names

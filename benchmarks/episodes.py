@@ -168,6 +168,8 @@ def main() -> None:
     result["agreement"] = agreement(asked.labels)
     worst: dict[str, float] = defaultdict(float)
     for mode in followed_modes():
+        if not any(mode.name in c.labels for c in public):
+            continue
         of_public = left_out(public, learned, mode)
         result["public"][mode.name] = scores(of_public, mode.name)
         for author, gain in result["public"][mode.name]["by author"].items():

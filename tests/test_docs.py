@@ -18,8 +18,9 @@ from tests.helpers.rollouts import made, write_table
 from tests.helpers.selection import few
 
 WRITTEN = written_pages()
-ELSEWHERE = ("live", "how/family")
-"""Pages whose code needs a trainer, or a family of logs: `tests/live/test_examples.py` and `tests/families` run it."""
+ELSEWHERE = ("live", "how/family", "how/siblings")
+"""Pages whose code needs a trainer, or a family of logs: `tests/live/test_examples.py`, `tests/families` and
+`tests/siblings` run it."""
 LOG = "notebooks/data/softmax_policy_grpo.json"
 CODE = [p for p in WRITTEN if blocks(p, "python") and named(p) not in ELSEWHERE]
 LONG = ("how/python", "how/report", "how/watch", "how/own_regime")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,8 +112,10 @@ def check_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
     if missed:
         return f"{regime} misses something in these {n} rows: {', and '.join(_WORDS[x] for x in missed)}."
     if faint:
+        of, k = len(findings), len(faint)
+        chance = sum(comb(of, i) * ALERT**i * (1.0 - ALERT) ** (of - i) for i in range(k, of + 1))
         return (
-            f"{regime} fits these {n} rows; a hint at most that {' and that '.join(_WORDS[x] for x in faint)}, as one "
-            "check in twenty gives by chance."
+            f"{regime} fits these {n} rows; a hint at most that {' and that '.join(_WORDS[x] for x in faint)}: {k} of "
+            f"{of} checks show so much by chance in one log of {max(1.0 / chance, 1.0):.0f}."
         )
     return f"{regime} fits these {n} rows: no check speaks against it."

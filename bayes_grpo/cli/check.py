@@ -47,7 +47,7 @@ def check(
                 )
             fit = bg.load_fit(log[0])
         else:
-            run = reading.read(log, at, stated)
+            run = bg.law_span(reading.read(log, at, stated), signal).checked()
             fit = bg.fit(run, regime or "oscillator", signal=signal, seed=seed, progress=tell)
         tell("looking at the residuals")
         found = bg.check(fit)

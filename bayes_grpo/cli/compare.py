@@ -53,7 +53,7 @@ def compare(
     check_pictures(plot)
     if out is not None:
         _make_directory(out)
-    run = reading.read(log, at, stated)
+    run = bg.law_span(reading.read(log, at, stated), signal).checked()
     names = None if regimes is None else names_in(regimes)
     with progress() as tell:
         found = bg.compare(run, names, signal=signal, seed=seed, lfo=not no_lfo, progress=tell)

@@ -48,6 +48,9 @@ def fit(
     ] = None,
     prior_table: PriorTableFile = None,
     prior_file: Annotated[Path | None, typer.Option(help="TOML file with a table named priors.")] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Fit all rows, those before a collapse of the reward too.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
     plot: Plot = None,
     json_: Json = False,
@@ -66,6 +69,8 @@ def fit(
     word, texts = split_priors(prior)
     given = overrides(texts, prior_file)
     run = reading.read(log, at, stated)
+    span = bg.LawSpan(run) if whole else bg.law_span(run, signal)
+    run = span.checked()
     priors = base_priors(word, prior_table, regime, run, signal) | given
     with progress() as tell:
         result = bg.fit(
@@ -77,7 +82,7 @@ def fit(
             sampler=bg.SamplerSettings(chains=chains, warmup=warmup, draws=draws),
             progress=tell,
         )
-        summary = bg.summarize(result)
+        summary = span.leads(bg.summarize(result))
         if out is not None:
             bg.save_fit(result, out)
         if plot is not None:

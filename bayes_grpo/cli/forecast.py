@@ -12,6 +12,7 @@ from bayes_grpo.cli.options import (
     Asked,
     At,
     Json,
+    LikeRuns,
     LogFile,
     Reading,
     Seed,
@@ -20,6 +21,7 @@ from bayes_grpo.cli.options import (
     check_pictures,
     grouped,
     names_in,
+    siblings_asked,
 )
 from bayes_grpo.cli.priors import PriorTableFile, PriorWord
 from bayes_grpo.cli.terminal import console, print_json, progress
@@ -59,6 +61,7 @@ def forecast(
     reach: Annotated[
         list[float] | None, typer.Option(help="When is this reward reached? May be given several times.")
     ] = None,
+    like: LikeRuns = None,
     draws: Annotated[int, typer.Option(help="Number of paths.")] = 2000,
     plot: Annotated[Path | None, typer.Option(help="Save the fan chart (.png, .pdf, .svg).")] = None,
     plot_decision: Annotated[Path | None, typer.Option(help="Save a picture of net value by stopping step.")] = None,
@@ -99,6 +102,7 @@ def forecast(
             seed=seed,
             weights=shares,
             priors=priors,
+            like=siblings_asked(like, log, reading.sidecar),
             progress=tell,
         )
         summary = bg.summarize_forecast(result, threshold, reach=reach or ())

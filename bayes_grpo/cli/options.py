@@ -29,6 +29,15 @@ Plot = Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .sv
 At = Annotated[float | None, typer.Option("--at", help="Use rows up to this step only.")]
 Signal = Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")]
 Jobs = Annotated[int, typer.Option(help="Worker processes; the numbers are the same for every number of them.")]
+LikeRuns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--like",
+        metavar="RUNS",
+        help="Siblings, other runs of the same task: a file, folder, store or pattern; may be given several times. "
+        'Else like = ["runs/"] in bayes_grpo.toml beside the log; --like none for none.',
+    ),
+]
 LogFile = Annotated[
     list[Path],
     typer.Argument(help="Log file, output directory, a store's file or folder, or several W&B chart exports."),
@@ -158,6 +167,13 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {p.name: p.annotation for p in shown}
     vars(run)["__signature__"] = inspect.Signature(shown)
     return run
+
+
+def siblings_asked(like: list[str] | None, log: list[Path], sidecar: Path | None = None) -> list[str] | None:
+    """Where siblings are: what was given, else what the file of settings beside the log says; None for none."""
+    if like is not None:
+        return None if like == ["none"] else like
+    return bg.stated_siblings(log[0], sidecar) or None
 
 
 def names_in(text: str | None) -> list[str]:

@@ -180,8 +180,9 @@ def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:
             f"{best.regime} fills holes in the {what} best and {ahead} predicts the rows ahead best, each clearly: "
             f"no law does both. Against the others: {reasons}."
         )
-    tie = f"; between {_listed(left)} they cannot tell" if len(left) > 1 else ""
-    return f"The data favour {left[0]} over {reasons}{tie}."
+    if len(left) > 1:  # none of them is favoured: the first may have no weight at all
+        return f"The data speak against {reasons}; between {_listed(left)} they cannot tell."
+    return f"The data favour {left[0]} over {reasons}."
 
 
 def _reason(line: ComparisonLine) -> str:

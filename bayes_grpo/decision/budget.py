@@ -140,7 +140,8 @@ def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Stopping steps from now on, and what the finite draws say of them.
 
     Who stops at a step keeps the policy of that step, and logged rows tell of older ones: its reward is what rows show
-    a `Forecast.lag` later. Beyond the horizon the reward is held.
+    a `Forecast.lag` later. Beyond the horizon the reward is held. Where the learning rate ends within it, the step that
+    it ends in is the last one: no later stop brings anything.
 
     Returns:
         Steps, the first of them now, shape (1 + h,); gain of every draw at them, shape (draws, 1 + h); what the log
@@ -158,6 +159,10 @@ def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise SettingError("decision: no draw of the forecast is finite; forecast with another law")
     step = np.concatenate([[forecast.now], step])
     reward = _at(step + forecast.lag, step, latent[finite])
+    last = max(1, int(np.searchsorted(step, forecast.schedule.ends)))
+    if last < len(step) - 1 or step[-1] > forecast.schedule.ends > step[0]:
+        step = np.append(step[:last], min(step[last], max(math.ceil(forecast.schedule.ends), step[last - 1] + 1.0)))
+        reward, rows = reward[:, : last + 1], rows[:, :last]
     return step, reward - reward[:, :1], rows[finite]
 
 

@@ -8,7 +8,8 @@ with R the underlying reward (not a noisy logged row), V the value of one unit o
 The recommended step has the largest expectation of N; that is the step of least expected regret, because the best
 that hindsight could have done is the same whatever is chosen (Raiffa and Schlaifer 1961, Applied Statistical Decision
 Theory; https://en.wikipedia.org/wiki/Expected_value_of_perfect_information). Where a rule that looks at the rows to
-come is worth clearly more, it is recommended first (`bayes_grpo.decision.limit`).
+come is worth clearly more, it is recommended first (`bayes_grpo.decision.limit`). Where the reward has fallen, the
+checkpoint from before is one more thing to choose: it is worth V (R(best) - R(now)) at once, and at no cost.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.decision.budget import PROBABILITY, BudgetUnit, check_amount, rise_of, steps_for_gain
 from bayes_grpo.decision.limit import best_limit
-from bayes_grpo.decision.result import Decision, Stopping
+from bayes_grpo.decision.result import Back, Decision, Stopping
 
 if TYPE_CHECKING:
     from bayes_grpo.forecasting.result import Forecast
@@ -64,6 +65,12 @@ def decide(
     hindsight = paths[np.arange(len(paths)), best]
     chosen = int(np.argmax(net))
     judged = chosen if chosen > 0 else 1 + int(np.argmax(net[1:]))
+    fallen, back = forecast.fallen, None
+    if fallen is not None:
+        worth = value_per_reward * (fallen.best - fallen.now)
+        back = Back(fallen.best_step, fallen.best - fallen.now, worth, unit) if worth > net[chosen] else None
+    if back is not None:  # what is lost is had at once, so that nothing is to be waited for
+        chosen, judged = 0, max(judged, 1)
     stopping = Stopping(
         cost_per_step=float(cost_per_step),
         value_per_reward=float(value_per_reward),
@@ -84,7 +91,8 @@ def decide(
         pays_at=float(step[judged]),
         probability_pays=float(np.mean(paths[:, judged] > 0)),
         level=level,
-        limit=best_limit(step, paths, rows, unit, float(forecast.logged[-1])),
+        limit=None if back else best_limit(step, paths, rows, unit, float(forecast.logged[-1])),
+        back=back,
     )
     question = None
     if gain is not None:

@@ -21,6 +21,32 @@ _COLUMNS = ("step", "gain", "net", "net_low", "net_high", "best")
 """What is known of every stopping step."""
 
 
+@dataclass(frozen=True)
+class Back(Result):
+    """A checkpoint to go back to, because the reward has fallen since.
+
+    Attributes:
+        step: Last step at which the reward was near its best.
+        gain: How much higher it was there than now, reward.
+        net: What that is worth.
+        unit: Unit of the value.
+    """
+
+    step: float
+    gain: float
+    net: float
+    unit: BudgetUnit
+
+    @property
+    def sentence(self) -> str:
+        """What to do, in words."""
+        return (
+            f"Stop, and go back to the checkpoint of about step {self.step:.0f}: the reward has fallen by "
+            f"{self.gain:.2g} since, and that checkpoint is worth {amount(self.net, self.unit)} more than the present "
+            "one."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Stopping(Result):
     """What stopping at every step is worth, in the unit of the costs given.
@@ -48,6 +74,7 @@ class Stopping(Result):
         probability_pays: Probability that the net value at `pays_at` is above 0.
         level: Probability inside the intervals.
         limit: A rule on the rows to come that is worth more than any step fixed now; None where there is none.
+        back: A checkpoint that is worth more than going on; None where there is none.
     """
 
     picture_by: ClassVar[str] = "bayes_grpo.decision.plot:plot_decision"
@@ -72,8 +99,9 @@ class Stopping(Result):
     probability_pays: float
     level: float
     limit: Limit | None
+    back: Back | None = None
 
-    in_json = ("sentence", ..., "limit", "table")
+    in_json = ("sentence", ..., "limit", "back", "table")
     not_in_json = _COLUMNS
 
     @property
@@ -100,6 +128,8 @@ class Stopping(Result):
     def sentence(self) -> str:
         """The decision in words."""
         fixed = self._fixed_sentence
+        if self.back is not None:
+            return f"{self.back.sentence} Without it: {fixed[0].lower()}{fixed[1:]}"
         return fixed if self.limit is None else f"{self.limit.sentence}. Fixed now: {fixed[0].lower()}{fixed[1:]}"
 
     @property

@@ -89,9 +89,10 @@ def diagnose(
     onsets, remedies = ({}, {}) if found is None or timeline is None else _what_to_do(found, timeline, own, said.answer)
     missing = dict.fromkeys(name for e in evidence.values() for name in e.missing) if found else ("reward",)
     assumed = "" if found is None else found.trends.assumed_range
+    top = top_line(said, timeline, None if found is None else found.trends, remedies)
     return Diagnosis(
-        top=top_line(said, timeline, None if found is None else found.trends, remedies),
-        sentence=" ".join([story(said, timeline, evidence), *([gain.sentence] if gain else [])]),
+        top=top,
+        sentence=" ".join([story(said, timeline, evidence, top.finding), *([gain.sentence] if gain else [])]),
         answer=said.answer,
         probability=said.probability,
         own=own,
@@ -149,4 +150,9 @@ def _what_to_do(
         if suspected or (mode.name == answer and not mode.is_failure):
             step = onsets[mode.name].step if mode.name in onsets else None
             remedies[mode.name] = mode.remedies(trends, evidence.get(mode.name, evidence[PROGRESS]), step)
+    lowered = any("lower the learning rate" in line for m, lines in remedies.items() if m in MODES for line in lines)
+    if lowered:  # of a run that may be unstable, nothing that makes it louder is asked
+        remedies = {
+            m: tuple(x for x in lines if not x.startswith("raise the learning")) for m, lines in remedies.items()
+        }
     return onsets, remedies

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.common.intervals import Interval, interval, probability_text
 from bayes_grpo.common.results import Result
+from bayes_grpo.diagnosis.classes import PROGRESS
+from bayes_grpo.events.borders import BORDERS
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,21 @@ class ModeEvidence(Result):
     def posterior(self, name: str) -> Interval | None:
         """Posterior of one of its quantities; None where the log did not give it."""
         return next((q.posterior for q in self.quantities if q.name == name), None)
+
+
+def weighed_text(evidence: ModeEvidence, own: float | None) -> str:
+    """How far the evidence of a mode speaks for it by itself, and what is left of that; "" where no signal tells.
+
+    Args:
+        evidence: The evidence.
+        own: Probability that the mode is under way by everything that is known; None where it is the evidence's.
+    """
+    if np.isnan(evidence.probability) or evidence.mode == PROGRESS:
+        return ""
+    text = f"by itself {probability_text(evidence.probability)}"
+    if own is not None and (own >= BORDERS.probable) != (evidence.probability >= BORDERS.probable):
+        text += f", with everything else weighed {probability_text(own)}"
+    return f" ({text})"
 
 
 def quantity(name: str, draws: np.ndarray, unit: str, meaning: str) -> EvidenceQuantity:

@@ -83,7 +83,7 @@ def _progress(trends: RunTrends) -> ModeEvidence:
     p = float(np.mean(rose))
     sentence = (
         f"the {name} changed by {g.median:.3g} [{g.low:.3g}, {g.high:.3g}] ({g.level:.0%}) to {level.median:.3g}; "
-        f"growth beyond the noise of a row has a probability of {probability_text(p)}"
+        f"it rose by more than the noise of a row with probability {probability_text(p)}"
     )
     used, missing = (("eval_reward",), ("reward",)) if trends.uses_eval else (("reward",), ())
     return ModeEvidence(PROGRESS, p, quantities, used, missing, sentence)

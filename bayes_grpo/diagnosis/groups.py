@@ -76,3 +76,19 @@ def share_at(share: np.ndarray, success_rate: np.ndarray, group_size: float, the
         then: The other one.
     """
     return implied_share(success_rate, then, concentration_of(share, success_rate, group_size))
+
+
+def sides_of(share: np.ndarray, success_rate: np.ndarray, group_size: float) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of groups that are all correct and all wrong, by the Beta law that implies their sum; of the same shape.
+
+    Args:
+        share: Shares of groups without spread.
+        success_rate: Mean success rates, in (0, 1).
+        group_size: Completions a prompt, G.
+    """
+    p, n = np.asarray(success_rate, float), round(group_size)
+    s = concentration_of(share, p, group_size)
+    right = np.prod([(s * p + i) / (s + i) for i in range(n)], axis=0)
+    wrong = np.prod([(s * (1.0 - p) + i) / (s + i) for i in range(n)], axis=0)
+    part = right / np.maximum(right + wrong, 1e-300)
+    return share * part, share * (1.0 - part)

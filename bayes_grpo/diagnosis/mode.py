@@ -30,7 +30,8 @@ class Mode:
         signals: Canonical names of the signals that it looks at.
         is_failure: Whether it is something to be alarmed at.
         shown_by: What a log has to hold for it to be seen, in words; "" where the reward shows it.
-        predictors: Names of what speaks for it at a step; none for a mode that is not followed over time.
+        predictors: Names of what speaks for it at a step, which learned numbers weigh; none for one without these.
+        is_measured: Whether a logged quantity defines it, so that it is followed over time with nothing to learn.
     """
 
     name: ClassVar[str]
@@ -38,6 +39,7 @@ class Mode:
     signals: ClassVar[tuple[str, ...]] = ()
     is_failure: ClassVar[bool] = True
     predictors: ClassVar[tuple[str, ...]] = ()
+    is_measured: ClassVar[bool] = False
     shown_by: ClassVar[str] = ""
 
     def course(self, trends: RunTrends) -> np.ndarray | None:
@@ -104,7 +106,7 @@ def all_modes() -> tuple[Mode, ...]:
 
 def followed_modes() -> tuple[Mode, ...]:
     """The modes that have a course over time."""
-    return tuple(mode for mode in all_modes() if mode.predictors)
+    return tuple(mode for mode in all_modes() if mode.predictors or mode.is_measured)
 
 
 @cache

@@ -9,7 +9,8 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import drawable, title_lines
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL
+from bayes_grpo.diagnosis.classes import ANSWERS
+from bayes_grpo.diagnosis.colours import COLOURS
 from bayes_grpo.diagnosis.history import History
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
@@ -21,20 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COURSE, HELD, _DATA = "#1d4ed8", "#c2410c", "#111827"
-BAD = "#b91c1c"
-_COLOURS = {
-    "healthy": "#15803d",
-    "plateaued": "#a3c585",
-    "reward_hacking": "#d97706",
-    "advantage_degeneracy": "#7e57a8",
-    "policy_concentration": "#0e7490",
-    "dynamical_instability": BAD,
-    CANNOT_TELL: "#c4c8cf",
-    "growing": "#15803d",
-    "truncated_completions": "#9f1239",
-    "apparent_gain": "#a16207",
-}
-"""Answer → colour of its bar and of its share of the history."""
 _QUIET = "#4b5563"
 _OTHER = "#475569"
 TIMELINE_TITLE = "under way when (right: now)"
@@ -204,10 +191,10 @@ def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
     if not result.onsets:
         return
     mode = max(result.onsets, key=lambda m: result.own[m])
-    step = result.onsets[mode].step
+    step, colour = result.onsets[mode].step, COLOURS.get(mode, _OTHER)
     for axes in panels:
-        axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=BAD, alpha=0.10, lw=0)
-        axes.axvline(step.median, color=BAD, lw=1.0, ls="--")
+        axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=colour, alpha=0.10, lw=0)
+        axes.axvline(step.median, color=colour, lw=1.0, ls="--")
     panels[0].set_title(f"reward; dashed: onset of {label_of(mode)} ({step.level:.0%})", fontsize=9, loc="left")
 
 
@@ -215,7 +202,7 @@ def _plot_history(axes: Axes, past: History) -> None:
     """Probabilities of all answers at each cut, stacked from the healthy ones up."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.stackplot(past.step, [past.probability[n] for n in ANSWERS], colors=[_COLOURS[n] for n in ANSWERS], lw=0)
+    axes.stackplot(past.step, [past.probability[n] for n in ANSWERS], colors=[COLOURS[n] for n in ANSWERS], lw=0)
     axes.vlines(past.step, 0.0, 1.0, color="white", lw=0.6, alpha=0.7)
     axes.set_xlim(past.step[0], past.step[-1])
     axes.set_ylim(0.0, 1.0)
@@ -235,7 +222,7 @@ def _plot_timeline(axes: Axes, result: Diagnosis) -> None:
     for place, mode in enumerate(reversed(shown)):
         step = result.timeline.step if result.timeline is not None else np.empty(0)
         edges = np.concatenate([[step[0]], 0.5 * (step[1:] + step[:-1]), [step[-1]]])
-        colour = _COLOURS.get(mode.mode, _OTHER)
+        colour = COLOURS.get(mode.mode, _OTHER)
         if mode.seen:
             shades = LinearSegmentedColormap.from_list(mode.mode, ["#ffffff", colour])
             axes.pcolormesh(edges, [place - 0.36, place + 0.36], mode.probability[None, :], cmap=shades, vmin=0, vmax=1)
@@ -258,11 +245,11 @@ def _plot_timeline(axes: Axes, result: Diagnosis) -> None:
 def _plot_bars(axes: Axes, result: Diagnosis) -> None:
     beside = [n for n in result.own if n not in ANSWERS]  # no learned likelihood, so no bar
     place = np.arange(len(ANSWERS))[::-1]
-    axes.barh(place, [result.probability[n] for n in ANSWERS], color=[_COLOURS[n] for n in ANSWERS], height=0.62)
+    axes.barh(place, [result.probability[n] for n in ANSWERS], color=[COLOURS[n] for n in ANSWERS], height=0.62)
     for y, name in zip(place, ANSWERS, strict=True):
         axes.plot([result.prior[name]] * 2, [y - 0.36, y + 0.36], color=_DATA, lw=1.2)
         # The colour beside the name, because a bar may be too short to show it.
-        axes.plot(-0.05, y, "s", color=_COLOURS[name], ms=7, clip_on=False)
+        axes.plot(-0.05, y, "s", color=COLOURS[name], ms=7, clip_on=False)
         axes.text(_NUMBERS, y, probability_text(result.probability[name]), va="center", fontsize=7.5)
     rows = dict(zip((*ANSWERS, *beside), (*place, *range(-1, -1 - len(beside), -1)), strict=True))
     for name in result.own:

@@ -10,11 +10,12 @@ from rich.text import Text
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PROGRESS
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
+from bayes_grpo.diagnosis.evidence import weighed_text
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.diagnosis.timeline import Episode
-from bayes_grpo.diagnosis.top_line import Status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,9 +50,7 @@ def render_diagnosis(result: Diagnosis, console: Console) -> None:
         console.print(Text(f"Evidence ({about.interval_level:.0%} intervals)", style="bold"))
         for name, evidence in result.evidence.items():
             title = label_of(name)
-            p = "" if evidence.probability != evidence.probability or name == PROGRESS else (
-                f" (in its failing range with probability {probability_text(evidence.probability)})"
-            )  # fmt: skip
+            p = weighed_text(evidence, result.own.get(name))
             console.print(Text(f"  {title}{p}: {plain(evidence.sentence, 600)}"))
     told = [e for e in result.timeline.episodes if e.probable] if result.timeline is not None else []
     if told:

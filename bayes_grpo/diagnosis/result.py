@@ -14,8 +14,8 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis.classes import AnswerProbabilities
 from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.history import History
+from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.diagnosis.timeline import Timeline
-from bayes_grpo.diagnosis.top_line import TopLine
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.rollouts.decomposition import Decomposition
 

@@ -13,17 +13,20 @@ from bayes_grpo.diagnosis.timeline import Episode, Timeline
 from bayes_grpo.events.borders import BORDERS
 
 
-def story(said: ClassPosterior, timeline: Timeline | None, evidence: Mapping[str, ModeEvidence]) -> str:
+def story(
+    said: ClassPosterior, timeline: Timeline | None, evidence: Mapping[str, ModeEvidence], first: str = ""
+) -> str:
     """The verdict in words.
 
     Args:
         said: Probabilities of the answers.
         timeline: Of the run; None where its log has too few rewards.
         evidence: Evidence by name; empty likewise.
+        first: Failure to begin with where it is under way, that of the top line; else the most probable one.
     """
     if timeline is None:
         return "Cannot tell: the log has fewer than three rewards."
-    parts = [_now(said, timeline, evidence), _before(timeline), unseen_text(timeline)]
+    parts = [_now(said, timeline, evidence, first), _before(timeline), unseen_text(timeline)]
     return " ".join(part for part in parts if part)
 
 
@@ -33,11 +36,11 @@ def failures(episodes: Sequence[Episode]) -> list[Episode]:
     return sorted((e for e in episodes if e.mode in failing), key=lambda e: -e.probability)
 
 
-def _now(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEvidence]) -> str:
+def _now(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEvidence], first: str) -> str:
     found = failures([e for e in timeline.episodes if e.probable and not e.over])
     if found:
-        first, *others = (_told(e) for e in found)
-        return f"{first[:1].upper()}{first[1:]}." + "".join(f" Also {other}." for other in others)
+        lead, *others = (_told(e) for e in sorted(found, key=lambda e: (e.mode != first, e.mode not in MODES)))
+        return f"{lead[:1].upper()}{lead[1:]}." + "".join(f" Also {other}." for other in others)
     what = _progress(said, timeline, evidence)
     if said.failing >= BORDERS.probable:
         listed = sorted(MODES, key=lambda mode: -said.own[mode])[:2]

@@ -1,80 +1,28 @@
-"""The top line: how a run stands in one word, the one thing to do now, how probable that is, and what it rests on.
+"""The top line of a diagnosis: how a run stands in one word, the one thing to do now, how probable that is, and why.
 
 What follows from the timeline alone. Whoever knows more, such as a forecast or costs, replaces what there is to do of a
-run that does not fail (`bayes_grpo.report.advice`).
+run that does not fail (`bayes_grpo.accounts`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
-
-import numpy as np
 
 from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior
-from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.mode import all_modes, label_of
+from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.collapse import lost_along, share_lost
+from bayes_grpo.events.fallen import fallen_of
 from bayes_grpo.events.learning_rate import rate_spent_at
 
-Status = Literal["fine", "watch", "failing", "failed", "done", "unclear"]
-
-MEANING: Mapping[Status, str] = {
-    "fine": "the reward rises and nothing fails",
-    "watch": "nothing fails for certain, and something should be looked at",
-    "failing": "a failure is under way that can be mended",
-    "failed": "the run has lost what it had, or has nothing left to learn from",
-    "done": "nothing moves any more, and nothing fails",
-    "unclear": "the log says too little",
-}
-"""Status → what it means, for whoever reads it first."""
-ALARMING: tuple[Status, ...] = ("failing", "failed")
-"""Those that somebody should be woken for."""
-
-
-@dataclass(frozen=True)
-class TopLine(Result):
-    """How a run stands and what to do.
-
-    Attributes:
-        status: One of `MEANING`.
-        finding: Mode or answer that it rests on.
-        probability: Probability of the status: that of the finding.
-        headline: What is so, a sentence.
-        action: The one thing to do now, a sentence.
-        rests_on: What both rest on.
-    """
-
-    status: Status
-    finding: str
-    probability: float
-    headline: str
-    action: str
-    rests_on: str
-
-    in_json = ("sentence", ..., "meaning")
-
-    @property
-    def meaning(self) -> str:
-        """What the status means."""
-        return MEANING[self.status]
-
-    @property
-    def alarming(self) -> bool:
-        """Whether somebody should be woken."""
-        return self.status in ALARMING
-
-    @property
-    def sentence(self) -> str:
-        """The line in words."""
-        p = probability_text(self.probability)
-        return f"{self.status.upper()} (probability {p}): {self.headline} Do now: {self.action}"
+_LEAST = 8
+"""Fewer rewards than this say nothing of a run that does not fail."""
+_FEW = 20
+"""Rewards up to which a log without an answer is asked to go on to so many."""
 
 
 def top_line(
@@ -96,52 +44,101 @@ def top_line(
         return TopLine("unclear", CANNOT_TELL, 1.0, text, "look again when it has twenty.", "the number of rewards")
     under_way = {e.mode: e for e in timeline.episodes if e.probable and not e.over}
     failing = [under_way[mode] for mode in MODES if mode in under_way]
-    if failing:
-        return _failing(failing, trends, remedies)
-    beside = [e for e in under_way.values() if e.mode not in MODES and e.mode not in ("growing", "plateaued")]
-    if beside:
-        e = max(beside, key=lambda e: e.probability)
-        text = f"{label_of(e.mode)}{_since(e)}"
-        return TopLine("watch", e.mode, e.probability, _headline(text, e), _first(remedies, e.mode), "the timeline")
-    if said.failing >= BORDERS.suspect:
-        return _suspected(said, timeline, remedies)
-    return _calm(said, timeline, trends, remedies)
-
-
-def _failing(found: list[Episode], trends: RunTrends, remedies: Mapping[str, Sequence[str]]) -> TopLine:
-    """A failure that is probable: the collapse first, because what stands beside one mostly follows from it."""
-    trend = trends.reward
-    gone = lost_along(trend, trends.span, trends.low)[:, -1]
-    p_gone = float(np.mean(gone)) if share_lost(trend, trends.span, trends.low)[-1] > BORDERS.lost else 0.0
-    named = {e.mode: e for e in found}
-    fell = named.get("dynamical_instability")
-    if fell is not None and p_gone >= BORDERS.probable:
-        text = f"the reward has collapsed{_since(fell)}"
-        action = _first(remedies, fell.mode)
-        return TopLine("failed", fell.mode, fell.probability, _headline(text, fell), action, "the reward's trend")
-    worst = max(found, key=lambda e: e.probability)
-    level = float(trends.share(trend.mean[-1]))
-    if worst.mode == "advantage_degeneracy" and level > BORDERS.solved:
-        text = f"the task is solved: the reward stands at {level:.0%} of its range, and few groups have a spread."
-        return TopLine("done", worst.mode, worst.probability, text, _first(remedies, worst.mode), "reward and groups")
-    text = f"{label_of(worst.mode)}{_since(worst)}"
-    beside = [label_of(e.mode) for e in found if e is not worst]
-    text = f"{text}, beside {' and '.join(beside)}" if beside else text
-    return TopLine(
-        "failing", worst.mode, worst.probability, _headline(text, worst), _first(remedies, worst.mode), "the timeline"
+    solved = _solved(trends)
+    if solved and {e.mode for e in failing} <= {"advantage_degeneracy", "policy_concentration"}:
+        # Groups without spread and little entropy are what a solved task leaves.
+        text = f"the task is solved: the reward stands at {solved:.0%} of its range."
+        action = "stop, and take the checkpoint with the best held-out score, or go on with harder prompts."
+        return TopLine("done", "plateaued", 1.0 - _other(said), text, action, "the reward's level")
+    found = _lost(said, failing, trends, remedies)
+    if found is None and failing:
+        found = _failing(failing, remedies, cut_off="truncated_completions" in under_way)
+    return (
+        found
+        or _beside(under_way, remedies)
+        or _suspected(said, timeline, remedies)
+        or _calm(said, timeline, trends, remedies)
     )
 
 
-def _suspected(said: ClassPosterior, timeline: Timeline, remedies: Mapping[str, Sequence[str]]) -> TopLine:
-    """Something may fail: half of the probability or more is an alarm, as it is for `AnswerProbabilities.alarming`."""
-    mode = max(MODES, key=lambda mode: said.own[mode])
-    seen, p = timeline.modes[mode].seen, said.failing
-    if p >= BORDERS.probable:
+def _solved(trends: RunTrends) -> float:
+    """Where the reward stands in its range if that counts as solved; 0 elsewhere."""
+    if not trends.has_range or trends.uses_eval:
+        return 0.0
+    level = min(float(trends.share(trends.reward.mean[-1])), 1.0)
+    return level if level > BORDERS.solved else 0.0
+
+
+def _other(said: ClassPosterior) -> float:
+    """Probability of a failure that a solved task does not explain."""
+    return max(said.own["reward_hacking"], said.own["dynamical_instability"])
+
+
+def _lost(
+    said: ClassPosterior, found: list[Episode], trends: RunTrends, remedies: Mapping[str, Sequence[str]]
+) -> TopLine | None:
+    """A reward that is lost: the collapse first, because what stands beside one mostly follows from it."""
+    fallen = fallen_of(trends.reward, trends.span, trends.low)
+    if fallen is None:
+        return None
+    named = {e.mode: e for e in found}
+    held = "the held-out reward" if trends.uses_eval else "the reward"
+    fall = f"{held} has fallen from {fallen.best:.2g} to {fallen.now:.2g} since about step {fallen.best_step:.0f}"
+    worst = named.get("dynamical_instability") or max(found, key=lambda e: e.probability, default=None)
+    if worst is not None:
+        by = "" if worst.mode == "dynamical_instability" else f", beside {label_of(worst.mode)}{_since(worst)}"
+        first, *rest = _listed(remedies, worst.mode)
+        return TopLine("failed", worst.mode, worst.probability, f"{fall}{by}.", first, "the reward's trend", (*rest,))
+    action = f"compare the checkpoints of about step {fallen.best_step:.0f} and of now on held-out prompts."
+    rest = "the reward's trend"
+    if said.failing >= BORDERS.probable:
+        return TopLine("failed", max(MODES, key=said.own.__getitem__), said.failing, f"{fall}.", action, rest)
+    text = f"{fall}, and no failure that the log could show explains it."
+    return TopLine("watch", "dynamical_instability", fallen.probability, text, action, rest)
+
+
+def _failing(found: list[Episode], remedies: Mapping[str, Sequence[str]], cut_off: bool) -> TopLine:
+    """A failure that is probable, with those beside it; completions that are cut off leave groups without spread."""
+    worst = max(found, key=lambda e: e.probability)
+    text = f"{label_of(worst.mode)}{_since(worst)}"
+    beside = [label_of(e.mode) for e in found if e is not worst]
+    text = f"{text}, beside {' and '.join(beside)}" if beside else text
+    first, *rest = _listed(remedies, worst.mode)
+    if cut_off and worst.mode == "advantage_degeneracy":
+        text = f"{text}, where most completions are cut off"
+        first, *rest = [*_listed(remedies, "truncated_completions"), first, *rest]
+    return TopLine("failing", worst.mode, worst.probability, _headline(text, worst), first, "the timeline", (*rest,))
+
+
+def _beside(under_way: Mapping[str, Episode], remedies: Mapping[str, Sequence[str]]) -> TopLine | None:
+    """A finding beside the four failures, the most probable one."""
+    failures = {mode.name for mode in all_modes() if mode.is_failure}
+    found = [e for e in under_way.values() if e.mode in failures]
+    if not found:
+        return None
+    e = max(found, key=lambda e: e.probability)
+    first, *rest = _listed(remedies, e.mode)
+    text = _headline(f"{label_of(e.mode)}{_since(e)}", e)
+    return TopLine("watch", e.mode, e.probability, text, first, "the timeline", (*rest,))
+
+
+def _suspected(said: ClassPosterior, timeline: Timeline, remedies: Mapping[str, Sequence[str]]) -> TopLine | None:
+    """Something may fail: half of the probability or more is an alarm, as it is for `AnswerProbabilities.alarming`.
+
+    A failure that the log could not show is suspected of every such log, and is no reason to look at this one.
+    """
+    mode = max(MODES, key=said.own.__getitem__)
+    if said.failing >= BORDERS.probable:
+        first, *rest = _listed(remedies, mode)
         text = f"something fails, most probably {label_of(mode)} ({probability_text(said.own[mode])})."
-        return TopLine("failing", mode, p, text, _first(remedies, mode), "all failures together")
-    text = f"something may fail, first of all {label_of(mode)} ({probability_text(said.own[mode])})."
-    action = _first(remedies, mode) if seen else "log what would show it; nothing in this log does."
-    return TopLine("watch", mode, p, text, action, "all failures together")
+        return TopLine("failing", mode, said.failing, text, first, "all failures together", (*rest,))
+    seen = [m for m in MODES if timeline.modes[m].seen and said.own[m] >= BORDERS.suspect]
+    if not seen:
+        return None
+    mode = max(seen, key=said.own.__getitem__)
+    text = f"{label_of(mode)} is possible ({probability_text(said.own[mode])}), and less probable than not."
+    action = f"go on, and look again after a tenth more steps; should it last: {_listed(remedies, mode)[0]}"
+    return TopLine("watch", mode, said.own[mode], text, action, "the timeline", tuple(_listed(remedies, mode)[1:]))
 
 
 def _calm(
@@ -149,22 +146,30 @@ def _calm(
 ) -> TopLine:
     """Nothing fails that the log could show."""
     spent = rate_spent_at(trends.run.step, trends.run.signals.get("learning_rate"))
+    take = "stop, and take the checkpoint with the best held-out score."
     if spent is not None:
         text = f"the learning rate has come to its end at about step {spent:g}, and nothing moves any more."
-        action = "stop, and take the checkpoint with the best held-out score."
-        return TopLine("done", "plateaued", 1.0 - said.failing, text, action, "the logged learning rate")
-    if said.answer == CANNOT_TELL:
+        return TopLine("done", "plateaued", 1.0 - said.failing, text, take, "the logged learning rate")
+    rows = trends.reward.rows
+    if said.answer == CANNOT_TELL or rows < _LEAST:
         text = "nothing that fails is seen, and whether the reward rises cannot be told yet."
-        action = f"go on, and look again when the log has twice its {trends.reward.rows} rows."
-        return TopLine("unclear", CANNOT_TELL, said.probability[CANNOT_TELL], text, action, "the reward's trend")
-    rests = timeline.modes["plateaued"].under_way
-    if rests >= BORDERS.probable:
-        text = f"the reward is at rest at {trends.reward.mean[-1]:.3g}."
-        return TopLine("done", "plateaued", rests, text, _first(remedies, "plateaued", -1), "the reward's trend")
-    rises = timeline.modes["growing"].under_way
+        action = f"go on, and look again when the log has {max(2 * rows, _FEW)} rows."
+        return TopLine("unclear", said.answer, said.probability[said.answer], text, action, "the reward's trend")
+    level = f"{trends.reward.mean[-1]:.3g}"
+    rests, rises = (timeline.modes[name].under_way for name in ("plateaued", "growing"))
+    if rests >= BORDERS.probable and rests >= rises and timeline.modes["growing"].ever < BORDERS.probable:
+        first, *rest = remedies.get("plateaued", ()) or ("raise the learning rate, or take easier prompts",)
+        text = f"the reward has not risen: it stands at {level} since the start."
+        return TopLine(
+            "watch", "plateaued", rests, text, f"{first}.", "the reward's trend", tuple(f"{x}." for x in rest)
+        )
+    if rests >= BORDERS.probable and rests >= rises:
+        text = f"the reward is at rest at {level}."
+        action = "stop if that is what you need; a higher learning rate or harder prompts may move it again."
+        return TopLine("done", "plateaued", rests, text, action, "the reward's trend")
     if rises >= BORDERS.probable:
         return TopLine("fine", "growing", rises, "the reward rises, and nothing fails.", "go on.", "the timeline")
-    text = f"nothing fails, and the reward stands at {trends.reward.mean[-1]:.3g}."
+    text = f"nothing fails, and the reward stands at {level}."
     return TopLine("fine", said.answer, 1.0 - said.failing, text, "go on.", "the timeline")
 
 
@@ -177,7 +182,6 @@ def _headline(text: str, episode: Episode) -> str:
     return f"{text}: {episode.depth}." if episode.depth else f"{text}."
 
 
-def _first(remedies: Mapping[str, Sequence[str]], mode: str, place: int = 0) -> str:
-    """The first remedy of a mode, a sentence."""
-    found = remedies.get(mode, ())
-    return f"{found[place]}." if found else "look at the completions of the last steps."
+def _listed(remedies: Mapping[str, Sequence[str]], mode: str) -> list[str]:
+    """The remedies of a mode as sentences, at least one."""
+    return [f"{x}." for x in remedies.get(mode, ())] or ["read the completions of the last steps."]

@@ -152,6 +152,10 @@ class Borders:
     # Completions that are cut off
     truncated: float = _border(0.5, "of the completions", _D, "that run into the limit, above which they are truncated")
 
+    # Other findings
+    one_sided: float = _border(0.6, "of the groups", _D, "all correct, or all wrong, above which prompts are to blame")
+    always_logged: float = _border(0.8, "of the rows", _D, "with a value, from which a row without one has lost it")
+
     # The learning rate
     rate_spent: float = _border(0.01, "of its peak", _D, "of the learning rate, below which no policy moves any more")
 
@@ -218,7 +222,7 @@ class Borders:
     copies: float = _border(0.95, "of the groups", _A, "without spread, from which completions may be copies")
     constant_rows: int = _border(4, "rows", _A, "that are the same before a reward is called constant")
     clip: float = _border(2.0, "median", _A, "norm at which to clip a gradient")
-    engines: float = _border(1.5, "ratio", _A, "growth of the engines' mismatch worth a look, surely exceeded")
+    engines: float = _border(1.5, "ratio", _D + _A, "growth of the engines' mismatch worth a look, surely exceeded")
     slower: float = _border(0.5, "ratio", _A, "change of the learning rate that is advised first")
     slowest: float = _border(0.05, "ratio", _A, "on the learning rate, down to which a linear law is trusted to advise")
     calm_damping: float = _border(1.0, "damping ratio", _A, "from which swings have ended")

@@ -88,6 +88,11 @@ def stretches(holds: np.ndarray, least: int = 1) -> list[tuple[int, int]]:
     return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2) if b - a >= least]
 
 
+def span_of(rows: np.ndarray) -> float:
+    """Range of a reward by its rows alone, shape (n,)."""
+    return max(float(np.ptp(rows)), 0.5 * float(np.abs(rows).max()), 1e-12)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LatentSignals:
     """The trends of a run.
@@ -116,8 +121,7 @@ class LatentSignals:
         """Range of the reward: the known one, or what the log shows of it."""
         if self.has_range:
             return self.high - self.low
-        rows = self.reward.value
-        return max(float(np.ptp(rows)), 0.5 * float(np.abs(rows).max()), 1e-12)
+        return span_of(self.reward.value)
 
     def share(self, reward: np.ndarray | float) -> np.ndarray:
         """Rewards as shares of the range; NaN where it is not known."""

@@ -73,6 +73,27 @@ class Counts(NamedTuple):
     b: int
 
 
+class SameOrder(NamedTuple):
+    """Runs of both recipes that saw the same data at the same steps.
+
+    Attributes:
+        runs: Their names.
+        share: Share of a row's noise that is an effect of the step, which the difference of two of them does not have.
+    """
+
+    runs: tuple[str, ...]
+    share: Interval
+
+    @property
+    def sentence(self) -> str:
+        """What that gives, in words."""
+        return (
+            f"{len(self.runs)} runs saw the same data at the same steps, {self.share.median:.0%} of a row's noise: it "
+            f"cancels in the difference, which with different orders would take {1.0 / (1.0 - self.share.median):.1f} "
+            "times the steps for the same certainty about the noise of rows"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Compared(Result):
     """Two recipes, a few seeds each.
@@ -84,6 +105,7 @@ class Compared(Result):
         curves: The runs.
         spread_from: Where the spread between seeds comes from.
         cautions: What not to believe, one sentence each.
+        same_order: Runs of both recipes that saw the same data at the same steps; None where none did.
     """
 
     picture_by: ClassVar[str] = "bayes_grpo.families.plot:plot_compare_runs"
@@ -94,6 +116,7 @@ class Compared(Result):
     curves: tuple[RecipeCurve, ...]
     spread_from: str
     cautions: tuple[str, ...]
+    same_order: SameOrder | None = None
 
     in_json = ("sentence", ("interval_level", LEVEL), ...)
     not_in_json = ("curves",)

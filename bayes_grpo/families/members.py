@@ -15,8 +15,9 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.index import ALIASES, LONGEST, Index
-from bayes_grpo.learning.folder import REPOSITORIES, logs_in
+from bayes_grpo.learning.folder import REPOSITORIES
 from bayes_grpo.logs.finding import is_output_directory
+from bayes_grpo.logs.folder import logs_in
 from bayes_grpo.logs.reading import RunLike, read_log
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.logs.tabular import is_tabular

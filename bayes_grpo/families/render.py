@@ -130,5 +130,7 @@ def render_compare_runs(compared: Compared, console: Console) -> None:
         f"{LEVEL:.0%}; seeds lie {_short(compared.answers[0].spread)} apart (sd), "
         f"{safe(compared.spread_from, 300)}[/dim]"
     )
+    if compared.same_order is not None:
+        console.print(f"[dim]{safe(compared.same_order.sentence, 400)}[/dim]")
     for line in compared.cautions:
         console.print(f"[yellow]note:[/yellow] {safe(line, 600)}")

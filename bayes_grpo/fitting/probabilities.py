@@ -6,7 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.regimes.base import Regime
+
+_FULL = 2.0 * np.pi * BORDERS.swing_periods
+"""Phase of the swings that a log has to show."""
 
 
 def probabilities(regime: Regime, draws: Mapping[str, np.ndarray], length: float) -> dict[str, float]:
@@ -18,8 +22,9 @@ def probabilities(regime: Regime, draws: Mapping[str, np.ndarray], length: float
         length: Steps from the law's start to the last row.
 
     Returns:
-        "growth" for a law with a trend; "overdamped", "oscillatory", "unstable" and "half_period_seen" for a law with
-        a damping ratio; "unstable" for one with a growth per step.
+        "growth" for a law with a trend; "overdamped", "oscillatory", "unstable", "half_period_seen" and "swings_seen"
+        (a full period, with a damping at which one can be seen) for a law with a damping ratio; "unstable" for one
+        with a growth per step.
     """
     out = {}
     if regime.has_trend:
@@ -32,6 +37,7 @@ def probabilities(regime: Regime, draws: Mapping[str, np.ndarray], length: float
             "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),
             "unstable": float(np.mean(zeta <= 0)),
             "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
+            "swings_seen": float(np.mean((zeta > 0) & (zeta < BORDERS.swing_damping) & (swing > _FULL))),
         }
     elif "growth_per_step" in draws:
         out["unstable"] = float(np.mean(draws["growth_per_step"] > 1.0))

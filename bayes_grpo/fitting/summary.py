@@ -318,8 +318,9 @@ def _damping_clause(zeta: SummaryRow, chances: dict[str, float]) -> str:
     names = ("overdamped", "oscillatory", "unstable")
     best = max(names, key=lambda n: chances[n])
     p = chances[best]
-    if best == "oscillatory" and chances["half_period_seen"] < 0.5:
-        return f"a slow start, but no oscillation seen (P(damping ratio < 1) = {probability_text(p)})"
+    if best == "oscillatory" and chances["swings_seen"] < 0.5:
+        shape = "past its level and back at most once" if chances["half_period_seen"] >= 0.5 else "a slow start"
+        return f"{shape}, and no oscillation seen (P(damping ratio < 1) = {probability_text(p)})"
     if zeta.mostly_prior:
         return f"{best} with probability {probability_text(p)}, mostly from the prior"
     return f"{best} with probability {probability_text(p)}"

@@ -53,9 +53,10 @@ _VARIABLES = {
     "constant_data": ("row_window", "row_gap", "row_rate", "row_weight", "latent_mean", "curve_mean"),
 }
 _TEXTS = ("signal", "run_name", "source", "log_hash", "momentum_convention", "mass_note", "bayes_grpo_version")
-_NUMBERS = ("seed", "mass", "momentum", "refresh_interval", "reference_learning_rate", "start", "from_rest")
+_NUMBERS = ("seed", "mass", "momentum", "refresh_interval", "start", "from_rest")
+_RATE = "reference_learning_rate"
 _JSON: dict[str, type] = {"sampler": dict, "priors": dict, "settings": dict, "notes": list, "convergence": dict}
-_DATA = ("observed_data", "constant_data")
+_DATA = ("row_window", "row_weight")
 _CHECKS = ("rhat", "ess_bulk", "ess_tail")
 
 
@@ -142,7 +143,7 @@ def _check_group(name: str, dims: tuple[str, ...], found: Any, regime: Regime) -
                 f"expected numbers over {', '.join(dims)} in {name}, found {values.dtype} over "
                 f"{listed(values.dims)} under {clean(key)}"
             )
-        whole = name in _DATA or (key in parameters and name in ("posterior", "prior", "log_prior"))
+        whole = key in _DATA or (key in parameters and name in ("posterior", "prior"))
         if whole and not np.isfinite(values.to_numpy()).all():
             raise FitFileError(f"expected finite numbers in {name}, found some that are not under {clean(key)}")
 
@@ -154,6 +155,8 @@ def _check_attributes(attrs: dict[str, Any], parameters: list[str]) -> None:
     for name in _NUMBERS:
         if not _is_number(attrs.get(name)):
             raise FitFileError(f"expected a finite number in the attribute {name}, found {_kind(attrs, name)}")
+    if not isinstance(attrs.get(_RATE), int | float | np.number):  # not a number where none is logged
+        raise FitFileError(f"expected a number in the attribute {_RATE}, found {_kind(attrs, _RATE)}")
     held = {name: _json(attrs, name, kind) for name, kind in _JSON.items()}
     if not all(isinstance(note, str) for note in held["notes"]):
         raise FitFileError("expected texts in the attribute notes, found other values")

@@ -11,6 +11,7 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import drawable
 from bayes_grpo.diagnosis.classes import ANSWERS
+from bayes_grpo.diagnosis.colours import COLOURS
 from bayes_grpo.fleets.result import Fleet
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ FleetRows = list[dict[str, Any]]
 LABELLED = 80
 """Logs whose names fit beside the panels."""
 _COLOURS = ("#1d4ed8", "#c2410c", "#15803d", "#7c3aed", "#0e7490", "#a16207")
-ANSWER_COLOURS = dict(
-    zip(ANSWERS, ("#15803d", "#a3a3a3", "#b91c1c", "#c2410c", "#7c3aed", "#0e7490", "#e5e7eb"), strict=True)
-)
 
 
 def plot_fleet(fleet: Fleet, figure: Canvas | None = None) -> Canvas:
@@ -97,7 +95,7 @@ def _draw_diagnoses(axes: Axes, rows: FleetRows, at: np.ndarray) -> None:
     left = np.zeros(len(rows))
     for answer in ANSWERS:
         share = np.array([row[f"p_{answer}"] for row in rows], float)
-        axes.barh(at, share, left=left, height=0.75, color=ANSWER_COLOURS[answer], label=answer.replace("_", " "))
+        axes.barh(at, share, left=left, height=0.75, color=COLOURS[answer], label=answer.replace("_", " "))
         left = left + share
     axes.set_xlim(0, 1)
     axes.set_title("probability of each answer", fontsize=9, loc="left")

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import safe
-from bayes_grpo.fleets.result import Fleet
+from bayes_grpo.fleets.result import Fleet, status_of_row
 
 _SHOWN = 60
 """Lines that are printed; the table has all."""
@@ -73,7 +73,9 @@ def _forecast(row: dict[str, Any]) -> str:
 
 
 def _diagnose(row: dict[str, Any]) -> str:
-    return f"{row['answer'].replace('_', ' ')} {probability_text(row['p_' + row['answer']])}"
+    if not row.get("status"):  # a table that was written before there was one
+        return f"{status_of_row(row)} {probability_text(row['p_' + row['answer']])}"
+    return f"{status_of_row(row)} {probability_text(row['p_status'])}: {row['to_do']}"
 
 
 SHORT = {"fit": _fit, "forecast": _forecast, "diagnose": _diagnose}

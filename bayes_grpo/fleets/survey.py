@@ -14,8 +14,8 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError
 from bayes_grpo.common.text import plain
-from bayes_grpo.learning.folder import logs_in
 from bayes_grpo.logs.finding import is_output_directory
+from bayes_grpo.logs.folder import logs_in
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.padding import shared

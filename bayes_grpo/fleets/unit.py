@@ -154,6 +154,7 @@ def _diagnose(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
     about = found.about
     row: FleetRow = {"rows": about.rows, "first_step": about.first_step, "last_step": about.last_step}
     row |= {"verdict": plain(found.sentence, 1000), "answer": found.answer}
+    row |= {"status": found.top.status, "p_status": found.top.probability, "to_do": plain(found.top.action, 500)}
     row |= {f"p_{name}": p for name, p in found.probability.items()}
     return row | {"failing": found.failing} | {f"own_{name}": p for name, p in found.own.items()}
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bayes_grpo.common.errors import FitError
+from bayes_grpo.events.fallen import Fallen
 from bayes_grpo.fitting.result import Fit
+from bayes_grpo.forecasting.aftermath import fallen_in
 from bayes_grpo.logs.run import Provenance, Run, Setting
 from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
@@ -30,6 +32,7 @@ class Basis:
         notes: What reader and rows did.
         name: Name of the run.
         settings: Settings of the run by name.
+        fallen: What the reward has lost at its last row; None where it has not, or a fit is taken as it is.
     """
 
     rows: PreparedRows
@@ -38,6 +41,7 @@ class Basis:
     notes: tuple[str, ...]
     name: str
     settings: Mapping[str, Setting]
+    fallen: Fallen | None = None
 
     @property
     def table(self) -> RowTable:
@@ -79,6 +83,7 @@ def basis_of_run(
         notes=(*run.notes, *table.notes),
         name=run.name,
         settings=settings,
+        fallen=fallen_in(table, settings),
     )
 
 

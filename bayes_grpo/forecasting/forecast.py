@@ -20,6 +20,7 @@ from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.events.hazards import origin_state
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.forecasting.aftermath import AFTERMATH_NAME, Aftermath, held, shipped_aftermath
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
@@ -29,14 +30,21 @@ from bayes_grpo.forecasting.paths import allot, mixed_paths
 from bayes_grpo.forecasting.pool import Pool, pooled, shares_of
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.result import Forecast
+from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, beside_siblings
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.future import RowsAhead, rows_ahead
 from bayes_grpo.rows.table import RowTable
+from bayes_grpo.siblings.gather import Like, gather_siblings
+from bayes_grpo.siblings.together import ReadTogether, read_together
 
 OF_A_FIT = "the priors are those of the fit, which scale with the rows; those of a forecast of the run reach further"
+FALLEN = (
+    "the reward has fallen since about step {:.0f}: what collapsed runs of others did next counts beside the laws, "
+    "which describe how it rose"
+)
 ALONE = "one law alone: there is nothing to weigh, and neither the level of the last rows nor events stand beside it"
 
 
@@ -53,8 +61,10 @@ def forecast(
     weights: Mapping[str, float] | None = None,
     pool: Pool | bool = True,
     hazard: Hazard | bool = True,
+    aftermath: Aftermath | bool = True,
     priors: PriorsFor = forecast_priors,
     sampler: SamplerSettings | None = None,
+    like: Like | None = None,
     progress: Progress | None = None,
 ) -> Forecast:
     """Forecasts the reward of a run.
@@ -85,8 +95,13 @@ def forecast(
         pool: Share of the level: the shipped numbers (True), others, or laws alone (False).
         hazard: Probability of events that no law knows, for several regimes: the shipped numbers (True), others, or
             none (False).
+        aftermath: What runs did next whose reward had fallen, for a run whose reward has: the shipped numbers (True),
+            others, or laws and level alone (False).
         priors: Prior overrides of each law for the rows; not for a fit.
         sampler: Length and care of the sampling; not for a fit.
+        like: Siblings, other runs of the same task: files, folders, stores, patterns and runs. Where they saw the same
+            data at the same steps, rows to come are known in part; where they are alike, some paths do as they did
+            (`bayes_grpo.forecasting.siblings`). A run is never its own sibling. Not for a fit.
         progress: Called with a short phrase at every stage; not for a fit.
 
     Returns:
@@ -94,7 +109,8 @@ def forecast(
 
     Raises:
         FitError: Too few rows, no such signal, or no regime could be fitted.
-        SettingError: A horizon in the past, an impossible schedule, or weights of unknown regimes.
+        SettingError: A horizon in the past, an impossible schedule, weights of unknown regimes, or siblings of a fit.
+        LogReadError: Siblings that do not exist or cannot be read.
     """
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
@@ -116,6 +132,12 @@ def forecast(
         planned = {**planned, "total_steps": Setting(total_steps, Provenance.USER)}
     horizon = horizon_of(planned, float(basis.table.step[-1]), until)
     asked = rows_ahead(basis.table, horizon.until, basis.ahead)
+    siblings = None
+    if like is not None:
+        if isinstance(source, Fit):
+            raise SettingError("like: expected a run or a comparison to forecast beside siblings, found a fit")
+        teller(progress)("siblings")
+        siblings = read_together(basis.table, gather_siblings(source, basis.table, like))
     if isinstance(source, Fit):
         fitted = weighed({source.regime.name: source.posterior}, basis.reward, (OF_A_FIT,))
     else:
@@ -130,7 +152,7 @@ def forecast(
             progress=teller(progress),
         )
         fitted = replace(fitted, notes=notes + fitted.notes)
-    given = {"weights": weights, "pool": pool, "hazard": hazard}
+    given = {"weights": weights, "pool": pool, "hazard": hazard, "siblings": siblings, "aftermath": aftermath}
     made = forecast_of_regimes(basis, fitted, asked, draws=draws, seed=seed, **given)
     return replace(made, until_from=horizon.origin)
 
@@ -170,6 +192,8 @@ def forecast_of_regimes(
     weights: Mapping[str, float] | None = None,
     pool: Pool | bool = True,
     hazard: Hazard | bool = True,
+    siblings: ReadTogether | None = None,
+    aftermath: Aftermath | bool = True,
 ) -> Forecast:
     """The forecast out of fitted regimes: paths of each, as many as its weight is worth, beside them the level.
 
@@ -184,6 +208,8 @@ def forecast_of_regimes(
         weights: Weights in place of those of the regimes; of regimes that there are, and of the level.
         pool: Share of the level, as in `forecast`.
         hazard: Probability of events, as in `forecast`.
+        siblings: The run beside its siblings; None without any.
+        aftermath: What runs did next whose reward had fallen, as in `forecast`.
 
     Returns:
         The forecast.
@@ -195,9 +221,24 @@ def forecast_of_regimes(
     step, beyond, count, future = asked
     origin = origin_state(table.y, reward)
     beside = pooled(pool, table, fitted, count)
-    shares = shares_of(fitted, beside, weights)
+    shares, after = shares_of(fitted, beside, weights), None
+    if basis.fallen is not None and aftermath and weights is None and len(fitted.draws) > 1:
+        after = shipped_aftermath() if aftermath is True else aftermath
+        shares = {k: (1.0 - after.share) * w for k, w in shares.items()} | {AFTERMATH_NAME: after.share}
+        notes += (FALLEN.format(basis.fallen.best_step),)
     counts = {name: n for name, n in allot(draws, shares).items() if n}
-    latent, trend, rows, fixed, initial = mixed_paths(fitted, counts, table.y, future, reward, seed)
+    of_laws = {name: n for name, n in counts.items() if name != AFTERMATH_NAME}
+    parts: list[tuple[np.ndarray, ...]] = (
+        [mixed_paths(fitted, of_laws, table.y, future, reward, seed)] if of_laws else []
+    )
+    if after is not None and basis.fallen is not None:
+        parts = [(*(held(basis.fallen, x) for x in paths[:4]), paths[4]) for paths in parts]
+        if n := counts.get(AFTERMATH_NAME):
+            ahead_of = (future.step - future.step[0]) * count / (step[-1] - future.step[0])
+            moved = np.where(future.step <= ahead.ends, ahead_of, np.interp(ahead.ends, future.step, ahead_of))
+            part = seed_of(seed, "paths", AFTERMATH_NAME)
+            parts.append(after.paths(basis.fallen, len(table.y), moved, n, part, reward))
+    latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
     if len(fitted.draws) == 1 and (pool or hazard):
         notes += (ALONE,)
     if reward.known and not reward.assumed:
@@ -205,15 +246,25 @@ def forecast_of_regimes(
     h = 1 + len(step)
     final = trend[:, -1] if math.isfinite(ahead.total_steps) or ahead.rate_now == 0 else fixed
     averaged, event = RewardPaths(latent, trend, rows), np.full(len(latent), "")
-    known = hazard_named(hazard, len(fitted.draws))
+    regime = np.repeat(list(counts), list(counts.values()))
+    used = None
+    if siblings is not None:
+        averaged, taken, used = beside_siblings(averaged, future, siblings, reward, h - 1, seed)
+        shares = {k: (1.0 - used.share) * w for k, w in shares.items()} | {SIBLINGS_NAME: used.share}
+        regime = np.where(taken, SIBLINGS_NAME, regime)
+        fixed, final = (np.where(taken, averaged.trend[:, -1], x) for x in (fixed, final))
+        initial = np.where(taken, np.nan, initial)
+        notes += used.notes
+    known = None if after is not None else hazard_named(hazard, len(fitted.draws))
     if known is not None:
         moving = np.flatnonzero(future.rate[1:h] > 0.0)
         share = count * len(moving) / len(step)
         part = seed_of(seed, "events")
-        met = known.met(origin, share, averaged, latent[:, 0], 1 + moving, reward, part)
+        met = known.met(origin, share, averaged, averaged.latent[:, 0], 1 + moving, reward, part)
         averaged, event = met.paths, met.event
         fixed, final = (np.where(event == "", x, met.settles) for x in (fixed, final))
-    latent, trend, rows = averaged
+    latent, trend = (_held(x, future.step, ahead.ends) for x in averaged[:2])
+    rows = latent + (averaged.rows - averaged.latent)  # its own noise stays with every row
     return Forecast(
         now=float(table.step[-1]),
         step=step,
@@ -226,7 +277,7 @@ def forecast_of_regimes(
         final=final,
         beyond_step=beyond,
         beyond=trend[:, h:],
-        regime=np.repeat(list(counts), list(counts.values())),
+        regime=regime,
         event=event,
         weights=shares,
         signal=table.signal,
@@ -239,4 +290,20 @@ def forecast_of_regimes(
         notes=notes,
         name=basis.name,
         lag=table.lag,
+        siblings=used,
+        fallen=basis.fallen,
     )
+
+
+def _held(paths: np.ndarray, step: np.ndarray, ends: float) -> np.ndarray:
+    """Paths that stay where they are once the learning rate has ended: no policy moves, whatever a law expects.
+
+    Args:
+        paths: Shape (draws, h).
+        step: Steps of their rows, shape (h,).
+        ends: Last step at which a policy moves.
+    """
+    last = int(np.searchsorted(step, ends))  # the row that the end falls into is the last one that moves
+    held = paths.copy()
+    held[:, last + 1 :] = paths[:, min(last, paths.shape[1] - 1), None]
+    return held

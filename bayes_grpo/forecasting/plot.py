@@ -116,7 +116,7 @@ def _draw_plateau(axes: Axes, f: Forecast, low: float, high: float, level: float
         if low <= edge <= high:
             axes.axhline(float(edge), color=PLATEAU, lw=0.8, ls=":")
     outside = float(np.mean((f.final < low) | (f.final > high)))
-    title = "reward in the end" if decays else "plateau (fixed point)"
+    title = "reward in the end" if decays else "where it would settle"
     note = f"\n{outside:.0%} outside this axis, at its ends" if outside >= 0.005 else ""
     axes.set_title(f"{title}, {level:.0%}{note}", fontsize=9, loc="left")
     axes.set_xticks([])

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from bayes_grpo.common.results import Shown
+from bayes_grpo.events.fallen import Fallen
 from bayes_grpo.forecasting.horizon import GIVEN
 from bayes_grpo.rows.schedule import RemainingRate
 
 if TYPE_CHECKING:
     from xarray import DataTree
+
+    from bayes_grpo.forecasting.siblings import SiblingsUsed
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,8 @@ class Forecast(Shown):
         name: Name of the run.
         lag: Steps by which a logged row tells of an older policy than that of its step, see `RowTable.lag`.
         until_from: Where the horizon comes from, see `bayes_grpo.forecasting.horizon`.
+        siblings: What was taken from siblings; None where none were asked for.
+        fallen: What the reward has lost at its last row; None where it has not.
     """
 
     now: float
@@ -74,6 +79,8 @@ class Forecast(Shown):
     name: str
     lag: float = 0.0
     until_from: str = GIVEN
+    siblings: SiblingsUsed | None = None
+    fallen: Fallen | None = None
 
     summary_by: ClassVar[str] = "bayes_grpo.forecasting.summary:summarize_forecast"
     picture_by: ClassVar[str] = "bayes_grpo.forecasting.plot:plot_forecast"

@@ -16,6 +16,7 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.events.hazards import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.reach import SHARES, Reach, Reached, reach_of, reached_of
 from bayes_grpo.forecasting.result import Forecast
+from bayes_grpo.forecasting.siblings import SiblingsUsed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +57,7 @@ class ForecastSummary(Result):
         interval_level: Probability inside the intervals.
         schedule: Learning rate from now on: "constant", "linear" or "cosine".
         schedule_ends: Step at which it reaches 0; infinite where it does not.
+        siblings: What was taken from siblings; None where none were asked for.
     """
 
     sentence: str
@@ -83,6 +85,7 @@ class ForecastSummary(Result):
     interval_level: float
     schedule: str
     schedule_ends: float
+    siblings: SiblingsUsed | None = None
 
     in_json = (
         ...,
@@ -165,6 +168,7 @@ def summarize_forecast(
         interval_level=level,
         schedule=f.schedule.shape,
         schedule_ends=f.schedule.total_steps,
+        siblings=f.siblings,
     )
     return replace(summary, sentence=_sentence(f, summary))
 

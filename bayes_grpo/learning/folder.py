@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.errors import BayesGrpoError, LogReadError, PriorError
+from bayes_grpo.common.errors import LogReadError, PriorError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.learning.learn import LogCase
-from bayes_grpo.logs import Run, read_log
-from bayes_grpo.logs.options import SIDECAR_NAME
+from bayes_grpo.logs import Run
+from bayes_grpo.logs.folder import logs_in
 
-_DEPTH = 4
-"""Folders within folders that are looked into."""
 NAMES, REPOSITORIES = ("run_id", "run", "log", "name"), ("repo", "repository", "project", "team")
 """Columns of an index, by their possible names."""
 
@@ -71,37 +69,6 @@ def read_folder(folder: str | Path, index: str | Path | None = None) -> Corpus:
         why = f" ({found.refused[0]})" if found.refused else ""
         raise LogReadError(f"{root}: expected a folder of logs, found none that can be read{why}")
     return found
-
-
-def logs_in(
-    folder: Path, read: Callable[[Path], Run] = read_log, skipped: Collection[Path] = (), depth: int = _DEPTH
-) -> Iterator[tuple[Path, Run | BayesGrpoError]]:
-    """Logs in a folder and, to a depth, in the folders in it; hidden files and sidecars are passed by.
-
-    Args:
-        folder: The folder. A folder in it is a run if it can be read as one, else it is looked into.
-        read: How a log is read.
-        skipped: Resolved paths to pass by.
-        depth: Folders within folders that are looked into.
-
-    Yields:
-        Path and log, or path and the reason why it is none, in the order of their names.
-    """
-    try:
-        paths = sorted(folder.iterdir())
-    except OSError as error:
-        yield folder, LogReadError(f"{folder}: cannot look into this folder ({error.strerror}); check permissions")
-        return
-    for path in paths:
-        if path.name.startswith(".") or path.name == SIDECAR_NAME or path.resolve() in skipped:
-            continue
-        try:
-            yield path, read(path)
-        except BayesGrpoError as error:
-            if path.is_dir() and depth > 0:
-                yield from logs_in(path, read, skipped, depth - 1)
-            else:
-                yield path, error
 
 
 def read_index(path: str | Path) -> dict[str, str]:

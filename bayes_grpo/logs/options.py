@@ -124,6 +124,50 @@ def read_sidecar(path: Path) -> dict[str, Setting]:
     Raises:
         SettingError: The file cannot be read, is malformed, or holds an impossible setting.
     """
+    where, content = clean(path, 200), _content(path)
+    table = content.get("settings", content) if isinstance(content, dict) else content
+    if isinstance(content, dict) and "settings" not in content and path.suffix.lower() != ".json":
+        table = {}
+    if not isinstance(table, dict):
+        raise SettingError(
+            f"{where}: expected a table [settings], found {type(table).__name__}; write 'name = value' lines"
+        )
+    table = {k: v for k, v in table.items() if k != "like"}
+    note = f"from {clean(path.name)}"
+    return {k: Setting(v, Provenance.CONFIG, note) for k, v in checked(table, where).items()}
+
+
+def like_of_sidecar(path: Path) -> list[str]:
+    """Where the siblings of a run are by the file beside its log, ``like = ["runs/"]``; relative paths are from there.
+
+    Raises:
+        SettingError: The file cannot be read or is malformed, or names something else than paths.
+    """
+    content = _content(path)
+    stated = content.get("like", []) if isinstance(content, dict) else []
+    named = [stated] if isinstance(stated, str) else stated
+    if not (isinstance(named, list) and all(isinstance(x, str) and x for x in named)):
+        raise SettingError(f'{clean(path, 200)}: expected like = ["runs/"], paths of logs, found {_quoted(stated)}')
+    return [str(path.parent / x) for x in named]
+
+
+def stated_siblings(log: str | Path, sidecar: str | Path | None = None) -> list[str]:
+    """Where the siblings of a run are by the file of settings beside its log; empty where it says nothing.
+
+    Args:
+        log: A log or an output directory.
+        sidecar: The file, in place of that beside the log.
+
+    Raises:
+        SettingError: The file cannot be read or is malformed.
+    """
+    path = Path(log)
+    beside = Path(sidecar) if sidecar is not None else (path if path.is_dir() else path.parent) / SIDECAR_NAME
+    return like_of_sidecar(beside) if sidecar is not None or beside.is_file() else []
+
+
+def _content(path: Path) -> Any:
+    """What a TOML or JSON file of settings holds."""
     where = clean(path, 200)
     try:
         data = path.read_bytes()
@@ -140,15 +184,7 @@ def read_sidecar(path: Path) -> dict[str, Setting]:
         raise SettingError(
             f"{where}: expected TOML or JSON, found something else ({clean(error)}); correct the file"
         ) from None
-    table = content.get("settings", content) if isinstance(content, dict) else content
-    if isinstance(content, dict) and "settings" not in content and path.suffix.lower() != ".json":
-        table = {}
-    if not isinstance(table, dict):
-        raise SettingError(
-            f"{where}: expected a table [settings], found {type(table).__name__}; write 'name = value' lines"
-        )
-    note = f"from {clean(path.name)}"
-    return {k: Setting(v, Provenance.CONFIG, note) for k, v in checked(table, where).items()}
+    return content
 
 
 CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {

@@ -184,6 +184,8 @@ def _ladder(prospect: Prospect, judged: Sequence[Judged], most: float) -> tuple[
         worked.append(prospect.risks.change(here.candidate.settings))
         after = []
         for j in judged:
+            if j.candidate.settings == prospect.present:  # it has been run
+                continue
             failing = prospect.risks.of(j.candidate.settings, tuple(worked))
             expected = float((1.0 - failing.p) * j.holds.mean() + failing.p * j.fails.mean())
             if failing.p <= most and failing.tried and j.holds.mean() > here.holds.mean():

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from bayes_grpo.accounts.advice import advised
 from bayes_grpo.checking.result import Check
 from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import Summary
 from bayes_grpo.forecasting.result import Forecast
@@ -63,3 +65,11 @@ class Found(NamedTuple):
     forecast: Answer[Forecasted]
     diagnosis: Answer[Diagnosis]
     stability: Answer[Stable]
+
+    @property
+    def top(self) -> TopLine | None:
+        """How the run stands, given all that was found; None where nobody could say."""
+        diagnosis, ahead = self.diagnosis.value, self.forecast.value
+        if diagnosis is None:
+            return None
+        return diagnosis.top if ahead is None else advised(diagnosis.top, ahead.summary, ahead.decision)

@@ -12,6 +12,7 @@ from typing import Any
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
 from bayes_grpo.fleets.plot import plot_fleet
 from bayes_grpo.fleets.result import Fleet
 from bayes_grpo.fleets.table import table_of
@@ -163,7 +164,9 @@ def _forecasts(fleet: Fleet) -> Section:
 
 
 def _diagnoses(fleet: Fleet) -> Section:
-    found = sorted(fleet.good("diagnose"), key=lambda row: row.get("p_healthy") or 0.0)
+    found = sorted(
+        fleet.good("diagnose"), key=lambda row: (-SEVERITY.get(str(row.get("status")), 0), row.get("p_healthy") or 0.0)
+    )
     rows = []
     for row in found:
         p = row.get(f"p_{row['answer']}")
@@ -171,13 +174,17 @@ def _diagnoses(fleet: Fleet) -> Section:
         rows.append(
             (
                 words(row["log"], limit=60),
+                words(row.get("status") or "", mark=row.get("status") in ALARMING),
                 words(answer, term=answer),
                 number("" if p is None else probability_text(p)),
+                words(row.get("to_do") or "", limit=300),
                 words(row["verdict"], limit=400),
             )
         )
-    heads = head("log", "answer", Cell("probability", term="probability"), "verdict")
-    return _section("diagnose", "Diagnoses, the least healthy first", heads, rows)
+    heads = head(
+        "log", Cell("status", term="status"), "answer", Cell("probability", term="probability"), "to do", "verdict"
+    )
+    return _section("diagnose", "Diagnoses, the worst first", heads, rows)
 
 
 def _errors(fleet: Fleet) -> Section:

@@ -54,6 +54,14 @@ GLOSSARY: Mapping[str, str] = {
     "under way": "Probability that a failure is happening, alone or beside another one.",
     "onset": "Step at which a failure began, with its interval.",
     "evidence": "What the signals of the log say of one failure, before it is weighed against the others.",
+    "status": "How a run stands. Fine: it rises or holds, and nothing fails that the log could show. Watch: nothing is "
+    "known to fail, and something should be looked at. Failing: a failure is more probable than not, and can be "
+    "mended. Failed: half or more of the reward is lost. Done: nothing moves any more, or the task is solved. "
+    "Unclear: the log says too little.",
+    "values that are not numbers": "Rows in which a signal that every other row has is NaN or infinite.",
+    "prompts too easy or too hard": "Most groups are all correct, or all wrong: either way they teach nothing.",
+    "steps without a gradient": "Rows in which no group has a spread of reward; they cost time and change nothing.",
+    "trainer and inference engine part": "The two give the same tokens ever more different probabilities.",
     "healthy": "The run still learns and nothing is wrong that the log can show.",
     "plateaued": "The reward has stopped moving, without a sign of failure.",
     "reward hacking": "The train reward rises while what it stands for, a held-out or true reward, does not.",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.comparison.result import Comparison
+from bayes_grpo.diagnosis.status import Status, TopLine
 from bayes_grpo.fitting.summary import Summary
 from bayes_grpo.report.answer import Found
-from bayes_grpo.report.page import Lead, said
+from bayes_grpo.report.page import Lead, Tone, Top, said
 from bayes_grpo.report.sections import ahead, curve, laws, wrong
 
 _LABELS = ("What drives the curve", "What is left, and is it worth it", "What is wrong")
@@ -17,6 +20,26 @@ _NAMED = 3
 def leads(found: Found) -> tuple[Lead, ...]:
     """The three sentences at the top of a page."""
     return (_drives(found), _left(found), _wrong(found))
+
+
+_TONES: Mapping[Status, Tone] = {
+    "fine": "good", "done": "good", "watch": "doubt", "unclear": "doubt", "failing": "alarm", "failed": "alarm",
+}  # fmt: skip
+
+
+def top_of(top: TopLine) -> Top:
+    """The box at the top of a page."""
+    return Top(
+        status=top.status,
+        meaning=top.meaning,
+        chance=f"probability {probability_text(top.probability)}",
+        sentence=said(top.headline, 500),
+        action=said(top.action, 500),
+        more=tuple(said(x, 400) for x in top.remedies),
+        rests_on=top.rests_on,
+        tone=_TONES[top.status],
+        section=wrong.KEY,
+    )
 
 
 def alert(found: Found) -> str:
@@ -64,7 +87,8 @@ def _left(found: Found) -> Lead:
     label, value = _LABELS[1], found.forecast.value
     if value is None:
         return Lead(label, f"Cannot be told: {found.forecast.reason}", tone="doubt", section=ahead.KEY)
-    return Lead(label, ahead.left_of(value), ahead.chance_of(value), ahead.tone_of(value.summary), ahead.KEY)
+    told = ahead.left_of(value, found.top)
+    return Lead(label, told, ahead.chance_of(value), ahead.tone_of(value.summary), ahead.KEY)
 
 
 def _wrong(found: Found) -> Lead:

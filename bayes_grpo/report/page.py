@@ -148,6 +148,33 @@ class Lead:
 
 
 @dataclass(frozen=True)
+class Top:
+    """How the run stands: one box at the top, everything else below it.
+
+    Attributes:
+        status: One word.
+        meaning: What the word means.
+        chance: Its probability in a few words.
+        sentence: What is so.
+        action: The one thing to do now.
+        more: What else to do.
+        rests_on: What all of it rests on.
+        tone: How it is marked.
+        section: Section that says more.
+    """
+
+    status: str
+    meaning: str
+    chance: str
+    sentence: str
+    action: str
+    more: tuple[str, ...] = ()
+    rests_on: str = ""
+    tone: Tone = ""
+    section: str = ""
+
+
+@dataclass(frozen=True)
 class Page:
     """A whole page.
 
@@ -156,6 +183,7 @@ class Page:
         about: Line below it: rows, steps, format.
         leads: Sentences at the top.
         alert: What must be read before all else; "" mostly.
+        top: How the run stands and what to do; None where nobody could say.
         hero: Picture below the sentences; None without.
         sections: The sections in order.
         glossary: Term → its one-line explanation, for the terms that the page uses.
@@ -168,6 +196,7 @@ class Page:
     leads: tuple[Lead, ...]
     sections: tuple[Section, ...]
     alert: str = ""
+    top: Top | None = None
     hero: Picture | None = None
     glossary: Mapping[str, str] = field(default_factory=dict)
     made: str = ""

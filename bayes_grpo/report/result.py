@@ -32,7 +32,9 @@ class Report(Shown):
     @property
     def sentence(self) -> str:
         """The sentences at its top."""
-        return " ".join(lead.sentence for lead in self.page.leads)
+        top = self.page.top
+        first = [] if top is None else [f"{top.status.upper()}: {top.sentence} Do now: {top.action}"]
+        return " ".join([*first, *(lead.sentence for lead in self.page.leads)])
 
     def html(self) -> str:
         """The whole page: one file that asks for nothing from outside."""

@@ -18,7 +18,7 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.summary import RunSummary, describe_run
 from bayes_grpo.report.answer import Answer, Found
 from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
-from bayes_grpo.report.leads import alert, leads
+from bayes_grpo.report.leads import alert, leads, top_of
 from bayes_grpo.report.manual import docs_base
 from bayes_grpo.report.page import Page, Picture, Section
 from bayes_grpo.report.result import Report
@@ -73,11 +73,17 @@ def report_run(
             made[KEY] = guarded(partial(logged, run, summary, pictures), KEY, TITLE, QUESTION)
         for name, answer in answers(run, settings, fit, left=left):
             found[name] = answer
+            if name in _GIVEN:  # what is told under the top line waits for it
+                continue
             module = _MODULES[name]
             draw = partial(_section, name, answer, found, pictures)
             made[module.KEY] = guarded(draw, module.KEY, module.TITLE, module.QUESTION)
+        known = Found(**found)
+        for name in _GIVEN:
+            module = _MODULES[name]
+            draw = partial(module.section, known, pictures)
+            made[module.KEY] = guarded(draw, module.KEY, module.TITLE, module.QUESTION)
         hero = _hero(found["forecast"], pictures)
-    known = Found(**found)
     sections = tuple(made[key] for key in _ORDER if key in made)
     page = Page(
         title=_title(summary, fit),
@@ -85,6 +91,7 @@ def report_run(
         leads=leads(known),
         sections=sections,
         alert=alert(known),
+        top=None if known.top is None else top_of(known.top),
         hero=hero,
         glossary=glossary_of(sections),
         made=made_line(settings.seed, time.perf_counter() - begin),
@@ -99,6 +106,8 @@ def report_run(
 _MODULES: dict[str, Any] = {
     "fit": curve, "laws": laws, "check": residuals, "forecast": ahead, "diagnosis": wrong, "stability": steady,
 }  # fmt: skip
+_GIVEN = ("forecast", "stability")
+"""Parts whose sections are told given how the run stands."""
 _ORDER = (KEY, *(_MODULES[name].KEY for name in PARTS))
 
 
@@ -106,11 +115,7 @@ def _section(name: str, answer: Answer[Any], found: Mapping[str, Answer[Any]], p
     if name == "check":
         fitted = found["fit"].value if "fit" in found else None  # a check comes after its fit
         return residuals.residuals(answer, None if fitted is None else fitted.fit, pictures)
-    if name == "stability":
-        return steady.steady(answer)
-    draw: dict[str, Callable[..., Section]] = {
-        "fit": curve.curve, "laws": laws.laws, "forecast": ahead.ahead, "diagnosis": wrong.wrong,
-    }  # fmt: skip
+    draw: dict[str, Callable[..., Section]] = {"fit": curve.curve, "laws": laws.laws, "diagnosis": wrong.wrong}
     return draw[name](answer, pictures)
 
 
@@ -149,6 +154,7 @@ def _results(summary: RunSummary | None, found: Found, page: Page) -> dict[str, 
     return json_safe(
         {
             "run": page.title,
+            "top": None if found.top is None else found.top.to_dict(),
             "sentences": [{"about": x.label, "sentence": x.sentence, "probability": x.chance} for x in page.leads],
             "log": None if summary is None else summary.to_dict(),
             "fit": part(found.fit, lambda v: v.summary.to_dict()),

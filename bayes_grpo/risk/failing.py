@@ -85,6 +85,7 @@ class Failing:
         repositories: From how many repositories these come.
         beyond: Settings that nobody moved as far, in words.
         measured: Whether a measured curvature gave the border.
+        failed: Whether the run that somebody has failed itself.
         borders: Learning rates at which others' runs of all weights began to fail; None where the run's own is unknown.
         draws: P(fails) at each draw of the posterior and of a run's border, shape (draws, nodes).
     """
@@ -98,6 +99,7 @@ class Failing:
     repositories: int
     beyond: tuple[str, ...]
     measured: bool
+    failed: bool
     borders: Interval | None
     draws: np.ndarray
 
@@ -119,7 +121,9 @@ class Failing:
             return "from the measured curvature of the stiffest direction"
         if self.beyond:
             return f"nobody has tried this: {' and '.join(self.beyond)} moved farther than in any public family"
-        if self.near:
+        if self.failed:
+            text = "beside public runs that failed, over their ways from siblings that worked"
+        elif self.near:
             where = "repository" if self.repositories == 1 else "repositories"
             what = "about this change" if any(self.change) else "no change of settings"
             text = (
@@ -228,6 +232,7 @@ def p_fails(
         repositories=len(set(told.repository[near])),
         beyond=beyond,
         measured=margin is not None,
+        failed=failed and margin is None,
         borders=None if rate is None or margin is not None else _rates_of_others(told),
         draws=p,
     )

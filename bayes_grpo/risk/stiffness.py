@@ -2,7 +2,8 @@
 
 A reward curve feels the directions that carry it; the stiffest one decides whether a run is stable. In the laboratory
 both are known without looking at any curve (`bayes_grpo.laboratory.curvature`), and their ratio, a log-normal number,
-was learned from several policies: `stiffness.json`, made by `bayes_grpo.laboratory.learners.stiffness`.
+was learned from several policies: `stiffness.json`, made by `bayes_grpo.laboratory.learners.stiffness`. Policies of one
+network are alike, so its logarithm has the tails of a Student t of as many degrees of freedom as four networks leave.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import stdtr, stdtrit
 
 from bayes_grpo.common.intervals import LEVEL, Interval
 
 STIFFNESS_PATH = Path(__file__).with_name("stiffness.json")
+FREEDOM = 3.0
+"""Degrees of freedom of the ratio's logarithm: one less than the networks that it was learned from."""
 
 
 class Stiffness(NamedTuple):
@@ -26,7 +29,7 @@ class Stiffness(NamedTuple):
 
     Attributes:
         centre: Mean of its logarithm.
-        sd: Standard deviation of it, for a further network: what few policies leave open of the mean counts in.
+        sd: Scale of it, for a further network: what few policies leave open of the mean counts in.
         policies: How many policies it was learned from.
     """
 
@@ -37,7 +40,7 @@ class Stiffness(NamedTuple):
     @property
     def interval(self) -> Interval:
         """The ratio's median and interval."""
-        reach = float(ndtri(0.5 + LEVEL / 2.0)) * self.sd
+        reach = float(stdtrit(FREEDOM, 0.5 + LEVEL / 2.0)) * self.sd
         return Interval(math.exp(self.centre), math.exp(self.centre - reach), math.exp(self.centre + reach), LEVEL)
 
     def stable(self, margin: np.ndarray) -> float:
@@ -47,7 +50,7 @@ class Stiffness(NamedTuple):
             margin: Draws of the largest stable gain over the gain by the curvature that the reward shows, (draws,).
         """
         with np.errstate(divide="ignore"):
-            return float(ndtr((np.log(margin) - self.centre) / self.sd).mean())
+            return float(stdtr(FREEDOM, (np.log(margin) - self.centre) / self.sd).mean())
 
 
 @cache

@@ -15,6 +15,8 @@ from bayes_grpo.rows.table import RowTable
 SHAPES = ("constant", "linear", "cosine")
 _FALLING = 0.02
 """A rate that fell by less than this share of its peak is called constant."""
+_SPENT = 0.01
+"""A logged rate at or below this share of its peak has ended, as `events.borders.rate_spent` has it."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,11 @@ class RemainingRate:
     begin: float
     total_steps: float
     assumed: str
+
+    @property
+    def ends(self) -> float:
+        """Last step at which a policy moves: now where the rate has ended, infinite where it stays."""
+        return self.now if self.rate_now <= 0.0 else self.total_steps
 
     def at(self, step: np.ndarray) -> np.ndarray:
         """Rate over the reference one at steps from ``now`` on, continuous there; shape of ``step``."""
@@ -84,7 +91,8 @@ def remaining_rate(
                 f"total_steps: the log already reaches step {now:g}, found a schedule of {total_steps:g} steps; "
                 "give the planned length of the whole run"
             )
-    if rate_now <= 0 or total_steps == now:
+    spent = logged == "logged" and schedule is None and rate_now <= _SPENT * float(np.max(rate))
+    if rate_now <= 0 or total_steps == now or spent:
         return RemainingRate("constant", now, 0.0, 0.0, math.inf, "the schedule has ended: no further learning")
     if schedule is not None:
         if schedule == "constant":

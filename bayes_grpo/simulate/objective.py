@@ -65,12 +65,18 @@ def mean_reward(prompts: PromptSet, parameters: jax.Array, gold: bool = False) -
 
 
 def sampled_batch(
-    key: jax.Array, prompts: PromptSet, log_sampling: jax.Array, structure: Structure, numbers: Numbers
+    data_key: jax.Array,
+    key: jax.Array,
+    prompts: PromptSet,
+    log_sampling: jax.Array,
+    structure: Structure,
+    numbers: Numbers,
 ) -> tuple[AdvantageMass, BatchMetrics]:
     """Draws B prompts and G completions each from the sampling policy and scores them.
 
     Args:
-        key: Random key.
+        data_key: Random key of the prompts.
+        key: Random key of the completions.
         prompts: Training prompts.
         log_sampling: Log-probabilities of the sampling policy, shape (prompts, arms).
         structure: B, G, the advantage's scale and ddof.
@@ -81,7 +87,7 @@ def sampled_batch(
     """
     n_prompts = log_sampling.shape[0]
     n_groups, size = structure.prompts_per_step, structure.group_size
-    prompt_key, arm_key = jax.random.split(key)
+    (prompt_key, _), (_, arm_key) = jax.random.split(data_key), jax.random.split(key)
     probability = jnp.exp(log_sampling)
     rewarded = probability * prompts.reward_probability
     upper = jnp.cumsum(probability, axis=-1)

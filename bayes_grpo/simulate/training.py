@@ -82,6 +82,7 @@ def simulate(
     environment: Environment,
     seeds: ArrayLike,
     *,
+    data_seeds: ArrayLike | None = None,
     double: bool = False,
 ) -> Trajectory:
     """Trains a batch of policies with GRPO.
@@ -91,6 +92,8 @@ def simulate(
         numbers: Numeric settings, each a scalar or of shape (n_runs,).
         environment: Prompts and start, shared, or with a leading axis of n_runs on every leaf.
         seeds: Integer seeds, shape (n_runs,). The same seed and settings give the same run.
+        data_seeds: Seeds of the order of prompts, shape (n_runs,): runs of one of them see the same prompts at the same
+            steps, as runs of a trainer with one data seed do. None for ``seeds``.
         double: Compute in float64 (thresholds and fixed points need it).
 
     Returns:
@@ -104,38 +107,55 @@ def simulate(
     n_runs = _batch_size(seed_array, checked, environment)
     if seed_array.shape[0] != n_runs:
         seed_array = np.broadcast_to(seed_array, (n_runs,))
+    data = seed_array if data_seeds is None else np.atleast_1d(np.asarray(data_seeds))
+    if data.shape not in ((1,), (n_runs,)):
+        raise SettingError(f"data_seeds: expected one or {n_runs}, one a run, found an array of shape {data.shape}")
+    data = np.broadcast_to(data, (n_runs,))
     memory = int(np.max(checked.refresh_interval)) + 1 if structure.refresh == "delay" else 1
     with jax.enable_x64(double):
         dtype = np.float64 if double else np.float32
         cast = partial(jax.tree.map, lambda x: _cast(x, dtype))
-        trajectory = _simulate(structure, memory, cast(checked), cast(environment), jnp.asarray(seed_array))
+        trajectory = _simulate(
+            structure, memory, cast(checked), cast(environment), jnp.asarray(seed_array), jnp.asarray(data)
+        )
         return jax.tree.map(np.asarray, jax.device_get(trajectory))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _simulate(
-    structure: Structure, memory: int, numbers: Numbers, environment: Environment, seeds: jax.Array
+    structure: Structure,
+    memory: int,
+    numbers: Numbers,
+    environment: Environment,
+    seeds: jax.Array,
+    data_seeds: jax.Array,
 ) -> Trajectory:
     batched = environment.initial_parameters.ndim == 2
-    axes = (Numbers(*(0 if value.ndim else None for value in numbers)), 0 if batched else None, 0)
-    return jax.vmap(partial(_train, structure, memory), in_axes=axes)(numbers, environment, seeds)
+    axes = (Numbers(*(0 if value.ndim else None for value in numbers)), 0 if batched else None, 0, 0)
+    return jax.vmap(partial(_train, structure, memory), in_axes=axes)(numbers, environment, seeds, data_seeds)
 
 
 def _train(
-    structure: Structure, memory: int, numbers: Numbers, environment: Environment, seed: jax.Array
+    structure: Structure,
+    memory: int,
+    numbers: Numbers,
+    environment: Environment,
+    seed: jax.Array,
+    data_seed: jax.Array,
 ) -> Trajectory:
     """One run: a scan over optimizer steps, then the held-out evaluations."""
     prompts = environment.train
     start = environment.initial_parameters
     step_key, eval_key = jax.random.split(jax.random.key(seed))
+    data_key, _ = jax.random.split(jax.random.key(data_seed))
 
     def update(state: _State, step: jax.Array) -> tuple[_State, dict[str, jax.Array]]:
         theta = state.parameters
         past, sampling = _sampling_policy(state.past, theta, step, structure, memory, numbers)
         log_sampling = log_policy(prompts, sampling)
         if structure.update == "sampled":
-            key = jax.random.fold_in(step_key, step)
-            mass, rewards = sampled_batch(key, prompts, log_sampling, structure, numbers)
+            data, own = (jax.random.fold_in(key, step) for key in (data_key, step_key))
+            mass, rewards = sampled_batch(data, own, prompts, log_sampling, structure, numbers)
         else:
             mass, rewards = expected_batch(prompts, log_sampling, structure, numbers)
         # At lag exposure 1 the gradient is taken where the batch was drawn: ratios are 1, nothing is clipped.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bayes_grpo.common.intervals import Interval
+from bayes_grpo.diagnosis.status import SEVERITY
 from bayes_grpo.logs.keyindex import OWN
 from bayes_grpo.watching.result import Alarm, Update
 
@@ -19,7 +20,8 @@ _STEP = f"{OWN}step"
 def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]:
     """Numbers of an update, all finite: ``bayes_grpo/reward_now``, ``bayes_grpo/p/healthy`` and so on.
 
-    ``bayes_grpo/p/failing`` is the probability that something fails, whatever it is: one number to put an alert on.
+    ``bayes_grpo/status`` is how the run stands, one number to put an alert on: 0 fine, done or unclear, 1 watch, 2
+    failing, 3 failed (`bayes_grpo.diagnosis.status`); ``bayes_grpo/p/failing`` is the probability that something fails.
     An interval is its median under its name, its ends under ``…_low`` and ``…_high``. Beside what an update holds there
     is ``bayes_grpo/stop_now``, 1 where no step more is expected to pay, where costs and values were given.
 
@@ -31,6 +33,8 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
     found |= {f"p/{name}": p for name, p in update.probability.items()}
     if update.probability:
         found["p/failing"] = update.failing
+    if update.top is not None:
+        found["status"] = float(SEVERITY[update.top.status])
     found |= {f"alarm/{alarm.finding}": alarm.probability for alarm in alarms}
     if (ahead := update.outlook) is not None:
         found |= (

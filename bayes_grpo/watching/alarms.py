@@ -49,7 +49,9 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Colle
     rows = int(np.isfinite(run.reward if run.has_reward else run.eval_reward).sum())
     if rows < watching.least_rows:
         return ()
+    first = diagnosis.top.finding
     new = [mode for mode in diagnosis.alarming(watching.alarm) if mode not in sounded]
+    new.sort(key=lambda mode: mode != first)
     alarms = [_alarm(mode, diagnosis, rows, watching.alarm) for mode in new]
     for before in earlier(rows, watching.lasting):
         if not alarms:
@@ -69,13 +71,16 @@ def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
         i = onset.step
         text += f", since about step {i.median:.0f} [{i.low:.0f}, {i.high:.0f}] ({i.level:.0%})"
     because = diagnosis.evidence[mode].sentence if mode in diagnosis.evidence else ""
+    top = diagnosis.top  # one thing to do now, whatever else was found
     return Alarm(
         finding=mode,
         probability=p,
         step=diagnosis.about.last_step,
         rows=rows,
         since=None if onset is None else onset.step,
-        sentence=plain(f"{text[:1].upper()}{text[1:]}{': ' if because else ''}{because}.", 1000),
+        sentence=plain(f"{text[:1].upper()}{text[1:]}{': ' if because else ''}{because}. Do now: {top.action}", 1200),
         remedies=tuple(plain(x, 500) for x in diagnosis.remedies.get(mode, ())),
         name=plain(diagnosis.about.name),
+        status=top.status,
+        action=plain(top.action, 500),
     )

@@ -1,4 +1,4 @@
-"""A look at a run that goes on, on a terminal: the verdict first, then the numbers, then what to know about them."""
+"""A look at a run that goes on, on a terminal: how it stands and what to do, the numbers, what to know about them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.classes import ANSWERS
 from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.render import STYLES
 from bayes_grpo.watching.result import Update
 
 _SHOWN = 0.01
@@ -40,6 +41,8 @@ def view_of(update: Update, status: str = "") -> Any:
         status: What goes on now; a line of its own.
     """
     parts: list[Any] = []
+    if update.top is not None:
+        parts.append(Text(plain(update.top.sentence, 900), style=f"bold {STYLES[update.top.status]}"))
     told = [a for a in update.told if a not in {x.finding for x in update.alarms}]
     for alarm in update.alarms:
         parts.append(Text(f"ALARM  {plain(alarm.sentence, 600)}", style="bold red"))
@@ -47,7 +50,7 @@ def view_of(update: Update, status: str = "") -> Any:
     if told:
         said = ", ".join(f"{label_of(name)} at step {update.told[name]:g}" for name in told)
         parts.append(Text(f"told before: {said}", style="red"))
-    parts.append(Text(plain(update.diagnosis, 800) or "Nothing can be said yet.", style="bold"))
+    parts.append(Text(plain(update.diagnosis, 800) or "Nothing can be said yet."))
     if update.outlook is not None:
         sentence = plain(update.outlook.sentence, 800)
         parts.append(Text(f"{sentence[:1].upper()}{sentence[1:]}"))

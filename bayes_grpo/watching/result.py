@@ -15,6 +15,7 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.classes import AnswerProbabilities
+from bayes_grpo.diagnosis.status import TopLine
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,6 +86,8 @@ class Alarm(Result):
         sentence: The finding in words.
         remedies: What to do about it.
         name: Name of the run.
+        status: How the run stands, a word of `diagnosis.status.MEANING`.
+        action: The one thing to do now, a sentence.
     """
 
     finding: str
@@ -95,6 +98,8 @@ class Alarm(Result):
     sentence: str
     remedies: tuple[str, ...]
     name: str
+    status: str = ""
+    action: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +157,7 @@ class Update(AnswerProbabilities, Result):
         told: Failure → last step of the look that found it, of all looks so far.
         notes: What went wrong or was assumed.
         seconds: Time of the look.
+        top: How the run stands and what to do; None where the diagnosis could not be made.
     """
 
     name: str
@@ -167,13 +173,15 @@ class Update(AnswerProbabilities, Result):
     told: Mapping[str, float]
     notes: tuple[str, ...]
     seconds: float
+    top: TopLine | None = None
 
-    in_json = (..., "sentence")
+    in_json = ("top", ..., "sentence")
 
     @property
     def sentence(self) -> str:
-        """The look in words: alarms, diagnosis, forecast, advice."""
-        said = [f"ALARM: {alarm.sentence}" for alarm in self.alarms] + [self.diagnosis]
+        """The look in words: how it stands, alarms, diagnosis, forecast, advice."""
+        said = [] if self.top is None else [self.top.sentence]
+        said += [*(f"ALARM: {alarm.sentence}" for alarm in self.alarms), self.diagnosis]
         if self.outlook is not None:
             forecast = self.outlook.sentence
             said += [f"{forecast[:1].upper()}{forecast[1:]}", self.outlook.advice]

@@ -13,16 +13,20 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.accounts.advice import advised, given
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.programs import forget_programs
 from bayes_grpo.common.text import plain
 from bayes_grpo.decision.price import priced
+from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, without
@@ -73,6 +77,10 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         if watching.forecasts:
             with noted(notes, "forecast"):
                 ahead = _ahead(run, watching, known)
+    top = None if diagnosis is None else diagnosis.top
+    if top is not None and ahead is not None:
+        top = advised(top, ahead.outlook, ahead.decision)
+        ahead = ahead._replace(outlook=_under(top, ahead.outlook))
     told = sounded | {a.finding: a.step for a in alarms}
     update = Update(
         name=run.name,
@@ -82,6 +90,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         answer="" if diagnosis is None else diagnosis.answer,
         probability={} if diagnosis is None else dict(diagnosis.probability),
         own={} if diagnosis is None else dict(diagnosis.own),
+        top=top,
         diagnosis="" if diagnosis is None else plain(diagnosis.sentence, 1000),
         outlook=None if ahead is None else ahead.outlook,
         alarms=alarms,
@@ -106,6 +115,7 @@ class _Ahead(NamedTuple):
     """A forecast, its notes, and what the next one needs of the laws behind it."""
 
     outlook: Outlook
+    decision: Decision | None
     notes: tuple[str, ...]
     points: Mapping[str, np.ndarray]
     rough: Mapping[str, int]
@@ -169,7 +179,12 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     left_out = (f"{', '.join(rough)} left out: too few points fit these rows",) if rough else ()
     said = () if decision is None else decision.warnings
     notes = (*summary.assumed, *summary.notes, *left_out, *said, *unanswered)
-    return _Ahead(outlook, notes, {k: x.points for k, x in fitted.draws.items()}, rough, length)
+    return _Ahead(outlook, decision, notes, {k: x.points for k, x in fitted.draws.items()}, rough, length)
+
+
+def _under(top: TopLine, outlook: Outlook) -> Outlook:
+    """What is to come as it is told under a top line."""
+    return replace(outlook, sentence=given(top, outlook.sentence), advice=given(top, outlook.advice))
 
 
 @contextmanager

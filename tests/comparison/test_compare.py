@@ -212,7 +212,7 @@ def test_the_sentence_names_what_is_favoured_and_what_is_open():
         "This log cannot tell between a and b: none predicts the reward clearly better."
     )
     assert verdict_sentence((a, b, c, d), "reward") == (
-        "The data favour a over c (elpd -9.0 ± 3.0) and d (elpd -30.0 ± 5.0); between a and b they cannot tell."
+        "The data speak against c (elpd -9.0 ± 3.0) and d (elpd -30.0 ± 5.0); between a and b they cannot tell."
     )
 
 

@@ -15,7 +15,9 @@ from bayes_grpo.decision.plot import plot_decision
 from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.render import render_decision
 from bayes_grpo.decision.result import expectation_text
+from bayes_grpo.events.fallen import Fallen
 from tests.helpers.pictures import halves
+from tests.helpers.trends import there
 
 
 def made(
@@ -26,6 +28,8 @@ def made(
     at_infinity: Any = 1.0,
     high: float = 1.0,
     lag: float = 0.0,
+    ends: float = np.inf,
+    fallen: Fallen | None = None,
 ) -> Any:
     """A forecast by its paths, shape (draws, h)."""
     latent = np.atleast_2d(np.asarray(latent, float))
@@ -38,6 +42,8 @@ def made(
         latent_now=np.broadcast_to(np.asarray(latent_now, float), draws),
         logged=np.array([np.nan]),
         lag=lag,
+        schedule=SimpleNamespace(ends=ends),
+        fallen=fallen,
         at_infinity=np.broadcast_to(np.asarray(at_infinity, float), draws),
         final=np.broadcast_to(np.asarray(at_infinity, float), draws),
         high=high,
@@ -218,6 +224,31 @@ def test_flags_that_are_no_question(flags: dict[str, Any], said: str):
     with pytest.raises(SettingError, match=said) as caught:
         Question(**flags).answer(saturating(100.0, 0.4))
     assert "\n" not in str(caught.value)
+
+
+def test_no_stop_lies_beyond_the_end_of_the_learning_rate():
+    rising = np.arange(1.0, 11.0)[None, :] * np.ones((50, 1))
+    found = there(decide(made(rising, ends=144.2), cost_per_step=0.001, value_per_reward=1.0).stopping)
+    assert found.step[-1] == found.recommended == found.until == 145.0
+    over = there(decide(made(np.zeros((50, 10)), ends=100.0), cost_per_step=0.001, value_per_reward=1.0).stopping)
+    assert over.recommended == 100.0
+    assert over.until <= 101.0
+    open_ended = there(decide(made(rising), cost_per_step=0.001, value_per_reward=1.0).stopping)
+    assert open_ended.until == 200.0
+
+
+def test_a_fallen_run_goes_back_where_that_is_worth_more_than_going_on():
+    fallen = Fallen(0.99, 60.0, 0.9, 64.0, 0.1, 0.02)
+    rise = np.linspace(0.0, 0.2, 10)[None, :] * np.ones((50, 1))
+    found = there(decide(made(rise, fallen=fallen), cost_per_step=0.0, value_per_reward=10.0).stopping)
+    assert there(found.back).step == 60.0
+    assert there(found.back).net == pytest.approx(8.0)
+    assert found.recommended == found.now
+    assert found.sentence.startswith("Stop, and go back to the checkpoint of about step 60:")
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["back"]["gain"] == pytest.approx(0.8)
+    steep = there(decide(made(10.0 * rise, fallen=fallen), cost_per_step=0.0, value_per_reward=10.0).stopping)
+    assert steep.back is None
+    assert steep.recommended > steep.now
 
 
 def test_a_forecast_without_future_is_refused():

@@ -237,22 +237,6 @@ def test_a_kl_budget_is_the_kl_where_the_rewards_part(hacked):
     assert budget == pytest.approx(np.interp(result.onsets["reward_hacking"].step.median, hacked.step, kl), abs=0.02)
 
 
-def test_engines_that_part_are_named_and_those_that_agree_are_not():
-    t = steps(ROWS)
-    reward = 0.5 + 0.2 * np.sin(t / 9.0) + noise(11)
-    for factor, expected in ((20.0, 1), (1.0, 0)):
-        mismatch = 0.02 * factor ** (t / ROWS) * np.exp(noise(12, 0.1))
-        run = make_run(t, reward, signals={"engine_mismatch": mismatch})
-        lines = [line for line in advice(run, INSTABILITY) if "inference engine" in line]
-        assert len(lines) == expected
-        assert not lines or "mismatch 0.02" in lines[0]
-        found = there(gather(run)).evidence["dynamical_instability"]
-        grown = there(found.posterior("engine_mismatch_growth"))
-        np.testing.assert_allclose(grown.median, factor, rtol=0.2)
-        assert "mismatch of trainer and inference engine" in found.sentence
-        assert "engine_mismatch" in found.used
-
-
 def test_what_has_more_than_doubled_is_a_multiple():
     more, less = Interval(28.95, 20.0, 40.0, 0.9), Interval(0.34, 0.3, 0.37, 0.9)
     assert left_text("entropy", more) == "the entropy is 28.9 [20, 40] (90%) times its start"

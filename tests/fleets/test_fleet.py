@@ -114,6 +114,11 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     assert (fitted["regime"], ahead["regime"], sick["regime"]) == ("exponential", "", "")
     diagnosis = bg.diagnose(run)
     assert sick["answer"] == diagnosis.answer
+    assert (sick["status"], sick["p_status"], sick["to_do"]) == (
+        diagnosis.top.status,
+        diagnosis.top.probability,
+        diagnosis.top.action,
+    )
     assert sick["p_healthy"] == diagnosis.probability["healthy"]
     assert np.isnan(sick["fixed_point_50"])
     left, right = halves()

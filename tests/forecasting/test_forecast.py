@@ -363,3 +363,8 @@ def test_rows_in_the_unit_interval_suggest_their_range(exponential_fit):
     ahead = forecast(exponential_fit, until=60)
     assert any("[0, 1]" in x for x in ahead.assumed)
     assert ahead.high == 1.0
+
+
+def test_siblings_of_a_fit_are_refused(exponential_fit):
+    with pytest.raises(SettingError, match="found a fit"):
+        forecast(exponential_fit, 60.0, like=["runs/"])

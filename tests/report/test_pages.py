@@ -84,6 +84,17 @@ def test_every_term_is_explained_and_every_picture_told(reports: dict[str, Repor
     json.dumps(reports[kind].to_dict(), allow_nan=False)
 
 
+def test_the_page_begins_with_how_the_run_stands(reports: dict[str, Report]):
+    report = reports["hacking"]
+    top = report.page.top
+    assert top is not None
+    assert report.to_dict()["top"]["status"] == top.status
+    shown = report.html()
+    assert report.sentence.startswith(f"{top.status.upper()}: {top.sentence} Do now: ")
+    assert shown.index("Do now:") < shown.index('class="leads"')
+    assert f"“{top.status}”: {top.meaning}" in shown
+
+
 @pytest.mark.thorough
 def test_what_cannot_be_told_is_followed_by_what_would_tell(reports: dict[str, Report]):
     titles = {part.title for s in reports["short"].page.sections if s.key == "fit" for part in s.parts}

@@ -107,7 +107,7 @@ def test_sampled_tables_average_to_the_expected_ones(prompts, advantage, ddof):
     numbers = Numbers()
     log_old = log_policy(prompts, jnp.array([0.5, -0.3, 0.8, 0.1]))
     keys = jax.random.split(jax.random.key(0), 4000)
-    draw = jax.jit(jax.vmap(lambda key: sampled_batch(key, prompts, log_old, structure, numbers)))
+    draw = jax.jit(jax.vmap(lambda key: sampled_batch(key, key, prompts, log_old, structure, numbers)))
     mass, metrics = draw(keys)
     expected, expected_metrics = expected_batch(prompts, log_old, structure, numbers)
     # Gains and losses apart are split by chance within a group; what drives the update is their sum.
@@ -125,7 +125,7 @@ def test_every_completion_is_counted_once(prompts):
     structure = Structure(group_size=SIZE, prompts_per_step=32, advantage="mean")
     log_old = log_policy(prompts, jnp.zeros(4))
     keys = jax.random.split(jax.random.key(1), 200)
-    draw = jax.jit(jax.vmap(lambda key: sampled_batch(key, prompts, log_old, structure, Numbers())))
+    draw = jax.jit(jax.vmap(lambda key: sampled_batch(key, key, prompts, log_old, structure, Numbers())))
     mass, metrics = draw(keys)
     np.testing.assert_allclose(
         mass.gain_share.sum((1, 2)) + mass.loss_share.sum((1, 2)),
@@ -142,7 +142,9 @@ def test_groups_without_spread_teach_nothing():
     prompts = bernoulli_bandit(30.0).train
     structure = Structure(group_size=4, prompts_per_step=8)
     log_old = log_policy(prompts, jnp.array([30.0]))
-    mass, metrics = sampled_batch(jax.random.key(0), prompts, log_old, structure, Numbers(advantage_epsilon=0.0))
+    mass, metrics = sampled_batch(
+        jax.random.key(0), jax.random.key(0), prompts, log_old, structure, Numbers(advantage_epsilon=0.0)
+    )
     assert metrics.frac_reward_zero_std == 1.0
     assert metrics.reward == 1.0
     for table in mass[:4]:

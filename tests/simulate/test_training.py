@@ -113,6 +113,12 @@ def test_the_same_seed_gives_the_same_run_whatever_its_batch():
         if np.ndim(three) > 1:
             np.testing.assert_allclose(one[1], three[0], atol=2e-5)
     assert np.abs(batch.reward[0] - batch.reward[1]).max() > 0
+    # Of one data seed the prompts are the same: where the policy never moves, only completions differ.
+    still = Numbers(learning_rate=0.0, momentum=0.9)
+    same, other = (simulate(structure, still, environment, [1, 2], data_seeds=d) for d in ([1], [1, 5]))
+    np.testing.assert_array_equal(same.reward[0], simulate(structure, still, environment, [1, 2]).reward[0])
+    np.testing.assert_array_equal(same.reward[0], other.reward[0])
+    assert np.corrcoef(same.reward)[0, 1] > np.corrcoef(other.reward)[0, 1] + 0.2
 
 
 @pytest.mark.thorough
@@ -171,6 +177,7 @@ def test_a_noisy_verifier_scales_the_reward():
             lambda: simulate(Structure(), Numbers(learning_rate=np.ones(3)), bernoulli_bandit(), [0, 1]),
             "runs",
         ),
+        (lambda: simulate(Structure(), Numbers(), bernoulli_bandit(), [0, 1], data_seeds=[1, 2, 3]), "data_seeds"),
         (lambda: softmax_bandit([0.5]), "two arms"),
         (lambda: softmax_bandit([0.5, 1.5]), "reward_probability"),
         (lambda: verifier(0.5, 0.3, 0.6), "false_positive_rate"),

@@ -90,8 +90,11 @@ def test_a_look_on_a_terminal_begins_with_the_alarm_or_the_verdict():
         found, _ = update_of(run, SWIFT)
         shown = io.StringIO()
         render_update(found, Console(file=shown, width=200))
-        told = f"ALARM  {found.alarms[0].sentence}" if found.alarms else found.diagnosis
-        assert " ".join(shown.getvalue().split()).startswith(" ".join(told.split())[:80])
+        told = " ".join(shown.getvalue().split())
+        assert found.top is not None
+        assert told.startswith(" ".join(found.top.sentence.split())[:80])
+        assert found.top.status == ("failed" if found.alarms else "fine")
+        assert f"ALARM {found.alarms[0].sentence[:60]}" in told if found.alarms else "ALARM" not in told
 
 
 def test_the_next_look_starts_where_the_last_one_ended(run, looks, monkeypatch):
@@ -218,7 +221,10 @@ def test_an_alarm_says_what_to_do():
     assert alarm.remedies
     assert alarm.since is not None
     assert alarm.since == diagnose(collapsing()).onsets[alarm.finding].step
-    assert found.sentence.startswith(f"Step 80, 80 rows. ALARM: {alarm.sentence}")
+    assert found.top is not None
+    assert (alarm.status, alarm.action) == (found.top.status, found.top.action)
+    assert alarm.action.startswith("stop, and go back to the checkpoint of about step ")
+    assert found.sentence.startswith(f"Step 80, 80 rows. {found.top.sentence} ALARM: {alarm.sentence}")
     assert json.loads(json.dumps(alarm.to_dict(), allow_nan=False))["since"]["median"] == alarm.since[0]
 
 

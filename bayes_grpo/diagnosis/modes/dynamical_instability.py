@@ -20,18 +20,16 @@ from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.broken import broken, constant_end
 from bayes_grpo.events.collapse import best_so_far, collapsed, declined, fallen, lost_along, share_lost
-from bayes_grpo.events.entropy import factor
+from bayes_grpo.events.fallen import last_near_best
 from bayes_grpo.events.log_odds import about, half_log_odds_along
 from bayes_grpo.events.strain import strain_along
 from bayes_grpo.events.swings import swing_sd, wider_from
-from bayes_grpo.events.trend import Trend
 from bayes_grpo.logs.run import Provenance
 
 _MARGIN = (
     "learning time over refresh interval; the rule asks for more than 1, but from a lagged curve it is met by "
     "construction"
 )
-_ENGINES = "mismatch of trainer and inference engine, end over start"
 _FACTORS = tuple(np.geomspace(1.0, BORDERS.slowest, 40).tolist())
 """Factors on the learning rate that a linear law is trusted to advise, the largest first."""
 
@@ -46,7 +44,7 @@ class DynamicalInstability(Mode):
 
     name = "dynamical_instability"
     label = "dynamical instability"
-    signals = ("grad_norm", "kl", "engine_mismatch")
+    signals = ("grad_norm", "kl")
     predictors = ("lost", "share lost", "held-out reward lost", "swings", "strain")
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
@@ -76,7 +74,10 @@ class DynamicalInstability(Mode):
                 f"the reward swings by {swing_sd(trend):.2g} (sd) about its trend: " if swung > BORDERS.probable else ""
             )
             law = f"P(c <= 0) {unstable}, P(ζ < 1) {slow} of a linear law; a full swing in the log {swing}, one that"
-            parts.append((swung > BORDERS.probable, f"{size}{law} grows {growing}"))
+            if (
+                fell <= BORDERS.probable or swung > BORDERS.probable
+            ):  # a fall is no swing, whatever a linear law makes of it
+                parts.append((swung > BORDERS.probable, f"{size}{law} grows {growing}"))
             held = trends.run.settings.refresh_interval
             if held.value and held.provenance is not Provenance.ASSUMED:
                 steps = damping.response_time[drawn] * (trend.step[-1] - trend.step[0])
@@ -93,11 +94,6 @@ class DynamicalInstability(Mode):
             missing.append("kl")
         else:
             used.append("kl")
-        engines = trends.signals.get("engine_mismatch")
-        if engines is not None:  # no labelled log has it, so it is told and not weighed
-            used.append("engine_mismatch")
-            quantities.append(quantity("engine_mismatch_growth", factor(engines), "", _ENGINES))
-            parts.append((False, f"{_ENGINES} {span_text(quantities[-1].posterior)}"))
         said = "; ".join(text for _, text in sorted(parts, key=lambda part: not part[0]))
         return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), said)
 
@@ -137,10 +133,10 @@ class DynamicalInstability(Mode):
             if at_once:
                 out.append(f"start anew: the reward {'swings' if swung else 'was lost'} from its first rows on")
             else:
-                back = onset.median if swung else _last_near_best(trends.reward, onset.median)
+                back = onset.median if swung else last_near_best(trends.reward, onset.median)
                 when = "before it began to swing" if swung else "when the reward was last near its best"
                 out.append(f"stop, and go back to the checkpoint of about step {back:.0f}, {when}")
-        out += [*_engines(trends), *_slower(trends), *_fresher(trends)]
+        out += [*_slower(trends), *_fresher(trends)]
         norms = _norms(trends)
         if not len(norms):
             out.append("log and clip the gradient norm")
@@ -157,30 +153,10 @@ class DynamicalInstability(Mode):
         return tuple(out)
 
 
-def _last_near_best(trend: Trend, until: float) -> float:
-    """Last step up to one at which the reward is within its noise of its best by then."""
-    before = trend.step <= until
-    near = before & (trend.mean >= trend.mean[before].max() - trend.noise_sd)
-    return float(trend.step[np.flatnonzero(near)[-1]])
-
-
 def _norms(trends: RunTrends) -> np.ndarray:
     """Gradient norms of the rows that had a gradient; empty where there are too few for a trend."""
     trend = trends.signals.get("grad_norm")
     return np.empty(0) if trend is None else np.exp(trend.raw)
-
-
-def _engines(trends: RunTrends) -> list[str]:
-    """What to look at where trainer and inference engine part."""
-    trend = trends.signals.get("engine_mismatch")
-    if trend is None or interval(factor(trend)).low <= BORDERS.engines:
-        return []
-    start, end = (float(np.exp(trend.mean[i])) for i in (0, -1))
-    return [
-        f"trainer and inference engine give the same tokens ever more different probabilities (mismatch {start:.2g}, "
-        f"then {end:.2g}): compare their precisions, weight synchronisation and sampling parameters, or weigh by "
-        "truncated importance ratios"
-    ]
 
 
 def _slower(trends: RunTrends) -> list[str]:

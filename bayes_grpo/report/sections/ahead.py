@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from bayes_grpo.accounts.advice import given
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.decision.budget import amount
 from bayes_grpo.decision.plot import draw_best_step, draw_net_value, mark_stop
 from bayes_grpo.decision.result import Decision, Stopping
+from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.forecasting.plot import plot_forecast
 from bayes_grpo.forecasting.reach import Reached
 from bayes_grpo.forecasting.summary import ForecastSummary
-from bayes_grpo.report.answer import Answer, Forecasted
+from bayes_grpo.report.answer import Forecasted, Found
 from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, Tone, head, number, said, words
 from bayes_grpo.report.sections.common import (
     SMALL,
@@ -40,11 +42,12 @@ _SHOWN = 9
 """Stopping steps in the table."""
 
 
-def ahead(found: Answer[Forecasted], pictures: Pictures) -> Section:
-    """The section on forecast and decision."""
-    if found.value is None:
-        return nothing(KEY, TITLE, QUESTION, found.reason)
-    f = found.value
+def section(found: Found, pictures: Pictures) -> Section:
+    """The section on forecast and decision, given how the run stands."""
+    answer, top = found.forecast, found.top
+    if answer.value is None:
+        return nothing(KEY, TITLE, QUESTION, answer.reason)
+    f = answer.value
     stopping = None if f.decision is None else f.decision.stopping
     tables = [_numbers(f.summary), _weights(f.summary)]
     shown = [fan(f, pictures)]
@@ -55,7 +58,8 @@ def ahead(found: Answer[Forecasted], pictures: Pictures) -> Section:
         KEY,
         TITLE,
         QUESTION,
-        answer=said(f.summary.sentence) + ("" if f.decision is None else f" {said(f.decision.sentence, 900)}"),
+        answer=said(given(top, f.summary.sentence))
+        + ("" if f.decision is None else f" {said(given(top, f.decision.sentence), 900)}"),
         tone=tone_of(f.summary),
         pictures=tuple(shown),
         tables=tuple(tables),
@@ -222,13 +226,13 @@ def _would_tell(s: ForecastSummary) -> tuple[str, ...]:
     )
 
 
-def left_of(f: Forecasted) -> str:
-    """Sentence for the top of the page: what is left, and whether it is worth it."""
-    sentence = said(f.summary.sentence, 500)
+def left_of(f: Forecasted, top: TopLine | None) -> str:
+    """Sentence for the top of the page: what is left, and whether it is worth it, given how the run stands."""
+    sentence = said(given(top, f.summary.sentence), 500)
     if f.decision is None:
         needed = "a cost and a value (--cost-per-step or --gpus, and --value-per-reward)"
         return f"{sentence} Whether it is worth it needs {needed}."
-    first = said(f.decision.sentence, 500).partition(". ")[0].rstrip(".")
+    first = said(given(top, f.decision.sentence), 500).partition(". ")[0].rstrip(".")
     return f"{sentence} {first}."
 
 

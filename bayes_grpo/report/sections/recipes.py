@@ -67,7 +67,7 @@ def section(found: Answer[Compared], sides: tuple[Sequence[str], Sequence[str]],
         pictures=_pictures(c, pictures),
         tables=(PageTable(f"A and B: means over seeds, {LEVEL:.0%} intervals", heads, rows),),
         parts=(
-            Part("The recipes", (*named, said(spread))),
+            Part("The recipes", (*named, said(spread), *((said(c.same_order.sentence, 400),) if c.same_order else ()))),
             *((Part("What not to believe", tuple(said(x) for x in c.cautions), "doubt"),) if c.cautions else ()),
         ),
         terms=("underlying reward", "interval", "probability"),

@@ -7,15 +7,20 @@ import math
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.planning.question import RISK
 from bayes_grpo.planning.result import StabilityReport, Verdict
-from bayes_grpo.report.answer import Answer, Stable
+from bayes_grpo.report.answer import Found
 from bayes_grpo.report.page import Cell, PageTable, Part, Section, head, number, words
 from bayes_grpo.report.sections.common import digits, nothing, span
+from bayes_grpo.report.svg import Pictures
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
 
 KEY, TITLE, QUESTION = "stability", "Stability", "Are learning rate, momentum and lag on the safe side?"
 _FACTORS = (0.5, 1.0, 2.0, 4.0)
 """Times the present learning rate of which the page says how probably they fail."""
+_FAILED = (
+    "This run fails, so its own settings are not on the safe side, whatever margin a curve fitted to it shows. Of runs "
+    "that failed, the table says how probably another learning rate fails too."
+)
 _NAMES = {
     "rule": "published rule",
     "delay": "gradients always K_ref steps old, exact",
@@ -23,11 +28,13 @@ _NAMES = {
 }
 
 
-def steady(found: Answer[Stable]) -> Section:
-    """The section on stability."""
-    if found.value is None:
-        return nothing(KEY, TITLE, QUESTION, found.reason)
-    report, note = found.value
+def section(found: Found, pictures: Pictures) -> Section:
+    """The section on stability, given how the run stands."""
+    answer, top = found.stability, found.top
+    if answer.value is None:
+        return nothing(KEY, TITLE, QUESTION, answer.reason)
+    report, note = answer.value
+    failed = top is not None and top.alarming and top.finding == "dynamical_instability"
     lines = [f"Without lag, oscillation sets in at a gain of {report.onset:.3g}."]
     if note:
         lines.append(f"Curvature: {note}.")
@@ -44,9 +51,9 @@ def steady(found: Answer[Stable]) -> Section:
         KEY,
         TITLE,
         QUESTION,
-        answer=_answer(report),
-        tone="alarm" if report.failing.p > 0.5 else "doubt" if report.failing.p > RISK else "good",
-        tables=(_rates(report.rate), _table(report)),
+        answer=_FAILED if failed else _answer(report),
+        tone="alarm" if failed or report.failing.p > 0.5 else "doubt" if report.failing.p > RISK else "good",
+        tables=(_rates(report.rate, failed), *(() if failed else (_table(report),))),
         parts=tuple(parts),
         terms=("lag", "momentum"),
     )
@@ -64,11 +71,11 @@ def _answer(report: StabilityReport) -> str:
     )
 
 
-def _rates(rate: float | None) -> PageTable:
+def _rates(rate: float | None, failed: bool) -> PageTable:
     """What other learning rates than a run's would do, by the function that `bayes-grpo plan` asks."""
 
     def line(factor: float) -> tuple[Cell, ...]:
-        failing = p_fails(Change(learning_rate=math.log(factor)), rate=rate)
+        failing = p_fails(Change(learning_rate=math.log(factor)), rate=rate, failed=failed)
         low, high = (probability_text(x) for x in (failing.interval.low, failing.interval.high))
         return (
             number(f"{factor:g}"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from bayes_grpo.common.intervals import Interval, probability_text
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PROGRESS
-from bayes_grpo.diagnosis.evidence import ModeEvidence
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
+from bayes_grpo.diagnosis.evidence import ModeEvidence, weighed_text
 from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.plot import plot_diagnosis
 from bayes_grpo.diagnosis.result import Diagnosis
@@ -67,7 +67,9 @@ def tone_of(d: Diagnosis) -> Tone:
 
 
 def chance_of(d: Diagnosis) -> str:
-    """The probability of the verdict."""
+    """The probability of the verdict, which begins with the failure of the top line where there is one."""
+    if d.top.alarming:
+        return f"P({label_of(d.top.finding)}) {probability_text(d.top.probability)}"
     return f"P({label_of(d.answer)}) {probability_text(d.probability[d.answer])}"
 
 
@@ -203,7 +205,9 @@ def _history(d: Diagnosis) -> PageTable:
 def _parts(d: Diagnosis) -> tuple[Part, ...]:
     parts = []
     if d.evidence:
-        parts.append(Part("Evidence", tuple(_evidence_line(name, e) for name, e in d.evidence.items())))
+        parts.append(
+            Part("Evidence", tuple(_evidence_line(name, e, d.own.get(name)) for name, e in d.evidence.items()))
+        )
     if d.timeline is not None and (told := tuple(_episode_line(e) for e in d.timeline.episodes if e.probable)):
         parts.append(Part("What happened, in order", told))
     remedies = tuple(f"{said(label_of(m))}: {x}" for m, lines in d.remedies.items() for x in lines)
@@ -226,11 +230,8 @@ def _episode_line(e: Episode) -> str:
     return said(f"{text}: {e.depth}" if e.depth else text)
 
 
-def _evidence_line(name: str, e: ModeEvidence) -> str:
-    known = "" if math.isnan(e.probability) or name == PROGRESS else (
-        f" (in its failing range with probability {probability_text(e.probability)})"
-    )  # fmt: skip
-    return f"{said(label_of(name))}{known}: {e.sentence}"
+def _evidence_line(name: str, e: ModeEvidence, own: float | None) -> str:
+    return f"{said(label_of(name))}{weighed_text(e, own)}: {e.sentence}"
 
 
 def _would_tell(d: Diagnosis) -> tuple[str, ...]:

@@ -1,0 +1,97 @@
+"""The last word on a run: the top line of its diagnosis, with what forecast and costs add, so that none says otherwise.
+
+A failure comes first: nothing that a forecast expects of a failing run is advice, and it is told as what comes if
+nothing is changed. Of a run that does not fail the forecast says whether there is something to wait for, and the
+decision, where costs are known, whether it is worth waiting for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.decision.result import Decision, Stopping
+from bayes_grpo.diagnosis.status import Status, TopLine
+
+LIKELY = 0.8
+"""Probability from which on a forecast's gain, or its lack, is a reason to act."""
+UNCHANGED = "If nothing is changed: "
+
+
+class GainAhead(Protocol):
+    """What advice asks of a forecast: `ForecastSummary` and the outlook of a watch both have it."""
+
+    @property
+    def p_gain(self) -> float:
+        """Probability of a gain that counts until the horizon."""
+        ...
+
+    @property
+    def threshold(self) -> float:
+        """Gain that counts, reward."""
+        ...
+
+    @property
+    def until(self) -> float:
+        """The horizon."""
+        ...
+
+
+def advised(top: TopLine, ahead: GainAhead | None = None, decision: Decision | None = None) -> TopLine:
+    """The top line given what is to come.
+
+    Args:
+        top: Of the diagnosis.
+        ahead: The forecast; None without one.
+        decision: What stopping is worth; None where nobody asked.
+    """
+    if top.alarming:
+        return top
+    stopping = None if decision is None else decision.stopping
+    if stopping is not None:
+        return _priced(top, stopping)
+    if ahead is None:
+        return top
+    chance = f"a gain of more than {ahead.threshold:.2g} until step {ahead.until:g} has a probability of"
+    chance += f" {probability_text(ahead.p_gain)}"
+    if top.status == "done" and ahead.p_gain >= LIKELY:
+        return replace(top, status="fine", action=f"go on: {chance}.", rests_on=f"{top.rests_on} and the forecast")
+    if top.status == "fine":
+        do = f"nothing more is to be expected: {chance}." if ahead.p_gain <= 1.0 - LIKELY else f"go on: {chance}."
+        return replace(top, action=do, rests_on=f"{top.rests_on} and the forecast")
+    return top
+
+
+def _priced(top: TopLine, stopping: Stopping) -> TopLine:
+    """What the costs say of a run that does not fail."""
+    rests = f"{top.rests_on} and the costs given"
+    if stopping.back is not None:
+        return replace(top, action=_small(stopping.back.sentence), rests_on=rests)
+    if top.status == "watch" and not top.action.startswith("go on"):
+        return top  # what was found is to be looked at, whatever further steps are worth
+    pays = f"going on pays with probability {probability_text(stopping.probability_pays)}"
+    if stopping.limit is not None:
+        rule = _small(stopping.limit.sentence.partition(":")[0])
+        return replace(top, status=_moving(top), action=f"go on, and {rule}.", rests_on=rests)
+    if stopping.recommended > stopping.now:
+        do = f"go on to step {stopping.recommended:g}: {pays}."
+        return replace(top, status=_moving(top), action=do, rests_on=rests)
+    if top.status == "done":
+        return top
+    return replace(top, action=f"stop: no later step is expected to pay; {pays}.", rests_on=rests)
+
+
+def _moving(top: TopLine) -> Status:
+    return "fine" if top.status == "done" else top.status
+
+
+def given(top: TopLine | None, sentence: str) -> str:
+    """A sentence of forecast or decision under a top line: of a failing run it is what comes if nothing is changed."""
+    if top is None or not top.alarming or not sentence or sentence.startswith("Stop, and go back"):
+        return sentence
+    return f"{UNCHANGED}{_small(sentence)}"
+
+
+def _small(text: str) -> str:
+    return f"{text[:1].lower()}{text[1:]}"

@@ -1,0 +1,85 @@
+"""One-sided groups: most are solved whole, or most are failed whole. Neither has a spread; they need opposite prompts.
+
+Where a log counts groups without spread and not of which kind, the prompts' Beta law that gives their number at the
+reward's level (`bayes_grpo.diagnosis.groups`) says how many are of either kind: E[p^G] and E[(1 - p)^G].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.diagnosis.advice import span_text
+from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
+from bayes_grpo.diagnosis.groups import group_size_of, sides_of
+from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.events.borders import BORDERS
+
+
+class OneSidedGroups(Mode):
+    """Prompts that are too easy, or too hard, for most groups to differ."""
+
+    name = "one_sided_groups"
+    label = "prompts too easy or too hard"
+    signals = ("frac_reward_zero_std",)
+    is_measured = True
+
+    def measured(self, trends: RunTrends) -> np.ndarray | None:
+        """Whether groups of one kind are most of all groups."""
+        sides = _sides(trends)
+        return None if sides is None else np.maximum(*sides) > BORDERS.one_sided
+
+    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+        """How many groups are of either kind."""
+        return _told(trends, (trends.reward.step >= first) & (trends.reward.step <= last))
+
+    def evidence(self, trends: RunTrends) -> ModeEvidence | None:
+        """Shares of both kinds at the end; None where the log has no such share, or the reward no range."""
+        sides = _sides(trends)
+        if sides is None:
+            return None
+        right, wrong = (side[:, -1] for side in sides)
+        found = (
+            quantity("all_right", right, "", "share of groups that are all correct, at the end of the log"),
+            quantity("all_wrong", wrong, "", "share of groups that are all wrong, at the end of the log"),
+        )
+        p = float(np.mean(np.maximum(right, wrong) > BORDERS.one_sided))
+        last = np.arange(len(trends.reward.step)) == len(trends.reward.step) - 1
+        return ModeEvidence(self.name, p, found, ("frac_reward_zero_std",), (), _told(trends, last))
+
+    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
+        """Harder prompts, or easier ones."""
+        sides = _sides(trends)
+        if sides is None:
+            return ()
+        right, wrong = (float(side[:, -1].mean()) for side in sides)
+        if right > wrong:
+            return (
+                f"take harder prompts, or leave out those always solved: {right:.0%} of the groups are all correct",
+            )
+        return (
+            f"take easier prompts first, or give partial credit: {wrong:.0%} of the groups are all wrong, and a larger "
+            "group finds a first right answer more often",
+        )
+
+
+def _sides(trends: RunTrends) -> tuple[np.ndarray, np.ndarray] | None:
+    """Draws of the shares of groups that are all correct and all wrong at each row of the trend, (draws, n) each."""
+    trend = trends.signals.get("frac_reward_zero_std")
+    if trend is None or not trends.has_range or trends.uses_eval:
+        return None
+    share = np.clip(trend.at(trends.reward.step), 0.0, BORDERS.dead_groups)
+    level = np.clip(trends.share(trends.reward.draws), BORDERS.least_rate_ahead, 1.0 - BORDERS.least_rate_ahead)
+    return sides_of(share, level, group_size_of(trends.run.settings.group_size))
+
+
+def _told(trends: RunTrends, inside: np.ndarray) -> str:
+    sides = _sides(trends)
+    if sides is None or not inside.any():
+        return ""
+    right, wrong = (span_text(interval(side[:, inside].mean(axis=1)), ".0%") for side in sides)
+    return f"{right} of the groups are all correct, {wrong} all wrong"
+
+
+MODE = OneSidedGroups()

@@ -1,0 +1,67 @@
+"""How a run stands, in one word with its meaning, and what to do. Imports nothing that computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.common.results import Result
+
+Status = Literal["fine", "watch", "failing", "failed", "done", "unclear"]
+
+MEANING: Mapping[Status, str] = {
+    "fine": "the reward rises or holds, and nothing fails that the log could show",
+    "watch": "nothing is known to fail, and something should be looked at",
+    "failing": "a failure is more probable than not, and can be mended",
+    "failed": "the reward has lost half or more of what it had",
+    "done": "nothing moves any more, or the task is solved, and nothing fails",
+    "unclear": "the log says too little",
+}
+"""Status → what it means, for whoever reads it first."""
+ALARMING: tuple[Status, ...] = ("failing", "failed")
+"""Those that somebody should be woken for."""
+SEVERITY: Mapping[str, int] = {"fine": 0, "done": 0, "unclear": 0, "watch": 1, "failing": 2, "failed": 3}
+"""Status → how bad it is, as a number for a tracker's alert."""
+
+
+@dataclass(frozen=True)
+class TopLine(Result):
+    """How a run stands and what to do.
+
+    Attributes:
+        status: One of `MEANING`.
+        finding: Mode or answer that it rests on.
+        probability: Probability of the finding; of failing at all where no single failure is probable.
+        headline: What is so, a sentence.
+        action: The one thing to do now, a sentence.
+        rests_on: What both rest on.
+        remedies: What else to do about it, the most useful first.
+    """
+
+    status: Status
+    finding: str
+    probability: float
+    headline: str
+    action: str
+    rests_on: str
+    remedies: tuple[str, ...] = ()
+
+    in_json = ("sentence", ..., "meaning")
+
+    @property
+    def meaning(self) -> str:
+        """What the status means."""
+        return MEANING[self.status]
+
+    @property
+    def alarming(self) -> bool:
+        """Whether somebody should be woken."""
+        return self.status in ALARMING
+
+    @property
+    def sentence(self) -> str:
+        """The line in words."""
+        p = probability_text(self.probability)
+        return f"{self.status.upper()} (probability {p}): {self.headline} Do now: {self.action}"

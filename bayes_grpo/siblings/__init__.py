@@ -1,0 +1,1 @@
+"""Siblings: several runs of one task read together."""

@@ -1,0 +1,121 @@
+"""What siblings say of the effect of the data on every row of a run, past and to come, and whether the run has it too.
+
+The effects of an order are known from the runs that share it. Whether one more run does is a question of Bayes: its
+rows with the effects taken out, against its rows as they are; before that it is as probable as among its siblings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_grpo.siblings.course import SmoothCourse
+from bayes_grpo.siblings.order import DataOrder, Windows, blocks_of, incidence_of
+
+NONE = 0.5
+"""Siblings of an order of its own, or of none, that count beside those that there are."""
+
+
+class StepEffect(NamedTuple):
+    """What is known of the effects on rows, in standard deviations of all that the step and its order can do.
+
+    Attributes:
+        mean: Posterior mean, shape (n,); 0 where no sibling has a row.
+        var: Posterior variance, shape (n,); 1 there.
+    """
+
+    mean: np.ndarray
+    var: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """The effects of an order, from runs that share it.
+
+    Attributes:
+        share: Share of a row's noise variance that is such an effect.
+        blocks: Of every stretch: where its atoms begin and end, the effects' mean and covariance.
+    """
+
+    share: float
+    blocks: tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], ...]
+
+    def at(self, windows: Windows) -> StepEffect:
+        """Effects on rows.
+
+        Args:
+            windows: Steps at which the rows end and steps averaged into each, shape (2, n).
+        """
+        mean, var = np.zeros(windows.shape[1]), np.ones(windows.shape[1])
+        for start, end, known, cov in self.blocks:
+            on = incidence_of(windows, (start, end))
+            mean += on @ known
+            # What siblings say nothing of keeps its own variance.
+            var += np.einsum("ia,ab,ib->i", on, cov - np.eye(len(cov)), on)
+        return StepEffect(mean, np.clip(var, 0.0, 1.0))
+
+
+def step_effects(order: DataOrder, courses: Sequence[SmoothCourse]) -> Effects:
+    """The effects of an order.
+
+    Args:
+        order: Which runs share it.
+        courses: All runs, in the order that its members count.
+    """
+    share = order.share.median
+    blocks = []
+    for block in blocks_of([courses[i] for i in order.members]):
+        solved = block.solved(share)
+        blocks.append((block.start, block.end, solved.mean, solved.cov))
+    return Effects(share, tuple(blocks))
+
+
+class Membership(NamedTuple):
+    """Which order a run shares.
+
+    Attributes:
+        place: Place of the order; −1 for none.
+        probability: Its probability.
+    """
+
+    place: int
+    probability: float
+
+
+def membership_of(run: SmoothCourse, orders: Sequence[Effects], sizes: Sequence[int], others: int) -> Membership:
+    """Which of its siblings' orders a run shares, by its own rows.
+
+    Args:
+        run: The run as far as it has come.
+        orders: Effects of each order, from siblings alone.
+        sizes: Siblings that share each.
+        others: Siblings that share none of them.
+    """
+    score = [math.log(others + NONE)]
+    for effects, size in zip(orders, sizes, strict=True):
+        gain = 0.0
+        for s in run.stretches:
+            at = effects.at(np.stack([run.table.step[s.rows], run.table.window[s.rows]]))
+            gain += _density(run, s.root, s.value, s.rows, effects.share, at) - _density(
+                run, s.root, s.value, s.rows, 0.0, at
+            )
+        score.append(math.log(size) + gain)
+    weight = np.exp(np.array(score) - max(score))
+    weight /= weight.sum()
+    best = int(np.argmax(weight))
+    return Membership(best - 1, float(weight[best]))
+
+
+def _density(
+    run: SmoothCourse, root: np.ndarray, value: np.ndarray, rows: slice, share: float, at: StepEffect
+) -> float:
+    """Log density of a stretch less a constant, where effects have a share of the noise."""
+    y = (run.table.y[rows] - run.table.centre) / run.sd - math.sqrt(share) * at.mean
+    cov = (root * value) @ root.T + np.diag(1.0 - share + share * at.var)
+    lower = np.linalg.cholesky(cov)
+    half = np.linalg.solve(lower, y)
+    return -0.5 * float(half @ half) - float(np.sum(np.log(np.diag(lower))))

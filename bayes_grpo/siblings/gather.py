@@ -1,0 +1,161 @@
+"""Which runs are siblings of a run: what is named, what of it can stand beside the run, and why the rest cannot.
+
+Logs do not say which task they are of. So siblings are the runs that somebody names, less those whose logs show that
+they are something else: another signal or reward, another unit, or the run itself. Of very many the nearest are taken,
+by how far their rows lie from the run's at the same steps.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import FitError, LogReadError
+from bayes_grpo.common.text import plain
+from bayes_grpo.logs.finding import is_output_directory
+from bayes_grpo.logs.folder import logs_in
+from bayes_grpo.logs.reading import PathLike, read_log
+from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.table import RowTable
+
+type Like = PathLike | Run | Iterable[PathLike | Run]
+"""Files, folders, stores, patterns such as ``runs/*.json``, and runs."""
+MOST = 30
+"""Siblings that are read together at most."""
+_SAME = 0.9
+"""Share of equal rows at the same steps from which a log is the run itself, or a copy of it."""
+_APART = 20.0
+"""Times by which rewards of one run may exceed another's, where they exceed this number: percents beside shares."""
+
+
+class LeftOut(NamedTuple):
+    """A run that was named and not taken, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """The siblings of a run.
+
+    Attributes:
+        runs: The runs.
+        tables: Their rows of the same signal.
+        left_out: Runs and files that are none, with the reasons.
+        named: How many runs were named.
+    """
+
+    runs: tuple[Run, ...]
+    tables: tuple[RowTable, ...]
+    left_out: tuple[LeftOut, ...]
+    named: int
+
+
+def gather_siblings(run: Run, table: RowTable, like: Like) -> Gathered:
+    """The siblings of a run among those that are named.
+
+    Args:
+        run: The run.
+        table: Its rows as far as it is looked at.
+        like: Where siblings are. Settings of the run's own call do not hold for them.
+
+    Raises:
+        LogReadError: A path that was named does not exist or cannot be read.
+    """
+    found, left_out = named_runs(like)
+    kept: list[tuple[Run, RowTable]] = []
+    for other in found:
+        name = plain(other.name, 80)
+        try:
+            rows = rows_of(other, "reward" if table.signal == "reward" else "eval")
+        except FitError as error:
+            left_out.append(LeftOut(name, plain(error, 200)))
+            continue
+        why = _why_not(run, table, other, rows)
+        if why:
+            left_out.append(LeftOut(name, why))
+        else:
+            kept.append((other, rows))
+    if len(kept) > MOST:
+        order = np.argsort([_distance(table, rows) for _, rows in kept], kind="stable")
+        left_out += [
+            LeftOut(plain(kept[i][0].name, 80), f"further from the run's rows than the {MOST} nearest")
+            for i in sorted(order[MOST:])
+        ]
+        kept = [kept[i] for i in sorted(order[:MOST])]
+    return Gathered(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), len(found))
+
+
+def named_runs(like: Like) -> tuple[list[Run], list[LeftOut]]:
+    """Runs behind files, folders, stores and patterns, each once; and files in folders that are no logs.
+
+    Raises:
+        LogReadError: A path that was named does not exist or cannot be read.
+    """
+    found: list[Run] = []
+    left_out: list[LeftOut] = []
+    for given in [like] if isinstance(like, str | os.PathLike | Run) else like:
+        if isinstance(given, Run):
+            found.append(given)
+            continue
+        for path in _expanded(os.fspath(given)):
+            if path.is_dir() and not is_output_directory(path):
+                for inner, log in logs_in(path):
+                    if isinstance(log, Run):
+                        found.append(log)
+                    else:
+                        left_out.append(LeftOut(plain(inner.name, 80), "no log that can be read"))
+            else:
+                found.append(read_log(path))
+    once: dict[Any, Run] = {}
+    for run in found:
+        once.setdefault((run.source, run.log_hash, run.name), run)
+    return list(once.values()), left_out
+
+
+def _expanded(given: str) -> Sequence[Path]:
+    if glob.has_magic(given) and not Path(given).exists():
+        paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
+        if not paths:
+            raise LogReadError(
+                f"{plain(given)}: expected logs of siblings, found nothing of this pattern; check the path"
+            )
+        return paths
+    return [Path(given)]
+
+
+def _why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:
+    """Why a run cannot stand beside another; "" where it can."""
+    _, one, two = np.intersect1d(table.step, rows.step, return_indices=True)
+    if len(one) >= 3 and np.ptp(table.y[one]) > 0.0 and np.mean(table.y[one] == rows.y[two]) >= _SAME:
+        return "the run itself, or a copy of it: its rows are the same"
+    key, its = run.keys.get(table.signal), other.keys.get(table.signal)
+    if run.format == other.format and key and its and key != its:
+        return f"another reward: {plain(its, 60)} in place of {plain(key, 60)}"
+    for name in ("reward_low", "reward_high"):
+        a, b = getattr(run.settings, name), getattr(other.settings, name)
+        stated = [x.value for x in (a, b) if x.value is not None and x.provenance is not Provenance.ASSUMED]
+        if len(stated) == 2 and stated[0] != stated[1]:
+            return f"another range of the reward: {name} {stated[1]:g} in place of {stated[0]:g}"
+    large, small = sorted((float(np.max(np.abs(table.y))), float(np.max(np.abs(rows.y)))), reverse=True)
+    if large >= _APART and large >= _APART * small:
+        return "another unit: its rewards are of another size (shares beside percents?)"
+    return ""
+
+
+def _distance(table: RowTable, rows: RowTable) -> float:
+    """Root mean square of the difference of two runs where both have rows, over four stretches of the first."""
+    inside = (table.step >= rows.step[0]) & (table.step <= rows.step[-1])
+    if not inside.any():
+        return float("inf")
+    apart = table.y[inside] - np.interp(table.step[inside], rows.step, rows.y)
+    means = [x.mean() for x in np.array_split(apart, 4) if len(x)]
+    return float(np.sqrt(np.mean(np.square(means))) / inside.mean())

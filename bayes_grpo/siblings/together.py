@@ -1,0 +1,97 @@
+"""A run read together with its siblings: what of its data order is known, and where siblings let it go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_grpo.common.text import plain
+from bayes_grpo.rows.table import RowTable
+from bayes_grpo.siblings.alike import Foreseen, SeenRows, foreseen
+from bayes_grpo.siblings.course import SmoothCourse, course_of, cuts_of
+from bayes_grpo.siblings.effect import Effects, StepEffect, membership_of, step_effects
+from bayes_grpo.siblings.gather import Gathered, LeftOut
+from bayes_grpo.siblings.order import DataOrder, orders_of
+
+CERTAIN = 0.5
+"""Probability from which a run is taken to share an order with its siblings."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTogether:
+    """A run beside its siblings.
+
+    Attributes:
+        table: Rows of the run.
+        own: Its course; None where its rows do not scatter.
+        names: Names of the siblings.
+        courses: Their courses.
+        left_out: Runs that were named and not taken, with the reasons.
+        named: How many runs were named.
+        order: The order of data that the run shares; None for none.
+        effects: The effects of that order, by its siblings.
+        probability: Probability that it shares that order, or none.
+    """
+
+    table: RowTable
+    own: SmoothCourse | None
+    names: tuple[str, ...]
+    courses: tuple[SmoothCourse, ...]
+    left_out: tuple[LeftOut, ...]
+    named: int
+    order: DataOrder | None
+    effects: Effects | None
+    probability: float
+
+    def effect(self, step: np.ndarray, window: np.ndarray) -> StepEffect | None:
+        """Effects of the data on rows of the run, past or to come; None where no order is shared.
+
+        Args:
+            step: Steps at which the rows end, shape (n,).
+            window: Steps averaged into each, shape (n,).
+        """
+        return None if self.effects is None else self.effects.at(np.stack([step, window]))
+
+    def foreseen(self, step: np.ndarray, window: np.ndarray) -> Foreseen | None:
+        """Where siblings let the run go; None where fewer than two of them reach from its rows beyond its last.
+
+        Args:
+            step: Steps at which the rows to come end, shape (h,).
+            window: Steps averaged into each, shape (h,).
+        """
+        t = self.table
+        both = np.concatenate([t.step, step]), np.concatenate([t.window, window])
+        share = 0.0 if self.effects is None else self.effects.share
+        return foreseen(SeenRows(both[0], t.y, self.effect(*both), share), self.courses)
+
+
+def read_together(table: RowTable, siblings: Gathered) -> ReadTogether:
+    """Reads a run together with its siblings.
+
+    Args:
+        table: Rows of the run, as far as they are known: nothing later is looked at.
+        siblings: Its siblings, to their ends.
+    """
+    cuts = cuts_of([table, *siblings.tables])
+    names, courses, left_out = [], [], list(siblings.left_out)
+    for run, rows in zip(siblings.runs, siblings.tables, strict=True):
+        course = course_of(rows, cuts)
+        if course is None:
+            left_out.append(LeftOut(plain(run.name, 80), "its rows are too few or do not scatter"))
+            continue
+        names.append(plain(run.name, 80))
+        courses.append(course)
+    own = course_of(table, cuts)
+    order, effects, probability = None, None, 1.0
+    if own is not None and len(courses) > 1:
+        orders = orders_of(courses)
+        known = [step_effects(o, courses) for o in orders]
+        sizes = [len(o.members) for o in orders]
+        found = membership_of(own, known, sizes, len(courses) - sum(sizes))
+        if found.place >= 0 and found.probability >= CERTAIN:
+            order, effects = orders[found.place], known[found.place]
+        probability = found.probability
+    return ReadTogether(
+        table, own, tuple(names), tuple(courses), tuple(left_out), siblings.named, order, effects, probability
+    )

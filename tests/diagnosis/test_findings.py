@@ -1,0 +1,85 @@
+"""Findings that a logged quantity defines: lost values, one-sided groups, idle steps, engines that part."""
+
+import numpy as np
+import pytest
+
+from bayes_grpo import diagnose
+from bayes_grpo.diagnosis.groups import implied_share, sides_of
+from bayes_grpo.events.rows import always_logged, lost_rows, near_rows
+from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.trends import there
+
+ROWS = 40
+RISING = 0.8 - 0.6 * np.exp(-steps(ROWS) / 15.0) + 0.02 * np.random.default_rng(0).standard_normal(ROWS)
+
+
+def test_a_row_without_a_value_that_all_others_have_has_lost_it():
+    grads = np.ones(ROWS)
+    grads[[20, 21, 39]] = np.nan
+    found = diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": grads}))
+    assert found.own["lost_values"] > 0.99
+    assert "3 of 40 rows have no number for grad norm" in found.evidence["lost_values"].sentence
+    assert found.top.finding == "lost_values"
+    assert found.top.status == "watch"
+    early = np.where(steps(ROWS) > 3, 1.0, np.nan)  # a signal that is logged from its fourth row on
+    assert "lost_values" not in diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": early})).own
+
+
+def test_rows_are_told_from_those_that_never_had_a_value():
+    now_and_then = np.where(np.arange(40) % 10 == 0, 1.0, np.nan)
+    assert not always_logged(now_and_then, 0.8)
+    assert lost_rows(np.array([np.nan, 1.0, np.nan, 2.0])).tolist() == [False, False, True, False]
+    near = near_rows(np.array([1.0, 2.0, 3.0, 4.0]), np.array([False, False, False, True]), np.array([1.5, 3.5]))
+    assert near.tolist() == [[False, True]]
+
+
+@pytest.mark.parametrize(("level", "word", "prompts"), [(0.85, "all correct", "harder"), (0.12, "all wrong", "easier")])
+def test_one_sided_groups_need_opposite_prompts(level, word, prompts):
+    reward = level + 0.02 * np.random.default_rng(1).standard_normal(ROWS)
+    run = make_run(
+        steps(ROWS),
+        reward,
+        signals={"frac_reward_zero_std": np.full(ROWS, 0.8)},
+        reward_low=0.0,
+        reward_high=1.0,
+        group_size=8,
+    )
+    found = diagnose(run)
+    assert found.own["one_sided_groups"] > 0.9
+    assert word in found.evidence["one_sided_groups"].sentence
+    assert prompts in found.remedies["one_sided_groups"][0]
+
+
+def test_both_kinds_of_groups_add_up_to_those_without_spread():
+    p = np.array([0.1, 0.5, 0.9])
+    share = implied_share(p, 8, 3.0)
+    right, wrong = sides_of(share, p, 8)
+    assert right + wrong == pytest.approx(share)
+    assert right[2] == pytest.approx(wrong[0])
+    assert right[1] == pytest.approx(wrong[1])
+    assert right[2] > 5.0 * wrong[2]
+
+
+def test_idle_steps_say_what_they_cost():
+    share = np.where(np.arange(ROWS) % 2 == 0, 1.0, 0.3)
+    run = make_run(
+        steps(ROWS), RISING, signals={"frac_reward_zero_std": share, "step_time": np.full(ROWS, 360.0)},
+        reward_low=0.0, reward_high=1.0,
+    )  # fmt: skip
+    found = diagnose(run)
+    assert found.own["idle_steps"] > 0.8
+    assert "20 of 40 rows have no gradient: 2 hours of each GPU, of 4 that the run has taken" in (
+        found.evidence["idle_steps"].sentence
+    )
+    assert "idle_steps" not in diagnose(rising_run(ROWS, reward_low=0.0, reward_high=1.0)).remedies
+
+
+def test_engines_that_part_are_told_from_those_that_do_not():
+    noise = 1.0 + 0.05 * np.random.default_rng(2).standard_normal(ROWS)
+    apart, near = (
+        diagnose(make_run(steps(ROWS), RISING, signals={"engine_mismatch": 0.01 * noise * growth}))
+        for growth in (np.geomspace(1.0, 8.0, ROWS), np.ones(ROWS))
+    )
+    assert apart.own["engine_gap"] > 0.9 > 0.1 > near.own["engine_gap"]
+    assert there(apart.evidence["engine_gap"].posterior("engine_mismatch_growth")).median > 4.0
+    assert "weight synchronisation" in apart.remedies["engine_gap"][0]

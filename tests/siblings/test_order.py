@@ -1,0 +1,157 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from bayes_grpo import shared_order
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.siblings.course import course_of, cuts_of
+from bayes_grpo.siblings.effect import membership_of, step_effects
+from bayes_grpo.siblings.order import (
+    SHARE_GRID,
+    DataOrder,
+    atoms_of,
+    groups_of,
+    incidence_of,
+    orders_of,
+    overlap,
+    scores_of_pairs,
+    share_likelihood,
+    threshold,
+)
+from tests.helpers.pages import ROOT, blocks
+from tests.siblings.made import family
+from tests.siblings.test_gather import written
+
+
+def courses_of(runs):
+    tables = [rows_of(run) for run in runs]
+    cuts = cuts_of(tables)
+    courses = [c for t in tables if (c := course_of(t, cuts)) is not None]
+    assert len(courses) == len(runs)
+    return courses
+
+
+def dense(courses, share):
+    """Mean 0 covariance of all standardised rows, and that of the effects with the rows."""
+    windows = [np.stack([c.table.step, c.table.window]) for c in courses]
+    atoms = atoms_of(windows)
+    on = np.concatenate([incidence_of(w, atoms) for w in windows])
+    size = [len(c.table.y) for c in courses]
+    cov = np.zeros((sum(size), sum(size)))
+    for c, start in zip(courses, np.cumsum([0, *size]), strict=False):
+        (s,) = c.stretches
+        cov[start : start + len(c.table.y), start : start + len(c.table.y)] = (s.root * s.value) @ s.root.T
+    cov += (1.0 - share) * np.eye(len(cov)) + share * on @ on.T
+    y = np.concatenate([(c.table.y - c.table.centre) / c.sd for c in courses])
+    return y, cov, np.sqrt(share) * on.T, atoms
+
+
+def test_windows_share_the_effects_of_the_steps_that_both_average():
+    rows, blocks = np.array([[4.0, 5.0, 6.0], [1.0, 1.0, 1.0]]), np.array([[5.0, 10.0], [5.0, 5.0]])
+    assert_allclose(overlap(rows, blocks), np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]) / np.sqrt(5.0))
+    instants = np.array([[4.0, 5.0], [0.0, 0.0]])
+    assert_allclose(overlap(instants, instants), np.eye(2), atol=1e-6)
+    start, end = atoms_of([rows, blocks])
+    assert_allclose(np.stack([start, end]), [[0.0, 3.0, 4.0, 5.0, 6.0], [3.0, 4.0, 5.0, 6.0, 10.0]])
+    assert_allclose(incidence_of(blocks, (start, end)) @ incidence_of(rows, (start, end)).T, overlap(blocks, rows))
+
+
+def test_likelihood_and_effects_are_those_of_a_dense_normal():
+    courses = courses_of(family([0, 0, 0], rows=30, every=[1, 1, 3]))
+    shares = np.array([0.0, 0.3, 0.8])
+    found = [dense(courses, s) for s in (0.0, *shares)]
+    count = sum(len(c.table.y) - 1 for c in courses)
+    # Over one factor of all noises: y' C^-1 y to the power of minus half the rows.
+    score = np.array(
+        [-0.5 * (count * np.log(y @ np.linalg.solve(c, y)) + np.linalg.slogdet(c)[1]) for y, c, *_ in found]
+    )
+    assert_allclose(share_likelihood(courses, shares), score[1:] - score[0], rtol=1e-6, atol=1e-6)
+    probability = np.zeros(len(SHARE_GRID))
+    probability[20] = 1.0
+    effects = step_effects(DataOrder((0, 1, 2), probability), courses)
+    y, cov, across, atoms = dense(courses, effects.share)
+    gain = across @ np.linalg.inv(cov)
+    at = effects.at(np.stack([atoms[1], atoms[1] - atoms[0]]))
+    assert_allclose(at.mean, gain @ y, atol=1e-6)
+    assert_allclose(at.var, 1.0 - np.sum(gain * across, axis=1), atol=1e-6)
+    unseen = effects.at(np.array([[1000.0], [1.0]]))
+    assert (unseen.mean[0], unseen.var[0]) == (0.0, 1.0)
+
+
+def test_two_orders_in_one_folder_and_runs_of_neither():
+    runs = family([0, 1, 0, -1, 1, 0, 1, -1], rows=100, share=0.6, seed=3)
+    found = shared_order(runs)
+    assert {x.runs for x in found.orders} == {("run0", "run2", "run5"), ("run1", "run4", "run6")}
+    assert set(found.alone) == {"run3", "run7"}
+    assert all(abs(x.share.median - 0.6) < 0.15 for x in found.orders)
+    assert found.to_frame()["order"].value_counts().to_dict() == {1: 3, 2: 3, 0: 2}
+    assert found.sentence.startswith("The order of data is shared: 3 of 8 runs")
+    assert found.to_dict()["orders"][0]["share"]["level"] == 0.9
+
+
+def test_the_page_of_siblings_runs(tmp_path, monkeypatch):
+    written(tmp_path / "runs", family([0, 0, -1], rows=60, share=0.7, seed=1))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec("\n".join(blocks(ROOT / "docs" / "how" / "siblings.md", "python")), names)
+    assert names["found"].orders[0].runs == ("run0", "run1")
+
+
+def test_an_order_is_found_across_logging_intervals_and_beyond_a_stretch():
+    runs = family([0, 0, 0], rows=260, share=0.5, every=[1, 5, 1], seed=1)
+    (order,) = orders_of(courses_of(runs))
+    assert order.members == (0, 1, 2)
+    assert 0.35 < order.share.median < 0.65
+
+
+def test_nothing_is_found_where_nothing_is_shared():
+    found = [groups_of(scores_of_pairs(courses_of(family([-1] * 4, rows=50, seed=s)))) for s in range(10)]
+    assert sum(map(bool, found)) <= 2  # 5% of 10 are one in two; three or more happen once in ninety
+    alone = shared_order(family([-1, -1], seed=0))
+    assert not alone.orders
+    assert alone.sentence.startswith("No order of data is shared")
+
+
+def test_the_border_grows_with_the_runs_and_with_fewer_rows():
+    assert threshold(2, 100.0) < threshold(6, 100.0) < threshold(6, 12.0)
+
+
+def test_a_run_belongs_to_the_order_that_its_rows_show():
+    runs = family([0, 0, 0, 0, 1, 1, 1], rows=80, share=0.6, seed=5)
+    siblings = courses_of(runs)
+    orders = orders_of(siblings[1:])
+    known, sizes = [step_effects(o, siblings[1:]) for o in orders], [len(o.members) for o in orders]
+    mine = next(i for i, o in enumerate(orders) if 0 in o.members)
+    found = membership_of(siblings[0], known, sizes, 0)
+    assert found.place == mine
+    assert found.probability > 0.99
+    (stranger,) = courses_of(family([-1], rows=80, seed=9))
+    assert membership_of(stranger, known, sizes, 0).place == -1
+
+
+@pytest.mark.parametrize("runs", [[], family([0])])
+def test_fewer_than_two_runs_are_refused(runs):
+    with pytest.raises(FitError, match="expected at least 2 runs"):
+        shared_order(runs)
+
+
+@pytest.mark.thorough
+def test_the_model_of_numpyro_says_the_same():
+    import jax
+    import numpyro
+    from numpyro.infer import MCMC, NUTS
+
+    from bayes_grpo.siblings.model import rows_for_model, step_effect_model
+
+    runs = family([0, 0, 0], rows=40, share=0.5, seed=2)
+    (order,) = orders_of(courses_of(runs))
+    with jax.enable_x64(True):
+        sampler = MCMC(NUTS(step_effect_model), num_warmup=300, num_samples=400, progress_bar=False)
+        sampler.run(jax.random.PRNGKey(0), rows_for_model([rows_of(r) for r in runs]))
+        share = np.asarray(sampler.get_samples()["share"])
+    assert numpyro.__version__
+    assert abs(np.median(share) - order.share.median) < 0.08
+    assert_allclose(np.quantile(share, [0.05, 0.95]), [order.share.low, order.share.high], atol=0.15)
