@@ -97,6 +97,6 @@ def _by_prompt(
         a, b, *others = (bg.read_rollouts(x, progress=tell) for x in (first[0], second[0], *also))
         found = bg.compare_by_prompt(a, b, others=others, at=step)
     if json_:
-        print_json(found.to_dict())
+        print_json(found.to_dict(), found.sentence)
     else:
         bg.render_by_prompt(found, console())

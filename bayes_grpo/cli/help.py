@@ -69,6 +69,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "family": ("family runs/*.jsonl --vary learning_rate,group_size",),
     "compare-runs": ("compare-runs a.jsonl b.jsonl", "compare-runs --a a1.jsonl a2.jsonl --b b1.jsonl b2.jsonl"),
     "plan": ("plan outputs/run --learning-rate 1e-6,2e-6,4e-6 --budget 1000",),
+    "rollouts": ("rollouts outputs/run/completions",),
     "learn-prior": ("learn-prior runs --out prior.json",),
     "demo": ("demo", "demo --scenario reward_hacking --out look"),
 }

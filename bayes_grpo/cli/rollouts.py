@@ -67,7 +67,7 @@ def rollouts(
         if plot is not None:
             bg.save_plot(bg.plot_rollouts(summary), plot)
     if json_:
-        print_json(summary.to_dict())
+        print_json(summary.to_dict(), summary.sentence)
     else:
         bg.render_rollouts(summary, console())
 

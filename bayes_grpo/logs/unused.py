@@ -11,7 +11,7 @@ from bayes_grpo.logs.trainer import Trainer
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
 
 NO_NUMBER = "no number in it"
-UNKNOWN = "no known signal"
+NO_SIGNAL = "no known signal"
 OURS = "written by bayes-grpo"
 EVALUATION = "of an evaluation, and not its mean reward"
 SPREAD_OF_REWARDS = "spread or extremes of a reward"
@@ -82,7 +82,7 @@ def _reason(table: Table, key: str, keys: Mapping[str, str], could_be: str | Non
         return "counts or times rows"
     if _SPREAD.search(name):
         return SPREAD_OF_REWARDS
-    return EVALUATION if _EVALUATION.search(name) else UNKNOWN
+    return EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
 
 
 def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
@@ -90,5 +90,5 @@ def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for key, why in unused.items():
         groups.setdefault(why, []).append(key)
-    last = (UNKNOWN, NO_NUMBER, OURS)
+    last = (NO_SIGNAL, NO_NUMBER, OURS)
     return dict(sorted(groups.items(), key=lambda item: last.index(item[0]) if item[0] in last else -1))
