@@ -91,6 +91,8 @@ class RewardFunctions(NamedTuple):
         if up is not None and down is not None and back is not None:
             b = interval(back)
             lost = f"{b.median:.0%} [{b.low:.0%}, {b.high:.0%}] ({b.level:.0%})"
+            if b.median > BORDERS.doubled:
+                lost = f"{b.median:.2g} [{b.low:.2g}, {b.high:.2g}] ({b.level:.0%}) times as much"
             gain, loss = f"{up.name} adds {_said(up.posterior)}", f"{down.name} {_said(down.posterior)}"
             return f"of the reward functions {gain} and {loss}, which takes back {lost} of it"
         one = up or down
