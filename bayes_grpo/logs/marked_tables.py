@@ -24,7 +24,8 @@ _TAG = re.compile(r"<(?:(/?)(td|th|tr)\b)?[^<>]{0,1000}>", re.IGNORECASE)
 _STRAY = re.compile(r"<(?!/?t[dhr]>)", re.IGNORECASE)
 _PLANNED = re.compile(r"\[\s{0,3}(\d{1,9})/(\d{1,9})\s")
 """Steps done and planned above a progress table, "[250/250 28:17, Epoch 0/1]"."""
-_RULE = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+\s*(?::?-+:?)?\s*\|?\s*")
+_RULE = re.compile(r":?-++:?")
+"""A cell of the line below a heading."""
 _STEPS = frozenset(
     ("step", "steps", "global_step", "training_step", "train/global_step", "iteration", "iter", "update", "epoch")
 )
@@ -98,12 +99,20 @@ def html_tables(text: str, place: str = "table") -> list[MarkedTable]:
     return _numbered([x for x in found if x is not None])
 
 
+def _is_rule(line: str) -> bool:
+    """Whether a line parts the heading of a table from its rows."""
+    if len(line) > _MAX_ROW or "|" not in line:
+        return False
+    cells = line.strip().removeprefix("|").removesuffix("|").split("|")
+    return all(_RULE.fullmatch(cell.strip()) for cell in cells)
+
+
 def markdown_tables(text: str, place: str = "table") -> list[MarkedTable]:
     """The tables of metrics in Markdown: a line of headings, a rule of dashes, rows between bars."""
     found, lines = [], text.split("\n")
     i = 1
     while i < len(lines):
-        if "|" not in lines[i - 1] or len(lines[i]) > _MAX_ROW or "-" not in lines[i] or not _RULE.fullmatch(lines[i]):
+        if "|" not in lines[i - 1] or not _is_rule(lines[i]):
             i += 1
             continue
         end = i + 1
