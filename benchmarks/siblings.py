@@ -44,7 +44,7 @@ from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.forecasting.siblings import beside_siblings, with_effect
 from bayes_grpo.rows.table import RowTable
-from bayes_grpo.siblings.course import course_of, cuts_of
+from bayes_grpo.siblings.course import cuts_of, smooth_course
 from bayes_grpo.siblings.gather import gather_siblings
 from bayes_grpo.siblings.order import CERTAINTY, SHARE_GRID, orders_of, share_likelihood
 from bayes_grpo.siblings.together import read_together
@@ -92,13 +92,13 @@ def families_of(logs: Sequence[Log]) -> dict[str, list[Log]]:
 def found_in(tables: Sequence[RowTable]) -> Any:
     """Orders of rows, and how many of the runs could be looked at."""
     cuts = cuts_of(tables)
-    courses = [c for t in tables if (c := course_of(t, cuts)) is not None]
+    courses = [c for t in tables if (c := smooth_course(t, cuts)) is not None]
     return orders_of(courses), len(courses)
 
 
 def permuted(table: RowTable, rng: np.random.Generator) -> RowTable:
     """The same course with the residuals of its rows in another order."""
-    course = course_of(table)
+    course = smooth_course(table)
     if course is None:
         return table
     known = np.isfinite(course.smooth)
@@ -266,7 +266,7 @@ def pairs(logs: Sequence[Log]) -> dict[str, Any]:
     for some in families_of(logs).values():
         tables = [x.table for x in some]
         cuts = cuts_of(tables)
-        known = [(x, c) for x, t in zip(some, tables, strict=True) if (c := course_of(t, cuts)) is not None]
+        known = [(x, c) for x, t in zip(some, tables, strict=True) if (c := smooth_course(t, cuts)) is not None]
         for order in orders_of([c for _, c in known]):
             for n, i in enumerate(order.members):
                 for j in order.members[:n]:
@@ -303,7 +303,7 @@ def simulated(count: int, differences: int) -> dict[str, Any]:
         share, runs, rows = rng.uniform(0.02, 0.96), int(rng.integers(2, 8)), int(rng.choice([40, 60, 100]))
         tables = [rows_of(r) for r in family_of(runs, rows, share, 10_000 + i)]
         cuts = cuts_of(tables)
-        score = CERTAINTY * share_likelihood([c for t in tables if (c := course_of(t, cuts)) is not None])
+        score = CERTAINTY * share_likelihood([c for t in tables if (c := smooth_course(t, cuts)) is not None])
         score[0] = -np.inf
         ranks.append(float(np.interp(share, SHARE_GRID, np.cumsum(np.exp(score - logsumexp(score))))))
     counts = np.histogram(ranks, np.linspace(0.0, 1.0, 11))[0]

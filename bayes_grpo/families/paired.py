@@ -20,7 +20,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.rows.table import RowTable
-from bayes_grpo.siblings.course import course_of, cuts_of
+from bayes_grpo.siblings.course import cuts_of, smooth_course
 from bayes_grpo.siblings.effect import step_effects
 from bayes_grpo.siblings.order import orders_of
 
@@ -49,7 +49,7 @@ def paired(tables: Sequence[RowTable], first: int) -> Paired | None:
         first: Number of the runs of A.
     """
     cuts = cuts_of(tables)
-    known = [(i, c) for i, t in enumerate(tables) if (c := course_of(t, cuts)) is not None]
+    known = [(i, c) for i, t in enumerate(tables) if (c := smooth_course(t, cuts)) is not None]
     courses = [c for _, c in known]
     across = [
         o for o in orders_of(courses) if len({known[i][0] < first for i in o.members}) == 2

@@ -23,7 +23,7 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.rows.future import FutureRows
 from bayes_grpo.rows.reward_range import RewardRange
-from bayes_grpo.siblings.gather import LeftOut
+from bayes_grpo.siblings.gather import NotSibling
 from bayes_grpo.siblings.together import ReadTogether
 
 SIBLINGS_NAME = "siblings"
@@ -46,7 +46,7 @@ class SiblingsUsed(Result):
     """
 
     used: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[NotSibling, ...]
     share: float
     same_order: tuple[str, ...]
     order_share: Interval | None

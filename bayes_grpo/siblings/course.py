@@ -95,7 +95,7 @@ def cuts_of(tables: Sequence[RowTable]) -> np.ndarray:
     return first - 0.5 * width / _STRETCH + width * np.arange(2 + int((last - first) / width))
 
 
-def course_of(table: RowTable, cuts: np.ndarray | None = None) -> SmoothCourse | None:
+def smooth_course(table: RowTable, cuts: np.ndarray | None = None) -> SmoothCourse | None:
     """Course and noise of a run; None where its rows do not scatter or are too few.
 
     Args:

@@ -27,7 +27,7 @@ from bayes_grpo.rows.table import RowTable
 
 type Like = PathLike | Run | Iterable[PathLike | Run]
 """Files, folders, stores, patterns such as ``runs/*.json``, and runs."""
-MOST = 30
+MOST_SIBLINGS = 30
 """Siblings that are read together at most."""
 _SAME = 0.9
 """Share of equal rows at the same steps from which a log is the run itself, or a copy of it."""
@@ -35,7 +35,7 @@ _APART = 20.0
 """Times by which rewards of one run may exceed another's, where they exceed this number: percents beside shares."""
 
 
-class LeftOut(NamedTuple):
+class NotSibling(NamedTuple):
     """A run that was named and not taken, and why."""
 
     name: str
@@ -43,7 +43,7 @@ class LeftOut(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
+class SiblingRuns:
     """The siblings of a run.
 
     Attributes:
@@ -55,11 +55,11 @@ class Gathered:
 
     runs: tuple[Run, ...]
     tables: tuple[RowTable, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[NotSibling, ...]
     named: int
 
 
-def gather_siblings(run: Run, table: RowTable, like: Like) -> Gathered:
+def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
     """The siblings of a run among those that are named.
 
     Args:
@@ -77,31 +77,31 @@ def gather_siblings(run: Run, table: RowTable, like: Like) -> Gathered:
         try:
             rows = rows_of(other, "reward" if table.signal == "reward" else "eval")
         except FitError as error:
-            left_out.append(LeftOut(name, plain(error, 200)))
+            left_out.append(NotSibling(name, plain(error, 200)))
             continue
         why = _why_not(run, table, other, rows)
         if why:
-            left_out.append(LeftOut(name, why))
+            left_out.append(NotSibling(name, why))
         else:
             kept.append((other, rows))
-    if len(kept) > MOST:
+    if len(kept) > MOST_SIBLINGS:
         order = np.argsort([_distance(table, rows) for _, rows in kept], kind="stable")
         left_out += [
-            LeftOut(plain(kept[i][0].name, 80), f"further from the run's rows than the {MOST} nearest")
-            for i in sorted(order[MOST:])
+            NotSibling(plain(kept[i][0].name, 80), f"further from the run's rows than the {MOST_SIBLINGS} nearest")
+            for i in sorted(order[MOST_SIBLINGS:])
         ]
-        kept = [kept[i] for i in sorted(order[:MOST])]
-    return Gathered(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), len(found))
+        kept = [kept[i] for i in sorted(order[:MOST_SIBLINGS])]
+    return SiblingRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), len(found))
 
 
-def named_runs(like: Like) -> tuple[list[Run], list[LeftOut]]:
+def named_runs(like: Like) -> tuple[list[Run], list[NotSibling]]:
     """Runs behind files, folders, stores and patterns, each once; and files in folders that are no logs.
 
     Raises:
         LogReadError: A path that was named does not exist or cannot be read.
     """
     found: list[Run] = []
-    left_out: list[LeftOut] = []
+    left_out: list[NotSibling] = []
     for given in [like] if isinstance(like, str | os.PathLike | Run) else like:
         if isinstance(given, Run):
             found.append(given)
@@ -112,7 +112,7 @@ def named_runs(like: Like) -> tuple[list[Run], list[LeftOut]]:
                     if isinstance(log, Run):
                         found.append(log)
                     else:
-                        left_out.append(LeftOut(plain(inner.name, 80), "no log that can be read"))
+                        left_out.append(NotSibling(plain(inner.name, 80), "no log that can be read"))
             else:
                 found.append(read_log(path))
     once: dict[Any, Run] = {}

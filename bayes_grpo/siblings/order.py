@@ -116,7 +116,7 @@ def _window(course: SmoothCourse, stretch: Stretch) -> Windows:
     return np.stack([course.table.step[stretch.rows], course.table.window[stretch.rows]])
 
 
-def groups_of(pairs: PairScores) -> list[tuple[int, ...]]:
+def groups_of_one_order(pairs: PairScores) -> list[tuple[int, ...]]:
     """Groups of runs that share an order, the clearest first; a run is in one of them or in none."""
     left = list(range(len(pairs.score)))
     out: list[tuple[int, ...]] = []
@@ -308,7 +308,7 @@ def orders_of(courses: Sequence[SmoothCourse]) -> list[DataOrder]:
         courses: Runs, cut at the same steps.
     """
     out = []
-    for group in groups_of(scores_of_pairs(courses)) if len(courses) > 1 else []:
+    for group in groups_of_one_order(scores_of_pairs(courses)) if len(courses) > 1 else []:
         score = CERTAINTY * share_likelihood([courses[i] for i in group])
         score[0] = -np.inf
         out.append(DataOrder(group, np.exp(score - logsumexp(score))))

@@ -12,8 +12,8 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.common.wording import counted
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.siblings.course import course_of, cuts_of
-from bayes_grpo.siblings.gather import LeftOut, Like, named_runs
+from bayes_grpo.siblings.course import cuts_of, smooth_course
+from bayes_grpo.siblings.gather import Like, NotSibling, named_runs
 from bayes_grpo.siblings.order import orders_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class SharedOrder(Result):
 
     orders: tuple[OneOrder, ...]
     alone: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[NotSibling, ...]
 
     in_json = ("sentence", ("interval_level", LEVEL), ...)
 
@@ -94,15 +94,15 @@ def shared_order(like: Like, signal: str = "auto") -> SharedOrder:
         try:
             kept.append((plain(run.name, 80), rows_of(run, signal)))
         except FitError as error:
-            left_out.append(LeftOut(plain(run.name, 80), plain(error, 200)))
+            left_out.append(NotSibling(plain(run.name, 80), plain(error, 200)))
     # The signal of most, where a run has no say in it.
     signals = [t.signal for _, t in kept]
     most = max(set(signals), key=signals.count, default="")
-    left_out += [LeftOut(name, f"another signal: {t.signal}") for name, t in kept if t.signal != most]
+    left_out += [NotSibling(name, f"another signal: {t.signal}") for name, t in kept if t.signal != most]
     kept = [(name, t) for name, t in kept if t.signal == most]
     cuts = cuts_of([t for _, t in kept]) if kept else None
-    courses = [(name, course_of(t, cuts)) for name, t in kept]
-    left_out += [LeftOut(name, "its rows are too few or do not scatter") for name, c in courses if c is None]
+    courses = [(name, smooth_course(t, cuts)) for name, t in kept]
+    left_out += [NotSibling(name, "its rows are too few or do not scatter") for name, c in courses if c is None]
     known = [(name, c) for name, c in courses if c is not None]
     if len(known) < 2:
         why = f" ({left_out[0].name}: {left_out[0].why})" if left_out else ""

@@ -9,9 +9,9 @@ import numpy as np
 from bayes_grpo.common.text import plain
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.alike import Foreseen, SeenRows, foreseen
-from bayes_grpo.siblings.course import SmoothCourse, course_of, cuts_of
+from bayes_grpo.siblings.course import SmoothCourse, cuts_of, smooth_course
 from bayes_grpo.siblings.effect import Effects, StepEffect, membership_of, step_effects
-from bayes_grpo.siblings.gather import Gathered, LeftOut
+from bayes_grpo.siblings.gather import NotSibling, SiblingRuns
 from bayes_grpo.siblings.order import DataOrder, orders_of
 
 CERTAIN = 0.5
@@ -38,7 +38,7 @@ class ReadTogether:
     own: SmoothCourse | None
     names: tuple[str, ...]
     courses: tuple[SmoothCourse, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[NotSibling, ...]
     named: int
     order: DataOrder | None
     effects: Effects | None
@@ -66,7 +66,7 @@ class ReadTogether:
         return foreseen(SeenRows(both[0], t.y, self.effect(*both), share), self.courses)
 
 
-def read_together(table: RowTable, siblings: Gathered) -> ReadTogether:
+def read_together(table: RowTable, siblings: SiblingRuns) -> ReadTogether:
     """Reads a run together with its siblings.
 
     Args:
@@ -76,13 +76,13 @@ def read_together(table: RowTable, siblings: Gathered) -> ReadTogether:
     cuts = cuts_of([table, *siblings.tables])
     names, courses, left_out = [], [], list(siblings.left_out)
     for run, rows in zip(siblings.runs, siblings.tables, strict=True):
-        course = course_of(rows, cuts)
+        course = smooth_course(rows, cuts)
         if course is None:
-            left_out.append(LeftOut(plain(run.name, 80), "its rows are too few or do not scatter"))
+            left_out.append(NotSibling(plain(run.name, 80), "its rows are too few or do not scatter"))
             continue
         names.append(plain(run.name, 80))
         courses.append(course)
-    own = course_of(table, cuts)
+    own = smooth_course(table, cuts)
     order, effects, probability = None, None, 1.0
     if own is not None and len(courses) > 1:
         orders = orders_of(courses)

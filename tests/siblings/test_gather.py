@@ -53,7 +53,7 @@ def test_what_cannot_stand_beside_the_run_is_left_out_with_its_reason():
 
 
 def test_of_very_many_the_nearest_are_taken(monkeypatch):
-    monkeypatch.setattr(rooms, "MOST", 3)
+    monkeypatch.setattr(rooms, "MOST_SIBLINGS", 3)
     near, far = family([0] * 4, seed=1), family([0] * 3, plateau=0.1, seed=2)
     far = [replace(r, name=f"far{i}") for i, r in enumerate(far)]
     found = gather_siblings(near[0], rows_of(near[0]), [*far, *near])

@@ -7,13 +7,13 @@ from numpy.testing import assert_allclose
 from bayes_grpo import shared_order
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.siblings.course import course_of, cuts_of
+from bayes_grpo.siblings.course import cuts_of, smooth_course
 from bayes_grpo.siblings.effect import membership_of, step_effects
 from bayes_grpo.siblings.order import (
     SHARE_GRID,
     DataOrder,
     atoms_of,
-    groups_of,
+    groups_of_one_order,
     incidence_of,
     orders_of,
     overlap,
@@ -29,7 +29,7 @@ from tests.siblings.test_gather import written
 def courses_of(runs):
     tables = [rows_of(run) for run in runs]
     cuts = cuts_of(tables)
-    courses = [c for t in tables if (c := course_of(t, cuts)) is not None]
+    courses = [c for t in tables if (c := smooth_course(t, cuts)) is not None]
     assert len(courses) == len(runs)
     return courses
 
@@ -108,7 +108,7 @@ def test_an_order_is_found_across_logging_intervals_and_beyond_a_stretch():
 
 
 def test_nothing_is_found_where_nothing_is_shared():
-    found = [groups_of(scores_of_pairs(courses_of(family([-1] * 4, rows=50, seed=s)))) for s in range(10)]
+    found = [groups_of_one_order(scores_of_pairs(courses_of(family([-1] * 4, rows=50, seed=s)))) for s in range(10)]
     assert sum(map(bool, found)) <= 2  # 5% of 10 are one in two; three or more happen once in ninety
     alone = shared_order(family([-1, -1], seed=0))
     assert not alone.orders
