@@ -46,7 +46,7 @@ from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.known_noise import GROUPS
+from bayes_grpo.rows.known_noise import BY_GROUPS
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
@@ -74,7 +74,7 @@ SHARED = {
 }
 
 
-KNOWN = Prior(0.10, GROUPS.spread)
+KNOWN = Prior(0.10, BY_GROUPS.spread)
 
 
 def priors_of(regime: Regime, known_noise: bool) -> dict[str, Prior]:

@@ -36,7 +36,7 @@ from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.known_noise import GROUPS, LEAST, LEVEL, SPREAD, row_noise
+from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, NEAREST_RATE, row_noise
 from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import is_share
@@ -46,7 +46,7 @@ WINDOW = 50
 FRESH = 0.5
 """Below this share of new prompts among those of a step, prompts come back."""
 
-EVIDENCE = {e.name: e for e in (GROUPS, LEVEL, SPREAD)}
+EVIDENCE = {e.name: e for e in (BY_GROUPS, BY_LEVEL, BY_SPREAD)}
 
 
 class Window(NamedTuple):
@@ -102,7 +102,7 @@ def windows_of(run: Run, repo: str) -> Iterator[Window]:
         kept[part] = True
         found = row_noise(run, kept) if np.ptp(run.reward[part]) > 0 else None
         mean = float(run.reward[part].mean())
-        at_an_end = share and not LEAST < mean < 1.0 - LEAST  # where the prediction has a floor
+        at_an_end = share and not NEAREST_RATE < mean < 1.0 - NEAREST_RATE  # where the prediction has a floor
         if found is None or found.level is None or at_an_end or is_share(run.reward[part]) != share:
             continue
         level = found.level
@@ -239,7 +239,7 @@ def contraction(run: Run) -> dict[str, Any] | None:
         table = rows_of(run)
     except BayesGrpoError:
         return None
-    if table.level is None or table.level.rests_on != GROUPS.name:
+    if table.level is None or table.level.rests_on != BY_GROUPS.name:
         return None
     regime = get_regime("exponential")
     out: dict[str, Any] = {}
@@ -289,7 +289,7 @@ def main() -> None:
     both = {
         when: {k: float(np.median([x[when][k] for x in own])) for k in own[0][when]} for when in ("without", "with")
     }
-    result[GROUPS.name]["contraction"] = both | {"logs": len(own)}
+    result[BY_GROUPS.name]["contraction"] = both | {"logs": len(own)}
     print(f"contraction, {len(own)} logs, medians without and with known noise: {json.dumps(both)}")
     print("prompts that come back:", json.dumps(repeated))
     if options.plot is not None:

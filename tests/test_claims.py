@@ -31,6 +31,7 @@ SETTLED = [
     r"from 30, 50 and 70% of their rows",  # where the backtest cuts
     r"arXiv \d+\.\d+",
     r"Apache-2\.0",
+    r"Python 3\.12 or newer",
 ]
 """Numbers that define something: levels, limits, thresholds, names."""
 

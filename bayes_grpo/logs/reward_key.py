@@ -64,7 +64,8 @@ def single_rewards(index: KeyIndex) -> list[str]:
 
 def _function(key: str) -> str:
     """Name of the reward function whose mean a key holds."""
-    return clean(re.sub(r"\s*/\s*", "/", key).rpartition("rewards/")[2].removesuffix("/mean"))
+    joined = "/".join(part.strip() for part in key.split("/"))
+    return clean(joined.rpartition("rewards/")[2].removesuffix("/mean"))
 
 
 def components_of(index: KeyIndex) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-COLOURS = {"finished": "#0f766e", "formatted": "#a16207", "quality": "#1d4ed8", "others": "#9ca3af"}
+PART_COLOURS = {"finished": "#0f766e", "formatted": "#a16207", "quality": "#1d4ed8", "others": "#9ca3af"}
 _MORE = ("#1d4ed8", "#a16207", "#0f766e", "#7c3aed", "#be123c", "#4d7c0f", "#0e7490", "#9ca3af")
 
 
@@ -115,7 +115,7 @@ def _words(gain: Decomposition) -> dict[str, str]:
 
 
 def _colours(gain: Decomposition) -> dict[str, str]:
-    return {name: COLOURS.get(name, _MORE[i % len(_MORE)]) for i, name in enumerate(gain.course.changes)}
+    return {name: PART_COLOURS.get(name, _MORE[i % len(_MORE)]) for i, name in enumerate(gain.course.changes)}
 
 
 def _finish(axes: Axes) -> None:

@@ -26,10 +26,10 @@ from scipy.special import betaln, gammaln
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.rows.table import NoiseLevel, is_share
 
-WIDTH = 8.0
+SMOOTHING_WIDTH = 8.0
 """Standard deviation of the kernel that smooths levels and spreads, rows: a row must not weigh itself."""
 
-LEAST = 0.02
+NEAREST_RATE = 0.02
 """Shares nearer to 0 or 1 count as this near: a log cannot promise that noise ends there."""
 
 MIN_GROUPS = 50
@@ -39,7 +39,7 @@ TWO_VALUED = 0.9
 """A logged variance of this share of p(1 − p) or more is that of a reward of 0 or 1."""
 
 
-class Evidence(NamedTuple):
+class NoiseEvidence(NamedTuple):
     """What a prediction rests on; numbers by `benchmarks/known_noise.py`, repositories left out.
 
     Attributes:
@@ -53,9 +53,9 @@ class Evidence(NamedTuple):
     correlation: float
 
 
-GROUPS = Evidence("mean and groups", 0.18, float("nan"))
-LEVEL = Evidence("mean and batch size", 0.38, 0.32)
-SPREAD = Evidence("spread and batch size", 0.57, 0.55)
+BY_GROUPS = NoiseEvidence("mean and groups", 0.18, float("nan"))
+BY_LEVEL = NoiseEvidence("mean and batch size", 0.38, 0.32)
+BY_SPREAD = NoiseEvidence("spread and batch size", 0.57, 0.55)
 
 
 class RowNoise(NamedTuple):
@@ -81,7 +81,7 @@ def row_noise(run: Run, kept: np.ndarray) -> RowNoise | None:
         The noise; None where the log says nothing of it.
     """
     y, deviation = run.reward[kept], _logged(run, "reward_std", kept)
-    success = np.clip(_smooth(y), LEAST, 1.0 - LEAST) if is_share(y) else None
+    success = np.clip(_smooth(y), NEAREST_RATE, 1.0 - NEAREST_RATE) if is_share(y) else None
     if success is not None:
         one = success * (1.0 - success)
         if deviation is not None and run.settings.reward_std_kind.value == "total":
@@ -115,7 +115,7 @@ def _level(
         return None
     groups = prompts * float(np.median(run.window[kept]))
     rho = None if success is None or len(y) * groups < MIN_GROUPS else _correlation(run, kept, success, group)
-    evidence = SPREAD if success is None else LEVEL if rho is None else GROUPS
+    evidence = BY_SPREAD if success is None else BY_LEVEL if rho is None else BY_GROUPS
     design = 1.0 + (group - 1.0) * (evidence.correlation if rho is None else rho)
     sd = float(np.sqrt(typical * design / (group * groups)))
     seen, error = scatter(y, variance)
@@ -200,7 +200,7 @@ def _logged(run: Run, name: str, kept: np.ndarray) -> np.ndarray | None:
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:
-    return gaussian_filter1d(values, min(WIDTH, len(values) / 4.0), mode="nearest")
+    return gaussian_filter1d(values, min(SMOOTHING_WIDTH, len(values) / 4.0), mode="nearest")
 
 
 def _stated(run: Run, name: str) -> float | None:

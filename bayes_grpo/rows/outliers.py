@@ -15,7 +15,7 @@ from bayes_grpo.rows.table import is_share
 SIDE = 5
 """Rows on either side whose median a row is held against."""
 
-FEWEST = 3
+OUTLIER_FEWEST = 3
 """Fewer rows than this on a side say nothing: whether the last rows are outliers is seen when others have come."""
 
 FAR = 6.0
@@ -32,10 +32,10 @@ OF_SHARE = 0.3
 MOST = 0.05
 """Share of the rows above which they are no exception but what the noise is like."""
 
-NEAR = 15
+OUTLIER_NEAR = 15
 """Rows on either side that say how rows scatter there, where that is more than in the log as a whole."""
 
-MIN_ROWS = 20
+OUTLIER_MIN_ROWS = 20
 """Rows that it takes to know the scatter."""
 
 
@@ -50,16 +50,16 @@ def outliers(y: np.ndarray, variance: np.ndarray) -> np.ndarray:
         Robust standard deviations of the rows that are outliers, 0 for all others, shape (n,).
     """
     n, none = len(y), np.zeros(len(y))
-    if n < MIN_ROWS:
+    if n < OUTLIER_MIN_ROWS:
         return none
     padded = np.concatenate([np.full(SIDE, np.nan), y, np.full(SIDE, np.nan)])
     windows = sliding_window_view(padded, SIDE)
-    inner = slice(FEWEST, n - FEWEST)
+    inner = slice(OUTLIER_FEWEST, n - OUTLIER_FEWEST)
     before = np.nanmedian(windows[:n][inner], axis=1)
     after = np.nanmedian(windows[SIDE + 1 : SIDE + 1 + n][inner], axis=1)
     one, other = (y[inner] - before), (y[inner] - after)
     off = np.abs(0.5 * (one + other)) / np.sqrt(variance[inner])
-    around = sliding_window_view(np.pad(off, NEAR, constant_values=np.nan), 2 * NEAR + 1)
+    around = sliding_window_view(np.pad(off, OUTLIER_NEAR, constant_values=np.nan), 2 * OUTLIER_NEAR + 1)
     scale = 1.4826 * np.maximum(np.median(off), np.nanmedian(around, axis=1))
     if not scale.min() > 0.0:
         return none

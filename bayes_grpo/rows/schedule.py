@@ -42,7 +42,9 @@ class RemainingRate:
     @property
     def ends(self) -> float:
         """Last step at which a policy moves: now where the rate has ended, infinite where it stays."""
-        return self.now if self.rate_now <= 0.0 else self.total_steps
+        if self.rate_now <= 0.0:
+            return self.now
+        return math.inf if self.shape == "constant" else self.total_steps
 
     def at(self, step: np.ndarray) -> np.ndarray:
         """Rate over the reference one at steps from ``now`` on, continuous there; shape of ``step``."""

@@ -22,6 +22,8 @@ from bayes_grpo import REGIMES, load_fit, summarize
 from bayes_grpo.common.errors import FitFileError
 from tests.helpers.command import Outcome, call
 
+EXAMPLE = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"
+
 OK, USAGE, BAD_INPUT, NOT_CONVERGED = 0, 2, 3, 4
 # Too short to converge, so that exit code 4 is certain; every test shares the program compiled for it.
 SHORT = ("--regime", "exponential", "--chains", "2", "--warmup", "50", "--draws", "100")
@@ -360,7 +362,8 @@ def test_impossible_sampler_settings(log: Path, option: tuple[str, int]):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["fit"], ["fit", "x", "--colour"], ["fit", "x", "--seed", "a"], ["fit", "x", "--set", "y"], ["fly"]]
+    "arguments",
+    [["fit"], ["fit", "x", "--colour"], ["fit", "x", "--seed", "a"], ["fit", str(EXAMPLE), "--set", "y"], ["fly"]],
 )
 def test_wrong_usage_is_exit_code_2(arguments: list[str]):
     outcome = call(*arguments)
@@ -447,7 +450,7 @@ def test_places_that_cannot_be_written(log: Path, tmp_path: Path, option: str):
         targets.append(("/proc/fit.png", ("/proc/fit.png", "choose another place")))
     for target, parts in targets:
         check_refusal(call("fit", log, option, target), *parts)
-        check_refusal(call("fit", tmp_path / "missing.csv", option, target), *parts)
+        check_refusal(call("fit", tmp_path / "missing.csv", option, target), "missing.csv", "check the path")
     assert names_in(tmp_path) == ["file", "folder.png"]
 
 

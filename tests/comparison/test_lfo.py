@@ -92,10 +92,11 @@ def test_forecast_score_is_the_density_given_the_rows_before_the_block(table):
     wanted = []
     for cut in scores.origins:
         known, ahead = design[:cut], design[cut : cut + scores.horizon]
-        precision = known.T @ known / noise**2 + np.diag([1 / 0.4**2, 1 / 0.3**2])
+        of_row = noise**2 / table.precision
+        precision = known.T @ (known / of_row[:cut, None]) + np.diag([1 / 0.4**2, 1 / 0.3**2])
         cov = np.linalg.inv(precision)
-        mean = cov @ (known.T @ table.y[:cut] / noise**2 + np.array([0.5 / 0.4**2, 0.3 / 0.3**2]))
-        var = np.einsum("ij,jk,ik->i", ahead, cov, ahead) + noise**2
+        mean = cov @ (known.T @ (table.y[:cut] / of_row[:cut]) + np.array([0.5 / 0.4**2, 0.3 / 0.3**2]))
+        var = np.einsum("ij,jk,ik->i", ahead, cov, ahead) + of_row[cut : cut + scores.horizon]
         residual = table.y[cut : cut + scores.horizon] - ahead @ mean
         wanted.append(-0.5 * (np.log(2 * np.pi * var) + residual**2 / var))
     np.testing.assert_allclose(scores.forecast, np.concatenate(wanted), atol=1e-3)

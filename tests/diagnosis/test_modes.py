@@ -125,7 +125,7 @@ def test_a_new_mode_is_shown(with_clipped, clipping):
     result = diagnose(clipping, chains=learned())
     out = io.StringIO()
     render_diagnosis(result, Console(file=out, width=160))
-    for words in ("everything clipped (in its failing range", "half of the tokens are clipped", "clipped: refresh"):
+    for words in ("everything clipped (by itself", "half of the tokens are clipped", "clipped: refresh"):
         assert words in out.getvalue()
     texts = [t.get_text() for axes in plot_diagnosis(result).axes for t in (axes.title, *axes.get_yticklabels())]
     texts += [axes.get_title(loc="left") for axes in plot_diagnosis(result).axes]

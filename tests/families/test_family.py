@@ -4,6 +4,7 @@ import importlib
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from bayes_grpo.families.members import members_of
 from bayes_grpo.regimes import get_regime
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
+
+EXAMPLE = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"
 
 
 @pytest.fixture(scope="module")
@@ -152,10 +155,10 @@ def test_the_command_line_of_both(folder):
     assert lacking.err.count("\n") == 1
     assert "model_size: not known of run run0" in lacking.err
     for wrong in (
-        ("compare-runs", "one.json"),
-        ("compare-runs", "--a", "x"),
+        ("compare-runs", EXAMPLE),
+        ("compare-runs", "--a", EXAMPLE),
         ("family",),
-        ("family", "x", "--where", "y"),
+        ("family", EXAMPLE, "--where", "y"),
     ):
         assert call(*wrong).code == 2
 

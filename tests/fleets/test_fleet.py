@@ -129,7 +129,7 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     text = out.getvalue()
     assert "settles at" in text
     assert "(planned length)" in text
-    assert "healthy" in text
+    assert "1 fine" in text
 
 
 @pytest.mark.parametrize(

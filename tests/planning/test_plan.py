@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from bayes_grpo.planning.planned import Candidate, Plan
 from bayes_grpo.planning.risks import is_failing
 from bayes_grpo.planning.stability import stability
 from bayes_grpo.report.answer import Answer, Stable
-from bayes_grpo.report.sections.steady import steady
+from bayes_grpo.report.sections.steady import section
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
 from bayes_grpo.rows.reward_range import RewardRange
@@ -155,7 +156,9 @@ def test_one_voice_for_one_change():
     assert report.failing.p == twice.p
     assert f"{1.0 - twice.p:.2f}" in report.sentence
     assert fails_at(slow(), 2.0, failed=False) == twice.text
-    page = steady(Answer(Stable(report, "")))
+    shown: Any = SimpleNamespace(stability=Answer(Stable(report, "")), top=None)
+    nothing_drawn: Any = None
+    page = section(shown, nothing_drawn)
     (rates,) = [t for t in page.tables if "Other learning rates" in t.caption]
     assert f"{twice.p:.2f}" in [cell.text for row in rates.rows for cell in row]
 

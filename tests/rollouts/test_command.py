@@ -105,7 +105,7 @@ def test_two_runs_are_compared_by_prompt(tmp_path):
     assert "B is better on the same prompts" in shown.out
     assert json.loads(call(*words, "--also", tmp_path / "a.csv", "--json").out)["verdict"] == "B is better"
     assert call(*words, "--plot", tmp_path / "p.png").code == 2
-    assert call("compare-runs", "--by-prompt", "--a", "x", "y", "--b", "z").code == 2
+    assert call("compare-runs", "--by-prompt", "--a", *words[1:3], "--b", words[2]).code == 2
 
 
 @pytest.mark.thorough

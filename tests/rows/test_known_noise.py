@@ -20,7 +20,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.future import FutureRows, extended
-from bayes_grpo.rows.known_noise import GROUPS, LEVEL, SPREAD, beta_binomial, row_noise, scatter
+from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, beta_binomial, row_noise, scatter
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.reference import dense_log_density, dense_moments
@@ -63,23 +63,23 @@ def test_groups_say_how_alike_completions_are(signals):
     found = row_noise(logged(completions(), *signals, **BATCH), np.ones(N, bool))
     assert found is not None
     assert found.level is not None
-    assert found.level.rests_on == GROUPS.name
+    assert found.level.rests_on == BY_GROUPS.name
     assert found.level.sd == pytest.approx(TRUE, rel=0.06)
     assert found.level.design == pytest.approx(1 + (G - 1) * RHO, rel=0.1)
     assert not found.level.departs
-    assert found.level.prior_spread == GROUPS.spread
+    assert found.level.prior_spread == BY_GROUPS.spread
 
 
 def test_without_groups_a_typical_likeness_stands_in():
     for run, evidence in (
-        (logged(completions(), **BATCH), LEVEL),
-        (logged(3.0 * completions() - 1.0, "reward_std", kind="total", **BATCH), SPREAD),
+        (logged(completions(), **BATCH), BY_LEVEL),
+        (logged(3.0 * completions() - 1.0, "reward_std", kind="total", **BATCH), BY_SPREAD),
     ):
         found = row_noise(run, np.ones(N, bool))
         assert found is not None
         assert found.level is not None
         assert found.level.rests_on == evidence.name
-        scale = 3.0 if evidence is SPREAD else 1.0
+        scale = 3.0 if evidence is BY_SPREAD else 1.0
         assert abs(np.log(found.level.sd / scale / TRUE)) < 2.0 * evidence.spread
 
 
@@ -100,7 +100,7 @@ def test_prompts_that_come_back_are_a_departure_and_cost_certainty():
     assert level.departs
     assert level.departure < -0.3
     prior = resolve_priors(get_regime("flat"), table)["observation_sd"]
-    assert prior.spread > 2.0 * GROUPS.spread
+    assert prior.spread > 2.0 * BY_GROUPS.spread
     assert abs(level.departure) < 2.0 * prior.spread + level.expected_departure
 
 
@@ -177,8 +177,8 @@ def test_what_the_log_states_of_its_noise_is_nearer_than_other_runs():
     table = rows_of(logged(completions(n=60), "frac_reward_zero_std", **BATCH))
     assert table.level is not None
     known, plain = corpus_priors("exponential", table), corpus_priors("exponential", replace(table, level=None))
-    assert (known["observation_sd"].median, known["observation_sd"].spread) == (table.level.sd, GROUPS.spread)
-    assert plain["observation_sd"].spread > GROUPS.spread
+    assert (known["observation_sd"].median, known["observation_sd"].spread) == (table.level.sd, BY_GROUPS.spread)
+    assert plain["observation_sd"].spread > BY_GROUPS.spread
     assert known["relaxation_time"] == plain["relaxation_time"]
 
 
@@ -191,7 +191,7 @@ def test_a_forecast_takes_noise_as_even():
 
 def test_the_numbers_are_those_that_were_measured():
     kept = json.loads((RESULTS / "known_noise.json").read_text(encoding="utf-8"))["result"]
-    for evidence in (GROUPS, LEVEL, SPREAD):
+    for evidence in (BY_GROUPS, BY_LEVEL, BY_SPREAD):
         assert evidence.spread == pytest.approx(kept[evidence.name]["spread"], abs=0.006)
-        if evidence is not GROUPS:
+        if evidence is not BY_GROUPS:
             assert evidence.correlation == pytest.approx(kept[evidence.name]["correlation"], abs=0.006)

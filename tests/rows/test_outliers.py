@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayes_grpo.rows.outliers import FEWEST, MOST, outliers
+from bayes_grpo.rows.outliers import MOST, OUTLIER_FEWEST, outliers
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run, steps
 
@@ -56,7 +56,7 @@ def test_steps_and_collapses_are_the_run_s_own(at):
 
 def test_the_last_rows_are_never_outliers():
     y = noisy(60, 4)
-    y[-FEWEST:] = 0.0
+    y[-OUTLIER_FEWEST:] = 0.0
     assert found_in(y) == []
 
 

@@ -89,8 +89,8 @@ def test_parts_of_a_step_are_averaged_and_a_resume_cuts_what_it_goes_back_over()
         monitor.add(step, 0.75)
     assert monitor.run.reward.tolist() == [0.5] * 8
     again = Monitor()
-    for step in (1, 2, 3, 4, 5, 6, 3, 4):
-        again.add(step, float(step == 4))
+    for place, step in enumerate((1, 2, 3, 4, 5, 6, 3, 4)):
+        again.add(step, 0.1 * place)
     assert again.run.step.tolist() == [1, 2, 3, 4]
 
 
