@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import expit, softmax
 
 from bayes_grpo import Run, compare_runs, forecast, read_log, rows_of
 from bayes_grpo.backtesting.backtest import BACKTEST_POINTS, MIN_BACKTEST_ROWS, ORIGINS
@@ -305,7 +305,7 @@ def simulated(count: int, differences: int) -> dict[str, Any]:
         cuts = cuts_of(tables)
         score = CERTAINTY * share_likelihood([c for t in tables if (c := smooth_course(t, cuts)) is not None])
         score[0] = -np.inf
-        ranks.append(float(np.interp(share, SHARE_GRID, np.cumsum(np.exp(score - logsumexp(score))))))
+        ranks.append(float(np.interp(share, SHARE_GRID, np.cumsum(softmax(score)))))
     counts = np.histogram(ranks, np.linspace(0.0, 1.0, 11))[0]
     draws = rng.multinomial(count, np.full(10, 0.1), size=4000)
     band = np.quantile(draws.min(axis=1), 0.025), np.quantile(draws.max(axis=1), 0.975)

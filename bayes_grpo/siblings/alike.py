@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from bayes_grpo.siblings.course import SmoothCourse
 from bayes_grpo.siblings.effect import StepEffect
@@ -134,7 +134,7 @@ def foreseen(rows: SeenRows, siblings: Sequence[SmoothCourse]) -> Foreseen | Non
     score = np.array([f[0] for f in found])
     without = np.array(alone)
     gain = logsumexp(score[~without]) - logsumexp(score[without]) - math.log((~without).sum() / without.sum())
-    weight = np.exp(score - logsumexp(score))
+    weight = softmax(score)
     weight[weight < 1e-4] = 0.0
     kept = np.flatnonzero(weight)
     mean, cov, sd, shift = (np.stack([found[i][k] for i in kept]) for k in (1, 2, 3, 4))

@@ -20,7 +20,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import softmax
 
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.siblings.course import SmoothCourse, Stretch
@@ -311,5 +311,5 @@ def orders_of(courses: Sequence[SmoothCourse]) -> list[DataOrder]:
     for group in groups_of_one_order(scores_of_pairs(courses)) if len(courses) > 1 else []:
         score = CERTAINTY * share_likelihood([courses[i] for i in group])
         score[0] = -np.inf
-        out.append(DataOrder(group, np.exp(score - logsumexp(score))))
+        out.append(DataOrder(group, softmax(score)))
     return out

@@ -32,7 +32,7 @@ def test_bad_questions_are_one_sentence(monkeypatch, tmp_path, write_trl_log, cu
 def test_a_forecast_answers_when_to_stop(tmp_path, write_trl_log, curve):
     log, picture = write_trl_log(tmp_path / "trainer_state.json", curve[:20]), tmp_path / "net.png"
     code, out, err = call(
-        "forecast", log, "--until", 80, "--schedule", "constant", "--regimes", "exponential", "--prior", "corpus",
+        "forecast", log, "--until", 80, "--total-steps", 80, "--regimes", "exponential", "--prior", "corpus",
         "--gpu-hours-per-step", 0.5, "--value-per-reward", 400, "--gain", 0.02, "--plot-decision", picture, "--json",
     )  # fmt: skip
     assert code == 0, err
