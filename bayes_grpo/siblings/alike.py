@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from bayes_grpo.siblings.course import SmoothCourse
 from bayes_grpo.siblings.effect import StepEffect
@@ -133,7 +133,8 @@ def foreseen(rows: SeenRows, siblings: Sequence[SmoothCourse]) -> Foreseen | Non
         alone.append(not counts and not weights and mean is effects[0][0])
     score = np.array([f[0] for f in found])
     without = np.array(alone)
-    gain = logsumexp(score[~without]) - logsumexp(score[without]) - math.log((~without).sum() / without.sum())
+    helped, unhelped = np.logaddexp.reduce(score[~without]), np.logaddexp.reduce(score[without])
+    gain = helped - unhelped - math.log((~without).sum() / without.sum())
     weight = softmax(score)
     weight[weight < 1e-4] = 0.0
     kept = np.flatnonzero(weight)
