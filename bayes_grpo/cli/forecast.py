@@ -24,6 +24,7 @@ from bayes_grpo.cli.options import (
     siblings_asked,
 )
 from bayes_grpo.cli.priors import PriorTableFile, PriorWord
+from bayes_grpo.cli.refusals import refuse_past
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import SettingError
 
@@ -74,10 +75,11 @@ def forecast(
     """Forecast a run's reward under the learning rate that is left, averaged over regimes; and when to stop."""
     check_pictures(plot, plot_decision)
     question = asked.question()
-    priors = bg.priors_named(prior, prior_table)
-    names = names_in(regimes) or list(bg.FORECAST_REGIMES)
     # As a setting too: where a trainer's default decays, past and future follow it.
     run = reading.read(log, at, stated=StatedSettings(total_steps=total_steps))
+    refuse_past(until, run)
+    priors = bg.priors_named(prior, prior_table)
+    names = names_in(regimes) or list(bg.FORECAST_REGIMES)
     question = bg.priced(question, run)
     if plot_decision is not None and not question.has_net_value:
         raise SettingError(
@@ -127,6 +129,4 @@ def _source(run: Run, weights: str, regimes: list[str], compared: Callable[[], C
         return run, None
     if weights == "equal":
         return run, dict.fromkeys(regimes, 1.0)
-    if weights != "stacking":
-        raise SettingError(f"--weights: expected sequential, stacking or equal, found {weights!r}")
     return compared(), None

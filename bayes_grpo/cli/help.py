@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 import inspect
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import wraps
@@ -15,9 +13,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import ParameterInfo
 
 import bayes_grpo as bg
+from bayes_grpo.cli.refusals import SIGNALS, WEIGHTS, regime_names, refuse
 from bayes_grpo.cli.terminal import be_quiet
-from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.text import plain
 
 HELP_FLAGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 
@@ -124,27 +121,12 @@ def shown(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(*, quiet: bool = False, **given: Any) -> None:
         be_quiet(quiet)
-        if command.__name__ != "watch":  # which waits for a log
-            _refuse_if_nothing_is_there([x for name in _LOGS for x in _listed(given.get(name))])
+        refuse(given, waits=command.__name__ == "watch")
         command(**given)
 
     run.__annotations__ = {p.name: p.annotation for p in (*own, flag)}
     vars(run)["__signature__"] = inspect.Signature([*own, flag])
     return run
-
-
-_LOGS = ("log", "logs", "a", "b")
-
-
-def _listed(value: Any) -> list[str]:
-    return [str(x) for x in value] if isinstance(value, list | tuple) else []
-
-
-def _refuse_if_nothing_is_there(paths: list[str]) -> None:
-    """Refuses a call none of whose logs is there, before seconds of imports."""
-    sought = [x for x in paths if not x.startswith("wandb:") and not glob.has_magic(x)]
-    if sought and len(sought) == len(paths) and not any(os.path.lexists(x) for x in sought if "\0" not in x):
-        raise LogReadError(f"{plain(sought[0], 200)}: expected a log file, found nothing there; check the path")
 
 
 def completed_by(*known: str) -> Callable[[str], list[str]]:
@@ -162,7 +144,7 @@ def _settings(incomplete: str) -> list[str]:
 
 
 def _regimes(incomplete: str) -> list[str]:
-    return completed_by(*bg.REGIMES)(incomplete)
+    return completed_by(*regime_names())(incomplete)
 
 
 def _scenarios(incomplete: str) -> list[str]:
@@ -174,9 +156,9 @@ def _modes(incomplete: str) -> list[str]:
 
 
 _VALUES: Mapping[str, Callable[[str], list[str]]] = {
-    "signal": completed_by("auto", "reward", "eval"),
+    "signal": completed_by(*SIGNALS),
     "schedule": completed_by("logged", "constant", "linear", "cosine"),
-    "weights": completed_by("sequential", "stacking", "equal"),
+    "weights": completed_by(*WEIGHTS),
     "prior": completed_by("weak", "corpus"),
     "convention": completed_by("ema", "heavy_ball"),
     "do": completed_by("fit", "forecast", "diagnose"),

@@ -11,7 +11,7 @@ from bayes_grpo.cli.terminal import console, print_json
 def inspect(log: LogFile, plot: Plot = None, json_: Json = False, *, reading: Reading, stated: StatedSettings) -> None:
     """Show what a log holds and what had to be assumed."""
     check_pictures(plot)
-    run = reading.read(log, stated=stated)
+    run = reading.read(log, stated=stated, tell=False)
     summary = bg.describe_run(run)
     if plot is not None:
         bg.save_plot(bg.plot_run(run), plot)

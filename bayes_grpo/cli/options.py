@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli.terminal import tell_read
 from bayes_grpo.common.files import check_picture, check_writable
 
 if TYPE_CHECKING:
@@ -75,10 +76,15 @@ class Reading:
         ),
     ] = None
 
-    def read(self, log: list[Path], at: float | None = None, stated: StatedSettings | None = None) -> Run:
-        """Reads a log up to step ``at``, with the settings that were stated."""
+    def read(
+        self, log: list[Path], at: float | None = None, stated: StatedSettings | None = None, tell: bool = True
+    ) -> Run:
+        """Reads a log up to step ``at``, with the settings that were stated; on a terminal says what was read."""
         run = bg.read_log(log[0] if len(log) == 1 else log, **self.options(stated))
-        return run if at is None else run.until(at)
+        run = run if at is None else run.until(at)
+        if tell:
+            tell_read(run)
+        return run
 
     def options(self, stated: StatedSettings | None = None) -> dict[str, Any]:
         """What was given, as keyword arguments of `bayes_grpo.read_log`."""

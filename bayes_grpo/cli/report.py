@@ -22,6 +22,7 @@ from bayes_grpo.cli.options import (
     grouped,
     names_in,
 )
+from bayes_grpo.cli.refusals import refuse_past
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.files import check_writable
@@ -134,6 +135,7 @@ def _one(
     if len(log) == 1 and log[0].suffix == ".nc":
         return bg.report_run(fit=bg.load_fit(log[0]), settings=settings, progress=tell)
     run = reading.read(log, at, stated)
+    refuse_past(settings.until, run)
     settings = replace(settings, question=bg.priced(settings.question, run))
     if known is not None and known.data.attrs["log_hash"] != run.log_hash:
         raise SettingError(f"--fit: {fit} is a fit of another log, {known.about.run}; give the log that it was made of")
@@ -149,7 +151,7 @@ def _read_all(logs: list[Path], reading: Reading, at: float | None, stated: Stat
     for path in logs:
         tell(f"reading {path.name}")
         try:
-            runs.append(reading.read([path], at, stated))
+            runs.append(reading.read([path], at, stated, tell=False))
         except BayesGrpoError as error:
             unread[path.name] = str(error)
     return runs, unread

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import draws_at
@@ -21,7 +22,8 @@ from bayes_grpo.fitting.sampling.nuts import (
     compile_summary_ahead,
     sample_chains,
 )
-from bayes_grpo.fitting.sampling.target import Target
+from bayes_grpo.fitting.sampling.target import Target, values_of_draws
+from bayes_grpo.fitting.sampling.weighted import WeightedPoints
 from bayes_grpo.fitting.smoothed import SmoothedDraws, smoothed_by
 
 
@@ -49,9 +51,11 @@ def sample_posterior(
     with jax.enable_x64(True):
         compile_chains_ahead(target, settings)
         tell("finding starting points")
-        start, trusted = starting_points(target, seed, settings.chains)
+        points, trusted = first_points(target, seed)
+        start = start_of(points, seed, settings.chains)
         compile_summary_ahead(target)
-        tell("sampling")
+        sight = first_sight(target, points, settings.chains * settings.draws) if trusted and progress else ""
+        tell(f"sampling{sight}")
 
         def chains(part: str, begin: Start, accept: float) -> Chain:
             return sample_chains(target, seed_of(seed, part), begin, settings, accept)
@@ -78,22 +82,39 @@ _ENOUGH = ImportanceSettings(effective=500.0, rounds=16)
 """Points for a covariance; more of them would change no chain."""
 
 
-def starting_points(target: Target, seed: int, chains: int) -> tuple[Start, bool]:
-    """Where the chains begin, and whether the covariance there is the posterior's.
+def first_points(target: Target, seed: int) -> tuple[WeightedPoints, bool]:
+    """Weighted points from which the chains begin, and whether they reached the posterior.
 
     Args:
         target: Regime, priors and rows.
         seed: Seed of the fit.
-        chains: Number of chains.
-
-    Returns:
-        The start, and whether the weighted points that it is made of reached the posterior.
     """
     points, found = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
-    trusted = found.power == 1.0 and found.effective >= 0.5 * _ENOUGH.effective
+    return points, found.power == 1.0 and found.effective >= 0.5 * _ENOUGH.effective
+
+
+def first_sight(target: Target, points: WeightedPoints, size: int) -> str:
+    """What the points say already of the law's own parameters, for who watches; "" where it has none.
+
+    Args:
+        target: Regime, priors and rows.
+        points: Points that reached the posterior.
+        size: Draws to take of them; as many as the chains will have, so that one program serves both.
+    """
+    named = [p.name for p in target.regime.sampled if not p.name.endswith("_sd")][:2]
+    if not named:
+        return ""
+    values = values_of_draws(target, points.resampled(size, np.random.default_rng(0)))
+    told = {name.replace("_", " "): interval(values[name]) for name in named}
+    said = ", ".join(f"{name} {i.median:.3g} [{i.low:.3g}, {i.high:.3g}]" for name, i in told.items())
+    return f"; so far {said} ({LEVEL:.0%})"
+
+
+def start_of(points: WeightedPoints, seed: int, chains: int) -> Start:
+    """Where the chains begin: at points by their weights, with the covariance of all."""
     # Points by their weights: a posterior with two modes gets its chains in proportion to the modes' mass.
     z, cov = points.resampled(chains, np.random.default_rng(seed_of(seed, "chains"))), points.moments()[1]
-    return Start(z, cov + 1e-6 * np.eye(len(cov))), trusted
+    return Start(z, cov + 1e-6 * np.eye(len(cov)))
 
 
 def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[SmoothedDraws, Convergence]:

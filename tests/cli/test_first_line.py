@@ -1,0 +1,66 @@
+"""The first seconds of a call: what was read is said on a terminal, and what cannot work is refused without imports."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayes_grpo import REGIMES, Run
+from bayes_grpo.cli import refusals, terminal
+from bayes_grpo.cli.options import EXIT_INPUT
+
+ROWS = [{"step": s, "reward": 0.2 + 0.005 * s, "kl": 0.01} for s in range(1, 101)]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "run.jsonl"
+    path.write_text("\n".join(map(json.dumps, ROWS)))
+    return path
+
+
+def test_on_a_terminal_the_first_line_says_what_was_read(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    run = Run.from_frame(ROWS)
+    terminal.tell_read(run)
+    assert capsys.readouterr() == ("", "")  # no terminal
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    terminal.tell_read(run)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    for part in ("100 rows, steps 1 to 100", "kl", "0.228 over the first 10 rows, 0.678 over the last 10"):
+        assert part in err
+    terminal.be_quiet(True)
+    terminal.tell_read(run)
+    terminal.be_quiet(False)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["fit", "LOG", "--regime", "spline"], "regime: expected one of bernoulli"),
+        (["compare", "LOG", "--regimes", "flat,spline"], "regime: expected one of bernoulli"),
+        (["forecast", "LOG", "--weights", "best"], "--weights: expected sequential"),
+        (["forecast", "LOG", "--until", "20"], "the horizon lies in the past"),
+        (["fit", "LOG", "--signal", "loss"], "signal: expected auto, reward or eval"),
+        (["diagnose", "LOG", "--colour"], "No such option"),
+        (["report", "nothing-here"], "found nothing there"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_numeric_is_imported(log: Path, words: list[str], reason: str):
+    program = (
+        "import sys; from bayes_grpo.cli.app import main\n"
+        f"sys.argv = ['bayes-grpo', *{[str(log) if w == 'LOG' else w for w in words]!r}]\n"
+        "try:\n    main()\nexcept SystemExit as stop:\n    code = stop.code\n"
+        "print(code, sorted({'jax', 'numpyro', 'scipy', 'matplotlib', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert reason in " ".join(done.stderr.split())
+    assert done.stdout.split()[-2:] == [str(2 if "option" in reason else EXIT_INPUT), "[]"], done.stdout
+
+
+def test_names_of_laws_are_those_of_the_registry():
+    assert refusals.regime_names() == tuple(REGIMES)
