@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import ParameterInfo
 
 import bayes_grpo as bg
-from bayes_grpo.cli.refusals import SIGNALS, WEIGHTS, regime_names, refuse
+from bayes_grpo.cli.refusals import SIGNALS, WEIGHTS, refuse, regime_names
 from bayes_grpo.cli.terminal import be_quiet
 
 HELP_FLAGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -30,7 +30,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = {
         "cost_per_step", "value_per_reward", "gpu_hours_per_step", "price_per_gpu_hour", "gpus", "gain", "probability",
         "budget", "kept", "failure_cost", "risk", "parallel",
     ),
-    "Output": ("out", "plot", "plot_decision", "docs", "json_", "quiet", "state", "fresh"),
+    "Output": ("out", "plot", "plot_decision", "docs", "run_link", "commit", "json_", "quiet", "state", "fresh"),
     "How much is computed": ("seed", "draws", "chains", "warmup", "jobs", "dask", "no_lfo", "history", "origins"),
 }  # fmt: skip
 _PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}

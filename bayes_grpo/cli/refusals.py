@@ -57,8 +57,8 @@ def refuse_past(until: float | None, run: Run) -> None:
     ends = [float(x[-1]) for x in (run.step, run.eval_step) if len(x)]
     if until is not None and ends and not until > min(ends):  # which of the two signals counts is known later
         raise SettingError(
-            f"until: expected a step after the last logged one ({min(ends):g}), found {until:g}; the horizon lies in the "
-            f"past"
+            f"until: expected a step after the last logged one ({min(ends):g}), found {until:g}; the horizon lies in "
+            f"the past"
         )
 
 

@@ -72,6 +72,12 @@ def report(
     docs: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where the built documentation lies, for links from the sections.")
     ] = "",
+    run_link: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address of the run, as in a tracker; a link at the page's top.")
+    ] = "",
+    commit: Annotated[
+        str, typer.Option(metavar="ADDRESS|NAME", help="Commit that the run ran; shown at the page's top.")
+    ] = "",
     json_: Json = False,
     seed: Seed = 0,
     *,
@@ -91,6 +97,8 @@ def report(
         seed=seed,
         rollouts=None if rollouts is None else bg.read_rollouts(rollouts),
         docs=docs,
+        run_link=run_link,
+        commit=commit,
     )
     several = bool(b) or (len(log) > 1 and not one_run)
     if rollouts is not None and several:

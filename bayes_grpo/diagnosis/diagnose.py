@@ -23,7 +23,6 @@ from bayes_grpo.diagnosis.top_line import top_line
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rollouts.decompose import decompose
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.join import join
 from bayes_grpo.rollouts.records import Rollouts
@@ -114,6 +113,8 @@ def _gain(run: Run, rollouts: Rollouts | None, at: float | None) -> tuple[Decomp
     """What the gain is made of by rollouts, and how far they fit the log."""
     if rollouts is None:
         return None, ()
+    from bayes_grpo.rollouts.decompose import decompose  # SciPy's statistics, half a second that few calls need
+
     some = rollouts if at is None else rollouts.until(at)
     try:
         fits = join(run, some).sentence

@@ -21,6 +21,7 @@ MANUAL: Mapping[str, str] = {
     "quantities": "quantities",
     "diagnoses": "how/diagnose",
     "settings": "how/log",
+    "signals": "how/log",
     "words": "quantities",
 }
 """Section → page of the documentation."""
@@ -35,10 +36,19 @@ def docs_base(address: str) -> str:
     Raises:
         SettingError: Another kind of address, which a page must not link to.
     """
-    if not address:
-        return ""
-    if not address.startswith(("https://", "http://", "file:///")) or any(c in address for c in " \"'<>"):
+    address = checked_address("--docs", address)
+    return f"{address.rstrip('/')}/" if address else ""
+
+
+def checked_address(flag: str, address: str) -> str:
+    """An address that a page may link to; "" for none.
+
+    Raises:
+        SettingError: Another kind of address.
+    """
+    known = address.startswith(("https://", "http://", "file:///")) and not any(c in address for c in " \"'<>")
+    if address and not known:
         raise SettingError(
-            f"--docs: expected an address that begins with https://, http:// or file:///, found {address!r}"
+            f"{flag}: expected an address that begins with https://, http:// or file:///, found {address!r}"
         )
-    return address.rstrip("/") + "/"
+    return address

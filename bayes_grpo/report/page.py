@@ -175,6 +175,19 @@ class Top:
 
 
 @dataclass(frozen=True)
+class Link:
+    """Where the run, or the commit that it ran, is found.
+
+    Attributes:
+        text: What is shown.
+        address: Where it leads; "" for none.
+    """
+
+    text: str
+    address: str = ""
+
+
+@dataclass(frozen=True)
 class Page:
     """A whole page.
 
@@ -189,6 +202,7 @@ class Page:
         glossary: Term → its one-line explanation, for the terms that the page uses.
         made: Line at the end: version, seed, time.
         docs: Where the built documentation lies, for links from the sections; "" without.
+        links: Where the run and its commit are found.
     """
 
     title: str
@@ -201,6 +215,7 @@ class Page:
     glossary: Mapping[str, str] = field(default_factory=dict)
     made: str = ""
     docs: str = ""
+    links: tuple[Link, ...] = ()
 
 
 def said(text: object, limit: int = 600) -> str:

@@ -96,6 +96,7 @@ def report_run(
         glossary=glossary_of(sections),
         made=made_line(settings.seed, time.perf_counter() - begin),
         docs=docs_base(settings.docs),
+        links=settings.links,
     )
     left.end("writing the page", _PICTURES)
     fitted = known.fit.value

@@ -23,17 +23,19 @@ from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
 from bayes_grpo.report.manual import docs_base
 from bayes_grpo.report.page import Lead, Page
 from bayes_grpo.report.result import Report
-from bayes_grpo.report.sections import apart, effects, recipes, together
+from bayes_grpo.report.sections import apart, effects, recipes, signals, together
 from bayes_grpo.report.sections.together import OneOf
 from bayes_grpo.report.settings import ReportSettings
 from bayes_grpo.report.svg import Pictures
 from bayes_grpo.report.work import COST, Left, Tell, answered, answers
 
+_SIGNALS = (signals.KEY, signals.TITLE, signals.QUESTION, signals.signals)
 _ORDER = (
     together.curves_key(),
     recipes.KEY,
     effects.KEY,
     *(key for key, *_ in (*together.SECTIONS[1:], *apart.SECTIONS)),
+    signals.KEY,
 )
 """Sections in the order of the page."""
 _PARTS = ("fit", "forecast", "diagnosis")
@@ -95,7 +97,7 @@ def report_runs(
             found.append(OneOf(name, run, dict(answers(run, ask, parts=_PARTS, left=left))))
         drawn = {
             key: guarded(partial(make, found, pictures), key, title, question)
-            for key, title, question, make in (*together.SECTIONS, *apart.SECTIONS)
+            for key, title, question, make in (*together.SECTIONS, *apart.SECTIONS, _SIGNALS)
         }
         sides = (names[: len(names) - max(len(against), 1)], names[len(names) - max(len(against), 1) :])
         own: list[Lead] = []
@@ -119,6 +121,7 @@ def report_runs(
         glossary=glossary_of(sections),
         made=made_line(settings.seed, time.perf_counter() - begin),
         docs=docs_base(settings.docs),
+        links=settings.links,
     )
     left.end("writing the page", 2.0)
     failed = any(x.failed for x in found)

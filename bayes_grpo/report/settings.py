@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.text import plain
 from bayes_grpo.decision.question import Question
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.report.manual import docs_base
+from bayes_grpo.report.manual import checked_address, docs_base
+from bayes_grpo.report.page import Link
 from bayes_grpo.rollouts.records import Rollouts
 
 PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
@@ -30,6 +32,8 @@ class ReportSettings:
         paths: Paths of the forecast.
         rollouts: Completions of the run, which tell what its gain is made of; None without.
         docs: Where the built documentation lies, for links from the sections; "" without.
+        run_link: Address of the run's own page, such as that of a tracker; "" without.
+        commit: Commit that the run ran: an address, or its name alone; "" without.
 
     Raises:
         SettingError: An unknown part, or an address that a page must not link to.
@@ -46,6 +50,8 @@ class ReportSettings:
     paths: int = 2000
     rollouts: Rollouts | None = None
     docs: str = ""
+    run_link: str = ""
+    commit: str = ""
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.without if name not in PARTS]
@@ -53,6 +59,18 @@ class ReportSettings:
             raise SettingError(f"--without: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
 
         docs_base(self.docs)
+        checked_address("--run-link", self.run_link)
+        if ":" in self.commit:
+            checked_address("--commit", self.commit)
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """Where run and commit are found, for the top of the page."""
+        found = [Link("This run", self.run_link)] if self.run_link else []
+        if self.commit:
+            address = self.commit if ":" in self.commit else ""
+            found.append(Link(f"Commit {plain(self.commit.rstrip('/').rpartition('/')[2], 60)}", address))
+        return tuple(found)
 
     def until_step(self, until: float) -> ReportSettings:
         """The same with a horizon."""

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from cycler import cycler
 
+from bayes_grpo.report.look import look_of, mark_axes
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -88,7 +90,7 @@ class Pictures:
         return f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{classes}"
 
     def _svg(self, figure: Figure, box: Any) -> str:
-        text = StringIO()
+        text, panels = StringIO(), mark_axes(figure)
         figure.savefig(
             text, format="svg", transparent=True, bbox_inches=box, dpi=150, metadata={"Date": None, "Creator": None}
         )
@@ -97,10 +99,13 @@ class Pictures:
         for element in root.iter():
             element.tag = element.tag.rpartition("}")[2]
         _without(root, {"metadata", "style"})
+        look = look_of(panels, root)
         self._rewrite(root, f"p{self._drawn}-")
         width, height = (float(x) for x in root.attrib["viewBox"].split()[2:])
         root.attrib.clear()
         root.attrib |= {"viewBox": f"0 0 {width:.1f} {height:.1f}", "aria-hidden": "true", "focusable": "false"}
+        if look:
+            root.set("data-look", look)
         return ElementTree.tostring(root, encoding="unicode")
 
     def _rewrite(self, root: ElementTree.Element, prefix: str) -> None:

@@ -21,16 +21,18 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_on_a_terminal_the_first_line_says_what_was_read(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
+def test_on_a_terminal_the_first_line_says_what_was_read(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
     run = Run.from_frame(ROWS)
     terminal.tell_read(run)
     assert capsys.readouterr() == ("", "")  # no terminal
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda _: True)
     terminal.tell_read(run)
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
-    for part in ("100 rows, steps 1 to 100", "kl", "0.228 over the first 10 rows, 0.678 over the last 10"):
+    for part in ("100 rows, steps 1 to 100", "kl", "0.227 over the first 10 rows, 0.677 over the last 10"):
         assert part in err
     terminal.be_quiet(True)
     terminal.tell_read(run)

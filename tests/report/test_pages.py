@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
+import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo.report import run_page, work
+from bayes_grpo.report import html, run_page, work
 from bayes_grpo.report.result import Report, save_report
 from bayes_grpo.report.run_page import report_run
 from bayes_grpo.report.settings import PARTS, ReportSettings
@@ -45,12 +48,22 @@ class Outline(HTMLParser):
                 self.links.add(str(value))
 
 
+def assert_one_script_of_ours(text: str) -> None:
+    """One script, ours, and a policy that lets no other run."""
+    (script,) = re.findall(r"<script[^>]*>(.*?)</script>", text, re.DOTALL)
+    assert script == Path(html.__file__).with_name("templates").joinpath("page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src &#39;sha256-{digest}&#39;;" in text
+    assert not re.search(r"fetch|XMLHttp|import|eval|innerHTML|localStorage|http(?!://www.w3.org/2000/svg)", script)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_page_is_whole_and_asks_for_nothing(pages: dict[str, Path], kind: str):
     text = pages[kind].read_text(encoding="utf-8")
     found = Outline(text)
     assert len(text.encode()) < MOST_BYTES
-    assert not found.tags & {"script", "iframe", "object", "embed", "link", "form", "base"}
+    assert not found.tags & {"iframe", "object", "embed", "link", "form", "base"}
+    assert_one_script_of_ours(text)
     assert not [a for a in found.attributes if a.startswith("on")]
     assert len(found.ids) == len(set(found.ids))
     assert {x for x in found.links if not x.startswith("data:")} <= {f"#{x}" for x in found.ids}
@@ -143,6 +156,59 @@ def test_a_browser_finds_nothing_wrong(pages: dict[str, Path], driver: Any, kind
         assert seen.requests == []
         assert seen.width <= seen.window == width
         assert seen.findings == []
+
+
+def test_a_picture_knows_what_it_shows(reports: dict[str, Report]):
+    hero = reports["healthy"].page.hero
+    assert hero is not None
+    root = ElementTree.fromstring(hero.wide)
+    (panel,) = json.loads(root.attrib["data-look"])
+    left, top, right, bottom = panel["box"]
+    wide, high = map(float, root.attrib["viewBox"].split()[2:])
+    assert 0 < left < right < wide + 1
+    assert 0 < top < bottom < high
+    assert panel["name"] == "optimizer step"
+    low, end = panel["x"]
+    for _, x, y in panel["lines"]:
+        assert len(x) == len(y) >= 3
+        assert x == sorted(x)
+        assert low - 1e-3 * end <= x[0]
+        assert x[-1] <= end * 1.001
+
+
+@pytest.mark.thorough
+def test_the_pointer_reads_values_and_a_picture_is_enlarged(pages: dict[str, Path], driver: Any):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    look(driver, pages["healthy"], axe=False)
+    hero = driver.find_element("css selector", "figure svg[data-look]")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", hero)
+    ActionChains(driver).move_to_element(hero).perform()
+    told = driver.find_element("css selector", ".tip").text
+    assert re.match(r"optimizer step \d+", told), told
+    assert re.search(r": 0\.\d", told), told
+    before = hero.get_attribute("viewBox")
+    driver.execute_script("arguments[0].closest('figure').querySelector('.enlarge').click()", hero)
+    assert driver.find_element("css selector", "dialog[open] svg[data-look]").size["width"] > 900
+    ActionChains(driver).send_keys("+").perform()
+    nearer = [float(x) for x in hero.get_attribute("viewBox").split()]
+    assert nearer[2] == pytest.approx(float(before.split()[2]) / 1.5)
+    ActionChains(driver).send_keys(Keys.ESCAPE).perform()
+    assert not driver.find_elements("css selector", "dialog[open]")
+    assert [float(x) for x in hero.get_attribute("viewBox").split()] == [float(x) for x in before.split()]
+    assert [x for x in driver.get_log("browser") if x["level"] in ("SEVERE", "WARNING")] == []
+
+
+@pytest.mark.thorough
+def test_a_print_is_short(pages: dict[str, Path], driver: Any):
+    look(driver, pages["healthy"], axe=False)
+    driver.execute_script("document.querySelectorAll('details').forEach(d => d.open = false)")
+    paper = driver.execute_cdp_cmd(
+        "Page.printToPDF", {"preferCSSPageSize": True, "paperWidth": 8.27, "paperHeight": 11.69}
+    )
+    pdf = base64.b64decode(paper["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 6
 
 
 @pytest.mark.thorough

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from bayes_grpo.report.manual import MANUAL
 from bayes_grpo.report.result import Report, save_report
 from bayes_grpo.report.run_page import report_run
 from bayes_grpo.report.runs_page import report_runs
+from bayes_grpo.report.sections import signals
+from bayes_grpo.report.sections.together import OneOf
 from bayes_grpo.report.settings import PARTS
+from bayes_grpo.report.svg import Pictures
 from tests.families.made import relaxing, swept
 from tests.helpers.browser import PHONE, look
 from tests.report.conftest import quick, run_of
@@ -84,6 +88,31 @@ def test_every_section_leads_to_a_page_of_the_documentation(beside: Report):
         assert found == {MANUAL[key] for key in (*keys, "words")}
     for page in MANUAL.values():
         assert (ROOT / "docs" / f"{page}.md").is_file()
+
+
+def test_run_and_commit_are_named_at_the_top():
+    made = report_run(
+        run_of("short"), settings=quick(without=PARTS, run_link="https://tracker.example/r/1?a=b&c", commit="abc1234")
+    )
+    top = made.html().partition("<main>")[0]
+    assert '<a href="https://tracker.example/r/1?a=b&amp;c" rel="noreferrer">This run</a>' in top
+    assert "Commit abc1234" in top
+    linked = quick(commit="https://code.example/commit/abc1234/").links
+    assert [(x.text, x.address) for x in linked] == [("Commit abc1234", "https://code.example/commit/abc1234/")]
+    for flag, given in (("--run-link", {"run_link": "javascript:x"}), ("--commit", {"commit": "data:text/html,x"})):
+        with pytest.raises(SettingError, match=f"{flag}: expected an address"):
+            quick(**given)
+
+
+def test_signals_of_several_runs_lie_over_each_other():
+    runs = [OneOf(kind, run_of(kind), {}) for kind in ("healthy", "plateaued", "short")]
+    made = signals.signals(runs, Pictures())
+    assert not made.missing
+    for picture in made.pictures:
+        (panel,) = json.loads(ElementTree.fromstring(picture.wide).attrib["data-look"])
+        assert {name for name, *_ in panel["lines"]} == {"healthy", "plateaued", "short"}
+    alone = signals.signals([OneOf("a", relaxing("a", time=20.0), {}), runs[0]], Pictures())
+    assert alone.missing
 
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "docs", 'https://x" onclick="y', "data:text/html,x"])
