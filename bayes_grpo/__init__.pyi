@@ -126,6 +126,8 @@ from .report.result import save_report as save_report
 from .report.run_page import report_run as report_run
 from .report.runs_page import report_runs as report_runs
 from .report.settings import ReportSettings as ReportSettings
+from .report.trackers import check_tracker as check_tracker
+from .report.trackers import log_result as log_result
 from .risk.change import Change as Change
 from .risk.failing import Failing as Failing
 from .risk.failing import p_fails as p_fails

@@ -13,11 +13,13 @@ from bayes_grpo.cli.options import (
     At,
     Json,
     LogFile,
+    LogTo,
     Plot,
     Reading,
     StatedSettings,
     check_pictures,
     grouped,
+    log_to,
 )
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import PriorError, SettingError
@@ -51,6 +53,7 @@ def diagnose(
         Path | None, typer.Option(help="Folder of saved completions of the run: what its gain is made of.")
     ] = None,
     plot: Plot = None,
+    log_to_: LogTo = None,
     json_: Json = False,
     *,
     reading: Reading,
@@ -69,6 +72,7 @@ def diagnose(
             bg.save_plot(bg.plot_diagnosis(result), plot)
     found = {mode: result.failing if mode == ANY else result.own[mode] for mode in limits}
     reached = {mode: p for mode, p in found.items() if p >= limits[mode]}
+    log_to(log_to_, run, "diagnose", result.to_dict(), result.top.sentence)
     if json_:
         print_json(result.to_dict() | {"fail_on": {"limits": limits, "reached": reached}}, result.top.sentence)
     else:

@@ -13,6 +13,7 @@ from bayes_grpo.cli.options import (
     At,
     Json,
     LogFile,
+    LogTo,
     Plot,
     Reading,
     Seed,
@@ -20,6 +21,7 @@ from bayes_grpo.cli.options import (
     StatedSettings,
     check_pictures,
     grouped,
+    log_to,
 )
 from bayes_grpo.cli.priors import PriorTableFile, base_priors, overrides, split_priors
 from bayes_grpo.cli.terminal import console, print_json, progress
@@ -53,6 +55,7 @@ def fit(
     ] = False,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
     plot: Plot = None,
+    log_to_: LogTo = None,
     json_: Json = False,
     seed: Seed = 0,
     chains: Annotated[int, typer.Option(help="Chains.")] = 4,
@@ -87,6 +90,7 @@ def fit(
             bg.save_fit(result, out)
         if plot is not None:
             bg.save_plot(bg.plot_fit(result, summary.verdict), plot)
+    log_to(log_to_, run, "fit", summary.to_dict(), summary.verdict)
     if json_:
         print_json(summary.to_dict(), summary.verdict)
     else:

@@ -14,12 +14,14 @@ from bayes_grpo.cli.options import (
     Json,
     LikeRuns,
     LogFile,
+    LogTo,
     Reading,
     Seed,
     Signal,
     StatedSettings,
     check_pictures,
     grouped,
+    log_to,
     names_in,
     siblings_asked,
 )
@@ -66,6 +68,7 @@ def forecast(
     draws: Annotated[int, typer.Option(help="Number of paths.")] = 2000,
     plot: Annotated[Path | None, typer.Option(help="Save the fan chart (.png, .pdf, .svg).")] = None,
     plot_decision: Annotated[Path | None, typer.Option(help="Save a picture of net value by stopping step.")] = None,
+    log_to_: LogTo = None,
     json_: Json = False,
     seed: Seed = 0,
     *,
@@ -115,6 +118,7 @@ def forecast(
             bg.save_plot(figure if stopping is None else bg.mark_stop(figure, stopping), plot)
         if plot_decision is not None and stopping is not None:
             bg.save_plot(bg.plot_decision(stopping, result.name), plot_decision)
+    log_to(log_to_, run, "forecast", summary.to_dict(), summary.sentence)
     if json_:
         print_json(summary.to_dict() | ({} if decision is None else {"decision": decision.to_dict()}), summary.sentence)
         return

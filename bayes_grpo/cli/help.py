@@ -30,7 +30,9 @@ _PANELS: Mapping[str, tuple[str, ...]] = {
         "cost_per_step", "value_per_reward", "gpu_hours_per_step", "price_per_gpu_hour", "gpus", "gain", "probability",
         "budget", "kept", "failure_cost", "risk", "parallel",
     ),
-    "Output": ("out", "plot", "plot_decision", "docs", "run_link", "commit", "json_", "quiet", "state", "fresh"),
+    "Output": (
+        "out", "plot", "plot_decision", "docs", "run_link", "commit", "log_to_", "json_", "quiet", "state", "fresh",
+    ),
     "How much is computed": ("seed", "draws", "chains", "warmup", "jobs", "dask", "no_lfo", "history", "origins"),
 }  # fmt: skip
 _PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}
@@ -161,6 +163,7 @@ _VALUES: Mapping[str, Callable[[str], list[str]]] = {
     "weights": completed_by(*WEIGHTS),
     "prior": completed_by("weak", "corpus"),
     "convention": completed_by("ema", "heavy_ball"),
+    "log_to_": completed_by("wandb", "trackio", "tensorboard", "mlflow"),
     "do": completed_by("fit", "forecast", "diagnose"),
     "without": completed_by("fit", "laws", "check", "forecast", "diagnosis", "stability"),
     "vary": completed_by("learning_rate", "group_size", "prompts_per_step", "refresh_interval", "model_size"),

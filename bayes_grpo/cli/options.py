@@ -7,7 +7,8 @@ typer its fields instead.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.terminal import tell_read
+from bayes_grpo.cli.terminal import is_quiet, tell_read
 from bayes_grpo.common.files import check_picture, check_writable
+from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
     from bayes_grpo import Question, Run
@@ -37,6 +39,14 @@ LikeRuns = Annotated[
         metavar="RUNS",
         help="Siblings, other runs of the same task: a file, folder, store or pattern; may be given several times. "
         'Else like = ["runs/"] in bayes_grpo.toml beside the log; --like none for none.',
+    ),
+]
+LogTo = Annotated[
+    str | None,
+    typer.Option(
+        "--log-to",
+        metavar="wandb|trackio|tensorboard|mlflow",
+        help="Write the numbers beside the run in this tracker too, by its own client.",
     ),
 ]
 LogFile = Annotated[
@@ -185,6 +195,14 @@ def siblings_asked(like: list[str] | None, log: list[Path], sidecar: Path | None
 def names_in(text: str | None) -> list[str]:
     """Names in a list separated by commas."""
     return [x.strip() for x in (text or "").split(",") if x.strip()]
+
+
+def log_to(tracker: str | None, run: Run, about: str, result: Mapping[str, Any], headline: str) -> None:
+    """Writes a result to the tracker that was asked for, and says where on standard error."""
+    if tracker is not None:
+        where = bg.log_result(tracker, run, about, result, headline)
+        if not is_quiet():
+            sys.stderr.write(f"bayes-grpo: logged to {tracker}: {plain(where, 300)}\n")
 
 
 def check_pictures(*paths: Path | None) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
+import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.common.text import plain
 
@@ -84,6 +85,7 @@ _CHECKS: Mapping[str, Callable[[str], None]] = {
     "regime": _regimes,
     "regimes": _regimes,
     "forecast_regimes": _regimes,
+    "log_to_": lambda value: bg.check_tracker(value),
 }
 
 

@@ -39,7 +39,12 @@ def watch(
         typer.Option(metavar="COMMAND", help="Command to run once a finding (no shell); gets it as JSON on stdin."),
     ] = None,
     webhook: Annotated[
-        str | None, typer.Option(metavar="URL", help="Address to which every finding is posted as JSON, once.")
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where every finding is told, once: a webhook of Slack or Discord, mailto:you@host, or any address "
+            "that takes JSON.",
+        ),
     ] = None,
     alarm: Annotated[
         float | None, typer.Option(help="Probability of a failure, lasting, from which on it is a finding.")

@@ -19,7 +19,7 @@ from bayes_grpo.fleets.table import table_of
 from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
 from bayes_grpo.report.page import Cell, Lead, Page, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.result import Report
-from bayes_grpo.report.sections.common import digits, new_figure
+from bayes_grpo.report.sections.common import NARROW, digits, new_figure
 from bayes_grpo.report.svg import Pictures
 
 _COLUMNS = {"log", "source", "log_hash", "task", "verdict", "error"}
@@ -123,9 +123,11 @@ def _known(value: Any) -> Any:
 def _picture(fleet: Fleet, pictures: Pictures) -> Picture | None:
     if not len(fleet.frame) or fleet.logs > 10 * DRAWN:
         return None
-    figure = new_figure((9.2, min(2.0 + 0.24 * fleet.logs, 14.0)))
-    plot_fleet(fleet, figure=figure)
-    return Picture(pictures.whole(figure), said(fleet.sentence), f"A line a log; bands: {LEVEL:.0%}.")
+    wide, narrow = (new_figure((width, min(2.0 + 0.24 * fleet.logs, 14.0))) for width in (9.2, NARROW[0]))
+    for figure in (wide, narrow):
+        plot_fleet(fleet, figure=figure)
+    told = f"A line a log; bands: {LEVEL:.0%}."
+    return Picture(pictures.whole(wide), said(fleet.sentence), told, pictures.whole(narrow))
 
 
 def _fits(fleet: Fleet) -> Section:

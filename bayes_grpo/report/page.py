@@ -53,6 +53,10 @@ class Cell:
     mark: bool = False
 
 
+_SENTENCE = 60
+"""Characters from which on a cell is a sentence."""
+
+
 @dataclass(frozen=True)
 class PageTable:
     """A table.
@@ -68,6 +72,11 @@ class PageTable:
     columns: tuple[Cell, ...]
     rows: tuple[tuple[Cell, ...], ...]
     folded: bool = False
+
+    @property
+    def wordy(self) -> bool:
+        """Whether sentences stand in it, which no phone is wide enough for beside other columns."""
+        return any(len(c.text) > _SENTENCE for row in self.rows for c in row)
 
     @property
     def text(self) -> str:

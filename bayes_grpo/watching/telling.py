@@ -11,13 +11,13 @@ import threading
 import urllib.error
 import urllib.request
 from contextlib import suppress
-from typing import Any
 from urllib.parse import urlsplit
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.common.unfinished import undone_at_an_end
 from bayes_grpo.watching.result import Alarm
+from bayes_grpo.watching.services import check_mail, content_for, mail
 
 LIMIT = 30.0
 """Seconds that a command or an address has."""
@@ -41,11 +41,13 @@ def words_of(command: str) -> list[str]:
 
 
 def checked_url(url: str) -> str:
-    """An address that can be told; any but http and https is refused.
+    """An address that can be told: http, https, or mailto.
 
     Raises:
         SettingError: It is none.
     """
+    if url.startswith("mailto:"):
+        return check_mail(url)
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -99,30 +101,32 @@ def run_command(words: list[str], alarm: Alarm, limit: float = LIMIT) -> str:
 
 
 def post(url: str, alarm: Alarm, limit: float = LIMIT) -> str:
-    """Posts a finding as JSON; a member "text" holds it in words, as chat services expect.
+    """Posts a finding in the form that the address takes (`bayes_grpo.watching.services`), or mails it.
 
     Args:
-        url: The address, http or https. It may hold a secret, so that no message names more of it than the host.
+        url: The address, http, https or mailto. It may hold a secret: no message names more of it than the host.
         alarm: The finding.
         limit: Seconds in all.
 
     Returns:
         What went wrong; "" where nothing did.
     """
-    host = urlsplit(url).hostname
+    mailed = url.startswith("mailto:")
+    host = "mail server" if mailed else urlsplit(url).hostname
+    send = mail if mailed else _posted
     found: list[str] = []
     # Some servers let bytes drip, each within the limit of a socket; nobody waits longer than for the thread.
-    thread = threading.Thread(target=lambda: found.append(_posted(url, alarm, limit)), daemon=True)
+    thread = threading.Thread(target=lambda: found.append(send(url, alarm, limit)), daemon=True)
     thread.start()
     thread.join(limit)
     problem = found[0] if found else f"no answer within {limit:g} s"
-    return f"the webhook at {plain(host, 80)} failed: {problem}" if problem else ""
+    return f"the {'' if mailed else 'webhook at '}{plain(host, 80)} failed: {problem}" if problem else ""
 
 
 def _posted(url: str, alarm: Alarm, limit: float) -> str:
     request = urllib.request.Request(
         url,
-        _content(alarm, text=f"{alarm.name}: {alarm.sentence}"),
+        content_for(url, alarm),
         {"Content-Type": "application/json"},
         method="POST",
     )
@@ -145,8 +149,8 @@ def _posted(url: str, alarm: Alarm, limit: float) -> str:
         return f"{type(error).__name__}: {plain(getattr(error, 'reason', error), 200)}"
 
 
-def _content(alarm: Alarm, **more: Any) -> bytes:
-    return json.dumps(alarm.to_dict() | more, allow_nan=False).encode()
+def _content(alarm: Alarm) -> bytes:
+    return json.dumps(alarm.to_dict(), allow_nan=False).encode()
 
 
 def _killed(child: subprocess.Popen[bytes]) -> None:

@@ -188,15 +188,15 @@ def test_the_pointer_reads_values_and_a_picture_is_enlarged(pages: dict[str, Pat
     told = driver.find_element("css selector", ".tip").text
     assert re.match(r"optimizer step \d+", told), told
     assert re.search(r": 0\.\d", told), told
-    before = hero.get_attribute("viewBox")
+    before = hero.get_dom_attribute("viewBox")
     driver.execute_script("arguments[0].closest('figure').querySelector('.enlarge').click()", hero)
     assert driver.find_element("css selector", "dialog[open] svg[data-look]").size["width"] > 900
     ActionChains(driver).send_keys("+").perform()
-    nearer = [float(x) for x in hero.get_attribute("viewBox").split()]
+    nearer = [float(x) for x in hero.get_dom_attribute("viewBox").split()]
     assert nearer[2] == pytest.approx(float(before.split()[2]) / 1.5)
     ActionChains(driver).send_keys(Keys.ESCAPE).perform()
     assert not driver.find_elements("css selector", "dialog[open]")
-    assert [float(x) for x in hero.get_attribute("viewBox").split()] == [float(x) for x in before.split()]
+    assert [float(x) for x in hero.get_dom_attribute("viewBox").split()] == [float(x) for x in before.split()]
     assert [x for x in driver.get_log("browser") if x["level"] in ("SEVERE", "WARNING")] == []
 
 
