@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from bayes_grpo.cli.app import app
-from docs._ext.generated import ROOMS, commands_page, gallery_page, names_page, public_names, thumbnail
+from docs._ext.generated import ROOMS, commands_page, gallery_page, names_page, public_names, room_page, thumbnail
 from tests.helpers.command import call
 from tests.helpers.pages import DOCS, GENERATED, ROOT, blocks, commands, named, written_pages
 from tests.helpers.rollouts import made, write_table
@@ -51,15 +51,17 @@ def test_every_public_name_is_documented():
     stub = (ROOT / "bayes_grpo" / "__init__.pyi").read_text()
     assert sorted(name for found in names.values() for _, name in found) == sorted(re.findall(r" as (\w+)", stub))
     assert set(names) <= set(ROOMS)
-    page = names_page(names)
-    for found in names.values():
+    overview = names_page(names)
+    for room, found in names.items():
+        page = room_page(room, found)
+        assert f"api/{room}\n" in overview
         for module, name in found:
-            assert (
-                f".. autoclass:: {module}.{name}" in page
-                or f".. auto{'function' if callable(thing(module, name)) else 'data'}:: {module}.{name}" in page
+            kind = "autofunction" if callable(thing(module, name)) else "py:data"
+            assert f".. {'autoclass' if isinstance(thing(module, name), type) else kind}:: bayes_grpo.{name}\n" in page
+            (told,) = re.findall(
+                rf"^\| \[`{name}`\]\(api/{room}.md#{name.lower()}\) \| (.*) \|$", overview, re.MULTILINE
             )
-            if callable(thing(module, name)):
-                assert (thing(module, name).__doc__ or "").strip(), name
+            assert len(told) > 10, name
 
 
 def thing(module: str, name: str) -> Any:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import base64
+import inspect
 import json
 import re
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,15 +57,56 @@ def public_names(stub: Path) -> dict[str, list[tuple[str, str]]]:
 
 
 def names_page(names: dict[str, list[tuple[str, str]]]) -> str:
-    """Every public name with its docstring, a section a room."""
+    """Every public name in a line, a table a room, each leading to its page."""
+    rooms = _in_order(names)
     lines = ["# Public names", "", "Everything below is imported from `bayes_grpo`: `from bayes_grpo import fit`.", ""]
-    for room in [*(r for r in ROOMS if r in names), *sorted(set(names) - set(ROOMS))]:
-        lines += [f"## {ROOMS.get(room, room)}", ""]
+    for room in rooms:
+        lines += [f"## {ROOMS.get(room, room)}", "", "| | |", "|---|---|"]
         for module, name in names[room]:
-            thing = getattr(import_module(module), name)
-            kind = "class" if isinstance(thing, type) else "function" if callable(thing) else "data"
-            lines += [f"### {name}", "", "```{eval-rst}", f".. auto{kind}:: {module}.{name}", "```", ""]
+            lines.append(f"| [`{name}`](api/{room}.md#{name.lower()}) | {_first_sentence(_doc_of(module, name))} |")
+        lines.append("")
+    return "\n".join([*lines, "```{toctree}", ":hidden:", "", *(f"api/{room}" for room in rooms), "```", ""])
+
+
+def room_page(room: str, names: list[tuple[str, str]]) -> str:
+    """The names of a room with their docstrings, under the paths by which they are imported."""
+    lines = [f"# {ROOMS.get(room, room)}", ""]
+    for module, name in names:
+        thing = getattr(import_module(module), name)
+        lines += [f"## {name}", "", "```{eval-rst}"]
+        if isinstance(thing, type) or callable(thing):
+            lines.append(f".. auto{'class' if isinstance(thing, type) else 'function'}:: bayes_grpo.{name}")
+        else:
+            lines += [f".. py:data:: bayes_grpo.{name}", ""]
+            lines += [f"   {line}".rstrip() for line in _doc_of(module, name).splitlines()]
+        lines += ["```", ""]
     return "\n".join(lines)
+
+
+def _in_order(names: dict[str, list[tuple[str, str]]]) -> list[str]:
+    return [*(room for room in ROOMS if room in names), *sorted(set(names) - set(ROOMS))]
+
+
+def _doc_of(module: str, name: str) -> str:
+    """The docstring of a name; of a constant, the string below it."""
+    found = import_module(module)
+    thing = getattr(found, name)
+    if isinstance(thing, type) or callable(thing):
+        return inspect.getdoc(thing) or ""
+    body = ast.parse(inspect.getsource(found)).body
+    for line, after in pairwise(body):
+        targets = (
+            line.targets if isinstance(line, ast.Assign) else [line.target] if isinstance(line, ast.AnnAssign) else []
+        )
+        here = any(isinstance(x, ast.Name) and x.id == name for x in targets)
+        if here and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            return inspect.cleandoc(str(after.value.value))
+    return ""
+
+
+def _first_sentence(text: str) -> str:
+    paragraph = " ".join(text.split("\n\n")[0].split()).replace("``", "`")
+    return re.split(r"(?<=\.)\s", paragraph)[0].replace("|", "\\|").replace("<", "&lt;")
 
 
 def commands_page() -> str:
@@ -112,21 +156,21 @@ def thumbnail(notebook: Path) -> bytes | None:
 
 
 def gallery_page(notebooks: list[Path], pictures: Path) -> str:
-    """A card a notebook, with its first picture and its first sentence."""
+    """A card a notebook, with its first picture and its first two sentences."""
     lines = ["# Gallery", "", "Notebooks that the tests execute, shown with what they printed.", ""]
     lines += ["::::{grid} 1 1 2 2", ":gutter: 3", ""]
     for path in notebooks:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         title, _, rest = "".join(cells[0]["source"]).partition("\n")
         paragraph = re.sub(r"[\[\]`*]|\([^)]*\)", "", rest.strip().split("\n\n")[0])
-        sentence = re.split(r"(?<=\.)\s", re.sub(r"\s+", " ", paragraph))[0]
+        said = " ".join(re.split(r"(?<=\.)\s", re.sub(r"\s+", " ", paragraph))[:2])
         lines += [f":::{{grid-item-card}} {title.lstrip('# ')}", f":link: notebooks/{path.stem}", ":link-type: doc"]
         drawn = thumbnail(path)
         if drawn is not None:
             pictures.mkdir(parents=True, exist_ok=True)
             (pictures / f"{path.stem}.png").write_bytes(drawn)
             lines.append(f":img-top: _gallery/{path.stem}.png")
-        lines += ["", sentence, ":::", ""]
+        lines += ["", said, ":::", ""]
     lines += ["::::", "", "```{toctree}", ":hidden:", "", *(f"notebooks/{path.stem}" for path in notebooks), "```", ""]
     return "\n".join(lines)
 
@@ -135,13 +179,16 @@ def generate(app: Sphinx) -> None:
     """Writes the pages beside the others, where their text has changed."""
     docs = Path(app.srcdir)
     package = docs.parent / "bayes_grpo"
+    names = public_names(package / "__init__.pyi")
     pages = {
-        "reference/names.md": names_page(public_names(package / "__init__.pyi")),
+        "reference/names.md": names_page(names),
+        **{f"reference/api/{room}.md": room_page(room, some) for room, some in names.items()},
         "reference/commands.md": commands_page(),
         "gallery.md": gallery_page(sorted((docs.parent / "notebooks").glob("*.ipynb")), docs / "_gallery"),
     }
     for name, text in pages.items():
         path = docs / name
+        path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             with written_whole(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")

@@ -20,7 +20,7 @@ def named(path: Path) -> str:
 def written_pages() -> list[Path]:
     """The pages that somebody wrote."""
     pages = (p for p in DOCS.rglob("*.md") if not {"_build", "notebooks"} & set(p.relative_to(DOCS).parts))
-    return sorted(p for p in pages if named(p) not in GENERATED)
+    return sorted(p for p in pages if named(p) not in GENERATED and p.parent.name != "api")
 
 
 def blocks(path: Path, kind: str) -> list[str]:
