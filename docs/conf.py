@@ -26,6 +26,7 @@ html_theme = "furo"
 html_title = "bayes_grpo"
 html_static_path = ["_static"]
 html_css_files = ["style.css"]
+html_js_files = ["reading.js"]
 html_theme_options = {"source_edit_link": "", "navigation_with_keys": True}
 
 # Notebooks are executed by the tests and kept with what they showed; here they are only drawn.

@@ -18,6 +18,7 @@ DATA = (
     "forecasting/pool.json",
     "learning/corpus_prior.json",
     "report/templates/page.html.j2",
+    "report/templates/page.js",
     "report/templates/style.css",
 )
 
