@@ -15,12 +15,14 @@ from bayes_grpo.cli.options import (
     Asked,
     At,
     Json,
+    LikeRuns,
     Reading,
     Seed,
     Signal,
     StatedSettings,
     grouped,
     names_in,
+    siblings_asked,
 )
 from bayes_grpo.cli.refusals import refuse_past
 from bayes_grpo.cli.terminal import console, print_json, progress
@@ -69,6 +71,7 @@ def report(
     rollouts: Annotated[
         Path | None, typer.Option(help="Folder of saved completions of the run: what its gain is made of.")
     ] = None,
+    like: LikeRuns = None,
     docs: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where the built documentation lies, for links from the sections.")
     ] = "",
@@ -87,6 +90,7 @@ def report(
 ) -> None:
     """Write one page about a run: what drives it, what is left and whether it pays, what is wrong, and the evidence."""
     check_writable(out)
+    several = bool(b) or (len(log) > 1 and not one_run)
     settings = bg.ReportSettings(
         until=until,
         question=asked.question(),
@@ -99,8 +103,8 @@ def report(
         docs=docs,
         run_link=run_link,
         commit=commit,
+        like=None if several else siblings_asked(like, log, reading.sidecar),
     )
-    several = bool(b) or (len(log) > 1 and not one_run)
     if rollouts is not None and several:
         raise SettingError("--rollouts: expected the log of one run, found several; give the completions of one")
     if vary and not several:

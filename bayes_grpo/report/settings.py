@@ -11,6 +11,7 @@ from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.report.manual import checked_address, docs_base
 from bayes_grpo.report.page import Link
 from bayes_grpo.rollouts.records import Rollouts
+from bayes_grpo.siblings.gather import Like
 
 PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
 """What is computed for a page; what was logged is shown always."""
@@ -34,6 +35,7 @@ class ReportSettings:
         docs: Where the built documentation lies, for links from the sections; "" without.
         run_link: Address of the run's own page, such as that of a tracker; "" without.
         commit: Commit that the run ran: an address, or its name alone; "" without.
+        like: Siblings of the run, for its forecast: files, folders, stores, patterns and runs; None without.
 
     Raises:
         SettingError: An unknown part, or an address that a page must not link to.
@@ -52,6 +54,7 @@ class ReportSettings:
     docs: str = ""
     run_link: str = ""
     commit: str = ""
+    like: Like | None = None
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.without if name not in PARTS]
