@@ -5,8 +5,11 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
+from itertools import islice
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 SIGNALS = ("auto", "reward", "eval")
 WEIGHTS = ("sequential", "stacking", "equal")
+_NEAR_MOST = 2000
+"""Names of a folder among which a near one is sought."""
 _LOGS = ("log", "logs", "a", "b")
 _BUILT_IN = Path(__file__).parents[1] / "regimes" / "built_in"
 """A module a law, of the law's name (`bayes_grpo.regimes.registry`)."""
@@ -96,4 +101,15 @@ def _listed(value: Any) -> Iterable[Any]:
 def _nothing_there(paths: list[str]) -> None:
     sought = [x for x in paths if not x.startswith("wandb:") and not glob.has_magic(x)]
     if sought and len(sought) == len(paths) and not any(os.path.lexists(x) for x in sought if "\0" not in x):
-        raise LogReadError(f"{plain(sought[0], 200)}: expected a log file, found nothing there; check the path")
+        raise LogReadError(
+            f"{plain(sought[0], 200)}: expected a log file, found nothing there; {_near(Path(sought[0]))}check the path"
+        )
+
+
+def _near(path: Path) -> str:
+    """A name beside a path that reads like it, as a question."""
+    with suppress(OSError, ValueError):
+        some = [x.name for x in islice(path.parent.iterdir(), _NEAR_MOST)]
+        found = get_close_matches(path.name, some, 1, 0.75)
+        return f"is {plain(found[0], 100)} meant? " if found else ""
+    return ""

@@ -117,7 +117,7 @@ def _wandb(told: Told, about: str) -> str:
 
 
 def _trackio(told: Told, about: str) -> str:
-    import trackio
+    import trackio  # pyright: ignore[reportMissingImports]  (an extra)
 
     place = Path(told.source)
     project = place.stem if place.suffix == ".db" else PREFIX
@@ -140,7 +140,7 @@ def _tensorboard(told: Told, about: str) -> str:
 
 
 def _mlflow(told: Told, about: str) -> str:
-    import mlflow
+    import mlflow  # pyright: ignore[reportMissingImports]  (an extra)
 
     place, known = Path(told.source), _MLFLOW_RUN.search(told.source)
     if place.suffix == ".db" and place.is_file():

@@ -10,6 +10,7 @@ import pytest
 from bayes_grpo import REGIMES, Run
 from bayes_grpo.cli import refusals, terminal
 from bayes_grpo.cli.options import EXIT_INPUT
+from bayes_grpo.common.errors import LogReadError
 
 ROWS = [{"step": s, "reward": 0.2 + 0.005 * s, "kl": 0.01} for s in range(1, 101)]
 
@@ -66,3 +67,10 @@ def test_what_cannot_work_is_refused_before_anything_numeric_is_imported(log: Pa
 
 def test_names_of_laws_are_those_of_the_registry():
     assert refusals.regime_names() == tuple(REGIMES)
+
+
+def test_a_misspelt_log_is_guessed(log: Path):
+    with pytest.raises(LogReadError, match=r"found nothing there; is run\.jsonl meant"):
+        refusals.refuse({"log": [log.with_name("runn.jsonl")]})
+    with pytest.raises(LogReadError, match="found nothing there; check the path"):
+        refusals.refuse({"log": [log.with_name("other.csv")]})

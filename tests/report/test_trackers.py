@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from bayes_grpo import Run, check_tracker, log_result, read_log
 from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingError
 from bayes_grpo.report import trackers
+from tests.helpers.runs import make_run, steps
 
 RESULT = {
     "now": {"median": 0.5, "low": 0.4},
@@ -25,7 +28,7 @@ NUMBERS = {"now/median": 0.5, "now/low": 0.4, "p_gain": 0.87, "ok": 1.0}
 
 
 def run_at(source: object) -> Run:
-    return Run("a run", np.arange(1.0, 41.0), np.linspace(0.1, 0.6, 40), source=str(source))
+    return replace(make_run(steps(40), np.linspace(0.1, 0.6, 40), name="a run"), source=str(source))
 
 
 def test_tensorboard_shows_the_result_beside_the_run(tmp_path: Path):
@@ -53,22 +56,32 @@ def test_wandb_gets_the_result_in_the_summary_of_the_run_that_was_read(tmp_path:
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
     monkeypatch.chdir(tmp_path)
-    with wandb.init(project="p", id="first1") as run:
-        for step in range(1, 21):
-            run.log({"train/reward": 0.01 * step}, step=step)
+    run = wandb.init(project="p", id="first1", settings=wandb.Settings(console="off"))
+    for step in range(1, 21):
+        run.log({"train/reward": 0.01 * step})
+    run.finish()
+    assert written(tmp_path, b"train/reward")
     (log,) = tmp_path.glob("wandb/offline-run-*/run-first1.wandb")
-    log_result("wandb", read_log(log), "forecast", RESULT, "It rises.")
-    stores = list(tmp_path.glob("wandb/offline-run-*/run-first1.wandb"))
-    assert stores
-    content = b"".join(path.read_bytes() for path in stores)
-    assert b"bayes_grpo/forecast/p_gain" in content
-    assert b"It rises." in content
+    time.sleep(1.1)  # folders are named by the second
+    assert "run first1" in log_result("wandb", run_at(log), "forecast", RESULT, "It rises.")
+    assert written(tmp_path, b"bayes_grpo/forecast/p_gain")
+    assert written(tmp_path, b"It rises.")
+    assert len(list(tmp_path.glob("wandb/offline-run-*/run-first1.wandb"))) == 2  # one run to who syncs both
+
+
+def written(folder: Path, text: bytes) -> bool:
+    """Whether a text comes to stand in a store: W&B's own process writes on after the run has finished."""
+    for _ in range(100):
+        if any(text in path.read_bytes() for path in folder.glob("wandb/offline-run-*/*.wandb")):
+            return True
+        time.sleep(0.1)
+    return False
 
 
 @pytest.mark.thorough
 @pytest.mark.skipif(find_spec("mlflow") is None, reason="mlflow comes with the group stores")
 def test_mlflow_gets_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    import mlflow
+    import mlflow  # pyright: ignore[reportMissingImports]
 
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     monkeypatch.chdir(tmp_path)
