@@ -61,7 +61,7 @@ def test_every_public_name_is_documented():
             (told,) = re.findall(
                 rf"^\| \[`{name}`\]\(api/{room}.md#{name.lower()}\) \| (.*) \|$", overview, re.MULTILINE
             )
-            assert len(told) > 10, name
+            assert len(told.split()) > 1, name
 
 
 def thing(module: str, name: str) -> Any:

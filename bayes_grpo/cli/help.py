@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import ParameterInfo
 
 import bayes_grpo as bg
-from bayes_grpo.cli.refusals import SIGNALS, WEIGHTS, refuse, regime_names
+from bayes_grpo.cli.refusals import SIGNAL_WORDS, WEIGHT_WORDS, refuse, regime_names
 from bayes_grpo.cli.terminal import be_quiet
 
 HELP_FLAGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -158,9 +158,9 @@ def _modes(incomplete: str) -> list[str]:
 
 
 _VALUES: Mapping[str, Callable[[str], list[str]]] = {
-    "signal": completed_by(*SIGNALS),
+    "signal": completed_by(*SIGNAL_WORDS),
     "schedule": completed_by("logged", "constant", "linear", "cosine"),
-    "weights": completed_by(*WEIGHTS),
+    "weights": completed_by(*WEIGHT_WORDS),
     "prior": completed_by("weak", "corpus"),
     "convention": completed_by("ema", "heavy_ball"),
     "log_to_": completed_by("wandb", "trackio", "tensorboard", "mlflow"),

@@ -21,8 +21,8 @@ from bayes_grpo.common.text import plain
 if TYPE_CHECKING:
     from bayes_grpo import Run
 
-SIGNALS = ("auto", "reward", "eval")
-WEIGHTS = ("sequential", "stacking", "equal")
+SIGNAL_WORDS = ("auto", "reward", "eval")
+WEIGHT_WORDS = ("sequential", "stacking", "equal")
 _NEAR_MOST = 2000
 """Names of a folder among which a near one is sought."""
 _LOGS = ("log", "logs", "a", "b")
@@ -69,12 +69,12 @@ def refuse_past(until: float | None, run: Run) -> None:
 
 
 def _signal(value: str) -> None:
-    if value not in SIGNALS:
+    if value not in SIGNAL_WORDS:
         raise FitError(f"signal: expected auto, reward or eval, found {plain(value, 60)!r}")
 
 
 def _weights(value: str) -> None:
-    if value not in WEIGHTS:
+    if value not in WEIGHT_WORDS:
         raise SettingError(f"--weights: expected sequential, stacking or equal, found {plain(value, 60)!r}")
 
 

@@ -184,7 +184,7 @@ class Top:
 
 
 @dataclass(frozen=True)
-class Link:
+class Reference:
     """Where the run, or the commit that it ran, is found.
 
     Attributes:
@@ -224,7 +224,7 @@ class Page:
     glossary: Mapping[str, str] = field(default_factory=dict)
     made: str = ""
     docs: str = ""
-    links: tuple[Link, ...] = ()
+    links: tuple[Reference, ...] = ()
 
 
 def said(text: object, limit: int = 600) -> str:

@@ -9,7 +9,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.decision.question import Question
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.report.manual import checked_address, docs_base
-from bayes_grpo.report.page import Link
+from bayes_grpo.report.page import Reference
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.siblings.gather import Like
 
@@ -67,12 +67,12 @@ class ReportSettings:
             checked_address("--commit", self.commit)
 
     @property
-    def links(self) -> tuple[Link, ...]:
+    def links(self) -> tuple[Reference, ...]:
         """Where run and commit are found, for the top of the page."""
-        found = [Link("This run", self.run_link)] if self.run_link else []
+        found = [Reference("This run", self.run_link)] if self.run_link else []
         if self.commit:
             address = self.commit if ":" in self.commit else ""
-            found.append(Link(f"Commit {plain(self.commit.rstrip('/').rpartition('/')[2], 60)}", address))
+            found.append(Reference(f"Commit {plain(self.commit.rstrip('/').rpartition('/')[2], 60)}", address))
         return tuple(found)
 
     def until_step(self, until: float) -> ReportSettings:

@@ -18,7 +18,7 @@ from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingErro
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.run import Run
 
-PREFIX = "bayes_grpo"
+NAMESPACE = "bayes_grpo"
 """Before the names of all that is written."""
 _DEEP = 3
 """Levels of a result that are written; what lies deeper, and lists, are for `--json`."""
@@ -65,7 +65,7 @@ def log_result(tracker: str, run: Run, about: str, result: Mapping[str, Any], he
     """
     check_tracker(tracker)
     ends = [float(x[-1]) for x in (run.step, run.eval_step) if len(x)]
-    numbers = {f"{PREFIX}/{about}/{name}": value for name, value in _flat(result).items()}
+    numbers = {f"{NAMESPACE}/{about}/{name}": value for name, value in _flat(result).items()}
     told = Told(plain(run.name, 100), run.source, int(max(ends, default=0.0)), plain(headline, 1000), numbers)
     try:
         return TRACKERS[tracker].write(told, about)
@@ -110,7 +110,7 @@ def _wandb(told: Told, about: str) -> str:
         name=None if run_id else told.name,
         settings=wandb.Settings(silent=True, console="off"),
     )
-    run.summary.update({**told.numbers, f"{PREFIX}/{about}/headline": told.headline})
+    run.summary.update({**told.numbers, f"{NAMESPACE}/{about}/headline": told.headline})
     where = run.url or run.dir
     run.finish()
     return f"the summary of run {run.id}, {where}"
@@ -120,9 +120,9 @@ def _trackio(told: Told, about: str) -> str:
     import trackio  # pyright: ignore[reportMissingImports]  (an extra)
 
     place = Path(told.source)
-    project = place.stem if place.suffix == ".db" else PREFIX
+    project = place.stem if place.suffix == ".db" else NAMESPACE
     trackio.init(project=project, name=told.name, resume="allow", embed=False)
-    trackio.log({**told.numbers, f"{PREFIX}/{about}/headline": told.headline}, step=told.step)
+    trackio.log({**told.numbers, f"{NAMESPACE}/{about}/headline": told.headline}, step=told.step)
     trackio.finish()
     return f"run {told.name} of project {project}"
 
@@ -131,11 +131,11 @@ def _tensorboard(told: Told, about: str) -> str:
     from tensorboardX import SummaryWriter
 
     place = Path(told.source.split("; ")[0])
-    folder = (place if place.is_dir() else place.parent) / PREFIX
+    folder = (place if place.is_dir() else place.parent) / NAMESPACE
     with SummaryWriter(str(folder)) as writer:
         for name, value in told.numbers.items():
             writer.add_scalar(name, value, told.step)
-        writer.add_text(f"{PREFIX}/{about}/headline", told.headline, told.step)
+        writer.add_text(f"{NAMESPACE}/{about}/headline", told.headline, told.step)
     return str(folder)
 
 
@@ -147,7 +147,7 @@ def _mlflow(told: Told, about: str) -> str:
         mlflow.set_tracking_uri(f"sqlite:///{place}")
     with mlflow.start_run(run_id=known[0] if known else None, run_name=None if known else told.name) as run:
         mlflow.log_metrics({re.sub(r"[^\w./ -]", "_", k): v for k, v in told.numbers.items()}, step=told.step)
-        mlflow.set_tag(f"{PREFIX}.{about}.headline", told.headline)
+        mlflow.set_tag(f"{NAMESPACE}.{about}.headline", told.headline)
     return f"run {run.info.run_id}"
 
 
