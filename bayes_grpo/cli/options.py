@@ -71,7 +71,7 @@ class Reading:
             metavar="NAME=VALUE",
             help="A setting that the log lacks: group_size, prompts_per_step, momentum, momentum_convention, "
             "refresh_interval, schedule, total_steps, logging_window, reward_low, reward_high, reward_std_kind, "
-            "learning_rate, epochs, kl_weight, clip_range, model_size.",
+            "learning_rate, epochs, kl_weight, clip_range, model_size, save_steps.",
         ),
     ] = None
 
