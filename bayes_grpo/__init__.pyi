@@ -28,6 +28,7 @@ from .decision.plot import mark_stop as mark_stop
 from .decision.plot import plot_decision as plot_decision
 from .decision.price import priced as priced
 from .decision.question import Question as Question
+from .decision.recall import doubt_of as doubt_of
 from .decision.render import render_decision as render_decision
 from .decision.result import Decision as Decision
 from .decision.result import Stopping as Stopping

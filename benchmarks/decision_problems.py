@@ -1,8 +1,8 @@
 """Runs of all kinds with a decision to make, what their policies deserve, and forecasts of them kept on disk.
 
-A run is worth what its policy deserves: the share of right answers, in units of the reward's range, whatever a broken or
-hacked verifier pays. Half of the kinds are scenarios of `bayes_grpo.simulate`, where it is exact; the others are families
-of the deep laboratory, where it is the share of right completions, smoothed over a few steps.
+A run is worth what its policy deserves: the share of right answers, in units of the reward's range, whatever a broken
+or hacked verifier pays. Eight of the kinds are scenarios of `bayes_grpo.simulate`, where it is exact; the others are
+families of the deep laboratory, where it is the share of right completions, smoothed over a few steps.
 
 Every twentieth of the plan a checkpoint is kept, and each is scored once on `PROMPTS` completions.
 """

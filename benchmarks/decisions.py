@@ -3,13 +3,13 @@
     python -m benchmarks.decisions [--runs 500] [--seed 3] [--lab FOLDER ...] --cache FOLDER [--jobs 1] [--keep]
 
 Runs and decisions are those of `benchmarks.decision_problems`: a log of any kind is seen up to a random 20 to 60% of
-its plan, with random costs, and a run is worth what its policy deserves. Regret is what the best stop in hindsight would
-have been worth, less what a rule's was worth, in units of V, the value of the whole range of reward.
+its plan, with random costs, and a run is worth what its policy deserves. Regret is what the best stop in hindsight
+would have been worth, less what a rule's was worth, in units of V, the value of the whole range of reward.
 
 "Last" keeps the policy of the stop. "Restored" takes one of the checkpoints, one every twentieth of the plan and that
 of the stop: rules take the one of the best score; "our choice" is the one that the package names. Rules: stop at 80% of
-the plan; when 10 logged rows have brought no new best row, counted from the decision or from the start of the log; at the
-end; at once; at the share of the plan, of nineteen, that loses least over all these runs.
+the plan; when 10 logged rows have brought no new best row, counted from the decision or from the start of the log; at
+the end; at once; at the share of the plan, of nineteen, that loses least over all these runs.
 """
 
 from __future__ import annotations

@@ -5,11 +5,10 @@ the held-out reward,
 
     held-out reward = reward of the rows + gap,   score = held-out reward + noise of so many completions,
 
-and the gap is a random walk from an unknown start, its strength on a grid weighed by the scores: it stays where train and
-held-out reward go together, and takes in what they part by. Draws follow by conditioning (Matheron's rule; Doucet 2010,
-https://www.stats.ox.ac.uk/~doucet/doucet_simulationconditionalgaussian.pdf). The best of many noisy scores is too high
-by chance (the winner's curse; Andrews, Kitagawa and McCloskey 2024, https://doi.org/10.1093/qje/qjad043); the posterior
-mean of the one that is picked is not.
+and the gap is a random walk from an unknown start, its strength on a grid weighed by the scores: it stays where train
+and held-out reward go together, and takes in what they part by. Draws follow by conditioning, as those of a trend do
+(`bayes_grpo.diagnosis.smoothing`). The best of many noisy scores is too high by chance (the winner's curse; Andrews,
+Kitagawa and McCloskey 2024, https://doi.org/10.1093/qje/qjad043); the posterior mean of the one that is picked is not.
 """
 
 from __future__ import annotations
@@ -97,8 +96,8 @@ class Choice(Result):
         )
         if np.isfinite(self.optimism):
             text += (
-                f"; the best score, at step {self.best_score_step:g}, is expected to be {self.optimism:.2g} too high by "
-                "chance"
+                f"; the best score, at step {self.best_score_step:g}, is expected to be {self.optimism:.2g} too high "
+                "by chance"
             )
         return f"{text}."
 

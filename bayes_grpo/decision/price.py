@@ -25,7 +25,8 @@ def priced(question: Question, run: Run) -> Question:
         run: The run; `step_cost` or `total_cost` are taken for money, `step_time` for seconds on `question.gpus`.
 
     Returns:
-        The question with the checkpoints that the run keeps, and with a cost and where it comes from where it lacks one.
+        The question with the checkpoints that the run keeps, and with a cost and where it comes from where it lacks
+        one.
 
     Raises:
         SettingError: GPUs without a logged time of a step, or a value without a cost in the log.

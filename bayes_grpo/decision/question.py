@@ -71,7 +71,7 @@ class Question:
         stated = (self.cost_per_step, self.gpu_hours_per_step, self.gpus, self.value_per_reward)
         if self.steps_per_point is not None and any(x is not None for x in stated):
             raise SettingError(
-                "decision: found --steps-per-point beside a cost or a value; it stands for both, so give one or the other"
+                "decision: found --steps-per-point beside a cost or a value; it stands for both: give it alone"
             )
         if self.cost_per_step is not None and self.gpu_hours_per_step is not None:
             raise SettingError("decision: expected --cost-per-step or --gpu-hours-per-step, found both; give one")

@@ -2,9 +2,9 @@
 
     N(s) = V (R(picked of those up to s) - R(picked of those up to now)) - C (s - now)
 
-Each path of the forecast is joined to a course of the rows behind it by how high it stands now: the highest draws of the
-present go with the highest of the past. Checkpoints to come are picked by what will be known of them, their reward with
-an error as large as that of those behind; those behind by their posterior mean, which is known.
+Each path of the forecast is joined to a course of the rows behind it by how high it stands now: the highest draws of
+the present go with the highest of the past. Checkpoints to come are picked by what will be known of them, their reward
+with an error as large as that of those behind; those behind by their posterior mean, which is known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from bayes_grpo.decision.checkpoints import Checkpoints, Choice, Had, had
 from bayes_grpo.diagnosis.smoothing import fit_trend
 
 if TYPE_CHECKING:
+    from bayes_grpo.diagnosis.result import Diagnosis
     from bayes_grpo.forecasting.result import Forecast
+
+
+HACKED = "reward_hacking"
+"""The failure of a reward that rises without being deserved."""
 
 
 class Doubt(NamedTuple):
@@ -32,6 +37,14 @@ class Doubt(NamedTuple):
 
     probability: float
     since: float
+
+
+def doubt_of(diagnosis: Diagnosis | None) -> Doubt | None:
+    """What a diagnosis says against the reward of its run; None where nothing does."""
+    onset = None if diagnosis is None else diagnosis.onsets.get(HACKED)
+    if diagnosis is None or onset is None:
+        return None
+    return Doubt(float(diagnosis.own[HACKED]), float(onset.step.median))
 
 
 class Recall(NamedTuple):

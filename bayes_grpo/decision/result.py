@@ -139,7 +139,7 @@ class Stopping(Result):
         if self.waiting is not None and self.choice is not None:
             if self.waiting.action == "stop":
                 return f"{self.waiting.sentence} {self.choice.sentence}"
-            return f"{self.waiting.sentence} {self.regrets} Fixed now: {fixed[0].lower()}{fixed[1:]}"
+            return f"{self.waiting.sentence} Fixed now: {fixed[0].lower()}{fixed[1:]}"
         if self.back is not None:
             return f"{self.back.sentence} Without it: {fixed[0].lower()}{fixed[1:]}"
         return fixed if self.limit is None else f"{self.limit.sentence}. Fixed now: {fixed[0].lower()}{fixed[1:]}"

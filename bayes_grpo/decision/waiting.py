@@ -60,8 +60,8 @@ class Waiting(Result):
             return f"Go on to step {self.look:g}: {worth}."
         here = self.stops[self.looks.index(self.look)]
         return (
-            f"Go on, and look again at step {self.look:g}: {worth}, {amount(max(self.more, 0.0), self.unit)} of it because "
-            f"the rows to come may say stop (there with probability {probability_text(here)})."
+            f"Go on, and look again at step {self.look:g}: {worth}, {amount(max(self.more, 0.0), self.unit)} of it "
+            f"because the rows to come may say stop (there with probability {probability_text(here)})."
         )
 
 

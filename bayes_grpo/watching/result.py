@@ -121,6 +121,7 @@ class Outlook(Result):
         sentence: The forecast in words.
         stop: Recommended last step; None where nobody asked.
         advice: The advice in words; "" where nobody asked.
+        take: Step of the checkpoint to take of those so far; None where none are kept, or nobody asked.
     """
 
     until: float
@@ -137,6 +138,7 @@ class Outlook(Result):
     sentence: str
     stop: float | None
     advice: str
+    take: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
