@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
-from bayes_grpo.decision.checkpoints import Checkpoints, had, score_noise
+from bayes_grpo.decision.checkpoints import Checkpoints, Choice, had, score_noise
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.recall import Doubt
 from bayes_grpo.decision.result import Stopping
@@ -35,6 +35,8 @@ from benchmarks.common import keep, say
 from benchmarks.decision_problems import KEPT_EVERY, PROMPTS, Problem, forecasts_of, problems
 
 PATIENCE = 10
+NEAR = 0.01
+"""Share of the reward's range within which a checkpoint is as good as the best."""
 SHARES = np.arange(0.1, 1.01, 0.05)
 WAYS = ("last", "restored")
 OURS = ("once", "every tenth")
@@ -74,16 +76,40 @@ def judged(problem: Problem, look: Any, restored: bool) -> Stopping | None:
         return None
 
 
-def taken(problem: Problem, stop: float) -> int:
-    """The checkpoint that the package names after a stop, by the rows and the scores so far."""
+def named(problem: Problem, stop: float, scored: bool = True) -> Choice | None:
+    """The checkpoint that the package names after a stop, by the rows so far, and the scores; None without rows."""
     at = float(problem.place(stop))
     seen = problem.run.until(at)
     trend = fit_trend(seen.step, seen.reward, seed=1)
     if trend is None:
-        return int(at)
+        return None
     given = checkpoints_at(problem, at)
+    if not scored:
+        given = given._replace(scored=np.empty(0), score=np.empty(0))
     lag = 0.5 * float(np.median(seen.window))
-    return int(had(trend, given.checked(at), at, lag).choice(given).step)
+    return had(trend, given.checked(at), at, lag).choice(given)
+
+
+def taken(problem: Problem, stop: float) -> int:
+    """Its step; the last one where none is named."""
+    choice = named(problem, stop)
+    return problem.place(stop) if choice is None else int(choice.step)
+
+
+def chosen(problem: Problem, stop: float) -> dict[str, tuple[float, float]]:
+    """Way to choose → what the checkpoint lacks to the best, and by how much its score is too high; shares of reach."""
+    there = problem.on_disk(stop)
+    best, last = int(there[np.argmax(problem.score[there])]), problem.place(stop)
+    ways = {"best score": (best, problem.score[best]), "last": (last, problem.score[last])}
+    for name, scored in (("ours", True), ("ours, rows alone", False)):
+        choice = named(problem, stop, scored)
+        if choice is not None:
+            ways[name] = (int(choice.step), choice.reward.median if scored else np.nan)
+    top = problem.true[there].max()
+    return {
+        name: (float(top - problem.true[step]) / problem.reach, float(told - problem.true[step]) / problem.reach)
+        for name, (step, told) in ways.items()
+    }
 
 
 def patience(step: np.ndarray, reward: np.ndarray, now: float, counted_before: bool) -> float:
@@ -160,12 +186,11 @@ class Record(NamedTuple):
     regret: dict[str, dict[str, float]]
     shares: dict[str, np.ndarray]
     claims: list[tuple[float, bool]]
-    seconds: float
+    chosen: list[dict[str, tuple[float, float]]]
 
 
 def evaluated(problem: Problem, looks: Sequence[tuple[int, Any]]) -> Record:
     """Regrets of all rules on one run, in units of V."""
-    begun = time.perf_counter()
     thumb, regret, claims = rules(problem), {}, []
     best = {"last": problem.best_net(), "restored": problem.best_restored()}
     for way in WAYS:
@@ -184,7 +209,7 @@ def evaluated(problem: Problem, looks: Sequence[tuple[int, Any]]) -> Record:
                 claims.append((found.probability_pays, later > base))
     net = {"last": problem.net, "restored": problem.net_restored}
     shares = {w: np.array([(best[w] - net[w](s * problem.end)) / problem.worth for s in SHARES]) for w in WAYS}
-    return Record(problem.scenario, regret, shares, claims, time.perf_counter() - begun)
+    return Record(problem.scenario, regret, shares, claims, [chosen(problem, s) for s in (problem.now, problem.end)])
 
 
 def one(i: int, count: int, seed: int, lab: tuple[Path, ...], cache: Path) -> Record:
@@ -225,10 +250,32 @@ def report(records: Sequence[Record], seed: int = 0) -> dict[str, Any]:
             mine = "every tenth, our choice" if way == "restored" else "every tenth"
             shown = [mine, best, "patience from the start", "end"]
             print(f"    {kind:24s} {', '.join(f'{name} {line[name]:.3f}' for name in dict.fromkeys(shown))}")
+    result["choice"] = choices(records)
     result["claims"] = came_true(records)
     for claimed, true, count in zip(*result["claims"].values(), strict=True):
         print(f"  probability that going on pays: claimed {claimed:.2f}, came true {true:.2f} ({count} runs)")
     return result
+
+
+def choices(records: Sequence[Record]) -> dict[str, dict[str, dict[str, float]]]:
+    """Kind of run → way to choose → how often it is as good as the best, what it lacks, how wrong its score is."""
+    out: dict[str, dict[str, dict[str, float]]] = {}
+    for kind in ("exact", "deep"):
+        cases = [c for r in records if r.scenario.startswith("deep") == (kind == "deep") for c in r.chosen]
+        out[kind] = {}
+        for name in ("ours", "ours, rows alone", "best score", "last"):
+            x = np.array([c[name] for c in cases if name in c])
+            if not len(x):
+                continue
+            out[kind][name] = {
+                "near": float(np.mean(x[:, 0] <= NEAR)),
+                "lacks": float(x[:, 0].mean()),
+                "bias": float(x[:, 1].mean()),
+                "error of bias": float(x[:, 1].std() / np.sqrt(len(x))),
+            }
+            words = ", ".join(f"{k} {v:.4f}" for k, v in out[kind][name].items())
+            print(f"  choice, {kind} ({len(x)} stops), {name}: {words}")
+    return out
 
 
 def came_true(records: Sequence[Record]) -> Mapping[str, list[float]]:

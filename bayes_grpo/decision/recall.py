@@ -87,7 +87,9 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
         raise SettingError("checkpoints: too few rows to tell them apart; wait for more steps")
     rng = np.random.default_rng(seed)
     behind = had(trend, kept, now, forecast.lag, seed)
-    if not len(kept.scored):  # scores of a held-out reward tell by themselves what is deserved
+    if len(kept.scored):  # what is deserved is what held-out scores say
+        doubt = None
+    else:
         behind = _past_undeserved(behind, doubt, seed)
     choice = behind.choice(kept)
     # The highest draws of the present go with the highest of the past.

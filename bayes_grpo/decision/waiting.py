@@ -2,8 +2,8 @@
 
 An optimal stopping problem on the paths of a forecast, solved backwards: at each look the paths tell, by least squares
 on what the log will show by then, whether going on is expected to be worth more than stopping there (Longstaff and
-Schwartz 2001, https://doi.org/10.1093/rfs/14.1.113). The rule is found on one half of the paths and valued on the
-other, so that chance in the paths does not pay; so its value is one that a rule reaches, not a bound.
+Schwartz 2001, https://doi.org/10.1093/rfs/14.1.113). A rule is found on each half of the paths and valued on the other,
+so that chance in the paths does not pay; so its value is one that a rule reaches, not a bound.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ LOOKS = 8
 """Looks until the horizon at most."""
 SELDOM = 0.05
 """A look at which the rule stops less often than this can be left out."""
+LEAST_PATHS = 40
+"""Paths that a rule is found on at least."""
 _RIDGE = 1e-3
 
 Action = Literal["stop", "go on", "look again"]
@@ -82,26 +84,46 @@ def waited(
         The rule; None with too few paths.
     """
     looks = np.unique(np.round(np.linspace(0, len(step) - 1, LOOKS + 1)).astype(int))[1:]
-    fitted = np.arange(len(net)) % 2 == 0
-    if fitted.sum() < 40 or not len(looks):
+    fold = np.arange(len(net)) % 2
+    if min(fold.sum(), len(net) - fold.sum()) < LEAST_PATHS or not len(looks):
         return None
-    value, stop = net[:, looks[-1]].copy(), np.full(len(net), len(looks) - 1)
-    for i in range(len(looks) - 2, -1, -1):
-        x = _features(rows, known, logged, int(looks[i]), int(looks[i] - (looks[i - 1] if i else 0)))
-        ahead = value - net[:, looks[i]]
-        going = x @ _weights(x[fitted], ahead[fitted])
-        stops = going <= 0.0
-        value, stop = np.where(stops, net[:, looks[i]], value), np.where(stops, i, stop)
-    held = ~fitted
-    worth, fixed = float(value[held].mean()), float(net[held, int(np.argmax(net[fitted].mean(axis=0)))].mean())
-    often = np.bincount(stop[held], minlength=len(looks)) / held.sum()
+    seen = [
+        _features(rows, known, logged, int(last), int(last - before))
+        for before, last in zip([0, *looks[:-1]], looks[:-1], strict=False)
+    ]
+    value, stop, fixed = np.empty(len(net)), np.empty(len(net), int), np.empty(len(net))
+    for half in (0, 1):
+        worths, at = _backwards(seen, net[:, looks], fold == half)
+        held = fold != half
+        value[held], stop[held] = worths[held], at[held]
+        fixed[held] = net[held, int(np.argmax(net[~held].mean(axis=0)))]
+    worth, fixed_worth = float(value.mean()), float(fixed.mean())
+    often = np.bincount(stop, minlength=len(looks)) / len(stop)
     action: Action = "stop"
     look = len(looks) - 1
-    if max(worth, net.mean(axis=0).max()) > 0.0:
+    if max(worth, fixed_worth) > 0.0:
         may = np.flatnonzero(often[:-1] >= SELDOM)
         action, look = ("look again", int(may[0])) if len(may) else ("go on", look)
-    at = tuple(float(s) for s in step[looks])
-    return Waiting(action, at[look], worth, worth - fixed, at, tuple(often.tolist()), unit)
+    steps = tuple(float(s) for s in step[looks])
+    return Waiting(action, steps[look], worth, worth - fixed_worth, steps, tuple(often.tolist()), unit)
+
+
+def _backwards(seen: list[np.ndarray], net: np.ndarray, fitted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rule found on some of the draws, applied to all.
+
+    Args:
+        seen: What every look but the last sees of each draw, shape (draws, features) each.
+        net: Net value of stopping at every look, shape (draws, looks).
+        fitted: Draws that it is found on, shape (draws,).
+
+    Returns:
+        Net value of each draw under the rule, and the look at which it stops, shape (draws,) each.
+    """
+    value, stop = net[:, -1].copy(), np.full(len(net), net.shape[1] - 1)
+    for i in range(len(seen) - 1, -1, -1):
+        going = seen[i] @ _weights(seen[i][fitted], (value - net[:, i])[fitted])
+        value, stop = np.where(going <= 0.0, net[:, i], value), np.where(going <= 0.0, i, stop)
+    return value, stop
 
 
 def _features(rows: np.ndarray, known: np.ndarray, logged: np.ndarray, look: int, width: int) -> np.ndarray:
