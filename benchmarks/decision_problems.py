@@ -28,6 +28,7 @@ from bayes_grpo.events.fallen import Fallen
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, without
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
+from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.laboratory.truth import smoothed
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.future import rows_ahead
@@ -94,6 +95,12 @@ class Problem:
         at = self.place(stop)
         return np.unique([*self.kept[self.kept <= at], at])
 
+    def best_scored(self, stop: float) -> int:
+        """Of them the one of the best score; the last one where none has one."""
+        there = self.on_disk(stop)
+        score = np.where(np.isnan(self.score[there]), -np.inf, self.score[there])
+        return int(there[-1] if np.isinf(score.max()) else there[np.argmax(score)])
+
     def net(self, stop: float) -> float:
         """Deserved net value of stopping at a step and keeping its policy, against keeping the present one."""
         s = self.place(stop)
@@ -102,8 +109,7 @@ class Problem:
     def net_restored(self, stop: float, taken: int | None = None) -> float:
         """The same with a checkpoint in its place, by default the one of the best score."""
         s = self.place(stop)
-        there = self.on_disk(s)
-        taken = int(there[np.argmax(self.score[there])]) if taken is None else taken
+        taken = self.best_scored(s) if taken is None else taken
         return self.value * (self.true[taken] - self.true[self.now]) - self.cost * (s - self.now)
 
     def best_net(self) -> float:
@@ -224,10 +230,23 @@ def forecasts_of(problem: Problem, cache: Path) -> Iterator[tuple[int, Any]]:
 def _forecast(problem: Problem, look: int, start: dict[str, np.ndarray]) -> tuple[Any, dict[str, Any]]:
     """A forecast of a look, its laws started where the look before left them, and what the diagnosis says."""
     seen = coarser(problem.run.until(float(look)))
-    found = None
+    diagnosis = diagnose(seen)
+    onsets = {name: [x.step.low, x.step.median, x.step.high] for name, x in diagnosis.onsets.items()}
+    said = {"own": dict(diagnosis.own), "onsets": onsets, "status": diagnosis.top.status}
+    return ahead_of(seen, float(problem.end), start), said
+
+
+def ahead_of(seen: Run, until: float, start: dict[str, np.ndarray]) -> Forecast | None:
+    """A quick forecast of a run; None with too few rows, or a reward that never changes.
+
+    Args:
+        seen: The run so far.
+        until: Horizon.
+        start: Law → draws that it starts from; is given those of this forecast.
+    """
     try:
         basis = basis_of_run(seen)
-        asked = rows_ahead(basis.table, float(problem.end), basis.ahead)
+        asked = rows_ahead(basis.table, until, basis.ahead)
         fitted = fit_regimes(
             basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False, start=start
         )
@@ -235,12 +254,9 @@ def _forecast(problem: Problem, look: int, start: dict[str, np.ndarray]) -> tupl
         rough = [name for name, x in fitted.draws.items() if not x.diagnostics.passed]
         if len(rough) < len(fitted.draws):
             fitted = without(fitted, rough)
-        found = forecast_of_regimes(basis, fitted, asked, draws=DRAWS)
+        return forecast_of_regimes(basis, fitted, asked, draws=DRAWS)
     except BayesGrpoError:
-        pass  # too few rows, or a reward that never changes: nothing is expected to come
-    diagnosis = diagnose(seen)
-    onsets = {name: [x.step.low, x.step.median, x.step.high] for name, x in diagnosis.onsets.items()}
-    return found, {"own": dict(diagnosis.own), "onsets": onsets, "status": diagnosis.top.status}
+        return None
 
 
 def _write(path: Path, found: Any, diagnosis: dict[str, Any]) -> None:

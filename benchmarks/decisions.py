@@ -55,7 +55,7 @@ def checkpoints_at(problem: Problem, step: float) -> Checkpoints:
     kept = problem.kept[problem.kept <= step].astype(float)
     at = np.unique([*kept.astype(int), problem.place(step)])
     score = problem.score[at]
-    noise = score_noise(score, PROMPTS, 0.0, problem.reach)
+    noise = np.nan if np.isnan(score).any() else score_noise(score, PROMPTS, 0.0, problem.reach)
     return Checkpoints(kept, KEPT_EVERY * problem.end, at.astype(float), score, noise)
 
 
@@ -99,7 +99,7 @@ def taken(problem: Problem, stop: float) -> int:
 def chosen(problem: Problem, stop: float) -> dict[str, tuple[float, float]]:
     """Way to choose → what the checkpoint lacks to the best, and by how much its score is too high; shares of reach."""
     there = problem.on_disk(stop)
-    best, last = int(there[np.argmax(problem.score[there])]), problem.place(stop)
+    best, last = problem.best_scored(stop), problem.place(stop)
     ways = {"best score": (best, problem.score[best]), "last": (last, problem.score[last])}
     for name, scored in (("ours", True), ("ours, rows alone", False)):
         choice = named(problem, stop, scored)
