@@ -2,12 +2,12 @@
 
     python -m benchmarks.budgets [--families 4] [--seed 0] [--index INDEX ...] [--keep]
 
-Families of 16 small policies (`bayes_grpo.simulate`) share their prompts and differ in learning rate and penalty; a run
-is worth the exact reward of its policies. Sweeps of an index (column ``family``, four runs at least) are replayed, a run
-worth the trend of its rows. Everybody has 25 or 50% of the steps of all runs, and keeps
-in the end the policy of the best mean of `LAST` rows in a row. "Ours" begins all runs as halving does, and then gives a third of what is left at a time.
-"Halving" is successive halving, its last steps to the next best; "all to the end" runs as many as it can pay, in random
-order, on average over orders; "equal shares" runs all as far as it can pay.
+Families of 16 small policies (`bayes_grpo.simulate`) share their prompts and differ in learning rate and penalty; a
+run is worth the exact reward of its policies. Sweeps of an index (column ``family``, four runs at least) are replayed,
+a run worth the trend of its rows. Everybody has 25 or 50% of the steps of all runs, and keeps in the end the policy of
+the best mean of `LAST` rows in a row. "Ours" begins all runs as halving does, and then gives a third of what is left at
+a time. "Halving" is successive halving, its last steps to the next best; "all to the end" runs as many as it can pay,
+in random order, on average over orders; "equal shares" runs all as far as it can pay.
 """
 
 from __future__ import annotations
