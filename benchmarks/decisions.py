@@ -235,8 +235,8 @@ def report(records: Sequence[Record], seed: int = 0) -> dict[str, Any]:
             print(f"  {name:38s} {x.mean():.4f} [{low:.4f}, {high:.4f}]  worst 5% {np.quantile(x, 0.95):.3f}")
         best = min(NAMED, key=lambda name: regret[name].mean())
         result[f"{way} ratios"] = {"best rule": best}
-        for name in [k for k in regret if k.startswith(OURS)]:
-            ratio = regret[name][picks].mean(axis=1) / regret[best][picks].mean(axis=1)
+        for name in [k for k in regret if k.startswith(OURS) and regret[best].mean() > 0.0]:
+            ratio = regret[name][picks].mean(axis=1) / np.maximum(regret[best][picks].mean(axis=1), 1e-12)
             low, high = np.quantile(ratio, [0.05, 0.95])
             result[f"{way} ratios"][name] = [float(regret[name].mean() / regret[best].mean()), float(low), float(high)]
             print(f"  {name}: {regret[name].mean() / regret[best].mean():.2f} [{low:.2f}, {high:.2f}] of {best}")

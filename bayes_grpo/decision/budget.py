@@ -137,12 +137,12 @@ def amount(value: float, unit: BudgetUnit = "") -> str:
 
 
 def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Stopping steps from now on, and what is gained at each; as `rewards_of`, less the reward now."""
-    step, reward, rows = rewards_of(forecast)
+    """Stopping steps from now on, and what is gained at each; as `courses_of`, less the reward now."""
+    step, reward, rows = courses_of(forecast)
     return step, reward - reward[:, :1], rows
 
 
-def rewards_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def courses_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Stopping steps from now on, and what the finite draws say of them.
 
     Who stops at a step keeps the policy of that step, and logged rows tell of older ones: its reward is what rows show

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.decision.budget import at_places, rewards_of
+from bayes_grpo.decision.budget import at_places, courses_of
 from bayes_grpo.decision.checkpoints import Checkpoints, Choice, Had, had
 from bayes_grpo.diagnosis.smoothing import fit_trend
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bayes_grpo.forecasting.result import Forecast
 
 
-HACKED = "reward_hacking"
+UNDESERVED = "reward_hacking"
 """The failure of a reward that rises without being deserved."""
 
 
@@ -41,10 +41,10 @@ class Doubt(NamedTuple):
 
 def doubt_of(diagnosis: Diagnosis | None) -> Doubt | None:
     """What a diagnosis says against the reward of its run; None where nothing does."""
-    onset = None if diagnosis is None else diagnosis.onsets.get(HACKED)
+    onset = None if diagnosis is None else diagnosis.onsets.get(UNDESERVED)
     if diagnosis is None or onset is None:
         return None
-    return Doubt(float(diagnosis.own[HACKED]), float(onset.step.median))
+    return Doubt(float(diagnosis.own[UNDESERVED]), float(onset.step.median))
 
 
 class Recall(NamedTuple):
@@ -81,7 +81,7 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
         SettingError: The forecast has no future step, too few rows, or checkpoints are impossible.
     """
     now, kept = float(forecast.now), checkpoints.checked(float(forecast.now))
-    step, reward, rows = rewards_of(forecast)
+    step, reward, rows = courses_of(forecast)
     trend = fit_trend(forecast.logged_step, forecast.logged, seed=1)
     if trend is None:
         raise SettingError("checkpoints: too few rows to tell them apart; wait for more steps")

@@ -19,7 +19,7 @@ from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.decision.budget import check_amount, rewards_of
+from bayes_grpo.decision.budget import check_amount, courses_of
 
 if TYPE_CHECKING:
     from bayes_grpo.forecasting.result import Forecast
@@ -103,7 +103,7 @@ def split_budget(forecasts: Mapping[str, Forecast], budget: float, seed: int = 0
         raise SettingError("budget: expected forecasts of at least one run, found none")
     steps, best = {}, {}
     for name, forecast in forecasts.items():
-        step, reward, _ = rewards_of(forecast)
+        step, reward, _ = courses_of(forecast)
         order = np.random.default_rng(seed_of(seed, "split", name)).permutation(len(reward))
         steps[name], best[name] = step, np.maximum.accumulate(reward[order], axis=1)
     draws = min(len(x) for x in best.values())

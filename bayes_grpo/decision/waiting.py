@@ -101,7 +101,7 @@ def waited(
     often = np.bincount(stop, minlength=len(looks)) / len(stop)
     action: Action = "stop"
     look = len(looks) - 1
-    if max(worth, fixed_worth) > 0.0:
+    if worth > 0.0:
         may = np.flatnonzero(often[:-1] >= SELDOM)
         action, look = ("look again", int(may[0])) if len(may) else ("go on", look)
     steps = tuple(float(s) for s in step[looks])
