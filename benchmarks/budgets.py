@@ -117,16 +117,19 @@ def begun(sweep: Sweep, budget: float) -> np.ndarray:
     return np.maximum(first, [m.run.step[min(7, len(m.run.step) - 1)] for m in sweep])
 
 
+def _by_standing(sweep: Sweep, until: np.ndarray, some: Sequence[int]) -> list[int]:
+    """Numbers of runs, the one that stands highest first."""
+    return sorted(some, key=lambda i: -standing(sweep[i], float(until[i])))
+
+
 def halving(sweep: Sweep, budget: float) -> np.ndarray:
     """Successive halving: after each rung the better half goes on to twice the steps, while there are any."""
     ends, until = np.array([m.end for m in sweep]), begun(sweep, budget)
-    left, alive = budget - until.sum(), np.arange(len(sweep))
+    left, alive = budget - until.sum(), list(range(len(sweep)))
     while left > 0.0 and (until < ends).any():
-        order = alive[np.argsort([-standing(sweep[i], until[i]) for i in alive])]
-        alive = order[: max(1, len(order) // 2)]
+        alive = _by_standing(sweep, until, alive)[: max(1, len(alive) // 2)]
         if (until[alive] >= ends[alive]).all():  # the best are at their end: the next best go on
-            rest = np.flatnonzero(until < ends)
-            alive = rest[np.argsort([-standing(sweep[i], until[i]) for i in rest])][:1]
+            alive = _by_standing(sweep, until, [int(i) for i in np.flatnonzero(until < ends)])[:1]
         for i in alive:
             more = min(until[i], ends[i] - until[i], left)
             until[i], left = until[i] + more, left - more

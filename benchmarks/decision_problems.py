@@ -260,16 +260,17 @@ def ahead_of(seen: Run, until: float, start: dict[str, np.ndarray]) -> Forecast 
 
 
 def _write(path: Path, found: Any, diagnosis: dict[str, Any]) -> None:
-    arrays = {}
+    arrays = {"diagnosis": np.array(json.dumps(diagnosis, default=float))}
     if found is not None:
         names = ("step", "latent_now", "latent", "rows", "logged_step", "logged", "event", "regime")
-        arrays = {name: np.asarray(getattr(found, name)) for name in names}
+        arrays |= {name: np.asarray(getattr(found, name)) for name in names}
         arrays |= {k: np.asarray(getattr(found, k)) for k in ("now", "lag", "low", "high")}
         arrays["ends"] = np.asarray(found.schedule.ends)
         if found.fallen is not None:
             arrays["fallen"] = np.asarray(found.fallen, float)
     partial = path.with_suffix(".part.npz")
-    np.savez(partial, diagnosis=np.array(json.dumps(diagnosis, default=float)), **arrays)
+    with partial.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
     partial.rename(path)
 
 
