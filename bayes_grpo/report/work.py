@@ -192,6 +192,7 @@ def _forecast(ask: _Ask) -> Forecasted:
         draws=settings.paths,
         seed=settings.seed,
         sampler=settings.sampler,
+        like=None if run is None else settings.like,
     )
     found: Answer[Diagnosis] = ask[3]["diagnosis"].result() if "diagnosis" in ask[3] else Answer(None, "")
     decision = _priced(settings.question, run).answer(made, doubt_of(found.value))
