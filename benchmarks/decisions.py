@@ -271,6 +271,7 @@ def choices(records: Sequence[Record]) -> dict[str, dict[str, dict[str, float]]]
                 "near": float(np.mean(x[:, 0] <= NEAR)),
                 "lacks": float(x[:, 0].mean()),
                 "bias": float(x[:, 1].mean()),
+                "below": float(-x[:, 1].mean()),
                 "error of bias": float(x[:, 1].std() / np.sqrt(len(x))),
             }
             words = ", ".join(f"{k} {v:.4f}" for k, v in out[kind][name].items())

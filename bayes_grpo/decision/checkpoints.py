@@ -94,7 +94,7 @@ class Choice(Result):
             f"Of the checkpoints so far take that of step {self.step:g}: reward {r.median:.3g} [{r.low:.3g}, "
             f"{r.high:.3g}] ({r.level:.0%}), the best of them with probability {probability_text(self.probability)}"
         )
-        if np.isfinite(self.optimism):
+        if self.optimism > 0.0:
             text += (
                 f"; the best score, at step {self.best_score_step:g}, is expected to be {self.optimism:.2g} too high "
                 "by chance"
