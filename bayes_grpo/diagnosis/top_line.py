@@ -83,8 +83,11 @@ def _lost(
         return None
     named = {e.mode: e for e in found}
     held = "the held-out reward" if trends.uses_eval else "the reward"
-    fall = f"{held} has fallen from {fallen.best:.2g} to {fallen.now:.2g} since about step {fallen.best_step:.0f}"
-    worst = named.get("dynamical_instability") or max(found, key=lambda e: e.probability, default=None)
+    unstable = named.get("dynamical_instability")
+    # The story tells this episode: one fall has one onset, and where no episode tells it, the row from which it is lost.
+    since = f" since about step {fallen.since:.0f}" if unstable is None else _since(unstable)
+    fall = f"{held} has fallen from {fallen.best:.2g} to {fallen.now:.2g}{since}"
+    worst = unstable or max(found, key=lambda e: e.probability, default=None)
     if worst is not None:
         by = "" if worst.mode == "dynamical_instability" else f", beside {label_of(worst.mode)}{_since(worst)}"
         first, *rest = _listed(remedies, worst.mode)

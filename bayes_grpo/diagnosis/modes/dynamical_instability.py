@@ -20,7 +20,7 @@ from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.broken import broken, constant_end
 from bayes_grpo.events.collapse import best_so_far, collapsed, declined, fallen, lost_along, share_lost
-from bayes_grpo.events.fallen import last_near_best
+from bayes_grpo.events.fallen import fallen_of, last_near_best
 from bayes_grpo.events.log_odds import about, half_log_odds_along
 from bayes_grpo.events.strain import strain_along
 from bayes_grpo.events.swings import swing_sd, wider_from
@@ -133,7 +133,7 @@ class DynamicalInstability(Mode):
             if at_once:
                 out.append(f"start anew: the reward {'swings' if swung else 'was lost'} from its first rows on")
             else:
-                back = onset.median if swung else last_near_best(trends.reward, onset.median)
+                back = onset.median if swung else _back(trends, onset.median)
                 when = "before it began to swing" if swung else "when the reward was last near its best"
                 out.append(f"stop, and go back to the checkpoint of about step {back:.0f}, {when}")
         out += [*_slower(trends), *_fresher(trends)]
@@ -151,6 +151,12 @@ class DynamicalInstability(Mode):
         more = f" ({setting_text('B', prompts)}; {4 * float(prompts.value):g} would halve it)" if prompts.value else ""
         out.append(f"more prompts a step if the fluctuation is the batch's{more}")
         return tuple(out)
+
+
+def _back(trends: RunTrends, onset: float) -> float:
+    """Step of the checkpoint to go back to: that of the fall, where the reward is lost, as a decision names it too."""
+    lost = fallen_of(trends.reward, trends.span, trends.low)
+    return last_near_best(trends.reward, onset) if lost is None else lost.best_step
 
 
 def _norms(trends: RunTrends) -> np.ndarray:
