@@ -93,7 +93,8 @@ class RewardFunctions(NamedTuple):
             gain, loss = f"{up.name} adds {_said(up.posterior)}", f"{down.name} {_said(down.posterior)}"
             lost = f"takes back {b.median:.0%} [{b.low:.0%}, {b.high:.0%}] ({b.level:.0%}) of it"
             if b.median > 1.0:
-                lost = f"takes back all of it and more, {b.median:.2g} [{b.low:.2g}, {b.high:.2g}] ({b.level:.0%}) times"
+                times = f"{b.median:.2g} [{b.low:.2g}, {b.high:.2g}] ({b.level:.0%})"
+                lost = f"takes back all of it and more, {times} times as much"
             if b.median >= BORDERS.taken_back_most:
                 lost = f"takes back all of it and more, {b.median:.2g} times or more"
             return f"of the reward functions {gain} and {loss}, which {lost}"

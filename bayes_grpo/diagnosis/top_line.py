@@ -84,7 +84,7 @@ def _lost(
     named = {e.mode: e for e in found}
     held = "the held-out reward" if trends.uses_eval else "the reward"
     unstable = named.get("dynamical_instability")
-    # The story tells this episode: one fall has one onset, and where no episode tells it, the row from which it is lost.
+    # One fall has one onset, that of the episode which the story tells; without one, the row from which it is lost.
     since = f" since about step {fallen.since:.0f}" if unstable is None else _since(unstable)
     fall = f"{held} has fallen from {fallen.best:.2g} to {fallen.now:.2g}{since}"
     worst = unstable or max(found, key=lambda e: e.probability, default=None)
