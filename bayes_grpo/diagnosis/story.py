@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bayes_grpo.common.intervals import Interval, probability_text
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PROGRESS
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, LEFT_BY_SOLVED, MODES, PROGRESS
 from bayes_grpo.diagnosis.classify import ClassPosterior
 from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.mode import followed_modes, label_of
@@ -22,7 +22,7 @@ def story(
         said: Probabilities of the answers.
         timeline: Of the run; None where its log has too few rewards.
         evidence: Evidence by name; empty likewise.
-        first: Failure to begin with where it is under way, that of the top line; else the most probable one.
+        first: What the top line rests on: a failure to begin with where it is under way, or that the task is solved.
     """
     if timeline is None:
         return "Cannot tell: the log has fewer than three rewards."
@@ -39,7 +39,10 @@ def failures(episodes: Sequence[Episode]) -> list[Episode]:
 def _now(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEvidence], first: str) -> str:
     found = failures([e for e in timeline.episodes if e.probable and not e.over])
     if found:
-        lead, *others = (_told(e) for e in sorted(found, key=lambda e: (e.mode != first, e.mode not in MODES)))
+        found.sort(key=lambda e: (e.mode != first, e.mode not in MODES))
+        lead, *others = map(_told, found)
+        if first == "plateaued" and found[0].mode in LEFT_BY_SOLVED:  # the top line calls the task solved
+            lead = f"a solved task leaves this: {lead}"
         return f"{lead[:1].upper()}{lead[1:]}." + "".join(f" Also {other}." for other in others)
     what = _progress(said, timeline, evidence)
     if said.failing >= BORDERS.probable:

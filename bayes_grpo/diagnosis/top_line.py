@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
+from bayes_grpo.diagnosis.classes import CANNOT_TELL, LEFT_BY_SOLVED, MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior
 from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.status import TopLine
@@ -45,8 +45,7 @@ def top_line(
     under_way = {e.mode: e for e in timeline.episodes if e.probable and not e.over}
     failing = [under_way[mode] for mode in MODES if mode in under_way]
     solved = _solved(trends)
-    if solved and {e.mode for e in failing} <= {"advantage_degeneracy", "policy_concentration"}:
-        # Groups without spread and little entropy are what a solved task leaves.
+    if solved and {e.mode for e in failing} <= set(LEFT_BY_SOLVED):
         text = f"the task is solved: the reward stands at {solved:.0%} of its range."
         action = "stop, and take the checkpoint with the best held-out score, or go on with harder prompts."
         return TopLine("done", "plateaued", 1.0 - _other(said), text, action, "the reward's level")
