@@ -26,7 +26,7 @@ from bayes_grpo.accounts.span import LawSpan, law_span
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.decision.question import Question
-from bayes_grpo.decision.result import Decision
+from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision
 from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.mode import label_of
@@ -130,7 +130,7 @@ def _unled(said: Said) -> Mapping[str, Any]:
 
 def _calm(sentence: str) -> bool:
     """Whether a sentence on what is to come is not told as what comes if nothing is changed."""
-    return not sentence.startswith((UNCHANGED, "Stop, and go back"))
+    return not sentence.startswith((UNCHANGED, GO_BACK, START_ANEW))
 
 
 def _forecast(said: Said) -> Mapping[str, Any]:
@@ -202,6 +202,16 @@ def _checkpoints(said: Said) -> bool:
     texts = (said["top"]["action"], (said.get("decision") or {}).get("sentence", ""))
     found = [re.search(r"[Ss]top, and go back to the checkpoint of about step (\d+)", text) for text in texts]
     return all(found) and len({x[1] for x in found if x}) > 1
+
+
+def _overlap(said: Said) -> bool:
+    """Whether two episodes of one kind overlap."""
+    episodes = [e for e in (said["diagnosis"].get("timeline") or {}).get("episodes", ()) if e["probability"] >= HALF]
+    return any(
+        a is not b and a["mode"] == b["mode"] and a["onset"]["median"] <= b["onset"]["median"] <= a["end"]["median"]
+        for a in episodes
+        for b in episodes
+    )
 
 
 def _both_ways(said: Said) -> bool:
@@ -293,6 +303,15 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
         lambda x: bool(x["alarms"]) and not _alarming(x),
     ),
     "onset / onset": ("one fall begins at two steps, or it is gone back to a step after it has begun", _onsets),
+    "risen / risen": (
+        "the reward has not moved, and it rose",
+        lambda x: (
+            "hardly moved" in x["top"].get("headline", "")
+            and (x["diagnosis"]["evidence"].get("progress", {}).get("probability") or 0.0) >= SURE
+        ),
+    ),
+    "over / under way": ("one episode is over, and another of the same kind has begun before its end", _overlap),
+    "nothing of nothing": ("rows are counted of which there are none", lambda x: "0 of 0 rows" in _story(x)),
     "checkpoint / checkpoint": ("two checkpoints are to be gone back to", _checkpoints),
     "raise / lower": ("the learning rate is to be raised and lowered", _both_ways),
     "solved / larger group": (

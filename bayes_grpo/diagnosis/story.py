@@ -74,12 +74,22 @@ def _before(timeline: Timeline) -> str:
     found = sorted(failures([e for e in timeline.episodes if e.probable and e.over]), key=lambda e: e.onset.median)
     if not found:
         return ""
-    listed = "; ".join(
-        f"{label_of(e.mode)} from about step {e.onset.median:.0f} to {e.end.median:.0f} "
-        f"({probability_text(e.probability)}){': ' if e.depth else ''}{e.depth}"
-        for e in found
-    )
-    return f"Before, and over: {listed}."
+    by_mode: dict[str, list[Episode]] = {}
+    for e in found:
+        by_mode.setdefault(e.mode, []).append(e)
+    return f"Before, and over: {'; '.join(map(_over, by_mode.values()))}."
+
+
+def _over(episodes: Sequence[Episode]) -> str:
+    """Episodes of one mode that are over: a single one with its depth, several as their number."""
+    e, last = episodes[0], episodes[-1]
+    if len(episodes) > 1:
+        span = f"between about step {e.onset.median:.0f} and {last.end.median:.0f}"
+        p = probability_text(max(x.probability for x in episodes))
+        return f"{label_of(e.mode)} in {len(episodes)} stretches {span} (at most {p})"
+    text = f"{label_of(e.mode)} from about step {e.onset.median:.0f} to {e.end.median:.0f}"
+    text += f" ({probability_text(e.probability)})"
+    return f"{text}: {e.depth}" if e.depth else text
 
 
 def unseen_text(timeline: Timeline) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.diagnosis.classes import CANNOT_TELL, LEFT_BY_SOLVED, MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior
@@ -17,6 +19,7 @@ from bayes_grpo.diagnosis.timeline import Episode, Timeline
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.fallen import fallen_of
+from bayes_grpo.events.growth import grew
 from bayes_grpo.events.learning_rate import rate_spent_at
 
 _LEAST = 8
@@ -148,22 +151,27 @@ def _calm(
 ) -> TopLine:
     """Nothing fails that the log could show."""
     spent = rate_spent_at(trends.run.step, trends.run.signals.get("learning_rate"))
-    take = "stop, and take the checkpoint with the best held-out score."
+    level, moved = f"{trends.reward.mean[-1]:.3g}", float(np.median(trends.reward.change()))
+    still = f"the reward has hardly moved: it stands at {level}, {moved:+.2g} since the start."
+    rests, rises = (timeline.modes[name].under_way for name in ("plateaued", "growing"))
+    rose = timeline.modes["growing"].ever >= BORDERS.probable or float(np.mean(grew(trends.reward))) >= BORDERS.probable
     if spent is not None:
-        text = f"the learning rate has come to its end at about step {spent:g}, and nothing moves any more."
-        return TopLine("done", "plateaued", 1.0 - said.failing, text, take, "the logged learning rate")
+        text = f"the learning rate has come to its end at about step {spent:g}, and "
+        text += "nothing moves any more." if rose else still
+        take = "stop, and take the checkpoint with the best held-out score."
+        anew = "stop; another run needs a higher learning rate, easier prompts, or more steps to rise."
+        rests_on = "the logged learning rate"
+        return TopLine("done", "plateaued", 1.0 - said.failing, text, take if rose else anew, rests_on)
     rows = trends.reward.rows
-    if said.answer == CANNOT_TELL or rows < _LEAST:
+    calm = max(rests, rises) >= BORDERS.probable
+    if said.answer == CANNOT_TELL or rows < _LEAST or not (calm or rose):
         text = "nothing that fails is seen, and whether the reward rises cannot be told yet."
         action = f"go on, and look again when the log has {max(2 * rows, _FEW)} rows."
         return TopLine("unclear", said.answer, said.probability[said.answer], text, action, "the reward's trend")
-    level = f"{trends.reward.mean[-1]:.3g}"
-    rests, rises = (timeline.modes[name].under_way for name in ("plateaued", "growing"))
-    if rests >= BORDERS.probable and rests >= rises and timeline.modes["growing"].ever < BORDERS.probable:
+    if rests >= BORDERS.probable and rests >= rises and not rose:
         first, *rest = remedies.get("plateaued", ()) or ("raise the learning rate, or take easier prompts",)
-        text = f"the reward has not risen: it stands at {level} since the start."
         return TopLine(
-            "watch", "plateaued", rests, text, f"{first}.", "the reward's trend", tuple(f"{x}." for x in rest)
+            "watch", "plateaued", rests, still, f"{first}.", "the reward's trend", tuple(f"{x}." for x in rest)
         )
     if rests >= BORDERS.probable and rests >= rises:
         text = f"the reward is at rest at {level}."

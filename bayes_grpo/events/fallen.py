@@ -25,6 +25,7 @@ class Fallen(NamedTuple):
         since: First step at which it is lost, of those up to the last.
         now: Where it stands.
         noise: Standard deviation of a row about it.
+        at_once: Whether it was never near its best after its first rows, so that going back is starting anew.
     """
 
     probability: float
@@ -33,6 +34,7 @@ class Fallen(NamedTuple):
     since: float
     now: float
     noise: float
+    at_once: bool = False
 
 
 def fallen_of(trend: Trend, span: float, low: float = np.nan) -> Fallen | None:
@@ -55,6 +57,7 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan) -> Fallen | None:
         float(trend.step[first]),
         max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1]),
         float(trend.noise_sd),
+        best <= float(trend.step[min(BORDERS.first_rows, trend.rows) - 1]),
     )
 
 

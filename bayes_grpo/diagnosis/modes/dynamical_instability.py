@@ -129,11 +129,14 @@ class DynamicalInstability(Mode):
         """The checkpoint before, a smaller learning rate times refresh interval, clipped gradients."""
         run, out = trends.run, []
         if onset is not None:
-            at_once, swung = onset.median <= trends.reward.step[BORDERS.first_rows - 1], _swinging(trends)
+            lost = fallen_of(trends.reward, trends.span, trends.low)
+            swung = lost is None and _swinging(trends)
+            at_once = onset.median <= trends.reward.step[BORDERS.first_rows - 1] or (lost is not None and lost.at_once)
             if at_once:
                 out.append(f"start anew: the reward {'swings' if swung else 'was lost'} from its first rows on")
-            else:
-                back = onset.median if swung else _back(trends, onset.median)
+            else:  # where the reward is lost, a decision goes back to the same checkpoint
+                near = last_near_best(trends.reward, onset.median) if lost is None else lost.best_step
+                back = onset.median if swung else near
                 when = "before it began to swing" if swung else "when the reward was last near its best"
                 out.append(f"stop, and go back to the checkpoint of about step {back:.0f}, {when}")
         out += [*_slower(trends), *_fresher(trends)]
@@ -151,12 +154,6 @@ class DynamicalInstability(Mode):
         more = f" ({setting_text('B', prompts)}; {4 * float(prompts.value):g} would halve it)" if prompts.value else ""
         out.append(f"more prompts a step if the fluctuation is the batch's{more}")
         return tuple(out)
-
-
-def _back(trends: RunTrends, onset: float) -> float:
-    """Step of the checkpoint to go back to: that of the fall, where the reward is lost, as a decision names it too."""
-    lost = fallen_of(trends.reward, trends.span, trends.low)
-    return last_near_best(trends.reward, onset) if lost is None else lost.best_step
 
 
 def _norms(trends: RunTrends) -> np.ndarray:
