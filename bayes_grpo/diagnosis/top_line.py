@@ -47,9 +47,9 @@ def top_line(
         return TopLine("unclear", CANNOT_TELL, 1.0, text, "look again when it has twenty.", "the number of rewards")
     under_way = {e.mode: e for e in timeline.episodes if e.probable and not e.over}
     failing = [under_way[mode] for mode in MODES if mode in under_way]
-    solved = _solved(trends)
+    solved = _solved(timeline, trends)
     if solved and {e.mode for e in failing} <= set(LEFT_BY_SOLVED):
-        text = f"the task is solved: the reward stands at {solved:.0%} of its range."
+        text = f"the task is solved: the reward stands at {solved}."
         action = "stop, and take the checkpoint with the best held-out score, or go on with harder prompts."
         return TopLine("done", "plateaued", 1.0 - _other(said), text, action, "the reward's level")
     found = _lost(said, failing, trends, remedies)
@@ -63,12 +63,22 @@ def top_line(
     )
 
 
-def _solved(trends: RunTrends) -> float:
-    """Where the reward stands in its range if that counts as solved; 0 elsewhere."""
-    if not trends.has_range or trends.uses_eval:
-        return 0.0
-    level = min(float(trends.share(trends.reward.mean[-1])), 1.0)
-    return level if level > BORDERS.solved else 0.0
+def _solved(timeline: Timeline, trends: RunTrends) -> str:
+    """Where the reward stands if that counts as solved, in words; "" elsewhere."""
+    if trends.uses_eval:
+        return ""
+    if trends.has_range:
+        level = min(float(trends.share(trends.reward.mean[-1])), 1.0)
+        return f"{level:.0%} of its range" if level > BORDERS.solved else ""
+    late = trends.reward.raw[len(trends.reward.raw) // 2 :]
+    most = late >= trends.reward.raw.max()  # a mean over completions repeats its highest value at its end alone
+    if len(late) < _LEAST or most.mean() <= BORDERS.half or not _rose(timeline, trends):
+        return ""
+    return f"{late.max():.3g}, its highest value, in {int(most.sum())} of the last {len(late)} rows"
+
+
+def _rose(timeline: Timeline, trends: RunTrends) -> bool:
+    return max(timeline.modes["growing"].ever, float(np.mean(grew(trends.reward)))) >= BORDERS.probable
 
 
 def _other(said: ClassPosterior) -> float:
@@ -154,7 +164,7 @@ def _calm(
     level, moved = f"{trends.reward.mean[-1]:.3g}", float(np.median(trends.reward.change()))
     still = f"the reward has hardly moved: it stands at {level}, {moved:+.2g} since the start."
     rests, rises = (timeline.modes[name].under_way for name in ("plateaued", "growing"))
-    rose = timeline.modes["growing"].ever >= BORDERS.probable or float(np.mean(grew(trends.reward))) >= BORDERS.probable
+    rose = _rose(timeline, trends)
     if spent is not None:
         text = f"the learning rate has come to its end at about step {spent:g}, and "
         text += "nothing moves any more." if rose else still

@@ -19,6 +19,13 @@ def solved():
     return make_run(steps(40), np.minimum(0.98 + noise, 1.0), signals=signals, **UNIT)
 
 
+def at_its_ceiling():
+    """A reward of unknown range that repeats its highest value: its end, and no failure of the groups."""
+    rng = np.random.default_rng(2)
+    reward = np.minimum(0.2 + np.arange(60) / 25.0 + 0.02 * rng.standard_normal(60), 1.3)
+    return make_run(steps(60), reward, signals={"reward_std": np.where(reward < 1.3, 0.2, 0.0)})
+
+
 def never_rose():
     return make_run(steps(60), 0.3 + 0.02 * np.random.default_rng(1).standard_normal(60), **UNIT)
 
@@ -34,6 +41,7 @@ def never_rose():
         (CASES["rate_ended"], "done", "stop, and take the checkpoint with the best held-out score."),
         (CASES["at_rest"], "done", "stop if that is what you need"),
         (solved, "done", "stop, and take the checkpoint with the best held-out score, or go on with"),
+        (at_its_ceiling, "done", "stop, and take the checkpoint with the best held-out score, or go on with"),
         (lambda: make_run(steps(2), [0.1, 0.2]), "unclear", "look again when it has twenty."),
         (
             lambda: make_run(steps(4), [0.1, 0.2, 0.3, 0.4]),
