@@ -12,6 +12,12 @@ from bayes_grpo.diagnosis.mode import followed_modes, label_of
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
 from bayes_grpo.events.borders import BORDERS
 
+MEANING = {
+    "healthy": " (nothing fails, and the reward rose at some time)",
+    "plateaued": " (nothing fails, and the reward hardly rose)",
+}
+"""What an answer without a failure means."""
+
 
 def story(
     said: ClassPosterior, timeline: Timeline | None, evidence: Mapping[str, ModeEvidence], first: str = ""
@@ -50,8 +56,8 @@ def _now(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEv
         which = ", ".join(f"{label_of(mode)} {probability_text(said.own[mode])}" for mode in listed)
         fails = probability_text(said.failing)
         return f"Something fails with probability {fails}, and the log leaves open what: {which}; {what}."
-    head = label_of(said.answer)
-    head = f"Nothing is clear: {head}" if said.answer in MODES else head.capitalize()
+    head = f"{label_of(said.answer)}{MEANING.get(said.answer, '')}"
+    head = f"Nothing is clear: {head}" if said.answer in MODES else f"{head[:1].upper()}{head[1:]}"
     others = sorted((name for name in ANSWERS if name != said.answer), key=lambda name: -said.probability[name])
     return (
         f"{head} with probability {probability_text(said.probability[said.answer])} (next: {label_of(others[0])} "

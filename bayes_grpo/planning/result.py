@@ -99,13 +99,13 @@ class StabilityReport(Result):
             f"{words} {'' if self.circular else _judge(verdict) + ' '}(margin {_show(verdict.margin, self)})"
             for words, verdict in (
                 ("by the published rule", self.rule),
-                ("with gradients always K_ref steps old", self.delay),
-                ("with a sampling policy held for K_ref steps", self.hold),
+                ("with gradients always as old as the refresh interval", self.delay),
+                ("with a sampling policy held between refreshes", self.hold),
             )
         )
         convention = "heavy-ball" if self.convention == "heavy_ball" else "EMA (Adam)"
         text = (
-            f"{self.stable}. {convention} momentum {self.momentum:g}, K_ref {self.refresh_interval:g}, "
+            f"{self.stable}. {convention} momentum {self.momentum:g}, refresh interval {self.refresh_interval:g}, "
             f"lag exposure {self.lag_exposure:g}: {verdicts}. Here {_SOURCES[self.source]}."
         )
         if self.same_rate:

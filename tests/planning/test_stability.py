@@ -158,7 +158,7 @@ def test_a_curvature_that_the_reward_shows_is_judged_over_the_stiffest_direction
     assert "how much stiffer the stiffest direction may be" in fitted.sentence
     assert stability(0.02, 0.9, "ema", 1, curvature=draws).hold.probability_stable == 1.0
     circular = stability(0.02, 0.9, "ema", 4, curvature=draws, source="same_run")
-    assert "K_ref steps (margin" in circular.sentence
+    assert "held between refreshes (margin" in circular.sentence
 
 
 def test_the_learning_rate_of_the_run_it_starts_from_tells_beside_others():

@@ -73,7 +73,8 @@ class DynamicalInstability(Mode):
             size = (
                 f"the reward swings by {swing_sd(trend):.2g} (sd) about its trend: " if swung > BORDERS.probable else ""
             )
-            law = f"P(c <= 0) {unstable}, P(ζ < 1) {slow} of a linear law; a full swing in the log {swing}, one that"
+            law = f"by a linear law undamped with probability {unstable}, weakly damped with {slow}; "
+            law += f"a full swing in the log {swing}, one that"
             if (
                 fell <= BORDERS.probable or swung > BORDERS.probable
             ):  # a fall is no swing, whatever a linear law makes of it
@@ -172,7 +173,10 @@ def _slower(trends: RunTrends) -> list[str]:
     )
     if found is None:
         return [f"{half}: the trend shows no swing that would tell how far it is above the border of stability{others}"]
-    known = [setting_text("momentum", run.settings.momentum), setting_text("K_ref", run.settings.refresh_interval)]
+    known = [
+        setting_text("momentum", run.settings.momentum),
+        setting_text("refresh interval", run.settings.refresh_interval),
+    ]
     now, then = interval(found.damping_ratio), interval(found.damping_at(BORDERS.slower))
     line = (
         f"{half}: with {' and '.join(x for x in known if x)} and a damping ratio of {span_text(now)} one expects "
@@ -194,9 +198,10 @@ def _fresher(trends: RunTrends) -> list[str]:
     if not held or float(held) <= 1.0 or momentum is None:
         return []
     now, then = (critical_gain(float(momentum), math.ceil(float(k)), "hold") for k in (held, 1))
+    stated = setting_text("refresh interval", settings.refresh_interval)
     return [
-        f"refresh the sampling policy every step ({setting_text('K_ref', settings.refresh_interval)}): the border of "
-        f"stability moves up by a factor of {then / now:.2g}, from a gain of {now:.2g} to {then:.2g} "
+        f"refresh the sampling policy every step ({stated}): the border of stability moves up by a "
+        f"factor of {then / now:.2g}, from a gain of {now:.2g} to {then:.2g} "
         f"({fails_fresh(trends.run, float(held))})"
     ]
 
