@@ -98,6 +98,8 @@ def _lost(
     unstable = named.get("dynamical_instability")
     # One fall has one onset, that of the episode which the story tells; without one, the row from which it is lost.
     since = f" since about step {fallen.since:.0f}" if unstable is None else _since(unstable)
+    if unstable is not None and unstable.onset.median < fallen.best_step:  # it swung before it fell
+        since = f" after about step {fallen.best_step:.0f}, unstable{since}"
     fall = f"{held} has fallen from {fallen.best:.2g} to {fallen.now:.2g}{since}"
     worst = unstable or max(found, key=lambda e: e.probability, default=None)
     if worst is not None:
