@@ -49,16 +49,15 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan) -> Fallen | None:
     if chance[-1] < BORDERS.probable or share_lost(trend, span, low)[-1] <= BORDERS.lost:
         return None
     first, _ = stretches(chance >= BORDERS.probable)[-1]
-    best = last_near_best(trend, float(trend.step[first]))
-    return Fallen(
-        float(chance[-1]),
-        best,
-        float(np.interp(best, trend.step, trend.mean)),
-        float(trend.step[first]),
-        max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1]),
-        float(trend.noise_sd),
-        best <= float(trend.step[min(BORDERS.first_rows, trend.rows) - 1]),
-    )
+    step = last_near_best(trend, float(trend.step[first]))
+    best = float(np.interp(step, trend.step, trend.mean))
+    now = max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1])
+    at_once = step <= float(trend.step[min(BORDERS.first_rows, trend.rows) - 1])
+    if at_once:  # what was lost before the trend could show it stands in the first rows
+        best = max(best, float(trend.raw[: BORDERS.first_rows].mean()))
+    if best <= now:
+        return None
+    return Fallen(float(chance[-1]), step, best, float(trend.step[first]), now, float(trend.noise_sd), at_once)
 
 
 def last_lost(trend: Trend, span: float, low: float = np.nan) -> tuple[float, float] | None:
