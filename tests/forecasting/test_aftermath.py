@@ -45,6 +45,14 @@ def test_a_fall_that_came_back_is_none_at_the_end():
     assert last_near_best(trend, 10.0) <= 10.0
 
 
+def test_what_was_lost_from_the_first_rows_on_is_what_they_had():
+    y = np.concatenate([[0.5, 0.5], np.zeros(58)])
+    found = there(fallen_of(fit_trend(np.arange(1.0, 61.0), y), 1.0, 0.0))
+    assert found.at_once
+    assert found.best == pytest.approx(0.5, abs=0.02)
+    assert found.now == pytest.approx(0.0, abs=0.01)
+
+
 def test_paths_regain_what_the_table_says():
     table = Aftermath(np.array([0.5, 1.0]), np.array([[0.0, 0.0, 0.5], [0.0, 0.2, 1.0]]), 0.5, {})
     ahead = np.array([0.0, 20.0, 40.0, 80.0])
