@@ -12,6 +12,7 @@ from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.plot import plot_diagnosis
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.status import Status
+from bayes_grpo.diagnosis.story import failures
 from bayes_grpo.diagnosis.timeline import Episode
 from bayes_grpo.report.answer import Answer
 from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, Tone, head, number, said, words
@@ -71,9 +72,13 @@ def tone_of(d: Diagnosis) -> Tone:
 
 
 def chance_of(d: Diagnosis) -> str:
-    """The probability of the verdict, which begins with the failure of the top line where there is one."""
+    """The probability of what the verdict begins with: a failure under way, the top line's first, or the answer."""
+    found = failures([] if d.timeline is None else [e for e in d.timeline.episodes if e.probable and not e.over])
+    if found:
+        first = next((e for e in found if e.mode == d.top.finding), found[0])
+        return f"P({label_of(first.mode)}) {probability_text(first.probability)}"
     if d.top.alarming:
-        return f"P({label_of(d.leads)}) {probability_text(d.own[d.leads])}"
+        return f"P(a failure) {probability_text(d.failing)}"
     return f"P({label_of(d.answer)}) {probability_text(d.probability[d.answer])}"
 
 
