@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.decision.result import Decision, Stopping
+from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision, Stopping
 from bayes_grpo.diagnosis.status import Status, TopLine
 
 LIKELY = 0.8
@@ -94,7 +94,7 @@ def _moving(top: TopLine) -> Status:
 
 def given(top: TopLine | None, sentence: str) -> str:
     """A sentence of forecast or decision under a top line: of a failing run it is what comes if nothing is changed."""
-    if top is None or not top.alarming or not sentence or sentence.startswith("Stop, and go back"):
+    if top is None or not top.alarming or not sentence or sentence.startswith((GO_BACK, START_ANEW)):
         return sentence
     return f"{UNCHANGED}{_small(sentence)}"
 

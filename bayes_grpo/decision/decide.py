@@ -80,7 +80,8 @@ def decide(
     fallen, back = forecast.fallen, None
     if fallen is not None and recall is None:
         worth = value_per_reward * (fallen.best - fallen.now)
-        back = Back(fallen.best_step, fallen.best - fallen.now, worth, unit) if worth > net[chosen] else None
+        if worth > net[chosen]:
+            back = Back(fallen.best_step, fallen.best - fallen.now, worth, unit, fallen.at_once)
     if back is not None:  # what is lost is had at once, so that nothing is to be waited for
         chosen, judged = 0, max(judged, 1)
     stopping = Stopping(

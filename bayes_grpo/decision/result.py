@@ -23,6 +23,10 @@ _COLUMNS = ("step", "gain", "net", "net_low", "net_high", "best")
 """What is known of every stopping step."""
 
 
+GO_BACK, START_ANEW = "Stop, and go back", "Stop, and start anew"
+"""How the advice on a run begins whose reward has fallen."""
+
+
 @dataclass(frozen=True)
 class Back(Result):
     """A checkpoint to go back to, because the reward has fallen since.
@@ -32,20 +36,24 @@ class Back(Result):
         gain: How much higher it was there than now, reward.
         net: What that is worth.
         unit: Unit of the value.
+        at_once: Whether that was in the first rows: it is the policy that the run began with.
     """
 
     step: float
     gain: float
     net: float
     unit: BudgetUnit
+    at_once: bool = False
 
     @property
     def sentence(self) -> str:
         """What to do, in words."""
+        do, there = f"{GO_BACK} to the checkpoint of about step {self.step:.0f}", "that checkpoint"
+        if self.at_once:
+            do, there = START_ANEW, "the policy that it began with"
         return (
-            f"Stop, and go back to the checkpoint of about step {self.step:.0f}: the reward has fallen by "
-            f"{self.gain:.2g} since, and that checkpoint is worth {amount(self.net, self.unit)} more than the present "
-            "one."
+            f"{do}: the reward has fallen by {self.gain:.2g} since, and {there} is worth "
+            f"{amount(self.net, self.unit)} more than the present one."
         )
 
 
