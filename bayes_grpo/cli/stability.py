@@ -20,7 +20,7 @@ def stability(
     refresh: Annotated[float, typer.Option(help="Optimizer steps between refreshes of the sampling policy.")] = 1.0,
     from_fit: Annotated[Path | None, typer.Option(help="Fit whose posterior gives the curvature.")] = None,
     fit_learning_rate: Annotated[
-        float | None, typer.Option(help="Learning rate of the fitted run, if not logged.")
+        float | None, typer.Option(help="Learning rate of the run that the fit or the learning time is of.")
     ] = None,
     curvature: Annotated[float | None, typer.Option(help="Curvature K per unit learning rate and step.")] = None,
     learning_time: Annotated[
@@ -40,8 +40,15 @@ def stability(
     """Say before a run whether its settings are stable, by the published rule and exactly."""
     if sum(x is not None for x in (from_fit, curvature, learning_time)) != 1:
         raise SettingError("stability: expected exactly one of --from-fit, --curvature and --learning-time")
+    if curvature is not None and fit_learning_rate is not None:
+        raise SettingError(
+            "--fit-learning-rate: expected beside --from-fit or --learning-time, found --curvature, which is per unit "
+            "learning rate; leave it out"
+        )
     note = ""
-    known: dict[str, Any] = {"curvature": curvature, "learning_time": learning_time, "source": source}
+    known: dict[str, Any] = {"curvature": curvature, "source": source}
+    if learning_time is not None:
+        known |= {"learning_time": learning_time, "learning_time_at": fit_learning_rate}
     if from_fit is not None:
         found = bg.curvature_of(bg.load_fit(from_fit), fit_learning_rate)
         changed = found.change_to(learning_rate, refresh)
