@@ -16,8 +16,13 @@ from bayes_grpo.common.errors import SettingError
 def stability(
     learning_rate: Annotated[float, typer.Option(help="Peak learning rate of the planned run.")],
     momentum: Annotated[float, typer.Option(help="Heavy-ball momentum or Adam's first beta.")] = 0.9,
-    convention: Annotated[str, typer.Option(help="ema (Adam) or heavy_ball (SGD momentum).")] = "ema",
+    convention: Annotated[
+        str | None, typer.Option(help="ema (Adam) or heavy_ball (SGD momentum); by default ema, or as was measured.")
+    ] = None,
     refresh: Annotated[float, typer.Option(help="Optimizer steps between refreshes of the sampling policy.")] = 1.0,
+    measured: Annotated[
+        Path | None, typer.Option(help="probe.json of a training: the stiffness that was measured there.")
+    ] = None,
     from_fit: Annotated[Path | None, typer.Option(help="Fit whose posterior gives the curvature.")] = None,
     fit_learning_rate: Annotated[
         float | None, typer.Option(help="Learning rate of the fitted run, if not logged.")
@@ -26,7 +31,9 @@ def stability(
     learning_time: Annotated[
         float | None, typer.Option(help="E-fold learning time of a low-lag run, in steps.")
     ] = None,
-    lag_exposure: Annotated[float, typer.Option(help="Share of the gradient that is late, 0 to 1.")] = 1.0,
+    lag_exposure: Annotated[
+        float | None, typer.Option(help="Share of the gradient that is late, 0 to 1; by default 1, or as was measured.")
+    ] = None,
     source: Annotated[
         str, typer.Option(help="Where a given curvature comes from: independent, low_lag_run, prior or same_run.")
     ] = "independent",
@@ -38,22 +45,45 @@ def stability(
     json_: Json = False,
 ) -> None:
     """Say before a run whether its settings are stable, by the published rule and exactly."""
-    if sum(x is not None for x in (from_fit, curvature, learning_time)) != 1:
-        raise SettingError("stability: expected exactly one of --from-fit, --curvature and --learning-time")
-    note = ""
+    if sum(x is not None for x in (measured, from_fit, curvature, learning_time)) != 1:
+        raise SettingError("stability: expected exactly one of --measured, --from-fit, --curvature and --learning-time")
+    kind: Any = convention or "ema"
+    note, limits, found = "", None, ()
     known: dict[str, Any] = {"curvature": curvature, "learning_time": learning_time, "source": source}
+    if measured is not None:
+        found = bg.load_probes(measured)
+        kind = convention
+        limits = bg.limits_of(found[-1], learning_rate, momentum, refresh, convention=kind, lag_exposure=lag_exposure)
+        kind, lag_exposure = limits.convention, limits.lag_exposure
+        known = {"curvature": found[-1].stiffest.draws(), "source": "measured"}
     if from_fit is not None:
-        found = bg.curvature_of(bg.load_fit(from_fit), fit_learning_rate)
-        changed = found.change_to(learning_rate, refresh)
-        known, note = {"curvature": found.draws, "source": found.source, "changed": changed}, found.note
-    kind: Any = convention
-    report = bg.stability(learning_rate, momentum, kind, refresh, lag_exposure=lag_exposure, **known)
+        fitted = bg.curvature_of(bg.load_fit(from_fit), fit_learning_rate)
+        changed = fitted.change_to(learning_rate, refresh)
+        known, note = {"curvature": fitted.draws, "source": fitted.source, "changed": changed}, fitted.note
+    exposure = 1.0 if lag_exposure is None else lag_exposure
+    report = bg.stability(learning_rate, momentum, kind, refresh, lag_exposure=exposure, **known)
     rates = success_rate or [0.5]
     plans = bg.plan_group_sizes(rates, prompts_per_step) if group_size else ()
+    course = course_of(found)
     if json_:
-        print_json(report.to_dict() | {"note": note, "group_sizes": [p.to_dict() for p in plans]}, report.sentence)
+        more: dict[str, Any] = {"note": note, "group_sizes": [p.to_dict() for p in plans]}
+        if limits is not None:
+            more |= {"measured": found[-1].to_dict(), "limits": limits.to_dict()}
+            more["course"] = None if course is None else course.to_dict()
+        print_json(report.to_dict() | more, report.sentence)
         return
     screen = console()
     bg.render_stability(report, screen, note)
+    if limits is not None:
+        bg.render_probe(found[-1], screen)
+        bg.render_limits(limits, screen, course)
     if plans:
         bg.render_group_sizes(plans, rates, prompts_per_step, screen)
+
+
+def course_of(probes: tuple[bg.Probe, ...]) -> bg.Course | None:
+    """The course that probes show; None where they are too few, or of no step."""
+    try:
+        return bg.course_of(probes)
+    except SettingError:
+        return None
