@@ -4,8 +4,8 @@
 
 Small transformers at interior fixed points of a KL penalty, as `lab_dynamics` has them. Each is probed with drawn
 batches; from one probe each, thresholds in the learning rate and in the refresh interval are foretold and kept, and
-only then runs of the exact mean update are made across them, by bisection. Beside them stands what the curvature that the
-reward shows would have said.
+only then runs of the exact mean update are made across them, by bisection. Beside them stands what the curvature that
+the reward shows would have said.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from bayes_grpo.laboratory.probed import drawn_reward_slopes, drawn_updates
 from bayes_grpo.laboratory.settings import Lab, LabNumbers
 from bayes_grpo.laboratory.tasks import make_task
 from bayes_grpo.laboratory.warm_start import warm_start
-from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.probe import probe
 from bayes_grpo.probing.result import Probe
 from bayes_grpo.risk.stiffness import learned_stiffness
@@ -46,7 +45,7 @@ SETTINGS = ((0.0, 1), (0.5, 4), (0.9, 8))
 """Momentum and refresh interval of the crossings in the learning rate."""
 REFRESHED = ((0.0, 12), (0.5, 16), (0.9, 24))
 """Momentum of the crossings in the refresh interval, and where the learning rate is set to put the threshold."""
-STEPS, EVERY, ROUNDS = 480, 16, 5
+STEPS, EVERY, ROUNDS = 480, 16, 6
 RATIOS = np.exp(np.linspace(-1.0, 1.0, 21))
 """Learning rates over the foretold threshold at which P(stable) is asked."""
 

@@ -122,7 +122,6 @@ def critical_gain(momentum: float, refresh_interval: int, lag_model: LagModel, l
     Raises:
         SettingError: A setting is out of range.
     """
-
     return _first(
         lambda gain: spectral_radius(gain, momentum, refresh_interval, lag_model, lag_exposure) > 1.0,
         0.1 * float(published_threshold(momentum, refresh_interval)),

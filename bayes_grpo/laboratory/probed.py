@@ -1,8 +1,8 @@
 """A drawn batch of a listed task as a probe asks for it: the update at shifted parameters, part by part.
 
 What a probe of a real training has is here as a table: completions that were drawn at one point, each weighed by how
-much likelier the shifted policy writes it. Beside it stands the exact update, so that a measured stiffness can be held against
-that of all completions (`bayes_grpo.laboratory.curvature`).
+much likelier the shifted policy writes it. What comes out can be held against the stiffness of all completions
+(`bayes_grpo.laboratory.curvature`).
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ class Course(Result):
         """Where it goes, in words."""
         ahead = self.at(2.0 * self.last - self.first)
         return (
-            f"Stiffness from step {self.first:g} to {self.last:g}: {100.0 * math.expm1(100.0 * self.drift):+.3g}% in 100 "
-            f"steps; after as many steps again {ahead.median:.3g}, {ahead.level:.0%} interval {ahead.low:.3g} to "
+            f"Stiffness from step {self.first:g} to {self.last:g}: {100.0 * math.expm1(100.0 * self.drift):+.3g}% in "
+            f"100 steps; after as many steps again {ahead.median:.3g}, {ahead.level:.0%} interval {ahead.low:.3g} to "
             f"{ahead.high:.3g}."
         )
 

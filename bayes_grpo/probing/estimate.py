@@ -1,9 +1,9 @@
 """A stiffness as a posterior, from parts of a batch that see it differently.
 
 The largest eigenvalue of a noisy matrix is too large: its direction was chosen for what the noise adds. Read along the
-same direction on data that did not choose it, the matrix says too little, for the direction is not quite the right one. With noise E
-the two errors are ‖E v‖²/K, once up and once down, to second order. So directions are found on each half of a batch,
-and each is read on all parts of both: what its own half adds the other takes away.
+same direction on data that did not choose it, the matrix says too little, for the direction is not quite right. With
+noise E the two errors are ‖E v‖²/K, once up and once down, to second order. So directions are found on each half of a
+batch, and each is read on all parts of both: what its own half adds the other takes away.
 """
 
 from __future__ import annotations

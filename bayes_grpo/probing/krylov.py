@@ -1,8 +1,9 @@
 """The largest eigenvalues of a symmetric matrix that is known by its products alone.
 
 Lanczos with full orthogonalisation (Parlett 1980, *The Symmetric Eigenvalue Problem*), over any kind of vector. Where
-the matrix is only nearly symmetric, as the Jacobian of an update with a penalty is, what comes out is that of its symmetric part within
-the space that was built. SciPy's `eigsh` does the same for NumPy's arrays, and the tests compare the two.
+the matrix is only nearly symmetric, as the Jacobian of an update with a penalty is, what comes out is that of its
+symmetric part within the space that was built. SciPy's `eigsh` does the same for NumPy's arrays, and the tests compare
+the two.
 """
 
 from __future__ import annotations

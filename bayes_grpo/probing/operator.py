@@ -1,7 +1,7 @@
 """The symmetric operator whose largest eigenvalue decides whether an update is stable, as products with a direction.
 
-An optimizer moves the parameters by η D u(θ): u is the mean direction of the update, minus the gradient of the loss, and
-D what the optimizer multiplies each parameter's update by: 1 for SGD and heavy ball, 1/(√v̂ + ε) for Adam. Small
+An optimizer moves the parameters by η D u(θ): u is the mean direction of the update, minus the gradient of the loss,
+and D what the optimizer multiplies each parameter's update by: 1 for SGD and heavy ball, 1/(√v̂ + ε) for Adam. Small
 departures decay with the eigenvalues of −D J, J the Jacobian of u. In coordinates θ = D^½ y these are those of
 D^½ (−J) D^½, which is symmetric where J is. A *stiffness* K is one of its eigenvalues, per unit learning rate and step.
 

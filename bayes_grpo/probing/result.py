@@ -23,7 +23,7 @@ class Probe(Result):
         stiffest: The largest stiffness.
         further: The next ones.
         along_reward: Stiffness along the reward's own gradient; None where nobody asked.
-        reward_slope: Squared length of the reward's gradient in the optimizer's metric, without its noise; NaN as above.
+        reward_slope: Squared length of the reward's gradient in the optimizer's metric, less its noise; NaN as above.
         reward_noise: Variance of the mean update along the reward's gradient, for batches of this size; NaN as above.
         late_share: Share of the stiffness along the stiffest direction that comes from the policy that writes, and so
             is late under a held policy; 1 where the update has no importance ratios, or nobody asked.

@@ -1,4 +1,4 @@
-"""A stiff direction that is kept from probe to probe: two gradients a probe, on whatever batch a training has just used.
+"""A stiff direction that is kept from probe to probe: two gradients a probe, on whatever batch a training has used.
 
 The direction of the earlier batches was not chosen by the new one, so what the new one says along it is fair: too small
 only by what the direction still lacks. Then the new batch turns it: a step of power iteration, in which the noise of

@@ -103,5 +103,5 @@ def test_course_of_a_sharpening_run():
 
 def test_a_probe_of_an_exact_update_says_yes_or_no():
     h = np.diag([4.0, 1.0, 0.5])
-    exact = probe([lambda s: -h @ (1.0 + s)])
+    exact = probe([lambda s: -h @ (np.ones(3) + s)])
     assert [limits_of(exact, rate, 0.0, 1).p_stable for rate in (0.49, 0.51)] == [1.0, 0.0]

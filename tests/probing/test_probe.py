@@ -131,7 +131,7 @@ def noisy(parts: int = 8) -> list:
     rng = np.random.default_rng(5)
     h = [matrix() + 0.1 * (e + e.T) for e in rng.standard_normal((parts, SIZE, SIZE))]
     pushes = rng.standard_normal((parts, SIZE))
-    return [lambda s, m=m, p=p: p - m @ s for m, p in zip(h, pushes, strict=True)]
+    return [lambda s, m=m, p=p: p - m @ (np.ones(SIZE) + s) for m, p in zip(h, pushes, strict=True)]
 
 
 def test_its_file_and_its_text(tmp_path, capsys):
@@ -140,7 +140,7 @@ def test_its_file_and_its_text(tmp_path, capsys):
     path = tmp_path / "probe.json"
     save_probes([found, found], path)
     assert load_probes(path)[1].to_dict() == found.to_dict()
-    exact = probe([lambda s: -matrix() @ (1.0 + s)])
+    exact = probe([lambda s: -matrix() @ (np.ones(SIZE) + s)])
     save_probes([exact], path)
     assert load_probes(path)[0].stiffest == exact.stiffest
     render_probe(found, console())
