@@ -24,11 +24,13 @@ class Look(NamedTuple):
 
     Attributes:
         stiffest: Stiffness along the direction of the earlier batches, by this one.
+        late_share: Share of it that is late under a held policy; 1 where nobody asked.
         turned: Cosine between the direction before and after; near 1 it has been found.
         gradients: Gradients of the whole batch that it took.
     """
 
     stiffest: Measured
+    late_share: float
     turned: float
     gradients: float
 
@@ -43,7 +45,13 @@ class Tracker:
     def __init__(self, direction: Vector | None = None) -> None:
         self.direction = direction
 
-    def look(self, updates: Sequence[Update], scale: float | Vector = 1.0, length: float = STEP) -> Look:
+    def look(
+        self,
+        updates: Sequence[Update],
+        scale: float | Vector = 1.0,
+        length: float = STEP,
+        held: Sequence[Update] = (),
+    ) -> Look:
         """Reads the stiffness on a batch and turns the direction by it.
 
         Args:
@@ -51,6 +59,7 @@ class Tracker:
                 batch 4.
             scale: D, as it stands now.
             length: Of the shifts of the parameters.
+            held: The same updates under the weights of no shift.
 
         Raises:
             SettingError: Too few parts, or updates without length.
@@ -60,24 +69,29 @@ class Tracker:
                 f"look: expected at least 4 parts of a first batch and 2 of a later, found {len(updates)}"
             )
         each = [product_of(update, scale, length) for update in updates]
-        if self.direction is None:
-            return self._first(updates, each, scale)
-        before = self.direction
-        made = [product(before) for product in each]
-        found = _fair([dot(before, x) for x in made])
-        # Adding K once keeps the other end of the spectrum, where the reward is convex, from taking over.
-        self.direction = unit(mean_of(made) + before * abs(found.mean))
-        return Look(found, dot(before, self.direction), 2.0)
+        turned, spent, first = 1.0, 2.0, self.direction is None
+        if first:
+            spent += self._search(updates, each, scale)
+            each, held = each[1::2], held[1::2]  # those that did not choose the direction
+        way = self.direction
+        made = [product(way) for product in each]
+        found = _fair([dot(way, x) for x in made])
+        if not first:
+            # Adding K once keeps the other end of the spectrum, where the reward is convex, from taking over.
+            self.direction = unit(mean_of(made) + way * abs(found.mean))
+            turned = dot(way, self.direction)
+        late = 1.0
+        if held and found.mean > 0.0:
+            kept = _fair([dot(way, product_of(update, scale, length)(way)) for update in held])
+            late, spent = min(max(1.0 - kept.mean / found.mean, 0.0), 1.0), spent + 2.0
+        return Look(found, late, turned, spent)
 
-    def _first(self, updates: Sequence[Update], each: Sequence[Product], scale: float | Vector) -> Look:
-        """Searches on the even parts and reads on the odd ones."""
-        own, others = each[::2], each[1::2]
+    def _search(self, updates: Sequence[Update], each: Sequence[Product], scale: float | Vector) -> float:
+        """Searches on the even parts; the gradients that it took."""
         begin = scale**0.5 * (updates[0](0.0) - updates[2](0.0))
-        found = leading(lambda way: mean_of([product(way) for product in own]), begin, steps=FIRST)
+        found = leading(lambda way: mean_of([product(way) for product in each[::2]]), begin, steps=FIRST)
         self.direction = found.vectors[0]
-        readings = [dot(self.direction, product(self.direction)) for product in others]
-        share = len(own) / len(each)
-        return Look(_fair(readings), 1.0, 1.0 + 2.0 * (found.products * share + 1.0 - share))
+        return float(found.products)
 
 
 def _fair(readings: Sequence[float]) -> Measured:
