@@ -19,6 +19,9 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import Result
 
+CLEAR = 2.0
+"""Times its own error that a stiffness has to be, so that a batch can be said to feel it at all."""
+
 
 @dataclass(frozen=True)
 class Measured(Result):
@@ -37,6 +40,14 @@ class Measured(Result):
     freedom: float
     crossed: float
     chosen: float
+
+    @property
+    def felt(self) -> bool:
+        """Whether it is told from nothing. Where it is not, the batch says little: not that there is nothing stiff.
+
+        A policy that writes nearly the same every time is stiff in directions which hardly any of its completions feel.
+        """
+        return self.mean > CLEAR * self.sd
 
     def quantile(self, probability: float) -> float:
         """Value below which it lies with a probability."""

@@ -29,11 +29,11 @@ class Limits(Result):
         convention: "heavy_ball" or "ema" (Adam).
         refresh_interval: K_ref in optimizer steps, whole.
         lag_exposure: Share of the stiffness that is late.
-        margin: Exact threshold of the held policy over η K; above 1 is stable. Infinite where K may be none.
+        margin: Exact threshold of the held policy over η K; above 1 is stable. Its upper end is infinite where
+            K may be none.
         p_stable: Probability that it is above 1.
         p_oscillates: Probability that the stiffest direction oscillates.
-        largest_learning_rate: Largest η at which the settings are stable with probability `SURE`; infinite where K may
-            be none.
+        largest_learning_rate: Largest η at which the settings are stable with probability `SURE`.
         largest_refresh_interval: Largest K_ref at which they are; 0 where none is, `LONGEST` where that holds as well.
         fluctuation: Standard deviation of the mean reward at rest that gradient noise keeps up, in units of the reward,
             by the one mode along the reward's own gradient and without lag; NaN where it was not measured.
@@ -59,11 +59,7 @@ class Limits(Result):
     def sentence(self) -> str:
         """What follows, in words."""
         m = self.margin
-        rate = (
-            "at any learning rate"
-            if math.isinf(self.largest_learning_rate)
-            else f"up to a learning rate of {self.largest_learning_rate:.3g}"
-        )
+        rate = f"up to a learning rate of {self.largest_learning_rate:.3g}"
         refresh = {
             0: "at no refresh interval with this learning rate",
             LONGEST: "at any refresh interval",
@@ -95,20 +91,26 @@ def limits_of(
         lag_exposure: Share of the gradient that is late, in [0, 1]; by default what the probe measured.
 
     Raises:
-        SettingError: A setting is out of range, or the convention is not that of the probe's metric.
+        SettingError: A setting is out of range, the convention is not that of the probe's metric, or the probe's batch
+            was too small to feel anything stiff.
     """
     if not (learning_rate > 0 and math.isfinite(learning_rate)):
         raise SettingError(f"learning rate: expected a positive number, found {learning_rate!r}")
     kind: MomentumConvention = convention or ("ema" if probe.optimizer == "adam" else "heavy_ball")
     if probe.optimizer == "adam" and kind == "heavy_ball":
         raise SettingError("convention: this stiffness was measured in Adam's metric; expected ema, found heavy_ball")
+    if not probe.stiffest.felt:
+        raise SettingError(
+            f"limits_of: expected a stiffness that is told from nothing, found {probe.stiffest.mean:.3g} with an error "
+            f"of {probe.stiffest.sd:.2g}; probe a larger batch, or one of a policy that varies more"
+        )
     exposure = probe.late_share if lag_exposure is None else float(lag_exposure)
     interval = _whole(refresh_interval)
     rate = float(effective_learning_rate(learning_rate, momentum, kind))
     k = probe.stiffest
     threshold = critical_gain(float(momentum), interval, "hold", exposure)
     high = k.quantile(SURE)
-    widest = math.inf if high <= 0 else threshold / high * learning_rate / rate
+    widest = threshold / high * learning_rate / rate
     spread, within = _fluctuation(probe, rate, momentum)
     return Limits(
         learning_rate=float(learning_rate),
@@ -137,7 +139,7 @@ def _largest_interval(gain: float, momentum: float, exposure: float) -> int:
     """Largest refresh interval at which a gain is stable; a longer one holds less."""
 
     def stable(interval: int) -> bool:
-        return gain <= 0 or gain < critical_gain(momentum, interval, "hold", exposure)
+        return gain < critical_gain(momentum, interval, "hold", exposure)
 
     if not stable(1):
         return 0

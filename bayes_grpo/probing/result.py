@@ -61,9 +61,6 @@ class Probe(Result):
         if self.stiffest.sd == 0.0:
             return f"{text}, from one operator without sampling."
         text += f", {k.level:.0%} interval {k.low:.3g} to {k.high:.3g}, measured on {self.parts} parts of a batch"
-        if self.stiffest.crossed < 0.5 * self.stiffest.chosen:
-            text += (
-                f"; the batch is too small to find the direction (what chose it says {self.stiffest.chosen:.3g}, the "
-                f"rest {self.stiffest.crossed:.3g})"
-            )
+        if not self.stiffest.felt:
+            text += "; that is not told from nothing: this batch cannot tell, a larger one may"
         return f"{text}."

@@ -8,7 +8,7 @@ batches averages out (Oja 1982, https://doi.org/10.1007/BF00275687).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.estimate import Measured, measured
@@ -43,7 +43,7 @@ class Tracker:
     """
 
     def __init__(self, direction: Vector | None = None) -> None:
-        self.direction = direction
+        self.direction: Any = direction
 
     def look(
         self,

@@ -2,8 +2,8 @@
 
 Two gradients a probe turn a direction that is kept from probe to probe and read the stiffness along it
 (`bayes_grpo.probing.tracker`); where completions are trained on more than once, two more tell which share of it is
-late. Nothing of the training changes: parameters and random states are put back bit for bit. A failure of ours is one warning, then
-silence.
+late. Nothing of the training changes: parameters and random states are put back bit for bit. A failure of ours is one
+warning, then silence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -173,18 +173,21 @@ class CurvatureWatcher:
                 )
 
 
-def entries_of(found: Probe, asked: Asked) -> Mapping[str, float] | dict[str, float]:
-    """A probe as entries of a trainer's log."""
-    told = limits_of(found, asked.learning_rate, asked.momentum, asked.refresh_interval)
+def entries_of(found: Probe, asked: Asked) -> dict[str, float]:
+    """A probe as entries of a trainer's log; of a batch that cannot tell, the stiffness alone."""
     k = found.stiffest.interval
     entries = {
         "curvature/stiffest": k.median,
         "curvature/stiffest_low": k.low,
         "curvature/stiffest_high": k.high,
-        "curvature/late_share": found.late_share,
-        "curvature/margin": told.margin.median,
-        "curvature/margin_low": told.margin.low,
-        "curvature/p_stable": told.p_stable,
         "curvature/turned": found.residual,
     }
+    if found.stiffest.felt:
+        told = limits_of(found, asked.learning_rate, asked.momentum, asked.refresh_interval)
+        entries |= {
+            "curvature/late_share": found.late_share,
+            "curvature/margin": told.margin.median,
+            "curvature/margin_low": told.margin.low,
+            "curvature/p_stable": told.p_stable,
+        }
     return {name: value for name, value in entries.items() if math.isfinite(value)}

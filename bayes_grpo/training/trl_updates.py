@@ -1,8 +1,8 @@
 """Updates of TRL's `GRPOTrainer` at shifted parameters, on a batch that it has just used; afterwards all is as before.
 
 The loss is the trainer's own. For the whole stiffness each completion's advantage is weighed by how much likelier the
-shifted policy writes it; under the weights of no shift, with the ratios that the trainer's loss has, it is the
-part of the stiffness that is never late. A penalty on the KL divergence enters by what the loss itself says of it. Torch is
+shifted policy writes it; under the weights of no shift, with the ratios that the trainer's loss has, it is the part of
+the stiffness that is never late. A penalty on the KL divergence enters by what the loss itself says of it. Torch is
 there where a trainer of TRL is, and is imported by nobody here.
 """
 
@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.probing.operator import Parts, Update
+from bayes_grpo.dynamics.reduction import trl_refresh_interval
+from bayes_grpo.probing.operator import Parts, Update, adam_scale
+from bayes_grpo.training.curvature import Asked
 
 _SUMMED = ("cispo", "dapo", "vespo")
 """Losses that a slice of a batch has its share of; the others are means over the slice."""
@@ -46,6 +48,34 @@ def refusal(trainer: Any) -> str:
     return ""
 
 
+@contextlib.contextmanager
+def opened(trainer: Any, batches: Sequence[Mapping[str, Any]], slices: int) -> Iterator[Asked]:
+    """What a probe needs of TRL's trainer; on leaving, parameters, metrics and random states are as they were.
+
+    Args:
+        trainer: TRL's trainer, after an optimizer step.
+        batches: Inputs of its loss in that step.
+        slices: Parts of each.
+    """
+    args, optimizer = trainer.args, trainer.optimizer
+    refresh = trl_refresh_interval(args.steps_per_generation, args.num_iterations, args.gradient_accumulation_steps)
+    with undisturbed(trainer):
+        batch = BatchUpdates(trainer, batches, slices)
+        moments = adam_moments(optimizer, batch.parameters)
+        try:
+            yield Asked(
+                updates=batch.updates,
+                held=batch.held if refresh > 1 else [],
+                scale=1.0 if moments is None else adam_scale(*moments),
+                optimizer="sgd" if moments is None else "adam",
+                learning_rate=rate_of(optimizer),
+                momentum=momentum_of(optimizer),
+                refresh_interval=refresh,
+            )
+        finally:
+            batch.restore()
+
+
 class BatchUpdates:
     """Updates of one optimizer step's batch.
 
@@ -61,13 +91,18 @@ class BatchUpdates:
     def __init__(self, trainer: Any, batches: Sequence[Mapping[str, Any]], slices: int) -> None:
         self._torch: Any = sys.modules["torch"]
         self._trainer, self._model = trainer, trainer.model
-        self._named = [p for p in self._model.parameters() if p.requires_grad]
+        self._named: list[Any] = [p for p in self._model.parameters() if p.requires_grad]
         self._at_rest = [p.detach().clone() for p in self._named]
         self._slices = [part for batch in batches for part in sliced(batch, slices)]
         summed = trainer.loss_type in _SUMMED
         self._factor = float(len(self._slices) if summed else len(batches))
         with self._torch.no_grad():
             self._drawn = [self._log_probabilities(part) for part in self._slices]
+
+    @property
+    def parameters(self) -> list[Any]:
+        """Those that are trained."""
+        return self._named
 
     @property
     def updates(self) -> list[Update]:
@@ -187,13 +222,20 @@ def adam_moments(optimizer: Any, parameters: Sequence[Any]) -> tuple[Parts, int,
     if kind == "SGD":
         return None
     if kind not in ("Adam", "AdamW") or any(g.get("amsgrad") for g in groups):
-        raise SettingError(f"CurvatureProbe: expected torch's Adam, AdamW or SGD, found {kind}; set optim='adamw_torch'")
+        raise SettingError(
+            f"CurvatureProbe: expected torch's Adam, AdamW or SGD, found {kind}; set optim='adamw_torch'"
+        )
     settings = {(g["betas"][1], g["eps"]) for g in groups}
     steps = {int(inside.state[p]["step"]) for p in parameters}
     if len(settings) != 1 or len(steps) != 1:
         raise SettingError("CurvatureProbe: expected one β₂, ε and count of steps for all parameters, found several")
     (beta2, epsilon), (step,) = settings.pop(), steps
     return Parts(inside.state[p]["exp_avg_sq"].detach() for p in parameters), step, float(beta2), float(epsilon)
+
+
+def rate_of(optimizer: Any) -> float:
+    """Learning rate of the next update."""
+    return float(getattr(optimizer, "optimizer", optimizer).param_groups[0]["lr"])
 
 
 def momentum_of(optimizer: Any) -> float:
