@@ -174,7 +174,7 @@ class CurvatureWatcher:
 
 
 def entries_of(found: Probe, asked: Asked) -> dict[str, float]:
-    """A probe as entries of a trainer's log; of a batch that cannot tell, the stiffness alone."""
+    """A probe as entries of a log; of a batch that cannot tell, or at a learning rate of 0, the stiffness alone."""
     k = found.stiffest.interval
     entries = {
         "curvature/stiffest": k.median,
@@ -182,7 +182,7 @@ def entries_of(found: Probe, asked: Asked) -> dict[str, float]:
         "curvature/stiffest_high": k.high,
         "curvature/turned": found.residual,
     }
-    if found.stiffest.felt:
+    if found.stiffest.felt and asked.learning_rate > 0:
         told = limits_of(found, asked.learning_rate, asked.momentum, asked.refresh_interval)
         entries |= {
             "curvature/late_share": found.late_share,
