@@ -119,6 +119,7 @@ from .probing.file import load_probes as load_probes
 from .probing.file import save_probes as save_probes
 from .probing.noise import ratio_tail as ratio_tail
 from .probing.operator import adam_scale as adam_scale
+from .probing.pool import pooled as pooled
 from .probing.predict import Limits as Limits
 from .probing.predict import limits_of as limits_of
 from .probing.probe import probe as probe

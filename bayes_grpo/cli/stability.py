@@ -48,14 +48,15 @@ def stability(
     if sum(x is not None for x in (measured, from_fit, curvature, learning_time)) != 1:
         raise SettingError("stability: expected exactly one of --measured, --from-fit, --curvature and --learning-time")
     kind: Any = convention or "ema"
-    note, limits, found = "", None, ()
+    note, limits, whole, found = "", None, None, ()
     known: dict[str, Any] = {"curvature": curvature, "learning_time": learning_time, "source": source}
     if measured is not None:
         found = bg.load_probes(measured)
         kind = convention
-        limits = bg.limits_of(found[-1], learning_rate, momentum, refresh, convention=kind, lag_exposure=lag_exposure)
+        whole = bg.pooled(found)
+        limits = bg.limits_of(whole, learning_rate, momentum, refresh, convention=kind, lag_exposure=lag_exposure)
         kind, lag_exposure = limits.convention, limits.lag_exposure
-        known = {"curvature": found[-1].stiffest.draws(), "source": "measured"}
+        known = {"curvature": whole.stiffest.draws(), "source": "measured"}
     if from_fit is not None:
         fitted = bg.curvature_of(bg.load_fit(from_fit), fit_learning_rate)
         changed = fitted.change_to(learning_rate, refresh)
@@ -67,15 +68,15 @@ def stability(
     course = course_of(found)
     if json_:
         more: dict[str, Any] = {"note": note, "group_sizes": [p.to_dict() for p in plans]}
-        if limits is not None:
-            more |= {"measured": found[-1].to_dict(), "limits": limits.to_dict()}
+        if limits is not None and whole is not None:
+            more |= {"measured": whole.to_dict(), "limits": limits.to_dict()}
             more["course"] = None if course is None else course.to_dict()
         print_json(report.to_dict() | more, report.sentence)
         return
     screen = console()
     bg.render_stability(report, screen, note)
-    if limits is not None:
-        bg.render_probe(found[-1], screen)
+    if limits is not None and whole is not None:
+        bg.render_probe(whole, screen)
         bg.render_limits(limits, screen, course)
     if plans:
         bg.render_group_sizes(plans, rates, prompts_per_step, screen)

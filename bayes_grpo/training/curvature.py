@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Self
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.probing.file import save_probes
 from bayes_grpo.probing.operator import STEP, Update, Vector
+from bayes_grpo.probing.pool import pooled
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.result import OptimizerKind, Probe
 from bayes_grpo.probing.tracker import Tracker
@@ -127,8 +128,8 @@ class CurvatureWatcher:
             begun = time.perf_counter()
             with self._opened(self._trainer, inputs, self._parts) as asked:
                 found = self._look(asked, float(state.global_step))
-            self._entries = entries_of(found, asked) | {"curvature/seconds": time.perf_counter() - begun}
             self.probes.append(found)
+            self._entries = entries_of(self.probes, asked) | {"curvature/seconds": time.perf_counter() - begun}
             if self._path is not None and state.is_world_process_zero:
                 save_probes(self.probes, Path(args.output_dir) / self._path)
 
@@ -173,19 +174,21 @@ class CurvatureWatcher:
                 )
 
 
-def entries_of(found: Probe, asked: Asked) -> dict[str, float]:
-    """A probe as entries of a log; of a batch that cannot tell, or at a learning rate of 0, the stiffness alone."""
-    k = found.stiffest.interval
+def entries_of(probes: list[Probe], asked: Asked) -> dict[str, float]:
+    """The last probes as entries of a log; where they cannot tell, or at a learning rate of 0, the stiffness alone."""
+    together = pooled(probes)
+    k = together.stiffest.interval
     entries = {
+        "curvature/last": probes[-1].stiffest.mean,
         "curvature/stiffest": k.median,
         "curvature/stiffest_low": k.low,
         "curvature/stiffest_high": k.high,
-        "curvature/turned": found.residual,
+        "curvature/turned": probes[-1].residual,
     }
-    if found.stiffest.felt and asked.learning_rate > 0:
-        told = limits_of(found, asked.learning_rate, asked.momentum, asked.refresh_interval)
+    if together.stiffest.felt and asked.learning_rate > 0:
+        told = limits_of(together, asked.learning_rate, asked.momentum, asked.refresh_interval)
         entries |= {
-            "curvature/late_share": found.late_share,
+            "curvature/late_share": together.late_share,
             "curvature/margin": told.margin.median,
             "curvature/margin_low": told.margin.low,
             "curvature/p_stable": told.p_stable,
