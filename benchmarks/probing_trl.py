@@ -198,7 +198,7 @@ def crossed(start: Path, told: dict[str, dict[str, Any]], seeds: int) -> list[di
 
 
 def borders(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Where runs of one setting leave, over what was foretold: between the last share before any that left, and that."""
+    """Where runs of one setting leave, over what was foretold: between the first share that left and the one before."""
     out = []
     for key in dict.fromkeys((r["kind"], r["refresh"], r["seed"]) for r in runs):
         own = [r for r in runs if (r["kind"], r["refresh"], r["seed"]) == key]

@@ -57,7 +57,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "stability": (
         "stability --learning-rate 1e-5 --learning-time 200",
         "stability --learning-rate 1e-5 --from-fit a.nc",
-        "stability --learning-rate 1e-5 --refresh 8 --measured outputs/run/probe.json",
+        "stability --learning-rate 1e-5 --refresh 8 --measured probe.json",
     ),
     "diagnose": ("diagnose outputs/run", "diagnose metrics.jsonl --fail-on any:0.8 --json"),
     "forecast": (

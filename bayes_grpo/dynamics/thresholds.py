@@ -132,7 +132,8 @@ def critical_gain(momentum: float, refresh_interval: int, lag_model: LagModel, l
 def held_onset(momentum: float, refresh_interval: int, lag_exposure: float = 1.0) -> float:
     """Smallest gain g = η K at which a run under a held policy oscillates: `onset_of_oscillation` with its lag.
 
-    Below it both modes of the map over a refresh cycle decay without changing sign.
+    Below it both modes of the map over a refresh cycle decay without changing sign, and what is not late does so within
+    the cycle too. A run that is unstable counts as one that oscillates.
 
     Args:
         momentum: μ, in [0, 1).
@@ -148,13 +149,18 @@ def held_onset(momentum: float, refresh_interval: int, lag_exposure: float = 1.0
     interval, mu = _checked_interval(refresh_interval), float(checked_momentum(momentum))
     _check_exposure(lag_exposure)
 
+    free, unstable = float(onset_of_oscillation(mu)), critical_gain(mu, interval, "hold", lag_exposure)
+
     def turns(gain: float) -> bool:
+        # Over an even number of steps a change of sign at each would not be seen.
+        if gain >= unstable or gain * (1.0 - lag_exposure) > free:
+            return True
         (a, b), (c, d) = hold_map(gain, mu, interval, lag_exposure)
         trace, product = a + d, a * d - b * c
         # Without momentum nothing remembers the step before, and the smaller mode is 0 but for rounding.
         return trace**2 < 4.0 * product or trace < 0.0 or product < -1e-12
 
-    return _first(turns, 0.1 * float(onset_of_oscillation(mu)) / interval)
+    return _first(turns, 0.1 * free / interval)
 
 
 def _first(crossed: Callable[[float], bool], low: float) -> float:

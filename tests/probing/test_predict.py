@@ -48,6 +48,12 @@ def test_adams_average_and_the_share_that_is_late():
             limits_of(adam, **wrong)
 
 
+@pytest.mark.parametrize(("momentum", "interval"), [(0.0, 4), (0.9, 4)])
+def test_onset_where_nothing_is_late_is_the_free_one(momentum, interval):
+    assert held_onset(momentum, interval, 0.0) == pytest.approx(float(onset_of_oscillation(momentum)), rel=1e-6)
+    assert held_onset(momentum, interval, 0.3) <= critical_gain(momentum, interval, "hold", 0.3)
+
+
 @pytest.mark.parametrize(("momentum", "interval"), [(0.0, 1), (0.5, 1), (0.9, 1), (0.0, 4), (0.9, 4)])
 def test_onset_under_a_held_policy(momentum, interval):
     """Below it both modes are real and positive, above it one is not; without lag it is the known one."""
