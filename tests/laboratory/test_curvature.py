@@ -307,6 +307,7 @@ def test_the_wrong_settings_of_a_run_are_refused(point, listing):
         reward_spectrum(point, np.zeros_like(point.parameters))
 
 
+@pytest.mark.thorough
 def test_drawn_batches_say_what_all_completions_say(listing, point, double):
     """The mean over many parts: the update of groups of four, its answer to a shift, and the reward's slope."""
     size = listing.lab.structure.group_size
