@@ -168,7 +168,9 @@ from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked
 from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
+from .siblings.shared import ClearedRun as ClearedRun
 from .siblings.shared import SharedOrder as SharedOrder
+from .siblings.shared import cleared_runs as cleared_runs
 from .siblings.shared import shared_order as shared_order
 from .simulate.dataset import write_runs as write_runs
 from .simulate.render import render_simulated as render_simulated

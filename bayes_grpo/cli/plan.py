@@ -70,6 +70,9 @@ def plan(
         float, typer.Option(help="What a failed run costs besides, in reward, or in the unit of the value.")
     ] = 0.0,
     parallel: Annotated[int, typer.Option(help="Runs that can be made side by side.")] = 1,
+    rollouts: Annotated[
+        Path | None, typer.Option(help="Folder of saved completions of the run: how many groups are of use.")
+    ] = None,
     signal: Signal = "auto",
     plot: Plot = None,
     json_: Json = False,
@@ -98,6 +101,7 @@ def plan(
         "failure_cost": failure_cost,
         "parallel": parallel,
         "signal": signal,
+        "rollouts": None if rollouts is None else bg.read_rollouts(rollouts),
     }
     with progress() as tell:
         present, known = bg.read_log(logs[0], **read), None

@@ -15,12 +15,14 @@ from bayes_grpo.cli.options import (
     Asked,
     At,
     Json,
+    LikeRuns,
     Reading,
     Seed,
     Signal,
     StatedSettings,
     grouped,
     names_in,
+    siblings_asked,
 )
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
@@ -68,6 +70,7 @@ def report(
     rollouts: Annotated[
         Path | None, typer.Option(help="Folder of saved completions of the run: what its gain is made of.")
     ] = None,
+    like: LikeRuns = None,
     docs: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where the built documentation lies, for links from the sections.")
     ] = "",
@@ -80,6 +83,7 @@ def report(
 ) -> None:
     """Write one page about a run: what drives it, what is left and whether it pays, what is wrong, and the evidence."""
     check_writable(out)
+    several = bool(b) or (len(log) > 1 and not one_run)
     settings = bg.ReportSettings(
         until=until,
         question=asked.question(),
@@ -90,8 +94,8 @@ def report(
         seed=seed,
         rollouts=None if rollouts is None else bg.read_rollouts(rollouts),
         docs=docs,
+        like=None if several else siblings_asked(like, log, reading.sidecar),
     )
-    several = bool(b) or (len(log) > 1 and not one_run)
     if rollouts is not None and several:
         raise SettingError("--rollouts: expected the log of one run, found several; give the completions of one")
     if vary and not several:

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import EXIT_FAILING, Asked, LogFile, Reading, Seed, Signal, StatedSettings, grouped
+from bayes_grpo.cli.options import (
+    EXIT_FAILING,
+    Asked,
+    LikeRuns,
+    LogFile,
+    Reading,
+    Seed,
+    Signal,
+    StatedSettings,
+    grouped,
+    siblings_asked,
+)
 from bayes_grpo.cli.terminal import console, is_quiet, marked
 
 if TYPE_CHECKING:
@@ -51,6 +62,7 @@ def watch(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier watches of this path told.")] = False,
     signal: Signal = "auto",
+    like: LikeRuns = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a look, each on a line of its own.")] = False,
     seed: Seed = 0,
     *,
@@ -60,7 +72,8 @@ def watch(
 ) -> None:
     """Follow a run while it goes on: forecast, diagnosis, advice at every new row; an alarm once a finding."""
     rules = {k: v for k, v in {"alarm": alarm, "least_rows": least_rows}.items() if v is not None}
-    watching = bg.Watching(until=until, question=asked.question(), signal=signal, seed=seed, **rules)
+    named = tuple(siblings_asked(like, log, reading.sidecar) or ())
+    watching = bg.Watching(until=until, question=asked.question(), signal=signal, seed=seed, like=named, **rules)
     screen = _Screen(json_)
     looks = bg.watch(
         log[0] if len(log) == 1 else log,

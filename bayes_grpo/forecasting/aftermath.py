@@ -120,6 +120,13 @@ def fallen_in(table: RowTable, settings: Mapping[str, Setting]) -> Fallen | None
     return fallen_of(trend, span_of(trend.value))
 
 
+def aftermath_named(aftermath: Aftermath | bool) -> Aftermath | None:
+    """The numbers that are meant: the shipped ones (True), others, or none (False)."""
+    if aftermath is False:
+        return None
+    return shipped_aftermath() if aftermath is True else aftermath
+
+
 @cache
 def shipped_aftermath() -> Aftermath:
     """The numbers of the package."""

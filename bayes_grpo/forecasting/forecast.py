@@ -7,30 +7,24 @@ level of the last rows beside them, paths, events.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import Progress, teller
-from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.result import Comparison
-from bayes_grpo.events.hazards import origin_state
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.forecasting.aftermath import AFTERMATH_NAME, Aftermath, held, shipped_aftermath
+from bayes_grpo.forecasting.aftermath import Aftermath, aftermath_named
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
-from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
 from bayes_grpo.forecasting.horizon import horizon_of
-from bayes_grpo.forecasting.paths import allot, mixed_paths
+from bayes_grpo.forecasting.mixture import Mixture, held_at_end, laws_and_level, with_possible_events, with_siblings
 from bayes_grpo.forecasting.pool import Pool, pooled, shares_of
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.result import Forecast
-from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, beside_siblings
+from bayes_grpo.forecasting.siblings import SiblingsUsed
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.regimes.base import Regime
@@ -217,93 +211,59 @@ def forecast_of_regimes(
     Raises:
         SettingError: Weights of unknown regimes.
     """
-    table, reward, ahead, notes = basis.table, basis.reward, basis.ahead, basis.notes + fitted.notes
-    step, beyond, count, future = asked
-    origin = origin_state(table.y, reward)
-    beside = pooled(pool, table, fitted, count)
-    shares, after = shares_of(fitted, beside, weights), None
-    if basis.fallen is not None and aftermath and weights is None and len(fitted.draws) > 1:
-        after = shipped_aftermath() if aftermath is True else aftermath
-        shares = {k: (1.0 - after.share) * w for k, w in shares.items()} | {AFTERMATH_NAME: after.share}
-        notes += (FALLEN.format(basis.fallen.best_step),)
-    counts = {name: n for name, n in allot(draws, shares).items() if n}
-    of_laws = {name: n for name, n in counts.items() if name != AFTERMATH_NAME}
-    parts: list[tuple[np.ndarray, ...]] = (
-        [mixed_paths(fitted, of_laws, table.y, future, reward, seed)] if of_laws else []
+    after = (
+        aftermath_named(aftermath) if basis.fallen is not None and weights is None and len(fitted.draws) > 1 else None
     )
+    known = None if after is not None else hazard_named(hazard, len(fitted.draws))
+    shares = shares_of(fitted, pooled(pool, basis.table, fitted, asked.logged), weights)
+    mixture, used = laws_and_level(basis, fitted, asked, shares, draws, seed, after), None
+    if siblings is not None:
+        mixture, used = with_siblings(mixture, asked, siblings, basis.reward, seed)
+    if known is not None:
+        mixture = with_possible_events(mixture, basis, asked, known, seed)
+    mixture = held_at_end(mixture, asked, basis.ahead)
+    notes = basis.notes + fitted.notes
     if after is not None and basis.fallen is not None:
-        parts = [(*(held(basis.fallen, x) for x in paths[:4]), paths[4]) for paths in parts]
-        if n := counts.get(AFTERMATH_NAME):
-            ahead_of = (future.step - future.step[0]) * count / (step[-1] - future.step[0])
-            moved = np.where(future.step <= ahead.ends, ahead_of, np.interp(ahead.ends, future.step, ahead_of))
-            part = seed_of(seed, "paths", AFTERMATH_NAME)
-            parts.append(after.paths(basis.fallen, len(table.y), moved, n, part, reward))
-    latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
+        notes += (FALLEN.format(basis.fallen.best_step),)
     if len(fitted.draws) == 1 and (pool or hazard):
         notes += (ALONE,)
-    if reward.known and not reward.assumed:
-        notes += (f"the reward is {reward.sentence}: draws that settle outside were replaced, paths held inside",)
-    h = 1 + len(step)
-    final = trend[:, -1] if math.isfinite(ahead.total_steps) or ahead.rate_now == 0 else fixed
-    averaged, event = RewardPaths(latent, trend, rows), np.full(len(latent), "")
-    regime = np.repeat(list(counts), list(counts.values()))
-    used = None
-    if siblings is not None:
-        averaged, taken, used = beside_siblings(averaged, future, siblings, reward, h - 1, seed)
-        shares = {k: (1.0 - used.share) * w for k, w in shares.items()} | {SIBLINGS_NAME: used.share}
-        regime = np.where(taken, SIBLINGS_NAME, regime)
-        fixed, final = (np.where(taken, averaged.trend[:, -1], x) for x in (fixed, final))
-        initial = np.where(taken, np.nan, initial)
+    if basis.reward.known and not basis.reward.assumed:
+        notes += (f"the reward is {basis.reward.sentence}: draws that settle outside were replaced, paths held inside",)
+    if used is not None:
         notes += used.notes
-    known = None if after is not None else hazard_named(hazard, len(fitted.draws))
-    if known is not None:
-        moving = np.flatnonzero(future.rate[1:h] > 0.0)
-        share = count * len(moving) / len(step)
-        part = seed_of(seed, "events")
-        met = known.met(origin, share, averaged, averaged.latent[:, 0], 1 + moving, reward, part)
-        averaged, event = met.paths, met.event
-        fixed, final = (np.where(event == "", x, met.settles) for x in (fixed, final))
-    latent, trend = (_held(x, future.step, ahead.ends) for x in averaged[:2])
-    rows = latent + (averaged.rows - averaged.latent)  # its own noise stays with every row
+    return _forecast_of(mixture, basis, asked, notes, used)
+
+
+def _forecast_of(
+    mixture: Mixture, basis: Basis, asked: RowsAhead, notes: tuple[str, ...], siblings: SiblingsUsed | None
+) -> Forecast:
+    """The result, with the paths cut into now, until the horizon, and beyond."""
+    table, reward, paths, h = basis.table, basis.reward, mixture.paths, 1 + len(asked.step)
     return Forecast(
         now=float(table.step[-1]),
-        step=step,
-        latent=latent[:, 1:h],
-        rows=rows[:, 1:h],
-        trend=trend[:, 1:h],
-        latent_now=latent[:, 0],
-        initial=initial,
-        at_infinity=fixed,
-        final=final,
-        beyond_step=beyond,
-        beyond=trend[:, h:],
-        regime=regime,
-        event=event,
-        weights=shares,
+        step=asked.step,
+        latent=paths.latent[:, 1:h],
+        rows=paths.rows[:, 1:h],
+        trend=paths.trend[:, 1:h],
+        latent_now=paths.latent[:, 0],
+        initial=mixture.initial,
+        at_infinity=mixture.fixed,
+        final=mixture.final,
+        beyond_step=asked.beyond,
+        beyond=paths.trend[:, h:],
+        regime=mixture.regime,
+        event=mixture.event,
+        weights=mixture.shares,
         signal=table.signal,
         logged_step=table.step,
         logged=table.y,
         low=reward.low,
         high=reward.high,
-        schedule=ahead,
-        assumed=tuple(x for x in (ahead.assumed, reward.assumed) if x),
+        schedule=basis.ahead,
+        assumed=tuple(x for x in (basis.ahead.assumed, reward.assumed) if x),
         notes=notes,
         name=basis.name,
         lag=table.lag,
-        siblings=used,
+        siblings=siblings,
         fallen=basis.fallen,
     )
-
-
-def _held(paths: np.ndarray, step: np.ndarray, ends: float) -> np.ndarray:
-    """Paths that stay where they are once the learning rate has ended: no policy moves, whatever a law expects.
-
-    Args:
-        paths: Shape (draws, h).
-        step: Steps of their rows, shape (h,).
-        ends: Last step at which a policy moves.
-    """
-    last = int(np.searchsorted(step, ends))  # the row that the end falls into is the last one that moves
-    held = paths.copy()
-    held[:, last + 1 :] = paths[:, min(last, paths.shape[1] - 1), None]
-    return held

@@ -31,6 +31,7 @@ from bayes_grpo.planning.risks import is_failing, risks_of
 from bayes_grpo.planning.worth import Prospect
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import shared_rate
+from bayes_grpo.rollouts.groups import groups_of
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.table import is_share
 
@@ -84,7 +85,10 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
         table=table,
         reward=reward,
         difficulty=difficulty_of(
-            run, is_share(run.reward[np.isfinite(run.reward)]), None if size is None else round(size)
+            run,
+            is_share(run.reward[np.isfinite(run.reward)]),
+            None if size is None else round(size),
+            None if asked.rollouts is None else groups_of(asked.rollouts, seed=seed),
         ),
         apart=learned_apart(len(base), seed_of(seed, "exponents")),
         present=grid.present,

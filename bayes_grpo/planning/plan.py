@@ -13,6 +13,7 @@ from bayes_grpo.planning.question import RISK, Terms, asked
 if TYPE_CHECKING:
     from bayes_grpo.families.result import Family
     from bayes_grpo.planning.planned import Plan
+    from bayes_grpo.rollouts.records import Rollouts
 
 
 def plan(
@@ -35,6 +36,7 @@ def plan(
     parallel: int = 1,
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
+    rollouts: Rollouts | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Plan:
@@ -62,6 +64,7 @@ def plan(
         parallel: Runs that can be made side by side: settings for as many.
         signal: "auto", "reward" (train) or "eval" (held-out).
         read: Keyword arguments of `bayes_grpo.read_log`.
+        rollouts: Completions of the run: how many groups are of use at other sizes rests on them, in place of the log.
         seed: Seed.
         progress: Called with a short phrase at every stage.
 
@@ -72,7 +75,7 @@ def plan(
     Raises:
         LogReadError: The log cannot be read.
         SettingError: An impossible option, or a setting that is not known of the run.
-        FitError: No law can be put on the rows.
+        FitError: No law can be put on the rows, or completions without groups.
     """
     terms = Terms(
         budget=budget,
@@ -93,7 +96,7 @@ def plan(
         "learning_rate": learning_rate,
         "refresh_interval": refresh_interval,
     }
-    question = asked(present, values, terms, family=family, index=index, signal=signal, read=read)
+    question = asked(present, values, terms, family=family, index=index, signal=signal, read=read, rollouts=rollouts)
     from bayes_grpo.planning.judge import judge  # takes seconds to import, which a refusal need not wait for
 
     return judge(question, family, seed, tell)

@@ -15,6 +15,7 @@ from bayes_grpo.families.index import LONGEST, index_of
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import PLANNED, Grid, grid_of
+from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 
@@ -73,6 +74,7 @@ class PlanQuestion:
         stated: Settings that are known of the run besides those that are planned, by the names of `Change`.
         place: Which run of the family it is; None where it is none or there is no family.
         terms: What it may cost and what is wanted of it.
+        rollouts: Completions of the run; None without.
     """
 
     run: Run
@@ -81,6 +83,7 @@ class PlanQuestion:
     stated: Mapping[str, float]
     place: int | None
     terms: Terms
+    rollouts: Rollouts | None = None
 
 
 def asked(
@@ -92,6 +95,7 @@ def asked(
     index: PathLike | Mapping[str, Mapping[str, Any]] | None = None,
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
+    rollouts: Rollouts | None = None,
 ) -> PlanQuestion:
     """Reads the present run and lists the candidates.
 
@@ -103,6 +107,7 @@ def asked(
         index: Settings of runs besides their logs, see `index_of`.
         signal: "auto", "reward" (train) or "eval" (held-out).
         read: Keyword arguments of `bayes_grpo.read_log`.
+        rollouts: Completions of the run, which tell how far its prompts lie apart.
 
     Raises:
         LogReadError: The log cannot be read.
@@ -127,7 +132,7 @@ def asked(
         for name in ("epochs", "kl_weight", "clip_range")
         if (value := known.get(name, getattr(run.settings, name).value)) is not None
     }
-    return PlanQuestion(run, table, grid, stated, place, terms)
+    return PlanQuestion(run, table, grid, stated, place, terms, rollouts)
 
 
 def check_plan(present: PathLike | Run, **options: Any) -> None:

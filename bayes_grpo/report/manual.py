@@ -16,6 +16,7 @@ MANUAL: Mapping[str, str] = {
     "stability": "how/plan",
     "curves": "how/report",
     "better": "how/family",
+    "data-order": "how/siblings",
     "effects": "how/family",
     "forecasts": "how/forecast",
     "quantities": "quantities",

@@ -23,7 +23,7 @@ from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
 from bayes_grpo.report.manual import docs_base
 from bayes_grpo.report.page import Lead, Page
 from bayes_grpo.report.result import Report
-from bayes_grpo.report.sections import apart, effects, recipes, together
+from bayes_grpo.report.sections import apart, effects, order, recipes, together
 from bayes_grpo.report.sections.together import OneOf
 from bayes_grpo.report.settings import ReportSettings
 from bayes_grpo.report.svg import Pictures
@@ -31,6 +31,7 @@ from bayes_grpo.report.work import COST, Left, Tell, answered, answers
 
 _ORDER = (
     together.curves_key(),
+    order.KEY,
     recipes.KEY,
     effects.KEY,
     *(key for key, *_ in (*together.SECTIONS[1:], *apart.SECTIONS)),
@@ -97,6 +98,8 @@ def report_runs(
             key: guarded(partial(make, found, pictures), key, title, question)
             for key, title, question, make in (*together.SECTIONS, *apart.SECTIONS)
         }
+        alike = partial(order.section, found, settings.signal, pictures)
+        drawn[order.KEY] = guarded(alike, order.KEY, order.TITLE, order.QUESTION)
         sides = (names[: len(names) - max(len(against), 1)], names[len(names) - max(len(against), 1) :])
         own: list[Lead] = []
         joint: dict[str, Answer[Any]] = {}

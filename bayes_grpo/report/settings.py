@@ -9,6 +9,7 @@ from bayes_grpo.decision.question import Question
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.report.manual import docs_base
 from bayes_grpo.rollouts.records import Rollouts
+from bayes_grpo.siblings.gather import Like
 
 PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
 """What is computed for a page; what was logged is shown always."""
@@ -30,6 +31,7 @@ class ReportSettings:
         paths: Paths of the forecast.
         rollouts: Completions of the run, which tell what its gain is made of; None without.
         docs: Where the built documentation lies, for links from the sections; "" without.
+        like: Siblings of the run, for its forecast: files, folders, stores, patterns and runs; None without.
 
     Raises:
         SettingError: An unknown part, or an address that a page must not link to.
@@ -46,6 +48,7 @@ class ReportSettings:
     paths: int = 2000
     rollouts: Rollouts | None = None
     docs: str = ""
+    like: Like | None = None
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.without if name not in PARTS]

@@ -191,6 +191,7 @@ def _forecast(ask: _Ask) -> Forecasted:
         draws=settings.paths,
         seed=settings.seed,
         sampler=settings.sampler,
+        like=None if run is None else settings.like,
     )
     return Forecasted(made, summarize_forecast(made), _priced(settings.question, run).answer(made), made.until_from)
 

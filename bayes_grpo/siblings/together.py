@@ -66,17 +66,27 @@ class ReadTogether:
         return foreseen(SeenRows(both[0], t.y, self.effect(*both), share), self.courses)
 
 
-def read_together(table: RowTable, siblings: SiblingRuns) -> ReadTogether:
+type Courses = dict[tuple[int, int, float, float], SmoothCourse | None]
+"""Courses of siblings by place of the sibling, its number of rows, and where runs are cut."""
+
+
+def read_together(table: RowTable, siblings: SiblingRuns, kept: Courses | None = None) -> ReadTogether:
     """Reads a run together with its siblings.
 
     Args:
         table: Rows of the run, as far as they are known: nothing later is looked at.
         siblings: Its siblings, to their ends.
+        kept: Courses of siblings that an earlier call found and left here for a later one, which whoever looks at a run
+            again and again keeps.
     """
     cuts = cuts_of([table, *siblings.tables])
+    known = {} if kept is None else kept
     names, courses, left_out = [], [], list(siblings.left_out)
-    for run, rows in zip(siblings.runs, siblings.tables, strict=True):
-        course = smooth_course(rows, cuts)
+    for i, (run, rows) in enumerate(zip(siblings.runs, siblings.tables, strict=True)):
+        key = (i, len(rows.y), float(cuts[0]), float(cuts[1] - cuts[0]))
+        if key not in known:
+            known[key] = smooth_course(rows, cuts)
+        course = known[key]
         if course is None:
             left_out.append(NotSibling(plain(run.name, 80), "its rows are too few or do not scatter"))
             continue

@@ -46,7 +46,7 @@ class Watcher:
         every: Seconds between the beginnings of two updates.
         threads: Threads of the process beside; by default half of the processors, at most two.
         finish: Seconds that the end of a training waits for the update of all its rows.
-        watching: Further fields of `Watching`: signal, alarm, lasting, least_rows, forecasts, draws, seed.
+        watching: Further fields of `Watching`: signal, alarm, lasting, least_rows, forecasts, draws, seed, like.
 
     Raises:
         SettingError: An option has an unknown name or an impossible value.

@@ -5,6 +5,7 @@ Importing this costs no JAX: with ``background=True`` all computing is done by a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Self
@@ -42,7 +43,7 @@ class Monitor:
         every: Seconds between the beginnings of two updates in the background.
         threads: Threads of the process beside; by default half of the processors, at most two.
         name: Name of the run.
-        watching: Further fields of `Watching`: signal, alarm, lasting, least_rows, forecasts, draws, seed.
+        watching: Further fields of `Watching`: signal, alarm, lasting, least_rows, forecasts, draws, seed, like.
 
     Raises:
         SettingError: A setting or an option has an unknown name or an impossible value.
@@ -174,7 +175,9 @@ def watching_of(
         if isinstance(given, Mapping) and (unknown := [name for name in given if name not in names]):
             raise SettingError(f"monitor: expected {what} among {listed(names)}, found {listed(unknown)}")
     asked = Question(**question) if isinstance(question, Mapping) else question
-    return Watching(until=until, question=asked, **more)
+    like = more.get("like", ())
+    named = [like] if isinstance(like, str | os.PathLike) else like
+    return Watching(until=until, question=asked, **{**more, "like": tuple(os.fspath(x) for x in named)})
 
 
 def number_of(value: Any) -> float:

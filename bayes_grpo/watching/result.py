@@ -20,6 +20,8 @@ from bayes_grpo.diagnosis.status import TopLine
 if TYPE_CHECKING:
     import numpy as np
 
+    from bayes_grpo.watching.beside import Siblings
+
 ALARM = 0.5
 """Probability of a failure from which on it is a finding, if it lasts."""
 LASTING = 0.1
@@ -43,6 +45,7 @@ class Watching:
         forecasts: Whether to forecast; without, a look is a diagnosis.
         draws: Paths of a forecast.
         seed: Seed of all looks: what changes from one to the next is the log.
+        like: Siblings, other runs of the same task, for the forecast: files, folders, stores and patterns.
 
     Raises:
         SettingError: An impossible number.
@@ -57,6 +60,7 @@ class Watching:
     forecasts: bool = True
     draws: int = 1000
     seed: int = 0
+    like: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.until is not None and not math.isfinite(self.until):
@@ -71,6 +75,8 @@ class Watching:
             raise SettingError(f"draws: expected at least 100, found {self.draws!r}")
         if self.signal not in ("auto", "reward", "eval"):
             raise SettingError(f"signal: expected auto, reward or eval, found {self.signal!r}")
+        if not (isinstance(self.like, tuple) and all(isinstance(x, str) for x in self.like)):
+            raise SettingError(f"like: expected paths or patterns of siblings as a tuple, found {self.like!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +205,7 @@ class Memory(NamedTuple):
             look without them is as good, and takes a second more.
         rough: Law → number of rows at which its points could not be trusted. Not kept in a file either.
         length: Number of rows that the compiled programs of the last look hold; 0 before the first. Likewise.
+        siblings: The siblings that were read; None before, and without any. Likewise.
     """
 
     sounded: Mapping[str, float] = {}
@@ -206,6 +213,7 @@ class Memory(NamedTuple):
     points: Mapping[str, np.ndarray] = {}
     rough: Mapping[str, int] = {}
     length: int = 0
+    siblings: Siblings | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """What a restart needs, ready for JSON."""

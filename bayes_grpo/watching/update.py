@@ -38,12 +38,11 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.future import rows_ahead
 from bayes_grpo.rows.padding import doubled
 from bayes_grpo.watching.alarms import alarms_of
+from bayes_grpo.watching.beside import AGAIN, Siblings, beside
 from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
 
 POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)
 """Points of a look: enough for paths and weights, fewer than a forecast that is made once."""
-AGAIN = 1.25
-"""Growth of a log after which a law that was left out is tried again."""
 
 
 def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | None = None) -> tuple[Update, Memory]:
@@ -100,7 +99,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
     )
     after = known._replace(sounded=told, first=first)
     if ahead is not None:
-        after = after._replace(points=ahead.points, rough=ahead.rough, length=ahead.length)
+        after = after._replace(points=ahead.points, rough=ahead.rough, length=ahead.length, siblings=ahead.siblings)
     return update, after
 
 
@@ -120,6 +119,7 @@ class _Ahead(NamedTuple):
     points: Mapping[str, np.ndarray]
     rough: Mapping[str, int]
     length: int
+    siblings: Siblings | None
 
 
 def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
@@ -148,9 +148,13 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     found_rough = {name: rows for name, x in fitted.draws.items() if not x.diagnostics.passed}
     if len(found_rough) < len(fitted.draws):
         fitted, rough = without(fitted, found_rough), rough | found_rough
-    found = forecast_of_regimes(basis, fitted, ahead, draws=watching.draws, seed=watching.seed)
-    summary = summarize_forecast(found)
     unanswered: list[str] = []
+    together, siblings = None, memory.siblings
+    if watching.like:
+        with noted(unanswered, "siblings"):
+            together, siblings = beside(run, basis.table, watching.like, siblings)
+    found = forecast_of_regimes(basis, fitted, ahead, draws=watching.draws, seed=watching.seed, siblings=together)
+    summary = summarize_forecast(found)
     decision = None
     if watching.question is not None:
         with noted(unanswered, "advice"):
@@ -179,7 +183,8 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     left_out = (f"{', '.join(rough)} left out: too few points fit these rows",) if rough else ()
     said = () if decision is None else decision.warnings
     notes = (*summary.assumed, *summary.notes, *left_out, *said, *unanswered)
-    return _Ahead(outlook, decision, notes, {k: x.points for k, x in fitted.draws.items()}, rough, length)
+    points = {k: x.points for k, x in fitted.draws.items()}
+    return _Ahead(outlook, decision, notes, points, rough, length, siblings)
 
 
 def _under(top: TopLine, outlook: Outlook) -> Outlook:

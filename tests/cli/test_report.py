@@ -118,3 +118,18 @@ def test_demo_does_everything(tmp_path: Path):
     assert done.code == 0, done.err
     assert "what came:" in done.out
     assert (tmp_path / "demo" / "report.html").stat().st_size > 100_000
+
+
+def test_siblings_are_those_of_the_forecast(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch):
+    asked = []
+
+    def seen(*_, like: list[str] | None, **__):
+        asked.append(like)
+        raise bg.FitError("seen")
+
+    monkeypatch.setattr("bayes_grpo.report.work.forecast", seen)
+    words = ("report", log, "--out", tmp_path / "page.html", "--without", "fit,laws,check,diagnosis,stability")
+    call(*words, "--like", tmp_path, "--like", "other")
+    (tmp_path / "bayes_grpo.toml").write_text('like = ["others"]\n')
+    call(*words)
+    assert asked == [[str(tmp_path), "other"], [str(tmp_path / "others")]]

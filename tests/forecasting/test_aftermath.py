@@ -5,7 +5,7 @@ import pytest
 
 from bayes_grpo.events.fallen import fallen_of, last_lost, last_near_best
 from bayes_grpo.forecasting.aftermath import REGAINED, Aftermath, fallen_in, held, shipped_aftermath
-from bayes_grpo.forecasting.forecast import _held
+from bayes_grpo.forecasting.mixture import still_after
 from bayes_grpo.laboratory.learners.aftermath import DISTANCES, fallen_cases, learn_aftermath
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
@@ -85,6 +85,6 @@ def test_what_is_learned_is_what_came():
 def test_nothing_moves_after_the_learning_rate_has_ended():
     step = np.array([10.0, 12.0, 14.0, 16.0, 18.0])
     paths = np.arange(5.0)[None, :]
-    assert _held(paths, step, np.inf).tolist() == paths.tolist()
-    assert _held(paths, step, 13.0).tolist() == [[0.0, 1.0, 2.0, 2.0, 2.0]]
-    assert _held(paths, step, 10.0).tolist() == [[0.0] * 5]
+    assert still_after(paths, step, np.inf).tolist() == paths.tolist()
+    assert still_after(paths, step, 13.0).tolist() == [[0.0, 1.0, 2.0, 2.0, 2.0]]
+    assert still_after(paths, step, 10.0).tolist() == [[0.0] * 5]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo import check_plan, family, plan, plot_plan, save_plot
+from bayes_grpo import check_plan, family, groups_of, plan, plot_plan, read_rollouts, save_plot
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.diagnosis.advice import fails_at
 from bayes_grpo.planning.difficulty import Difficulty, difficulty_of, useless_share
@@ -216,6 +216,24 @@ def test_useless_groups_follow_the_spread_of_success_rates():
     assert (alike.concentration, alike.source) == (math.inf, "level")
     assert alike.mean == pytest.approx(0.5, abs=0.01)
     assert difficulty_of(run, False, 4) is None
+
+
+def test_useless_groups_are_those_that_completions_show(tmp_path):
+    rng = np.random.default_rng(0)
+    prompt = np.repeat(np.arange(4000), 4)  # success rates spread evenly: Beta(1, 1)
+    right = (rng.random(len(prompt)) < np.repeat(rng.random(4000), 4)).astype(int)
+    rows = zip(1 + prompt // 100, prompt, right, strict=True)
+    text = "step,prompt_id,reward\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows)
+    (tmp_path / "completions.csv").write_text(text)
+    run = relaxing("r", plateau=0.5, start=0.5, noise=0.0, fluctuation=1e-3, group_size=4)
+    saved = read_rollouts(tmp_path)
+    known = difficulty_of(run, True, 4, groups_of(saved))
+    assert known is not None
+    assert known.source == "rollouts"
+    assert known.concentration == pytest.approx(2.0, rel=0.1)
+    told = plan(slow(), learning_rate=[1e-6], group_size=[4, 8], prompts_per_step=[4], rollouts=saved)
+    assert told.difficulty.endswith("spread fitted to the groups in the rollouts")
+    assert call("plan", tmp_path / "none.json", "--rollouts", tmp_path / "nowhere").code == 3
 
 
 def test_settings_move_rate_and_plateau_as_their_exponents_say():

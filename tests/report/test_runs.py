@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from bayes_grpo.report.settings import PARTS
 from tests.families.made import relaxing, swept
 from tests.helpers.browser import PHONE, look
 from tests.report.conftest import quick, run_of
+from tests.siblings.made import family
 
 DOCS = "https://docs.example/bayes"
 ROOT = Path(__file__).parents[2]
@@ -37,7 +39,7 @@ def section(made: Report, key: str) -> Any:
 
 @pytest.mark.thorough
 def test_recipes_are_compared_and_settings_told(beside: Report):
-    assert [s.key for s in beside.page.sections][:3] == ["curves", "better", "effects"]
+    assert [s.key for s in beside.page.sections][:4] == ["curves", "data-order", "better", "effects"]
     better, effects = section(beside, "better"), section(beside, "effects")
     known = beside.to_dict()
     assert better.answer == known["better"]["sentence"]
@@ -90,3 +92,13 @@ def test_every_section_leads_to_a_page_of_the_documentation(beside: Report):
 def test_no_other_kind_of_address(address: str):
     with pytest.raises(SettingError, match="--docs: expected an address"):
         quick(docs=address)
+
+
+def test_what_was_data_and_what_was_learning(tmp_path: Path):
+    runs = [replace(r, name=f"run{i}") for i, r in enumerate(family([0, 0, 0], rows=40, share=0.8, seed=2))]
+    found = section(report_runs(runs, settings=quick(without=PARTS, docs=DOCS)), "data-order")
+    assert found.answer.startswith("The order of data is shared: 3 of 3 runs")
+    assert [row[0].text for row in found.tables[0].rows] == ["run0", "run1", "run2"]
+    assert len(found.pictures) == 1
+    apart = section(report_runs(runs[:1] * 2, settings=quick(without=PARTS, docs=DOCS)), "data-order")
+    assert "expected at least 2 runs" in apart.missing

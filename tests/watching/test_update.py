@@ -28,6 +28,8 @@ from bayes_grpo.watching.render import render_update
 from bayes_grpo.watching.result import Memory, Outlook, Watching
 from bayes_grpo.watching.update import update_of
 from tests.helpers.runs import make_run, rising_run, steps
+from tests.siblings.made import family
+from tests.siblings.test_gather import written
 
 ROWS = 60
 SWIFT = Watching(forecasts=False)
@@ -313,3 +315,20 @@ def test_the_log_prices_the_advice_and_a_question_without_a_price_costs_no_forec
     assert again.outlook is not None
     assert again.outlook.advice == ""
     assert any(note.startswith("no advice: ") and "no time of a step" in note for note in again.notes)
+
+
+def test_a_look_beside_siblings_reads_them_once(run, looks, tmp_path):
+    folder = written(tmp_path, family([0] * 4, rows=90, seed=4))
+    watching = Watching(until=90.0, draws=300, like=(str(folder),))
+    first, memory = update_of(run.until(ROWS - 1), watching, looks[2])
+    (folder / "run0.csv").unlink()
+    second, after = update_of(run, watching, memory)
+    for look in (first, second):
+        assert any(note.startswith("siblings: 4 runs") for note in look.notes)
+    assert memory.siblings is not None
+    assert after.siblings is memory.siblings
+    gone, _ = update_of(run, replace(watching, like=(str(folder / "gone"),)), memory)
+    assert gone.outlook is not None  # the forecast goes on without them
+    assert any(note.startswith("no siblings") for note in gone.notes)
+    with pytest.raises(SettingError, match="as a tuple"):
+        Watching(like=str(folder))  # pyright: ignore[reportArgumentType]

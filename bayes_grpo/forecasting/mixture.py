@@ -1,0 +1,183 @@
+"""The paths of a forecast, stage by stage: laws with the level beside them, siblings, events, the end of the schedule.
+
+Every stage takes a mixture and gives one; nothing is changed in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.events.fallen import Fallen
+from bayes_grpo.events.hazards import origin_state
+from bayes_grpo.forecasting.aftermath import AFTERMATH_NAME, Aftermath, held
+from bayes_grpo.forecasting.basis import Basis
+from bayes_grpo.forecasting.events import RewardPaths
+from bayes_grpo.forecasting.fits import FittedRegimes
+from bayes_grpo.forecasting.hazard import Hazard
+from bayes_grpo.forecasting.paths import allot, mixed_paths
+from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, SiblingsUsed, beside_siblings
+from bayes_grpo.rows.future import RowsAhead
+from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.rows.schedule import RemainingRate
+from bayes_grpo.siblings.together import ReadTogether
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Paths of several forecasters, from the last logged row on.
+
+    Attributes:
+        paths: Over the reward now, the rows to come and those beyond the horizon, shape (draws, 1 + h + k).
+        regime: Forecaster of each draw, shape (draws,).
+        event: Event that each draw meets, "" without one, shape (draws,).
+        initial: Reward at the start of the log, NaN without a start, shape (draws,).
+        fixed: Where it would settle at a constant learning rate, shape (draws,).
+        final: Where it settles under the learning rate that is left, shape (draws,).
+        shares: Forecaster → share of the draws.
+    """
+
+    paths: RewardPaths
+    regime: np.ndarray
+    event: np.ndarray
+    initial: np.ndarray
+    fixed: np.ndarray
+    final: np.ndarray
+    shares: dict[str, float]
+
+
+def laws_and_level(
+    basis: Basis,
+    fitted: FittedRegimes,
+    asked: RowsAhead,
+    shares: Mapping[str, float],
+    draws: int,
+    seed: int,
+    after: Aftermath | None = None,
+) -> Mixture:
+    """Paths of each law and of the level, as many as its share is worth.
+
+    Args:
+        basis: What the forecast rests on.
+        fitted: Laws fitted on its rows.
+        asked: The rows to forecast.
+        shares: Share of each law and of the level; they sum to 1.
+        draws: Number of paths.
+        seed: Seed.
+        after: What runs did next whose reward had fallen, for a run whose reward has.
+    """
+    reward, ahead, future = basis.reward, basis.ahead, asked.future
+    fallen = basis.fallen if after is not None else None
+    if after is not None:
+        shares = {k: (1.0 - after.share) * w for k, w in shares.items()} | {AFTERMATH_NAME: after.share}
+    counts = {name: n for name, n in allot(draws, shares).items() if n}
+    of_laws = {name: n for name, n in counts.items() if name != AFTERMATH_NAME}
+    parts = [mixed_paths(fitted, of_laws, basis.table.y, future, reward, seed)] if of_laws else []
+    if after is not None and fallen is not None:
+        parts = [(*(held(fallen, x) for x in paths[:4]), paths[4]) for paths in parts]
+        if n := counts.get(AFTERMATH_NAME):
+            parts.append(_of_fallen(after, fallen, basis, asked, n, seed))
+    latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
+    ends = math.isfinite(ahead.total_steps) or ahead.rate_now == 0
+    return Mixture(
+        paths=RewardPaths(latent, trend, rows),
+        regime=np.repeat(list(counts), list(counts.values())),
+        event=np.full(len(latent), ""),
+        initial=initial,
+        fixed=fixed,
+        final=trend[:, -1] if ends else fixed,
+        shares=dict(shares),
+    )
+
+
+def _of_fallen(
+    after: Aftermath, fallen: Fallen, basis: Basis, asked: RowsAhead, count: int, seed: int
+) -> tuple[np.ndarray, ...]:
+    """Paths that do as fallen runs of others did, by rows of the log in which the policy moves."""
+    step, ends = asked.future.step, basis.ahead.ends
+    rows = (step - step[0]) * asked.logged / (asked.step[-1] - step[0])
+    moved = np.where(step <= ends, rows, np.interp(ends, step, rows))
+    return after.paths(fallen, len(basis.table.y), moved, count, seed_of(seed, "paths", AFTERMATH_NAME), basis.reward)
+
+
+def with_siblings(
+    mixture: Mixture, asked: RowsAhead, siblings: ReadTogether, reward: RewardRange, seed: int
+) -> tuple[Mixture, SiblingsUsed]:
+    """A mixture of which a share does as siblings did, with what was taken from them.
+
+    Args:
+        mixture: The mixture.
+        asked: The rows to forecast.
+        siblings: The run beside its siblings.
+        reward: Where the reward can lie.
+        seed: Seed.
+    """
+    paths, taken, used = beside_siblings(mixture.paths, asked.future, siblings, reward, len(asked.step), seed)
+    settles = paths.trend[:, -1]
+    moved = replace(
+        mixture,
+        paths=paths,
+        regime=np.where(taken, SIBLINGS_NAME, mixture.regime),
+        initial=np.where(taken, np.nan, mixture.initial),
+        fixed=np.where(taken, settles, mixture.fixed),
+        final=np.where(taken, settles, mixture.final),
+        shares={k: (1.0 - used.share) * w for k, w in mixture.shares.items()} | {SIBLINGS_NAME: used.share},
+    )
+    return moved, used
+
+
+def with_possible_events(mixture: Mixture, basis: Basis, asked: RowsAhead, hazard: Hazard, seed: int) -> Mixture:
+    """A mixture of which some paths meet an event that no law knows, where the policy moves until the horizon.
+
+    Args:
+        mixture: The mixture.
+        basis: What the forecast rests on.
+        asked: The rows to forecast.
+        hazard: How probable events are.
+        seed: Seed.
+    """
+    h = len(asked.step)
+    moving = np.flatnonzero(asked.future.rate[1 : 1 + h] > 0.0)
+    met = hazard.met(
+        origin_state(basis.table.y, basis.reward),
+        asked.logged * len(moving) / h,
+        mixture.paths,
+        mixture.paths.latent[:, 0],
+        1 + moving,
+        basis.reward,
+        seed_of(seed, "events"),
+    )
+    fixed, final = (np.where(met.event == "", x, met.settles) for x in (mixture.fixed, mixture.final))
+    return replace(mixture, paths=met.paths, event=met.event, fixed=fixed, final=final)
+
+
+def held_at_end(mixture: Mixture, asked: RowsAhead, ahead: RemainingRate) -> Mixture:
+    """A mixture that stays where it is once the learning rate has ended: no policy moves, whatever a law expects.
+
+    Args:
+        mixture: The mixture.
+        asked: The rows to forecast.
+        ahead: The learning rate that is left.
+    """
+    before, step = mixture.paths, asked.future.step
+    latent, trend = (still_after(x, step, ahead.ends) for x in (before.latent, before.trend))
+    noise = before.rows - before.latent  # stays with every row
+    return replace(mixture, paths=RewardPaths(latent, trend, latent + noise))
+
+
+def still_after(paths: np.ndarray, step: np.ndarray, ends: float) -> np.ndarray:
+    """Paths that move no more after a step.
+
+    Args:
+        paths: Shape (draws, h).
+        step: Steps of their rows, shape (h,).
+        ends: Last step at which a policy moves.
+    """
+    last = int(np.searchsorted(step, ends))  # the row that the end falls into is the last one that moves
+    still = paths.copy()
+    still[:, last + 1 :] = paths[:, min(last, paths.shape[1] - 1), None]
+    return still

@@ -1,0 +1,47 @@
+"""The siblings of a run that is looked at again and again: read once, and anew when the run has grown."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bayes_grpo.logs.run import Run
+from bayes_grpo.rows.table import RowTable
+from bayes_grpo.siblings.gather import Like, SiblingRuns, gather_siblings
+from bayes_grpo.siblings.together import Courses, ReadTogether, read_together
+
+AGAIN = 1.25
+"""Growth of a log after which its siblings are read anew, and a law that was left out is tried again."""
+
+
+class Siblings(NamedTuple):
+    """Siblings as a look left them for the next one.
+
+    Attributes:
+        like: Where they are.
+        rows: Rows of the run when they were read.
+        runs: The siblings.
+        courses: Their courses.
+    """
+
+    like: Like
+    rows: int
+    runs: SiblingRuns
+    courses: Courses
+
+
+def beside(run: Run, table: RowTable, like: Like, known: Siblings | None) -> tuple[ReadTogether, Siblings]:
+    """A run beside its siblings, and these for the next look.
+
+    Args:
+        run: The run.
+        table: Its rows.
+        like: Where siblings are.
+        known: What the look before left.
+
+    Raises:
+        LogReadError: A path that was named does not exist or cannot be read.
+    """
+    rows = len(table.y)
+    if known is None or known.like != like or not known.rows <= rows < AGAIN * known.rows:
+        known = Siblings(like, rows, gather_siblings(run, table, like), {})
+    return read_together(table, known.runs, known.courses), known
