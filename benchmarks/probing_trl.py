@@ -211,7 +211,8 @@ def borders(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def totals(told: dict[str, dict[str, Any]], runs: list[dict[str, Any]]) -> dict[str, Any]:
-    found, out = borders(runs), {"borders": borders(runs)}
+    found = borders(runs)
+    out: dict[str, Any] = {"borders": found}
     for name, factor in (("SGD", 1.5), ("Adam", 2.0), ("Adam, LoRA", 2.0)):
         own = [b["met_over_foretold"] for b in found if b["kind"] == name]
         mine = [r for r in runs if r["kind"] == name]

@@ -58,7 +58,8 @@ class Course(Result):
         """Stiffness at a later step: median and interval."""
         centre, scale = self._ahead(step)
         reach = float(stdtrit(self.freedom, 0.5 + LEVEL / 2.0)) * scale
-        return Interval(*(float(np.exp(min(x, _HIGHEST))) for x in (centre, centre - reach, centre + reach)), LEVEL)
+        middle, low, high = (float(np.exp(min(x, _HIGHEST))) for x in (centre, centre - reach, centre + reach))
+        return Interval(middle, low, high, LEVEL)
 
     def below(self, stiffness: float, step: float) -> float:
         """Probability that it lies below a value at a later step."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.operator import Product, Vector, dot, unit
 
 STEPS = 30
@@ -51,9 +52,12 @@ def leading(
         tolerance: See `TOLERANCE`.
 
     Raises:
-        SettingError: The start has no length.
+        SettingError: The start has no length, or no step is allowed.
     """
+    if steps < 1:
+        raise SettingError(f"leading: expected at least 1 step, found {steps!r}")
     basis, inside = [unit(start, "the start of the search")], np.zeros((steps, steps))
+    size, residual, values, weights = 0, math.inf, np.zeros(0), np.zeros((0, 0))
     for i in range(steps):
         new = product(basis[i])
         for _ in range(2):  # once leaves rounding in

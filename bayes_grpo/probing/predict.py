@@ -131,8 +131,9 @@ def limits_of(
 def margin_of(stiffness: Measured, largest: float) -> Interval:
     """The largest stable stiffness over the measured one."""
     tail = 0.5 - LEVEL / 2.0
-    middle, low, high = (stiffness.quantile(p) for p in (0.5, 1.0 - tail, tail))
-    return Interval(*(largest / x if x > 0 else math.inf for x in (middle, low, high)), LEVEL)
+    values = (stiffness.quantile(p) for p in (0.5, 1.0 - tail, tail))
+    middle, low, high = (largest / x if x > 0 else math.inf for x in values)
+    return Interval(middle, low, high, LEVEL)
 
 
 def _largest_interval(gain: float, momentum: float, exposure: float) -> int:

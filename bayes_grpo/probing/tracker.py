@@ -73,7 +73,7 @@ class Tracker:
         if first:
             spent += self._search(updates, each, scale)
             each, held = each[1::2], held[1::2]  # those that did not choose the direction
-        way = self.direction
+        way: Vector = self.direction
         made = [product(way) for product in each]
         found = _fair([dot(way, x) for x in made])
         if not first:

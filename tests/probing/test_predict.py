@@ -43,9 +43,9 @@ def test_adams_average_and_the_share_that_is_late():
     assert found.margin.low < found.margin.median < found.margin.high
     with pytest.raises(SettingError, match="Adam's metric"):
         limits_of(adam, 0.02, convention="heavy_ball")
-    for wrong in ({"learning_rate": 0.0}, {"learning_rate": 1.0, "refresh_interval": 0.5}):
+    for rate, refresh in ((0.0, 1.0), (1.0, 0.5)):
         with pytest.raises(SettingError, match="expected"):
-            limits_of(adam, **wrong)
+            limits_of(adam, rate, 0.9, refresh)
 
 
 @pytest.mark.parametrize(("momentum", "interval"), [(0.0, 4), (0.9, 4)])
@@ -60,7 +60,9 @@ def test_onset_under_a_held_policy(momentum, interval):
     onset = held_onset(momentum, interval)
     if interval == 1:
         assert onset == pytest.approx(float(onset_of_oscillation(momentum)), rel=1e-6)
-    below, above = (np.linalg.eigvals(hold_map(g * onset, momentum, interval)) for g in (0.99, 1.01))
+    below, above = (
+        np.asarray(np.linalg.eigvals(hold_map(g * onset, momentum, interval)), complex) for g in (0.99, 1.01)
+    )
     assert (below.real > -1e-9).all()
     assert np.abs(below.imag).max() < 1e-9
     assert above.real.min() < -1e-9 or np.abs(above.imag).max() > 1e-9
@@ -92,7 +94,7 @@ def test_fluctuation_of_a_reward_at_rest():
 
 def test_course_of_a_sharpening_run():
     """Foretold with a 90% interval that covers: random walks with drift whose last step is left out."""
-    rng, hits = np.random.default_rng(0), []
+    rng, hits, probes = np.random.default_rng(0), [], []
     for _ in range(400):
         logs = np.cumsum(0.01 * 25 + 0.02 * math.sqrt(25) * rng.standard_normal(9))
         probes = [made(replace(MEASURED, mean=float(np.exp(x))), step=25.0 * i) for i, x in enumerate(logs[:8])]

@@ -128,6 +128,6 @@ def test_what_cannot_be_probed_is_refused_in_a_sentence(tmp_path, given, word):
     assert "\n" not in str(error.value)
     with pytest.raises(SettingError, match="expected a trainer of TRL"):
         CurvatureWatcher(opened=opened).attach(object())
-    for wrong in ({"every": 0}, {"parts": 2}, {"length": -1.0}):
+    for every, parts, length in ((0, 8, 1e-3), (25, 2, 1e-3), (25, 8, -1.0)):
         with pytest.raises(SettingError, match="CurvatureProbe: expected"):
-            CurvatureWatcher(opened=opened, **wrong)
+            CurvatureWatcher(opened=opened, every=every, parts=parts, length=length)
