@@ -291,15 +291,15 @@ def totals(cases: list[dict[str, Any]], runs: list[dict[str, Any]]) -> dict[str,
     out: dict[str, Any] = {
         "cases_in_all": len(cases),
         "told": len(told),
-        "within_1.25_of_all": near([c["over"] for c in cases], 1.25),
-        "within_1.25": near([c["over"] for c in told], 1.25),
+        "within_factor_of_all": near([c["over"] for c in cases], 1.25),
+        "within_factor": near([c["over"] for c in told], 1.25),
         "inside": float(np.mean([c["inside"] for c in told])),
         "of_batches": {},
     }
     for n in sorted({c["completions"] for c in cases}):
         own = [c for c in told if c["completions"] == n]
         inside = float(np.mean([c["inside"] for c in own]))
-        row = {"told": len(own), "within_1.25": near([c["over"] for c in own], 1.25), "inside": inside}
+        row = {"told": len(own), "within_factor": near([c["over"] for c in own], 1.25), "inside": inside}
         out["of_batches"][str(n)] = row
     for kind, name in (("learning rate", "learning_rate"), ("refresh", "refresh")):
         rows = [r for r in runs if r["kind"] == kind]

@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayes_grpo.probing.krylov import leading
-from bayes_grpo.probing.operator import Update, mean_of, product_of
+from bayes_grpo.probing.krylov import lanczos
+from bayes_grpo.probing.operator import UpdateAt, mean_of, product_of
 from bayes_grpo.probing.probe import probe
 from benchmarks.common import keep, say
 
@@ -42,8 +42,8 @@ class Problem:
 
     name: str
     scale: Any
-    exact: Update
-    drawn: Callable[[int, int], list[Update]]
+    exact: UpdateAt
+    drawn: Callable[[int, int], list[UpdateAt]]
     stiffest: float
     groups: tuple[int, ...]
 
@@ -64,7 +64,7 @@ def quadratic(size: int = 60) -> Problem:
     matrix = turn @ np.diag(values) @ turn.T
     here = rng.standard_normal(size)
 
-    def drawn(seed: int, groups: int) -> list[Update]:
+    def drawn(seed: int, groups: int) -> list[UpdateAt]:
         source = np.random.default_rng(seed)
         out = []
         for _ in range(PARTS):
@@ -123,7 +123,7 @@ def bandit(name: str, hidden: int, groups: tuple[int, ...]) -> Problem:
     exact = jax.jit(lambda at: -jax.grad(mean_loss)(at, at))
     probabilities = np.exp(np.asarray(policy(here, features, hidden)))
 
-    def drawn(seed: int, groups: int) -> list[Update]:
+    def drawn(seed: int, groups: int) -> list[UpdateAt]:
         source = np.random.default_rng(seed)
         out = []
         for _ in range(PARTS):
@@ -135,7 +135,7 @@ def bandit(name: str, hidden: int, groups: tuple[int, ...]) -> Problem:
         return out
 
     dense = np.asarray(jax.jacobian(lambda at: -jax.grad(mean_loss)(at, at))(here))
-    update: Update = lambda shift: np.asarray(exact(here + shift))  # noqa: E731
+    update: UpdateAt = lambda shift: np.asarray(exact(here + shift))  # noqa: E731
     plain = scale if not hidden else np.asarray(scale)
     return Problem(name, plain, update, drawn, largest(dense, plain), groups)
 
@@ -155,7 +155,7 @@ def told(problem: Problem, groups: int, seeds: Sequence[int]) -> dict[str, float
         found.append((k.mean, k.crossed, k.sd))
         inside.append(k.interval.low <= problem.stiffest <= k.interval.high)
         each = [product_of(part, problem.scale) for part in parts]
-        whole = leading(lambda way, each=each: mean_of([p(way) for p in each]), parts[0](0.0) - parts[1](0.0))
+        whole = lanczos(lambda way, each=each: mean_of([p(way) for p in each]), parts[0](0.0) - parts[1](0.0))
         naive.append(whole.values[0])
     table = np.array(found) / problem.stiffest
     error = table[:, 0].std(ddof=1) / np.sqrt(len(seeds))

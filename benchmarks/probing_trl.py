@@ -29,7 +29,7 @@ from bayes_grpo.laboratory.network import Network
 from bayes_grpo.laboratory.settings import Lab, LabNumbers
 from bayes_grpo.laboratory.tasks import make_task
 from bayes_grpo.laboratory.warm_start import warm_start
-from bayes_grpo.probing.pool import pooled
+from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.result import Probe
 from bayes_grpo.simulate.settings import Numbers, Structure
@@ -128,7 +128,7 @@ def foretold(start: Path) -> dict[str, dict[str, Any]]:
     for kind in KINDS:
         for refresh in (1, 4):
             rows, probes, run = trained(start, kind, kind.slow, refresh, 100, probe=EVERY)
-            told = pooled(probes, len(probes) // 2)
+            told = pooled_probes(probes, len(probes) // 2)
             step = float(np.median([row["step_time"] for row in rows]))
             each = [row["curvature/seconds"] for row in rows if "curvature/seconds" in row]
             row: dict[str, Any] = {

@@ -53,7 +53,7 @@ def stability(
     if measured is not None:
         found = bg.load_probes(measured)
         kind = convention
-        whole = bg.pooled(found)
+        whole = bg.pooled_probes(found)
         limits = bg.limits_of(whole, learning_rate, momentum, refresh, convention=kind, lag_exposure=lag_exposure)
         kind, lag_exposure = limits.convention, limits.lag_exposure
         known = {"curvature": whole.stiffest.draws(), "source": "measured"}
@@ -65,7 +65,7 @@ def stability(
     report = bg.stability(learning_rate, momentum, kind, refresh, lag_exposure=exposure, **known)
     rates = success_rate or [0.5]
     plans = bg.plan_group_sizes(rates, prompts_per_step) if group_size else ()
-    course = course_of(found)
+    course = course_if_told(found)
     if json_:
         more: dict[str, Any] = {"note": note, "group_sizes": [p.to_dict() for p in plans]}
         if limits is not None and whole is not None:
@@ -82,9 +82,9 @@ def stability(
         bg.render_group_sizes(plans, rates, prompts_per_step, screen)
 
 
-def course_of(probes: tuple[bg.Probe, ...]) -> bg.Course | None:
+def course_if_told(probes: tuple[bg.Probe, ...]) -> bg.StiffnessCourse | None:
     """The course that probes show; None where they are too few, or of no step."""
     try:
-        return bg.course_of(probes)
+        return bg.stiffness_course(probes)
     except SettingError:
         return None

@@ -28,10 +28,10 @@ from bayes_grpo.laboratory.enumeration import (
     read_all,
 )
 from bayes_grpo.laboratory.settings import LabNumbers
-from bayes_grpo.probing.operator import Update
+from bayes_grpo.probing.operator import UpdateAt
 
 
-def drawn_updates(listing: Listing, point: Local, seed: int, parts: int) -> list[Update]:
+def drawn_updates(listing: Listing, point: Local, seed: int, parts: int) -> list[UpdateAt]:
     """Mean updates of the parts of a batch that was drawn at a point.
 
     Args:
@@ -48,7 +48,7 @@ def drawn_updates(listing: Listing, point: Local, seed: int, parts: int) -> list
         keys = jax.random.split(jax.random.key(seed), parts)
         batches = jax.device_get(_drawn(listing, *fixed, keys))
 
-    def update(i: int) -> Update:
+    def update(i: int) -> UpdateAt:
         own = jax.tree.map(lambda x: x[i], batches)
 
         def at(shift: ArrayLike) -> np.ndarray:

@@ -14,14 +14,14 @@ from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.probing.result import Probe
 
-FEWEST = 4
+FEWEST_PROBES = 4
 """Probes from which a course is told: three increments, of which one goes into the drift."""
 _HIGHEST = 700.0
 """Largest logarithm whose number there is."""
 
 
 @dataclass(frozen=True)
-class Course(Result):
+class StiffnessCourse(Result):
     """A random walk with drift of the stiffness's logarithm, its drift and its spread known from few increments.
 
     The error of each probe is in the increments too, so what is foretold is rather too wide than too narrow.
@@ -77,24 +77,24 @@ class Course(Result):
         return self.level + self.drift * way, self.spread * math.sqrt(way + way**2 / (self.last - self.first))
 
 
-def course_of(probes: Sequence[Probe]) -> Course:
+def stiffness_course(probes: Sequence[Probe]) -> StiffnessCourse:
     """The course that the probes of a training show.
 
     Args:
-        probes: At least `FEWEST`, at rising steps, of positive stiffness.
+        probes: At least `FEWEST_PROBES`, at rising steps, of positive stiffness.
 
     Raises:
         SettingError: Too few probes, steps that do not rise, or a stiffness that is not positive.
     """
     steps = np.array([x.step for x in probes])
     values = np.array([x.stiffest.mean for x in probes])
-    if len(steps) < FEWEST or not (np.diff(steps) > 0).all() or not (values > 0).all():
+    if len(steps) < FEWEST_PROBES or not (np.diff(steps) > 0).all() or not (values > 0).all():
         raise SettingError(
-            f"course: expected at least {FEWEST} probes at rising steps with positive stiffness, found {len(steps)} at "
-            f"steps {', '.join(f'{x:g}' for x in steps[:6])}"
+            f"course: expected at least {FEWEST_PROBES} probes at rising steps with positive stiffness, found "
+            f"{len(steps)} at steps {', '.join(f'{x:g}' for x in steps[:6])}"
         )
     way, moved = np.diff(steps), np.diff(np.log(values))
     drift = float(moved.sum() / way.sum())
     freedom = len(way) - 1.0
     spread = math.sqrt(float(((moved - drift * way) ** 2 / way).sum()) / freedom)
-    return Course(float(steps[0]), float(steps[-1]), float(np.log(values[-1])), drift, spread, freedom)
+    return StiffnessCourse(float(steps[0]), float(steps[-1]), float(np.log(values[-1])), drift, spread, freedom)

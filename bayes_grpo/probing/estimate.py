@@ -19,7 +19,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import Result
 
-CLEAR = 2.0
+TOLD_FROM = 2.0
 """Times its own error that a stiffness has to be, so that a batch can be said to feel it at all."""
 
 
@@ -47,7 +47,7 @@ class Measured(Result):
 
         A policy that writes nearly the same every time is stiff in directions which hardly any of its completions feel.
         """
-        return self.mean > CLEAR * self.sd
+        return self.mean > TOLD_FROM * self.sd
 
     def quantile(self, probability: float) -> float:
         """Value below which it lies with a probability."""
@@ -74,7 +74,7 @@ class Measured(Result):
         return Interval(self.mean, self.quantile(tail), self.quantile(1.0 - tail), LEVEL)
 
 
-def measured(readings: Sequence[Sequence[float]], own: Sequence[Sequence[bool]]) -> Measured:
+def stiffness_of(readings: Sequence[Sequence[float]], own: Sequence[Sequence[bool]]) -> Measured:
     """A stiffness from directions of halves, read on parts.
 
     Args:

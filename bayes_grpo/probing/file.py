@@ -17,7 +17,7 @@ from bayes_grpo.probing.estimate import Measured
 from bayes_grpo.probing.noise import GradientNoise, RatioTail
 from bayes_grpo.probing.result import OptimizerKind, Probe
 
-FORMAT = 1
+PROBES_FORMAT = 1
 LARGEST = 64 * 2**20
 """Bytes of a file that is read: thousands of probes are far below."""
 _MAY_LACK = {"freedom": math.inf, "crossed": math.nan, "chosen": math.nan, "step": math.nan, "shape": math.nan}
@@ -38,7 +38,7 @@ def save_probes(probes: Sequence[Probe], path: str | Path) -> None:
     """
     if not probes:
         raise SettingError("save_probes: expected at least one probe, found none")
-    content = {"format": FORMAT, "kind": "probes", "probes": [json_safe(x.to_dict()) for x in probes]}
+    content = {"format": PROBES_FORMAT, "kind": "probes", "probes": [json_safe(x.to_dict()) for x in probes]}
     with written_whole(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
@@ -57,8 +57,10 @@ def load_probes(path: str | Path) -> tuple[Probe, ...]:
     except (OSError, ValueError, RecursionError) as error:
         raise SettingError(f"{clean(path)}: cannot read these probes ({clean(error, 160)}); {hint}") from error
     found = (content.get("kind"), content.get("format")) if isinstance(content, dict) else (None, None)
-    if found != ("probes", FORMAT):
-        raise SettingError(f"{clean(path)}: expected probes of format {FORMAT}, found {clean(found, 60)}; {hint}")
+    if found != ("probes", PROBES_FORMAT):
+        raise SettingError(
+            f"{clean(path)}: expected probes of format {PROBES_FORMAT}, found {clean(found, 60)}; {hint}"
+        )
     try:
         rows = content["probes"]
         if not isinstance(rows, list) or not rows:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.probing.operator import Product, Vector, dot, unit
+from bayes_grpo.probing.operator import AnyVector, Product, inner, unit
 
-STEPS = 30
-LEAST = 6
+MOST_PRODUCTS = 30
+FEWEST_PRODUCTS = 6
 """Products that are taken at least: a start that has little of the first vector can look as if it had found another."""
 TOLERANCE = 1e-2
 """Residual over eigenvalue at which it is found: the eigenvalue's own error is of second order in it."""
@@ -34,13 +34,13 @@ class Leading(NamedTuple):
     """
 
     values: np.ndarray
-    vectors: list[Vector]
+    vectors: list[AnyVector]
     residual: float
     products: int
 
 
-def leading(
-    product: Product, start: Vector, count: int = 1, steps: int = STEPS, tolerance: float = TOLERANCE
+def lanczos(
+    product: Product, start: AnyVector, count: int = 1, steps: int = MOST_PRODUCTS, tolerance: float = TOLERANCE
 ) -> Leading:
     """Largest eigenvalues, by algebraic size, and their vectors.
 
@@ -55,23 +55,23 @@ def leading(
         SettingError: The start has no length, or no step is allowed.
     """
     if steps < 1:
-        raise SettingError(f"leading: expected at least 1 step, found {steps!r}")
+        raise SettingError(f"lanczos: expected at least 1 step, found {steps!r}")
     basis, inside = [unit(start, "the start of the search")], np.zeros((steps, steps))
     size, residual, values, weights = 0, math.inf, np.zeros(0), np.zeros((0, 0))
     for i in range(steps):
         new = product(basis[i])
         for _ in range(2):  # once leaves rounding in
             for j, held in enumerate(basis):
-                part = dot(held, new)
+                part = inner(held, new)
                 inside[j, i] += part
                 new = new - held * part
         size = i + 1
         values, weights = np.linalg.eigh(0.5 * (inside[:size, :size] + inside[:size, :size].T))
-        left = math.sqrt(max(dot(new, new), 0.0))
+        left = math.sqrt(max(inner(new, new), 0.0))
         largest = max(abs(values[-1]), np.finfo(float).tiny)
         residual = left * abs(weights[-1, -1]) / largest
         exhausted = left <= 1e-7 * np.abs(inside).max()
-        if exhausted or size == steps or (size >= count + LEAST - 1 and residual < tolerance):
+        if exhausted or size == steps or (size >= count + FEWEST_PRODUCTS - 1 and residual < tolerance):
             break
         inside[size, i] = left
         basis.append(new * (1.0 / left))

@@ -11,7 +11,7 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.pareto import generalised_pareto
 from bayes_grpo.common.results import Result
-from bayes_grpo.probing.operator import Vector, dot, mean_of
+from bayes_grpo.probing.operator import AnyVector, inner, mean_of
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class RatioTail(Result):
 
 
 def gradient_noise(
-    updates: Sequence[Vector],
-    scale: float | Vector = 1.0,
-    stiff: Sequence[Sequence[Vector]] = (),
-    twins: Sequence[tuple[Vector, Vector]] = (),
+    updates: Sequence[AnyVector],
+    scale: float | AnyVector = 1.0,
+    stiff: Sequence[Sequence[AnyVector]] = (),
+    twins: Sequence[tuple[AnyVector, AnyVector]] = (),
 ) -> GradientNoise:
     """Noise of the mean update of a batch.
 
@@ -78,16 +78,16 @@ def gradient_noise(
     middle = mean_of(scaled)
     away = [part - middle for part in scaled]
     factor = 1.0 / (parts * (parts - 1.0))
-    trace = factor * sum(dot(x, x) for x in away)
+    trace = factor * sum(inner(x, x) for x in away)
     along = tuple(
-        factor * float(np.mean([sum(dot(way, x) ** 2 for x in away) for way in ways])) / trace if trace else math.nan
+        factor * float(np.mean([sum(inner(way, x) ** 2 for x in away) for way in ways])) / trace if trace else math.nan
         for ways in stiff
     )
     within = math.nan
     if twins and trace:
         apart = [root * (a - b) * 0.5 for a, b in twins]
-        within = sum(dot(x, x) for x in apart) / len(apart) / parts / trace
-    return GradientNoise(dot(middle, middle) - trace, trace, along, within)
+        within = sum(inner(x, x) for x in apart) / len(apart) / parts / trace
+    return GradientNoise(inner(middle, middle) - trace, trace, along, within)
 
 
 def ratio_tail(log_ratios: Sequence[float] | np.ndarray) -> RatioTail:

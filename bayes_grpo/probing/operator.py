@@ -5,7 +5,7 @@ and D what the optimizer multiplies each parameter's update by: 1 for SGD and he
 departures decay with the eigenvalues of −D J, J the Jacobian of u. In coordinates θ = D^½ y these are those of
 D^½ (−J) D^½, which is symmetric where J is. A *stiffness* K is one of its eigenvalues, per unit learning rate and step.
 
-A vector is anything one-dimensional with +, −, * and @: a NumPy or JAX array, a torch tensor, `Parts` of them.
+A vector is anything one-dimensional with +, −, * and @: a NumPy or JAX array, a torch tensor, `Pieces` of them.
 """
 
 from __future__ import annotations
@@ -16,65 +16,65 @@ from typing import Any
 
 from bayes_grpo.common.errors import SettingError
 
-Vector = Any
+AnyVector = Any
 """One-dimensional, with +, −, * by a number or elementwise, and @ for the dot product."""
-Update = Callable[[Any], Vector]
+UpdateAt = Callable[[Any], AnyVector]
 """Mean direction of the update at parameters shifted by a vector; called with the number 0 for no shift."""
-Product = Callable[[Vector], Vector]
+Product = Callable[[AnyVector], AnyVector]
 """A matrix, as what it makes of a direction."""
 STEP = 1e-3
 """Length of a shift of the parameters: short beside what changes a policy, long beside rounding."""
 
 
-class Parts:
+class Pieces:
     """A vector in pieces, such as the tensors of a network: what is asked of a vector, piece by piece."""
 
     def __init__(self, pieces: Iterable[Any]) -> None:
         self.pieces = list(pieces)
 
-    def _with(self, other: Any, do: Callable[[Any, Any], Any]) -> Parts:
-        others = other.pieces if isinstance(other, Parts) else [other] * len(self.pieces)
-        return Parts(do(a, b) for a, b in zip(self.pieces, others, strict=True))
+    def _with(self, other: Any, do: Callable[[Any, Any], Any]) -> Pieces:
+        others = other.pieces if isinstance(other, Pieces) else [other] * len(self.pieces)
+        return Pieces(do(a, b) for a, b in zip(self.pieces, others, strict=True))
 
-    def __add__(self, other: Any) -> Parts:
+    def __add__(self, other: Any) -> Pieces:
         return self._with(other, lambda a, b: a + b)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Parts:
+    def __sub__(self, other: Any) -> Pieces:
         return self._with(other, lambda a, b: a - b)
 
-    def __mul__(self, other: Any) -> Parts:
+    def __mul__(self, other: Any) -> Pieces:
         return self._with(other, lambda a, b: a * b)
 
     __rmul__ = __mul__
 
-    def __pow__(self, power: float) -> Parts:
-        return Parts(piece**power for piece in self.pieces)
+    def __pow__(self, power: float) -> Pieces:
+        return Pieces(piece**power for piece in self.pieces)
 
-    def __matmul__(self, other: Parts) -> float:
+    def __matmul__(self, other: Pieces) -> float:
         """Sum over the pieces of their products, each of any shape."""
         return sum(float((a * b).sum()) for a, b in zip(self.pieces, other.pieces, strict=True))
 
 
-def dot(a: Vector, b: Vector) -> float:
+def inner(a: AnyVector, b: AnyVector) -> float:
     """Dot product as a number of Python."""
     return float(a @ b)
 
 
-def unit(way: Vector, what: str = "a direction") -> Vector:
+def unit(way: AnyVector, what: str = "a direction") -> AnyVector:
     """A direction of length 1.
 
     Raises:
         SettingError: It has no length, or one that is not finite.
     """
-    length = math.sqrt(max(dot(way, way), 0.0))
+    length = math.sqrt(max(inner(way, way), 0.0))
     if not (0.0 < length < math.inf):
         raise SettingError(f"{what}: expected a finite vector that is not zero, found length {length:g}; give another")
     return way * (1.0 / length)
 
 
-def mean_of(vectors: Sequence[Vector]) -> Vector:
+def mean_of(vectors: Sequence[AnyVector]) -> AnyVector:
     """Mean of vectors."""
     total = vectors[0]
     for other in vectors[1:]:
@@ -82,7 +82,7 @@ def mean_of(vectors: Sequence[Vector]) -> Vector:
     return total * (1.0 / len(vectors))
 
 
-def adam_scale(second_moment: Vector, steps: int, beta2: float = 0.999, epsilon: float = 1e-8) -> Vector:
+def adam_scale(second_moment: AnyVector, steps: int, beta2: float = 0.999, epsilon: float = 1e-8) -> AnyVector:
     """Adam's D = 1/(√v̂ + ε) as it stands after some steps.
 
     Args:
@@ -99,19 +99,19 @@ def adam_scale(second_moment: Vector, steps: int, beta2: float = 0.999, epsilon:
     return ((second_moment * (1.0 / (1.0 - beta2**steps))) ** 0.5 + epsilon) ** -1.0
 
 
-def product_of(update: Update, scale: Any = 1.0, step: float = STEP) -> Product:
+def product_of(update: UpdateAt, scale: Any = 1.0, step: float = STEP) -> Product:
     """D^½ (−J) D^½ times a direction, by the update at two shifted points.
 
     Args:
-        update: See `Update`; the same batch at every call.
+        update: See `UpdateAt`; the same batch at every call.
         scale: D, a number or shape (parameters,).
         step: Length of the shifts. The error is of second order in it.
     """
     root = scale**0.5
 
-    def product(way: Vector) -> Vector:
+    def product(way: AnyVector) -> AnyVector:
         shift = root * way
-        reach = step / math.sqrt(dot(shift, shift))
+        reach = step / math.sqrt(inner(shift, shift))
         return root * (update(shift * -reach) - update(shift * reach)) * (0.5 / reach)
 
     return product

@@ -11,11 +11,11 @@ import numpy as np
 from bayes_grpo.probing.estimate import Measured
 from bayes_grpo.probing.result import Probe
 
-LAST = 8
+TAKEN = 8
 """Probes that are taken together: in more of them the policy has moved on."""
 
 
-def pooled(probes: Sequence[Probe], last: int = LAST) -> Probe:
+def pooled_probes(probes: Sequence[Probe], last: int = TAKEN) -> Probe:
     """The last probes of a training as one.
 
     Their stiffness is the mean, its error that of the scatter between them, in which the errors of each are, and what

@@ -13,14 +13,14 @@ from bayes_grpo.dynamics.thresholds import critical_gain, held_onset
 from bayes_grpo.probing.estimate import Measured
 from bayes_grpo.probing.result import Probe
 
-SURE = 0.95
+SURELY = 0.95
 """Probability of being stable at which a setting counts as one that holds."""
-LONGEST = 4096
+LONGEST_REFRESH = 4096
 """Refresh interval beyond which nobody asks."""
 
 
 @dataclass(frozen=True)
-class Limits(Result):
+class ProbeLimits(Result):
     """What a measured stiffness says of settings.
 
     Attributes:
@@ -33,8 +33,9 @@ class Limits(Result):
             K may be none.
         p_stable: Probability that it is above 1.
         p_oscillates: Probability that the stiffest direction oscillates.
-        largest_learning_rate: Largest η at which the settings are stable with probability `SURE`.
-        largest_refresh_interval: Largest K_ref at which they are; 0 where none is, `LONGEST` where that holds as well.
+        largest_learning_rate: Largest η at which the settings are stable with probability `SURELY`.
+        largest_refresh_interval: Largest K_ref at which they are; 0 where none is, `LONGEST_REFRESH` where that
+            holds as well.
         fluctuation: Standard deviation of the mean reward at rest that gradient noise keeps up, in units of the reward,
             by the one mode along the reward's own gradient and without lag; NaN where it was not measured.
         within_fluctuation: The part of it that falls as 1/√G; NaN where it was not measured.
@@ -62,12 +63,12 @@ class Limits(Result):
         rate = f"up to a learning rate of {self.largest_learning_rate:.3g}"
         refresh = {
             0: "at no refresh interval with this learning rate",
-            LONGEST: "at any refresh interval",
+            LONGEST_REFRESH: "at any refresh interval",
         }.get(self.largest_refresh_interval, f"up to a refresh every {self.largest_refresh_interval} steps")
         return (
             f"By the measured stiffness stable with probability {probability_text(self.p_stable)} (margin "
             f"{m.median:.3g}, {m.level:.0%} interval {m.low:.3g} to {m.high:.3g}), oscillating with probability "
-            f"{probability_text(self.p_oscillates)}; stable with probability {SURE:g} {rate}, or {refresh}."
+            f"{probability_text(self.p_oscillates)}; stable with probability {SURELY:g} {rate}, or {refresh}."
         )
 
 
@@ -79,7 +80,7 @@ def limits_of(
     *,
     convention: MomentumConvention | None = None,
     lag_exposure: float | None = None,
-) -> Limits:
+) -> ProbeLimits:
     """What a probe says of settings.
 
     Args:
@@ -109,10 +110,10 @@ def limits_of(
     rate = float(effective_learning_rate(learning_rate, momentum, kind))
     k = probe.stiffest
     threshold = critical_gain(float(momentum), interval, "hold", exposure)
-    high = k.quantile(SURE)
+    high = k.quantile(SURELY)
     widest = threshold / high * learning_rate / rate
     spread, within = _fluctuation(probe, rate, momentum)
-    return Limits(
+    return ProbeLimits(
         learning_rate=float(learning_rate),
         momentum=float(momentum),
         convention=kind,
@@ -145,10 +146,10 @@ def _largest_interval(gain: float, momentum: float, exposure: float) -> int:
     if not stable(1):
         return 0
     low, high = 1, 2
-    while high <= LONGEST and stable(high):
+    while high <= LONGEST_REFRESH and stable(high):
         low, high = high, 2 * high
-    if high > LONGEST:
-        return LONGEST
+    if high > LONGEST_REFRESH:
+        return LONGEST_REFRESH
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if stable(middle) else (low, middle)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.probing.estimate import Measured, measured
-from bayes_grpo.probing.krylov import STEPS, TOLERANCE, Leading, leading
+from bayes_grpo.probing.estimate import Measured, stiffness_of
+from bayes_grpo.probing.krylov import MOST_PRODUCTS, TOLERANCE, Leading, lanczos
 from bayes_grpo.probing.noise import gradient_noise, ratio_tail
-from bayes_grpo.probing.operator import STEP, Product, Update, Vector, dot, mean_of, product_of, scaled, unit
+from bayes_grpo.probing.operator import STEP, AnyVector, Product, UpdateAt, inner, mean_of, product_of, scaled, unit
 from bayes_grpo.probing.result import OptimizerKind, Probe
 
 
@@ -24,18 +24,18 @@ class Half(NamedTuple):
 
 
 def probe(
-    updates: Sequence[Update],
+    updates: Sequence[UpdateAt],
     *,
-    scale: float | Vector = 1.0,
+    scale: float | AnyVector = 1.0,
     optimizer: OptimizerKind | None = None,
     products: Sequence[Product] | None = None,
-    held: Sequence[Update] | None = None,
-    rewards: Sequence[Vector] | None = None,
-    twins: Sequence[tuple[Vector, Vector]] = (),
+    held: Sequence[UpdateAt] | None = None,
+    rewards: Sequence[AnyVector] | None = None,
+    twins: Sequence[tuple[AnyVector, AnyVector]] = (),
     log_ratios: Sequence[float] | np.ndarray | None = None,
-    start: Vector | None = None,
+    start: AnyVector | None = None,
     count: int = 1,
-    steps: int = STEPS,
+    steps: int = MOST_PRODUCTS,
     tolerance: float = TOLERANCE,
     length: float = STEP,
     at: float = math.nan,
@@ -48,7 +48,7 @@ def probe(
     Args:
         updates: Of each part the mean direction of the update at shifted parameters: minus the gradient of the loss of
             its completions, each weighed by how much likelier the shifted policy writes it (the ratio of a completion's
-            probabilities, 1 without a shift). At least 4, or a single one that is exact. See `Update`.
+            probabilities, 1 without a shift). At least 4, or a single one that is exact. See `UpdateAt`.
         scale: D, what the optimizer multiplies updates by: 1, or `adam_scale`.
         optimizer: In whose metric that is; by default "sgd" where the scale is the number 1, else "adam".
         products: Of each part what −J makes of a direction, where somebody has it; else two updates make it.
@@ -70,7 +70,7 @@ def probe(
         What was measured.
 
     Raises:
-        SettingError: Parts that are too few, lists of different lengths, or vectors without length.
+        SettingError: Pieces that are too few, lists of different lengths, or vectors without length.
     """
     parts = len(updates)
     if not (parts == 1 or parts >= 4):
@@ -84,7 +84,7 @@ def probe(
     found = []
     for own in halves:
         begin = _beginning([at_rest[i] for i in own], scale) if start is None else start
-        found.append(Half(own, leading(_over(each, own), begin, count, steps, tolerance)))
+        found.append(Half(own, lanczos(_over(each, own), begin, count, steps, tolerance)))
     shown = min(len(half.found.vectors) for half in found)
     ways = [[half.found.vectors[k] for half in found] for k in range(shown)]
     stiff = [_read(each, found, ways[k]) for k in range(shown)]
@@ -118,30 +118,30 @@ def _over(each: Sequence[Product], own: Sequence[int]) -> Product:
     return lambda way: mean_of([each[i](way) for i in own])
 
 
-def _beginning(updates: Sequence[Vector], scale: Any) -> Vector:
+def _beginning(updates: Sequence[AnyVector], scale: Any) -> AnyVector:
     """What the updates of two parts differ in, which has something of every direction that is felt; of one, itself."""
     way = updates[0] - updates[1] if len(updates) > 1 else updates[0]
-    if dot(way, way) == 0.0:
+    if inner(way, way) == 0.0:
         way = updates[0]
-    if dot(way, way) == 0.0:
+    if inner(way, way) == 0.0:
         raise SettingError("probe: the updates are zero, so there is no direction to start from; give start=")
     return scale**0.5 * way
 
 
-def _read(each: Sequence[Product], found: Sequence[Half], ways: Sequence[Vector]) -> Measured:
+def _read(each: Sequence[Product], found: Sequence[Half], ways: Sequence[AnyVector]) -> Measured:
     """The stiffness along the directions of the halves."""
-    readings = [[dot(way, product(way)) for product in each] for way in ways]
+    readings = [[inner(way, product(way)) for product in each] for way in ways]
     if len(each) == 1:
         value = readings[0][0]
         return Measured(value, 0.0, math.inf, value, value)
-    return measured(readings, [[i in half.own for i in range(len(each))] for half in found])
+    return stiffness_of(readings, [[i in half.own for i in range(len(each))] for half in found])
 
 
 def _along_reward(
     each: Sequence[Product],
     halves: Sequence[Sequence[int]],
-    updates: Sequence[Vector],
-    rewards: Sequence[Vector] | None,
+    updates: Sequence[AnyVector],
+    rewards: Sequence[AnyVector] | None,
     scale: Any,
 ) -> tuple[Measured | None, float, float]:
     """Stiffness along the reward's gradient, its squared length, and the variance of the mean update along it."""
@@ -151,13 +151,13 @@ def _along_reward(
     slopes = [root * mean_of([rewards[i] for i in own]) for own in halves]
     ways = [unit(slope, "the reward's gradient") for slope in slopes]
     if len(each) == 1:
-        value = dot(ways[0], each[0](ways[0]))
-        return Measured(value, 0.0, math.inf, value, value), dot(slopes[0], slopes[0]), 0.0
+        value = inner(ways[0], each[0](ways[0]))
+        return Measured(value, 0.0, math.inf, value, value), inner(slopes[0], slopes[0]), 0.0
     readings, pushes = [], []
     for way, own in zip(ways, halves, strict=True):
         others = [i for i in range(len(each)) if i not in own]
-        readings += [dot(way, each[i](way)) for i in others]
-        pushes.append(np.var([dot(way, root * updates[i]) for i in others], ddof=1) / len(each))
+        readings += [inner(way, each[i](way)) for i in others]
+        pushes.append(np.var([inner(way, root * updates[i]) for i in others], ddof=1) / len(each))
     # No part chose the direction that it is read along, so nothing is to be taken off.
-    along = measured([readings], [[False] * len(readings)])
-    return along, dot(slopes[0], slopes[1]), float(np.mean(pushes))
+    along = stiffness_of([readings], [[False] * len(readings)])
+    return along, inner(slopes[0], slopes[1]), float(np.mean(pushes))

@@ -7,8 +7,8 @@ import math
 from rich.console import Console
 from rich.table import Table
 
-from bayes_grpo.probing.course import Course
-from bayes_grpo.probing.predict import Limits
+from bayes_grpo.probing.course import StiffnessCourse
+from bayes_grpo.probing.predict import ProbeLimits
 from bayes_grpo.probing.result import Probe
 
 
@@ -51,7 +51,7 @@ def render_probe(probe: Probe, console: Console) -> None:
         )
 
 
-def render_limits(found: Limits, console: Console, course: Course | None = None) -> None:
+def render_limits(found: ProbeLimits, console: Console, course: StiffnessCourse | None = None) -> None:
     """Prints what a probe says of settings.
 
     Args:

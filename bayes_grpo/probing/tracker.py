@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.probing.estimate import Measured, measured
-from bayes_grpo.probing.krylov import leading
-from bayes_grpo.probing.operator import STEP, Product, Update, Vector, dot, mean_of, product_of, unit
+from bayes_grpo.probing.estimate import Measured, stiffness_of
+from bayes_grpo.probing.krylov import lanczos
+from bayes_grpo.probing.operator import STEP, AnyVector, Product, UpdateAt, inner, mean_of, product_of, unit
 
 FIRST = 8
 """Products of the first search, on half of the first batch."""
@@ -42,15 +42,15 @@ class Tracker:
         direction: Of length 1, in the optimizer's metric; None before the first look.
     """
 
-    def __init__(self, direction: Vector | None = None) -> None:
+    def __init__(self, direction: AnyVector | None = None) -> None:
         self.direction: Any = direction
 
     def look(
         self,
-        updates: Sequence[Update],
-        scale: float | Vector = 1.0,
+        updates: Sequence[UpdateAt],
+        scale: float | AnyVector = 1.0,
         length: float = STEP,
-        held: Sequence[Update] = (),
+        held: Sequence[UpdateAt] = (),
     ) -> Look:
         """Reads the stiffness on a batch and turns the direction by it.
 
@@ -73,27 +73,27 @@ class Tracker:
         if first:
             spent += self._search(updates, each, scale)
             each, held = each[1::2], held[1::2]  # those that did not choose the direction
-        way: Vector = self.direction
+        way: AnyVector = self.direction
         made = [product(way) for product in each]
-        found = _fair([dot(way, x) for x in made])
+        found = _fair([inner(way, x) for x in made])
         if not first:
             # Adding K once keeps the other end of the spectrum, where the reward is convex, from taking over.
             self.direction = unit(mean_of(made) + way * abs(found.mean))
-            turned = dot(way, self.direction)
+            turned = inner(way, self.direction)
         late = 1.0
         if held and found.mean > 0.0:
-            kept = _fair([dot(way, product_of(update, scale, length)(way)) for update in held])
+            kept = _fair([inner(way, product_of(update, scale, length)(way)) for update in held])
             late, spent = min(max(1.0 - kept.mean / found.mean, 0.0), 1.0), spent + 2.0
         return Look(found, late, turned, spent)
 
-    def _search(self, updates: Sequence[Update], each: Sequence[Product], scale: float | Vector) -> float:
+    def _search(self, updates: Sequence[UpdateAt], each: Sequence[Product], scale: float | AnyVector) -> float:
         """Searches on the even parts; the gradients that it took."""
         begin = scale**0.5 * (updates[0](0.0) - updates[2](0.0))
-        found = leading(lambda way: mean_of([product(way) for product in each[::2]]), begin, steps=FIRST)
+        found = lanczos(lambda way: mean_of([product(way) for product in each[::2]]), begin, steps=FIRST)
         self.direction = found.vectors[0]
         return float(found.products)
 
 
 def _fair(readings: Sequence[float]) -> Measured:
     """A stiffness along a direction that these parts did not choose."""
-    return measured([readings], [[False] * len(readings)])
+    return stiffness_of([readings], [[False] * len(readings)])

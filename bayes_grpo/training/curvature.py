@@ -18,14 +18,14 @@ from typing import Any, NamedTuple, Self
 
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.probing.file import save_probes
-from bayes_grpo.probing.operator import STEP, Update, Vector
-from bayes_grpo.probing.pool import pooled
+from bayes_grpo.probing.operator import STEP, AnyVector, UpdateAt
+from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.result import OptimizerKind, Probe
 from bayes_grpo.probing.tracker import Tracker
 
 
-class Asked(NamedTuple):
+class ProbeInputs(NamedTuple):
     """What a probe needs of a training, at one step.
 
     Attributes:
@@ -38,16 +38,16 @@ class Asked(NamedTuple):
         refresh_interval: K_ref in optimizer steps.
     """
 
-    updates: list[Update]
-    held: list[Update]
-    scale: float | Vector
+    updates: list[UpdateAt]
+    held: list[UpdateAt]
+    scale: float | AnyVector
     optimizer: OptimizerKind
     learning_rate: float
     momentum: float
     refresh_interval: float
 
 
-Opened = Callable[[Any, list[Any], int], contextlib.AbstractContextManager[Asked]]
+Opened = Callable[[Any, list[Any], int], contextlib.AbstractContextManager[ProbeInputs]]
 """From a trainer, the inputs of its loss in the last step and a number of parts to what a probe needs; on leaving,
 everything is as it was."""
 
@@ -57,7 +57,7 @@ class CurvatureWatcher:
 
     Args:
         every: Optimizer steps between two probes.
-        parts: Parts of a micro-batch, from which the error follows.
+        parts: Pieces of a micro-batch, from which the error follows.
         path: Where the probes are kept; by default ``probe.json`` in the trainer's output directory. None keeps none.
         length: Length of the shifts of the parameters.
         opened: How a trainer is asked; see `Opened`.
@@ -129,7 +129,7 @@ class CurvatureWatcher:
             with self._opened(self._trainer, inputs, self._parts) as asked:
                 found = self._look(asked, float(state.global_step))
             self.probes.append(found)
-            self._entries = entries_of(self.probes, asked) | {"curvature/seconds": time.perf_counter() - begun}
+            self._entries = probe_entries(self.probes, asked) | {"curvature/seconds": time.perf_counter() - begun}
             if self._path is not None and state.is_world_process_zero:
                 save_probes(self.probes, Path(args.output_dir) / self._path)
 
@@ -142,7 +142,7 @@ class CurvatureWatcher:
         if state.log_history and state.log_history[-1].get("step") == state.global_step:
             state.log_history[-1] |= entries
 
-    def _look(self, asked: Asked, step: float) -> Probe:
+    def _look(self, asked: ProbeInputs, step: float) -> Probe:
         look = self._tracker.look(asked.updates, asked.scale, self._length, asked.held)
         return Probe(
             optimizer=asked.optimizer,
@@ -174,9 +174,9 @@ class CurvatureWatcher:
                 )
 
 
-def entries_of(probes: list[Probe], asked: Asked) -> dict[str, float]:
+def probe_entries(probes: list[Probe], asked: ProbeInputs) -> dict[str, float]:
     """The last probes as entries of a log; where they cannot tell, or at a learning rate of 0, the stiffness alone."""
-    together = pooled(probes)
+    together = pooled_probes(probes)
     k = together.stiffest.interval
     entries = {
         "curvature/last": probes[-1].stiffest.mean,

@@ -18,8 +18,8 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import trl_refresh_interval
-from bayes_grpo.probing.operator import Parts, Update, adam_scale
-from bayes_grpo.training.curvature import Asked
+from bayes_grpo.probing.operator import Pieces, UpdateAt, adam_scale
+from bayes_grpo.training.curvature import ProbeInputs
 
 _SUMMED = ("cispo", "dapo", "vespo")
 """Losses that a slice of a batch has its share of; the others are means over the slice."""
@@ -49,13 +49,13 @@ def refusal(trainer: Any) -> str:
 
 
 @contextlib.contextmanager
-def opened(trainer: Any, batches: Sequence[Mapping[str, Any]], slices: int) -> Iterator[Asked]:
+def opened_trainer(trainer: Any, batches: Sequence[Mapping[str, Any]], slices: int) -> Iterator[ProbeInputs]:
     """What a probe needs of TRL's trainer; on leaving, parameters, metrics and random states are as they were.
 
     Args:
         trainer: TRL's trainer, after an optimizer step.
         batches: Inputs of its loss in that step.
-        slices: Parts of each.
+        slices: Pieces of each.
     """
     args, optimizer = trainer.args, trainer.optimizer
     refresh = trl_refresh_interval(args.steps_per_generation, args.num_iterations, args.gradient_accumulation_steps)
@@ -63,7 +63,7 @@ def opened(trainer: Any, batches: Sequence[Mapping[str, Any]], slices: int) -> I
         batch = BatchUpdates(trainer, batches, slices)
         moments = adam_moments(optimizer, batch.parameters)
         try:
-            yield Asked(
+            yield ProbeInputs(
                 updates=batch.updates,
                 held=batch.held if refresh > 1 else [],
                 scale=1.0 if moments is None else adam_scale(*moments),
@@ -82,7 +82,7 @@ class BatchUpdates:
     Args:
         trainer: TRL's trainer.
         batches: Inputs of its loss, one each micro-batch.
-        slices: Parts of each micro-batch.
+        slices: Pieces of each micro-batch.
 
     Raises:
         SettingError: Inputs with images, or fewer completions than slices.
@@ -105,12 +105,12 @@ class BatchUpdates:
         return self._named
 
     @property
-    def updates(self) -> list[Update]:
+    def updates(self) -> list[UpdateAt]:
         """Of each part, its completions weighed by how much likelier they have become."""
         return [self._update(i, weighed=True) for i in range(len(self._slices))]
 
     @property
-    def held(self) -> list[Update]:
+    def held(self) -> list[UpdateAt]:
         """Of each part, under the weights of no shift and the ratios of the trainer's own loss."""
         return [self._update(i, weighed=False) for i in range(len(self._slices))]
 
@@ -120,11 +120,11 @@ class BatchUpdates:
             for parameter, value in zip(self._named, self._at_rest, strict=True):
                 parameter.copy_(value)
 
-    def _update(self, i: int, *, weighed: bool) -> Update:
+    def _update(self, i: int, *, weighed: bool) -> UpdateAt:
         part, drawn = self._slices[i], self._drawn[i]
 
-        def at(shift: Any) -> Parts:
-            pieces = shift.pieces if isinstance(shift, Parts) else [shift] * len(self._named)
+        def at(shift: Any) -> Pieces:
+            pieces = shift.pieces if isinstance(shift, Pieces) else [shift] * len(self._named)
             with self._torch.no_grad():
                 for parameter, value, way in zip(self._named, self._at_rest, pieces, strict=True):
                     parameter.copy_(value + way)
@@ -140,7 +140,7 @@ class BatchUpdates:
             with same_luck():
                 loss = self._trainer._compute_loss(self._model, given)
                 found = self._torch.autograd.grad(loss, self._named, allow_unused=True)
-            return Parts(
+            return Pieces(
                 self._torch.zeros_like(p) if g is None else g.detach() * -self._factor
                 for p, g in zip(self._named, found, strict=True)
             )
@@ -211,7 +211,7 @@ def undisturbed(trainer: Any) -> Iterator[None]:
                 trainer._metrics[mode].update(kept)
 
 
-def adam_moments(optimizer: Any, parameters: Sequence[Any]) -> tuple[Parts, int, float, float] | None:
+def adam_moments(optimizer: Any, parameters: Sequence[Any]) -> tuple[Pieces, int, float, float] | None:
     """Second moments, steps, β₂ and ε of torch's Adam; None for plain SGD.
 
     Raises:
@@ -230,7 +230,7 @@ def adam_moments(optimizer: Any, parameters: Sequence[Any]) -> tuple[Parts, int,
     if len(settings) != 1 or len(steps) != 1:
         raise SettingError("CurvatureProbe: expected one β₂, ε and count of steps for all parameters, found several")
     (beta2, epsilon), (step,) = settings.pop(), steps
-    return Parts(inside.state[p]["exp_avg_sq"].detach() for p in parameters), step, float(beta2), float(epsilon)
+    return Pieces(inside.state[p]["exp_avg_sq"].detach() for p in parameters), step, float(beta2), float(epsilon)
 
 
 def rate_of(optimizer: Any) -> float:

@@ -16,7 +16,7 @@ from bayes_grpo.common.errors import MissingExtraError
 from bayes_grpo.probing.operator import STEP
 from bayes_grpo.training.callback import StopRule, Watcher
 from bayes_grpo.training.curvature import CurvatureWatcher
-from bayes_grpo.training.trl_updates import opened, refusal
+from bayes_grpo.training.trl_updates import opened_trainer, refusal
 
 try:
     from transformers import TrainerCallback  # pyright: ignore[reportMissingImports]
@@ -49,7 +49,7 @@ class CurvatureProbe(CurvatureWatcher, TrainerCallback):
 
     Args:
         every: Optimizer steps between two probes.
-        parts: Parts of a micro-batch, from which the error follows; at least 4.
+        parts: Pieces of a micro-batch, from which the error follows; at least 4.
         path: Where the probes are kept, below the trainer's output directory; None keeps none.
         length: Length of the shifts of the parameters.
 
@@ -60,4 +60,4 @@ class CurvatureProbe(CurvatureWatcher, TrainerCallback):
     def __init__(
         self, *, every: int = 25, parts: int = 8, path: str | Path | None = "probe.json", length: float = STEP
     ) -> None:
-        super().__init__(every=every, parts=parts, path=path, length=length, opened=opened, refused=refusal)
+        super().__init__(every=every, parts=parts, path=path, length=length, opened=opened_trainer, refused=refusal)

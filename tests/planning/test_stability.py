@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bayes_grpo import limits_of, pooled, probe, save_probes
+from bayes_grpo import limits_of, pooled_probes, probe, save_probes
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.planning.stability import plan_group_sizes, stability
@@ -178,7 +178,7 @@ def test_measured_stiffness_on_the_command_line(tmp_path):
     save_probes(found, path)
     words = ("stability", "--learning-rate", "0.01", "--refresh", "4", "--measured", str(path))
     told = json.loads(call(*words, "--json")[1])
-    whole = pooled(found)
+    whole = pooled_probes(found)
     assert told["measured"]["stiffest"]["mean"] == pytest.approx(whole.stiffest.mean)
     assert told["limits"]["p_stable"] == pytest.approx(limits_of(whole, 0.01, 0.9, 4).p_stable)
     assert told["convention"] == "heavy_ball"

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo import course_of, limits_of, probe, render_limits
+from bayes_grpo import limits_of, probe, render_limits, stiffness_course
 from bayes_grpo.cli.terminal import console
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain, held_onset, hold_map, onset_of_oscillation
@@ -98,14 +98,14 @@ def test_course_of_a_sharpening_run():
     for _ in range(400):
         logs = np.cumsum(0.01 * 25 + 0.02 * math.sqrt(25) * rng.standard_normal(9))
         probes = [made(replace(MEASURED, mean=float(np.exp(x))), step=25.0 * i) for i, x in enumerate(logs[:8])]
-        ahead = course_of(probes).at(200.0)
+        ahead = stiffness_course(probes).at(200.0)
         hits.append(ahead.low <= math.exp(logs[8]) <= ahead.high)
     assert 0.85 <= np.mean(hits) <= 0.95
-    told = course_of(probes)
+    told = stiffness_course(probes)
     assert told.below(told.at(400.0).median, 400.0) == pytest.approx(0.5)
     assert told.at(400.0).high / told.at(400.0).low > told.at(200.0).high / told.at(200.0).low
     with pytest.raises(SettingError, match="at least 4 probes"):
-        course_of(probes[:3])
+        stiffness_course(probes[:3])
     with pytest.raises(SettingError, match="from 175 on"):
         told.at(10.0)
 

@@ -12,9 +12,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from bayes_grpo import load_probes, probe, ratio_tail, render_probe, save_probes
 from bayes_grpo.cli.terminal import console
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.probing.krylov import leading
+from bayes_grpo.probing.krylov import lanczos
 from bayes_grpo.probing.noise import gradient_noise
-from bayes_grpo.probing.operator import Parts, adam_scale, product_of
+from bayes_grpo.probing.operator import Pieces, adam_scale, product_of
 from benchmarks.probing import bandit, quadratic, told
 
 SIZE = 20
@@ -40,7 +40,7 @@ def test_without_noise_it_is_that_of_the_dense_matrix():
     start = np.ones(SIZE)
     applied = LinearOperator((SIZE, SIZE), matvec=lambda x: h @ x.ravel(), dtype=float)  # pyright: ignore[reportCallIssue]
     theirs = eigsh(applied, k=2, which="LA", v0=start, return_eigenvectors=False)
-    assert leading(lambda x: h @ x, start, 2, tolerance=1e-6).values == pytest.approx(sorted(theirs)[::-1], rel=1e-6)
+    assert lanczos(lambda x: h @ x, start, 2, tolerance=1e-6).values == pytest.approx(sorted(theirs)[::-1], rel=1e-6)
 
 
 def test_any_kind_of_vector_gives_the_same():
@@ -50,10 +50,10 @@ def test_any_kind_of_vector_gives_the_same():
         slope = jax.jit(lambda x: -jax.grad(lambda y: 0.5 * y @ jnp.asarray(h) @ y)(x))
         in_jax = probe([lambda shift: slope(jnp.asarray(here) + shift)], start=jnp.ones(SIZE))
 
-    def in_pieces(shift: object) -> Parts:
-        whole = np.concatenate([p.ravel() for p in shift.pieces]) if isinstance(shift, Parts) else np.zeros(SIZE)
+    def in_pieces(shift: object) -> Pieces:
+        whole = np.concatenate([p.ravel() for p in shift.pieces]) if isinstance(shift, Pieces) else np.zeros(SIZE)
         push = -h @ (here + whole)
-        return Parts([push[:8].reshape(2, 4), push[8:]])
+        return Pieces([push[:8].reshape(2, 4), push[8:]])
 
     found = probe([in_pieces])
     by_products = probe([lambda shift: -h @ (here + shift)], products=[lambda way: h @ way])

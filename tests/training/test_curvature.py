@@ -13,7 +13,7 @@ from bayes_grpo import load_probes
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.probing.tracker import Tracker
-from bayes_grpo.training.curvature import Asked, CurvatureWatcher
+from bayes_grpo.training.curvature import CurvatureWatcher, ProbeInputs
 from bayes_grpo.training.trl_updates import refusal, same_luck
 
 SIZE, RATE = 12, 0.005
@@ -73,7 +73,7 @@ class Trainer:
 @contextlib.contextmanager
 def opened(trainer: Trainer, inputs: list[Any], parts: int):
     with same_luck():
-        yield Asked(parts_of(inputs[0], 0.05, parts), [], 1.0, "sgd", RATE, 0.9, 4.0)
+        yield ProbeInputs(parts_of(inputs[0], 0.05, parts), [], 1.0, "sgd", RATE, 0.9, 4.0)
 
 
 def test_probes_stand_in_the_log_and_in_a_file(tmp_path):
