@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo import load_probes
+from bayes_grpo import Run, load_probes
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.probing.tracker import Tracker
@@ -64,7 +64,7 @@ class Trainer:
             self.compute_loss(self.model, self.state.global_step)
             self.state.global_step += 1
             watcher.on_step_end(self.args, self.state, None)
-            logs: dict[str, Any] = {"reward": float(self.luck.uniform())}
+            logs: dict[str, Any] = {"reward": float(self.luck.uniform()), "num_tokens": 1.0}
             self.state.log_history.append(logs | {"step": self.state.global_step})
             watcher.on_log(self.args, self.state, None, logs)
         return self.state.log_history
@@ -94,6 +94,8 @@ def test_probes_stand_in_the_log_and_in_a_file(tmp_path):
     assert [row["reward"] for row in rows] == [row["reward"] for row in quiet]
     assert [x.step for x in load_probes(tmp_path / "probe.json")] == [4.0, 8.0, 12.0]
     json.dumps(rows, allow_nan=False)
+    run = Run.from_frame(rows)
+    assert np.isfinite(run.signals["stiffness"]).sum() == np.isfinite(run.signals["stability_margin"]).sum() == 3
 
 
 def test_a_failure_is_one_warning_and_the_training_goes_on(tmp_path):

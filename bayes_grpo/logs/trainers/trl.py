@@ -34,8 +34,6 @@ TRAINER = Trainer(
         "staleness": ("sample/staleness_mean",),
         "step_time": ("step_time",),
         "accuracy": ("accuracy",),
-        "stiffness": ("curvature/stiffest",),
-        "stability_margin": ("curvature/margin",),
         "completions_clipped_ratio": ("completions/clipped_ratio",),
     },
     prefixes=("", "train/"),
