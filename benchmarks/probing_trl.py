@@ -1,17 +1,18 @@
 """`CurvatureProbe` in TRL's own trainer: what it leaves alone, what it costs, and whether runs leave where it says.
 
-    python benchmarks/probing_trl.py [--quick]
+    python benchmarks/probing_trl.py [--quick] [--runs FOLDER]
 
 Needs the dependency group `trl`. A tiny Llama that was warmed up on a task of the deep laboratory is trained by TRL's
 `GRPOTrainer` with a KL penalty. Slow runs are probed; the learning rates at which runs leave are foretold from the
 probes and kept; then runs are made across them, by SGD and by Adam as TRL sets it, with completions used once and over
 four steps. A run has left where the reward of its last steps is below three quarters of the slow run's that uses
-every completion once.
+every completion once. Rows of runs that are in FOLDER are not made again, so that a benchmark that was cut off goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 import warnings
@@ -24,6 +25,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from scipy.optimize import curve_fit
 from transformers import PrinterCallback  # pyright: ignore[reportMissingImports]
 
+from bayes_grpo.common.files import written_whole
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.laboratory.network import Network
 from bayes_grpo.laboratory.settings import Lab, LabNumbers
@@ -162,7 +164,17 @@ def foretold(start: Path) -> dict[str, dict[str, Any]]:
     return out
 
 
-def crossed(start: Path, told: dict[str, dict[str, Any]], seeds: int) -> list[dict[str, Any]]:
+def kept_rows(folder: Path, start: Path, kind: Kind, rate: float, refresh: int, seed: int) -> list[dict[str, Any]]:
+    """Rows of a run, from the folder where it has been made before."""
+    path = folder / f"{kind.name}-{rate:.6g}-{refresh}-{seed}.json"
+    if not path.exists():
+        rows, _, _ = trained(start, kind, rate, refresh, seed)
+        with written_whole(path) as temporary:
+            temporary.write_text(json.dumps(rows), encoding="utf-8")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def crossed(start: Path, told: dict[str, dict[str, Any]], seeds: int, folder: Path) -> list[dict[str, Any]]:
     """Runs across every foretold learning rate."""
     out = []
     for kind in KINDS:
@@ -172,7 +184,7 @@ def crossed(start: Path, told: dict[str, dict[str, Any]], seeds: int) -> list[di
                 continue
             for seed in range(1 if kind.lora else seeds):
                 for share, p in zip(SHARES, row["p_stable"], strict=True):
-                    rows, _, _ = trained(start, kind, share * row["foretold"], refresh, seed)
+                    rows = kept_rows(folder, start, kind, share * row["foretold"], refresh, seed)
                     reward = late(rows)
                     left = not reward >= LEFT * held
                     out.append(
@@ -243,6 +255,7 @@ def totals(told: dict[str, dict[str, Any]], runs: list[dict[str, Any]]) -> dict[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, default=Path(tempfile.gettempdir(), "probing_trl"))
     parser.add_argument("--quick", action="store_true", help="one seed; keeps nothing")
     options = parser.parse_args()
     trl_llama.on_processor()
@@ -256,7 +269,8 @@ def main() -> None:
         if not options.quick:
             keep("probing_trl_foretold", {"settings": "before any run across them", "foretold": told})
         say(f"runs, after {time.process_time() - begun:.0f} s")
-        runs = crossed(start, told, 1 if options.quick else 2)
+        options.runs.mkdir(parents=True, exist_ok=True)
+        runs = crossed(start, told, 1 if options.quick else 2, options.runs)
     out = {"unchanged": same, "foretold": told, "runs": runs, "summary": totals(told, runs)}
     out["versions"] = {name: version(name) for name in ("trl", "transformers", "torch", "peft")}
     print(out["summary"])
