@@ -68,8 +68,9 @@ def hold_step(gain: ArrayLike, momentum: float, lag_exposure: ArrayLike = 1.0, r
 
 def hold_map(gain: ArrayLike, momentum: float, refresh_interval: int, lag_exposure: ArrayLike = 1.0) -> np.ndarray:
     """Map of (x, previous x) over one whole refresh cycle of the hold model, shape (..., 2, 2); as `hold_step`."""
-    later = np.linalg.matrix_power(hold_step(gain, momentum, lag_exposure), refresh_interval - 1)
-    cycle = later @ hold_step(gain, momentum, lag_exposure, refresh=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        later = np.linalg.matrix_power(hold_step(gain, momentum, lag_exposure), refresh_interval - 1)
+        cycle = later @ hold_step(gain, momentum, lag_exposure, refresh=True)
     return cycle[..., :2, :2]
 
 
@@ -189,5 +190,7 @@ def _check_exposure(lag_exposure: float) -> None:
 
 
 def _radius(matrix: np.ndarray) -> np.ndarray:
-    """Spectral radius of each matrix, shape (...)."""
-    return np.max(np.abs(np.linalg.eigvals(matrix)), axis=-1)
+    """Spectral radius of each matrix, shape (...); infinite where a long cycle has grown past all numbers."""
+    held = np.isfinite(matrix).all(axis=(-2, -1))
+    found = np.max(np.abs(np.linalg.eigvals(np.where(held[..., None, None], matrix, 0.0))), axis=-1)
+    return np.where(held, found, np.inf)

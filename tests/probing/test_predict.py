@@ -68,6 +68,13 @@ def test_onset_under_a_held_policy(momentum, interval):
     assert above.real.min() < -1e-9 or np.abs(above.imag).max() > 1e-9
 
 
+def test_a_long_cycle_that_grows_past_all_numbers_is_unstable():
+    """Where little is late the threshold is near that without lag, however long the policy is held."""
+    assert critical_gain(0.9, 4096, "hold", 1e-4) == pytest.approx(3.8, rel=1e-3)
+    few_late = limits_of(made(optimizer="adam", late_share=0.01), 1e-4, 0.9, 4)
+    assert few_late.largest_refresh_interval >= 4
+
+
 def test_nothing_felt_and_nothing_stable(capsys):
     """A batch that feels nothing stiff says little of what there is."""
     unfelt = made(Measured(0.5, 0.4, 7.0, 0.1, 0.9))
