@@ -28,9 +28,13 @@ from .decision.plot import mark_stop as mark_stop
 from .decision.plot import plot_decision as plot_decision
 from .decision.price import priced as priced
 from .decision.question import Question as Question
+from .decision.recall import doubt_of as doubt_of
 from .decision.render import render_decision as render_decision
+from .decision.render import render_split as render_split
 from .decision.result import Decision as Decision
 from .decision.result import Stopping as Stopping
+from .decision.split import Split as Split
+from .decision.split import split_budget as split_budget
 from .diagnosis.classes import MODES as MODES
 from .diagnosis.diagnose import diagnose as diagnose
 from .diagnosis.plot import plot_diagnosis as plot_diagnosis
@@ -58,6 +62,7 @@ from .fitting.result import Fit as Fit
 from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
 from .fitting.summary import Summary as Summary
 from .fitting.summary import summarize as summarize
+from .fleets.deciding import decide_fleet as decide_fleet
 from .fleets.fleet import fleet as fleet
 from .fleets.plot import plot_fleet as plot_fleet
 from .fleets.render import render_fleet as render_fleet

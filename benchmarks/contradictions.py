@@ -22,14 +22,15 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.accounts.advice import UNCHANGED, advised, given
-from bayes_grpo.accounts.span import law_span
+from bayes_grpo.accounts.span import LawSpan, law_span
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.decision.question import Question
-from bayes_grpo.decision.result import Decision
+from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision
 from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.basis import basis_of_run
@@ -50,6 +51,8 @@ from bayes_grpo.watching.result import Watching
 Said = Mapping[str, Any]
 """What is said of a log, as `said_of` gives it."""
 SURE, HALF, LITTLE = 0.95, 0.5, 0.1
+MOST_ROWS = 2000
+"""Rows up to which a log is read: what is said of more takes minutes, and is said in the same way."""
 POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)
 _PERCENT = re.compile(r"(?<![\d.])(\d{3,})%")
 _NET = re.compile(r"net value (-?[\d,.]+(?:e[+-]?\d+)?) \[(-?[\d,.]+(?:e[+-]?\d+)?), (-?[\d,.]+(?:e[+-]?\d+)?)\]")
@@ -57,9 +60,9 @@ _NET = re.compile(r"net value (-?[\d,.]+(?:e[+-]?\d+)?) \[(-?[\d,.]+(?:e[+-]?\d+
 
 def said_of(run: Run) -> dict[str, Any]:
     """Everything that is said of a log, ready for JSON."""
-    d = diagnose(run)
+    d, span = diagnose(run), law_span(run)
     out: dict[str, Any] = {"diagnosis": d.to_dict(), "alarms": [a.finding for a in alarms_of(run, d, Watching())]}
-    summary, decision = None, None
+    summary, decision, whole = None, None, None
     try:
         basis = basis_of_run(run)
         last, y = float(basis.table.step[-1]), basis.table.y
@@ -67,17 +70,18 @@ def said_of(run: Run) -> dict[str, Any]:
         fitted = fit_regimes(
             basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False, start={}
         )
+        whole = fitted.draws.get("oscillator") if span.since is None else None
         found = forecast_of_regimes(basis, fitted, rows_ahead(basis.table, until, basis.ahead), draws=1000, seed=0)
         summary = summarize_forecast(found)
-        span = basis.reward.high - basis.reward.low
-        cost = 0.2 * (span if np.isfinite(span) else float(np.ptp(y))) / last
+        reach = basis.reward.high - basis.reward.low
+        cost = 0.2 * (reach if np.isfinite(reach) else float(np.ptp(y))) / last
         decision = Question(cost_per_step=cost, value_per_reward=1.0).answer(found)
         out["schedule_ends"], out["rate_now"] = found.schedule.total_steps, found.schedule.rate_now
     except BayesGrpoError as error:
         out["error"] = str(error)
     top = advised(d.top, summary, decision)
     unstable = top.alarming and top.finding == "dynamical_instability"
-    out |= {"top": top.to_dict(), "stable": None if unstable else 1.0 - p_fails(Change()).p, "fit": _fit(run)}
+    out |= {"top": top.to_dict(), "stable": None if unstable else 1.0 - p_fails(Change()).p, "fit": _fit(span, whole)}
     if summary is not None:
         out["forecast"] = summary.to_dict() | {"sentence": given(top, summary.sentence)}
     if decision is not None:
@@ -93,14 +97,19 @@ def _decided(decision: Decision) -> dict[str, Any]:
     return {"recommended": s.recommended, "now": s.now, "latest": latest, "back": s.back is not None}
 
 
-def _fit(run: Run) -> dict[str, Any] | None:
-    """Probabilities of the oscillator on the rows that a law may describe; None where none may."""
-    span = law_span(run)
+def _fit(span: LawSpan, draws: Draws | None) -> dict[str, Any] | None:
+    """Probabilities of the oscillator on the rows that a law may describe; None where none may.
+
+    Args:
+        span: These rows.
+        draws: Its draws where they are all rows, which the forecast has fitted already.
+    """
     try:
         basis = basis_of_run(span.checked())
-        draws = fit_regimes(
-            basis.rows, ("oscillator",), reward=basis.reward, seed=0, settings=POINTS, strict=False, start={}
-        ).draws["oscillator"]
+        if draws is None:
+            draws = fit_regimes(
+                basis.rows, ("oscillator",), reward=basis.reward, seed=0, settings=POINTS, strict=False, start={}
+            ).draws["oscillator"]
     except (BayesGrpoError, KeyError):
         return None
     values = {k: np.asarray(v) for k, v in draws.values.items()}
@@ -121,7 +130,7 @@ def _unled(said: Said) -> Mapping[str, Any]:
 
 def _calm(sentence: str) -> bool:
     """Whether a sentence on what is to come is not told as what comes if nothing is changed."""
-    return not sentence.startswith((UNCHANGED, "Stop, and go back"))
+    return not sentence.startswith((UNCHANGED, GO_BACK, START_ANEW))
 
 
 def _forecast(said: Said) -> Mapping[str, Any]:
@@ -176,6 +185,33 @@ def _beyond(said: Said) -> bool:
     if said["rate_now"] <= 0.0:
         return decision["latest"] > decision["now"]
     return ends is not None and math.isfinite(ends) and decision["latest"] > math.ceil(ends)
+
+
+def _onsets(said: Said) -> bool:
+    """Whether the top line and the story begin one fall at different steps, or it is gone back to a later one."""
+    fall = re.search(r"has fallen from \S+ to \S+ since about step (\d+)", said["top"].get("headline", ""))
+    told = re.search(r"[Dd]ynamical instability [^.]*?under way since about step (\d+)", _story(said))
+    if fall is None or told is None:
+        return False
+    back = re.search(r"go back to the checkpoint of about step (\d+)", said["top"]["action"])
+    return fall[1] != told[1] or (back is not None and int(back[1]) > int(told[1]))
+
+
+def _checkpoints(said: Said) -> bool:
+    """Whether top line and decision name different checkpoints to go back to."""
+    texts = (said["top"]["action"], (said.get("decision") or {}).get("sentence", ""))
+    found = [re.search(r"[Ss]top, and go back to the checkpoint of about step (\d+)", text) for text in texts]
+    return all(found) and len({x[1] for x in found if x}) > 1
+
+
+def _overlap(said: Said) -> bool:
+    """Whether two episodes of one kind overlap."""
+    episodes = [e for e in (said["diagnosis"].get("timeline") or {}).get("episodes", ()) if e["probability"] >= HALF]
+    return any(
+        a is not b and a["mode"] == b["mode"] and a["onset"]["median"] <= b["onset"]["median"] <= a["end"]["median"]
+        for a in episodes
+        for b in episodes
+    )
 
 
 def _both_ways(said: Said) -> bool:
@@ -264,8 +300,19 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     ),
     "alarm / status": (
         "an alarm is told, and the run is not called failing",
-        lambda x: bool(x["alarms"]) and not _alarming(x) and x["top"]["status"] != "done",
+        lambda x: bool(x["alarms"]) and not _alarming(x),
     ),
+    "onset / onset": ("one fall begins at two steps, or it is gone back to a step after it has begun", _onsets),
+    "risen / risen": (
+        "the reward has not moved, and it rose",
+        lambda x: (
+            "hardly moved" in x["top"].get("headline", "")
+            and (x["diagnosis"]["evidence"].get("progress", {}).get("probability") or 0.0) >= SURE
+        ),
+    ),
+    "over / under way": ("one episode is over, and another of the same kind has begun before its end", _overlap),
+    "nothing of nothing": ("rows are counted of which there are none", lambda x: "0 of 0 rows" in _story(x)),
+    "checkpoint / checkpoint": ("two checkpoints are to be gone back to", _checkpoints),
     "raise / lower": ("the learning rate is to be raised and lowered", _both_ways),
     "solved / larger group": (
         "the task is solved, and a larger group is wanted",
@@ -279,7 +326,7 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     "status / verdict": (
         "the run is fine or done, and the verdict begins with a failure",
         lambda x: (
-            x["top"]["status"] == "fine"
+            x["top"]["status"] in ("fine", "done")
             and any(_story(x).lower().startswith(f"{label_of(m)} (probability") for m in MODES)
         ),
     ),
@@ -292,7 +339,7 @@ def contradictions(said: Said) -> tuple[str, ...]:
     return tuple(name for name, (_, holds) in PAIRS.items() if holds(said))
 
 
-def logs(folders: list[Path], labs: list[Path], simulated: int, seed: int = 77) -> Iterator[tuple[str, Run]]:
+def logs(folders: list[Path], labs: list[Path], simulated: int, most: int, seed: int = 77) -> Iterator[tuple[str, Run]]:
     """Public logs, runs of the deep laboratory, and runs of small policies."""
     for folder in folders:
         for path in sorted((folder / "csv").glob("*.csv")):
@@ -300,9 +347,9 @@ def logs(folders: list[Path], labs: list[Path], simulated: int, seed: int = 77) 
                 yield path.stem, read_log(path)
             except BayesGrpoError as error:
                 say(f"{path.stem}: {error}")
-    for folder in labs:
-        for place in sorted(p.parent for p in folder.glob("*/truth.json")):
-            yield f"lab {place.name}", read_log(place)
+    places = sorted(p.parent for folder in labs for p in folder.glob("*/truth.json"))
+    for i in np.unique(np.linspace(0, len(places) - 1, min(most, len(places))).astype(int)):
+        yield f"lab {places[i].name}", read_log(places[i])
     for i, x in enumerate(labelled_runs(simulated, seed)):
         yield f"simulated {i} {x.label}", x.run
 
@@ -313,17 +360,24 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, nargs="+", default=[])
     parser.add_argument("--lab", type=Path, nargs="+", default=[])
     parser.add_argument("--simulated", type=int, default=140)
+    parser.add_argument("--most-lab", type=int, default=200, help="runs of the deep laboratory, evenly from all")
+    parser.add_argument("--only", default="", help="logs whose names hold this")
+    parser.add_argument("--every", type=int, default=1, help="one log of so many, to see what it costs")
     parser.add_argument("--keep", action="store_true", help="keep the result among the stored ones")
     asked = parser.parse_args()
-    begun, count, found = time.perf_counter(), 0, Counter[str]()
+    begun, count, found, ill = time.perf_counter(), Counter[str](), Counter[str](), 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)
-        for name, run in logs(asked.runs, asked.lab, asked.simulated):
-            count += 1
-            for pair in contradictions(said_of(run)):
-                found[pair] += 1
+        for i, (name, run) in enumerate(logs(asked.runs, asked.lab, asked.simulated, asked.most_lab)):
+            if asked.only not in name or i % asked.every:
+                continue
+            count[name.partition(" ")[0] if " " in name else "public"] += 1
+            pairs = contradictions(said_of(run.until(run.step[:MOST_ROWS][-1]) if len(run.step) else run))
+            found.update(pairs)
+            ill += bool(pairs)
+            for pair in pairs:
                 say(f"{name}: {pair}")
-    result = {"logs": count, "pairs": len(PAIRS), "found": {name: found[name] for name in PAIRS}}
+    result = {"logs": dict(count), "pairs": len(PAIRS), "logs with one": ill, "found": {x: found[x] for x in PAIRS}}
     print(result, f"{time.perf_counter() - begun:.0f} s")
     if asked.keep:
         keep("contradictions", result)

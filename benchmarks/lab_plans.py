@@ -1,6 +1,6 @@
 """Decisions about the next learning rate in the deep laboratory: what `plan` recommends, beside simple rules.
 
-    python benchmarks/lab_plans.py --lab runs --families 12 --cache folder
+    python benchmarks/lab_plans.py --lab runs --families 25 --first 4 --cache folder
 
 Every family of `bayes_grpo.laboratory.learners.lab_siblings` has a ladder of learning rates, a run of its own seed on
 each rung. Each run that held is taken for the one that somebody has; `plan` is asked for the others. What it takes is
@@ -149,13 +149,14 @@ def main() -> None:
     """The program; its options are told by ``--help``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lab", type=Path, required=True)
-    parser.add_argument("--families", type=int, default=12, help="of each seed")
+    parser.add_argument("--families", type=int, default=12, help="of each seed, up to this number")
+    parser.add_argument("--first", type=int, default=0, help="number of the first: those that taught P(fails) stay out")
     parser.add_argument("--cache", type=Path, required=True)
     options = parser.parse_args()
     found: dict[int, list[dict[str, Any]]] = {}
     for seed in LAB_SEEDS:
         groups: dict[str, list[LabSibling]] = {}
-        for x in lab_siblings(options.lab, seed, range(options.families)):
+        for x in lab_siblings(options.lab, seed, range(options.first, options.families)):
             if int(x.sibling.name.rpartition("_")[2]) < len(LADDER):
                 groups.setdefault(x.sibling.family, []).append(x)
         found[seed] = [

@@ -14,6 +14,7 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.results import Result
 from bayes_grpo.decision.price import priced
 from bayes_grpo.decision.question import Question
+from bayes_grpo.decision.recall import doubt_of
 from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.result import Diagnosis
@@ -95,7 +96,7 @@ def account(
     try:
         found = forecast(run, until, signal=signal, seed=seed)
         ahead = summarize_forecast(found)
-        decision = None if question is None else priced(question, run).answer(found)
+        decision = None if question is None else priced(question, run).answer(found, doubt_of(diagnosis))
     except BayesGrpoError as error:
         reasons["forecast"] = str(error)
     return Account(advised(diagnosis.top, ahead, decision), diagnosis, span, fitted, ahead, decision, reasons)

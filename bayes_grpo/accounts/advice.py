@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.decision.result import Decision, Stopping
+from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision, Stopping
 from bayes_grpo.diagnosis.status import Status, TopLine
 
 LIKELY = 0.8
@@ -71,6 +71,12 @@ def _priced(top: TopLine, stopping: Stopping) -> TopLine:
     if top.status == "watch" and not top.action.startswith("go on"):
         return top  # what was found is to be looked at, whatever further steps are worth
     pays = f"going on pays with probability {probability_text(stopping.probability_pays)}"
+    if stopping.waiting is not None and stopping.choice is not None:
+        if stopping.stops_now:
+            do = f"stop: {pays}; take the checkpoint of step {stopping.choice.step:g}."
+            return top if top.status == "done" else replace(top, action=do, rests_on=rests)
+        do = f"go on{', and look again at' if stopping.waiting.action == 'look again' else ' to'} step"
+        return replace(top, status=_moving(top), action=f"{do} {stopping.waiting.look:g}: {pays}.", rests_on=rests)
     if stopping.limit is not None:
         rule = _small(stopping.limit.sentence.partition(":")[0])
         return replace(top, status=_moving(top), action=f"go on, and {rule}.", rests_on=rests)
@@ -88,7 +94,7 @@ def _moving(top: TopLine) -> Status:
 
 def given(top: TopLine | None, sentence: str) -> str:
     """A sentence of forecast or decision under a top line: of a failing run it is what comes if nothing is changed."""
-    if top is None or not top.alarming or not sentence or sentence.startswith("Stop, and go back"):
+    if top is None or not top.alarming or not sentence or sentence.startswith((GO_BACK, START_ANEW)):
         return sentence
     return f"{UNCHANGED}{_small(sentence)}"
 

@@ -14,6 +14,7 @@ import numpy as np
 from bayes_grpo.common.errors import BayesGrpoError, FitError
 from bayes_grpo.diagnosis.smoothing import fit_trend
 from bayes_grpo.events.fallen import fallen_of, last_lost
+from bayes_grpo.events.learning_rate import rate_spent_at
 from bayes_grpo.events.trend import Trend, span_of
 from bayes_grpo.fitting.summary import Summary
 from bayes_grpo.logs.run import Run
@@ -22,6 +23,8 @@ from bayes_grpo.rows.rows_of import rows_of
 
 LEAST_LAW_ROWS = 8
 """Rows since a break that a law needs; fewer say no more than that it happened."""
+
+ENDED = "The learning rate came to its end at about step {:g}: the level is that of a constant one."
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +54,10 @@ class LawSpan:
         return self.run
 
     def leads(self, summary: Summary) -> Summary:
-        """What a fit says, led by what happened before its rows."""
-        return replace(summary, verdict=f"{self.told} {summary.verdict}") if self.told else summary
+        """What a fit says, led by what happened before its rows, and by the end of the learning rate followed."""
+        spent = rate_spent_at(self.run.step, self.run.signals.get("learning_rate"))
+        ended = "" if spent is None else ENDED.format(spent)
+        return replace(summary, verdict=" ".join(x for x in (self.told, summary.verdict, ended) if x))
 
 
 def law_span(run: Run, signal: str = "auto") -> LawSpan:

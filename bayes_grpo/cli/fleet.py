@@ -49,6 +49,10 @@ def fleet(
         str | None, typer.Option(help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
     ] = None,
     no_resume: Annotated[bool, typer.Option("--no-resume", help="Begin anew, whatever the journal holds.")] = False,
+    decide: Annotated[
+        float | None,
+        typer.Option(help="Steps to split over the runs: which to go on with, and how far. In place of a table."),
+    ] = None,
     plot: Plot = None,
     json_: Json = False,
     seed: Seed = 0,
@@ -58,6 +62,15 @@ def fleet(
 ) -> None:
     """Fit, forecast and diagnose many logs: one table, and a killed call goes on where it was."""
     check_pictures(plot)
+    if decide is not None:
+        with progress(left=True) as tell:
+            options = replace(reading, run_name=None).options(stated)
+            split = bg.decide_fleet(logs, decide, until=until, signal=signal, read=options, seed=seed, progress=tell)
+        if json_:
+            print_json(split.to_dict(), split.sentence)
+        else:
+            bg.render_split(split, console())
+        return
     with progress(left=True) as tell:
         result = bg.fleet(
             logs,

@@ -106,7 +106,8 @@ def forecast(
             progress=tell,
         )
         summary = bg.summarize_forecast(result, threshold, reach=reach or ())
-        decision = question.answer(result)
+        doubt = bg.doubt_of(bg.diagnose(run)) if question.has_net_value else None
+        decision = question.answer(result, doubt)
         stopping = None if decision is None else decision.stopping
         if plot is not None:
             figure = bg.plot_forecast(result, summary.sentence, reach=reach or ())

@@ -71,7 +71,7 @@ class Reading:
             metavar="NAME=VALUE",
             help="A setting that the log lacks: group_size, prompts_per_step, momentum, momentum_convention, "
             "refresh_interval, schedule, total_steps, logging_window, reward_low, reward_high, reward_std_kind, "
-            "learning_rate, epochs, kl_weight, clip_range, model_size.",
+            "learning_rate, epochs, kl_weight, clip_range, model_size, save_steps.",
         ),
     ] = None
 
@@ -126,6 +126,18 @@ class Asked:
     gpus: Annotated[
         float | None, typer.Option(help="GPUs of the run, where the log has the time of a step; in place of a cost.")
     ] = None
+    steps_per_point: Annotated[
+        float | None, typer.Option(help="How many steps 0.01 of reward is worth; in place of a cost and a value.")
+    ] = None
+    checkpoints: Annotated[
+        float | None, typer.Option(help="Steps between checkpoints, of which the best is kept; else as the run says.")
+    ] = None
+    prompts: Annotated[
+        float | None, typer.Option(help="Completions behind each held-out score; else the scores tell their noise.")
+    ] = None
+    selector: Annotated[
+        str, typer.Option(help="What tells checkpoints apart: held-out, reward, or auto (held-out where there is any).")
+    ] = "auto"
     gain: Annotated[float | None, typer.Option(help="Asks how many more steps this gain of reward takes.")] = None
     probability: Annotated[
         float | None, typer.Option(help="Probability with which the gain shall be there (default 0.8).")

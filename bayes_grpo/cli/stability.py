@@ -25,7 +25,7 @@ def stability(
     ] = None,
     from_fit: Annotated[Path | None, typer.Option(help="Fit whose posterior gives the curvature.")] = None,
     fit_learning_rate: Annotated[
-        float | None, typer.Option(help="Learning rate of the fitted run, if not logged.")
+        float | None, typer.Option(help="Learning rate of the run that the fit or the learning time is of.")
     ] = None,
     curvature: Annotated[float | None, typer.Option(help="Curvature K per unit learning rate and step.")] = None,
     learning_time: Annotated[
@@ -47,12 +47,18 @@ def stability(
     """Say before a run whether its settings are stable, by the published rule and exactly."""
     if sum(x is not None for x in (measured, from_fit, curvature, learning_time)) != 1:
         raise SettingError("stability: expected exactly one of --measured, --from-fit, --curvature and --learning-time")
+    if (curvature is not None or measured is not None) and fit_learning_rate is not None:
+        raise SettingError(
+            f"--fit-learning-rate: expected beside --from-fit or --learning-time, found "
+            f"{'--curvature' if measured is None else '--measured'}, which is per unit learning rate; leave it out"
+        )
     kind: Any = convention or "ema"
     note, limits, whole, found = "", None, None, ()
-    known: dict[str, Any] = {"curvature": curvature, "learning_time": learning_time, "source": source}
+    known: dict[str, Any] = {"curvature": curvature, "source": source}
+    if learning_time is not None:
+        known |= {"learning_time": learning_time, "learning_time_at": fit_learning_rate}
     if measured is not None:
-        found = bg.load_probes(measured)
-        kind = convention
+        found, kind = bg.load_probes(measured), convention
         whole = bg.pooled_probes(found)
         limits = bg.limits_of(whole, learning_rate, momentum, refresh, convention=kind, lag_exposure=lag_exposure)
         kind, lag_exposure = limits.convention, limits.lag_exposure

@@ -15,8 +15,8 @@ from bayes_grpo.common.results import Result
 if TYPE_CHECKING:
     from bayes_grpo.forecasting.result import Forecast
 
-BudgetUnit = Literal["", "GPU hours"]
-"""Unit of costs and values: that of the user's own prices, or GPU hours where no price is given."""
+BudgetUnit = Literal["", "GPU hours", "steps"]
+"""Unit of costs and values: that of the user's own prices, GPU hours where no price is given, or steps of the run."""
 
 PROBABILITY = 0.8
 """Probability of the budget question where none is given."""
@@ -137,6 +137,12 @@ def amount(value: float, unit: BudgetUnit = "") -> str:
 
 
 def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Stopping steps from now on, and what is gained at each; as `courses_of`, less the reward now."""
+    step, reward, rows = courses_of(forecast)
+    return step, reward - reward[:, :1], rows
+
+
+def courses_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Stopping steps from now on, and what the finite draws say of them.
 
     Who stops at a step keeps the policy of that step, and logged rows tell of older ones: its reward is what rows show
@@ -144,7 +150,7 @@ def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     it ends in is the last one: no later stop brings anything.
 
     Returns:
-        Steps, the first of them now, shape (1 + h,); gain of every draw at them, shape (draws, 1 + h); what the log
+        Steps, the first of them now, shape (1 + h,); reward of every draw at them, shape (draws, 1 + h); what the log
         shows of every draw at the steps after now, shape (draws, h).
     """
     step = np.asarray(forecast.step, float)
@@ -158,18 +164,18 @@ def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if not finite.any():
         raise SettingError("decision: no draw of the forecast is finite; forecast with another law")
     step = np.concatenate([[forecast.now], step])
-    reward = _at(step + forecast.lag, step, latent[finite])
+    reward = at_places(step + forecast.lag, step, latent[finite])
     last = max(1, int(np.searchsorted(step, forecast.schedule.ends)))
     if last < len(step) - 1 or step[-1] > forecast.schedule.ends > step[0]:
         step = np.append(step[:last], min(step[last], max(math.ceil(forecast.schedule.ends), step[last - 1] + 1.0)))
         reward, rows = reward[:, : last + 1], rows[:, :last]
-    return step, reward - reward[:, :1], rows[finite]
+    return step, reward, rows[finite]
 
 
-def _at(places: np.ndarray, step: np.ndarray, paths: np.ndarray) -> np.ndarray:
+def at_places(places: np.ndarray, step: np.ndarray, paths: np.ndarray) -> np.ndarray:
     """Paths of shape (draws, h) at places between their steps, straight in between and held beyond the last."""
-    if np.array_equal(places, step):
-        return paths
+    if not len(places) or np.array_equal(places, step):
+        return paths[:, : len(places)]
     before = np.clip(np.searchsorted(step, places, side="right") - 1, 0, len(step) - 2)
     share = np.clip((places - step[before]) / (step[before + 1] - step[before]), 0.0, 1.0)
     return (1.0 - share) * paths[:, before] + share * paths[:, before + 1]

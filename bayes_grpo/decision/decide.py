@@ -21,8 +21,11 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.decision.budget import PROBABILITY, BudgetUnit, check_amount, rise_of, steps_for_gain
+from bayes_grpo.decision.checkpoints import Checkpoints
 from bayes_grpo.decision.limit import best_limit
+from bayes_grpo.decision.recall import Doubt, recalled, undeserved
 from bayes_grpo.decision.result import Back, Decision, Stopping
+from bayes_grpo.decision.waiting import waited
 
 if TYPE_CHECKING:
     from bayes_grpo.forecasting.result import Forecast
@@ -37,6 +40,8 @@ def decide(
     gain: float | None = None,
     probability: float = PROBABILITY,
     level: float = LEVEL,
+    checkpoints: Checkpoints | None = None,
+    doubt: Doubt | None = None,
 ) -> Decision:
     """Expected net value of every stopping step, and what follows from it.
 
@@ -48,6 +53,8 @@ def decide(
         gain: Gain of the budget question; None where it is not asked.
         probability: Probability of the budget question.
         level: Probability inside the intervals.
+        checkpoints: Which policies can be had back; None where the last one is kept.
+        doubt: Whether the reward is deserved; None where nothing speaks against it.
 
     Returns:
         The decision, with `stopping`.
@@ -57,7 +64,12 @@ def decide(
     """
     check_amount("cost per step", cost_per_step)
     check_amount("value per unit of reward", value_per_reward, above=True)
-    step, rise, rows = rise_of(forecast)
+    recall = None if checkpoints is None else recalled(forecast, checkpoints, doubt)
+    if recall is None:
+        step, rise, rows = rise_of(forecast)
+        rise = undeserved(rise, doubt, float(step[0]))
+    else:
+        step, rise, rows = recall.step, recall.reward - recall.reward[:, :1], recall.rows
     paths = value_per_reward * rise - cost_per_step * (step - step[0])
     net = paths.mean(axis=0)
     low, high = np.quantile(paths, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -66,9 +78,10 @@ def decide(
     chosen = int(np.argmax(net))
     judged = chosen if chosen > 0 else 1 + int(np.argmax(net[1:]))
     fallen, back = forecast.fallen, None
-    if fallen is not None:
+    if fallen is not None and recall is None:
         worth = value_per_reward * (fallen.best - fallen.now)
-        back = Back(fallen.best_step, fallen.best - fallen.now, worth, unit) if worth > net[chosen] else None
+        if worth > net[chosen]:
+            back = Back(fallen.best_step, fallen.best - fallen.now, worth, unit, fallen.at_once)
     if back is not None:  # what is lost is had at once, so that nothing is to be waited for
         chosen, judged = 0, max(judged, 1)
     stopping = Stopping(
@@ -86,13 +99,16 @@ def decide(
         best_step=interval(step[best], level),
         end_net=interval(paths[:, -1], level),
         regret_now=interval(hindsight, level),
+        regret_later=interval(hindsight - paths[:, judged], level),
         mean_regret_now=float(np.mean(hindsight)),
         mean_regret_recommended=float(np.mean(hindsight - paths[:, chosen])),
         pays_at=float(step[judged]),
         probability_pays=float(np.mean(paths[:, judged] > 0)),
         level=level,
-        limit=None if back else best_limit(step, paths, rows, unit, float(forecast.logged[-1])),
+        limit=None if back or recall else best_limit(step, paths, rows, unit, float(forecast.logged[-1])),
         back=back,
+        waiting=None if recall is None else waited(step, paths, rows, recall.score, forecast.logged, unit),
+        choice=None if recall is None else recall.choice,
     )
     question = None
     if gain is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bayes_grpo.decision.limit import Limit
     from bayes_grpo.decision.result import Stopping
 
-NET, BEST, MARK = "#047857", "#9ca3af", "#b91c1c"
+NET, BEST, MARK = "#047857", "#9ca3af", "#374151"
 
 
 def plot_decision(stopping: Stopping, name: str = "", figure: Canvas | None = None) -> Canvas:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.decision.kept import with_checkpoints
 from bayes_grpo.decision.question import Question
 from bayes_grpo.logs.run import Run
 
@@ -17,18 +18,20 @@ INTERRUPTED = 10.0
 
 
 def priced(question: Question, run: Run) -> Question:
-    """A question with the cost of a step from the log, where the user gave a value and no cost.
+    """A question with what a run says of it: its checkpoints, and the cost of a step where a value came without one.
 
     Args:
         question: What a user asks.
         run: The run; `step_cost` or `total_cost` are taken for money, `step_time` for seconds on `question.gpus`.
 
     Returns:
-        The same question where it needs no cost or states one; else one with a cost and where it comes from.
+        The question with the checkpoints that the run keeps, and with a cost and where it comes from where it lacks
+        one.
 
     Raises:
         SettingError: GPUs without a logged time of a step, or a value without a cost in the log.
     """
+    question = with_checkpoints(question, run)
     if question.cost is not None:
         return question
     if question.gpus is not None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.budget import PROBABILITY, BudgetUnit, check_amount, check_probability, steps_for_gain
+from bayes_grpo.decision.checkpoints import Checkpoints
 from bayes_grpo.decision.decide import decide, range_warnings
+from bayes_grpo.decision.recall import Doubt
 from bayes_grpo.decision.result import Decision
 
 if TYPE_CHECKING:
@@ -27,7 +29,13 @@ class Question:
         gpus: GPUs that a step runs on, where its time is to be read from the log (`bayes_grpo.decision.price`).
         gain: Gain of the budget question.
         probability: Its probability; `bayes_grpo.decision.budget.PROBABILITY` where not given.
+        steps_per_point: How many steps 0.01 of reward is worth, in place of a cost and a value.
+        checkpoints: Steps between checkpoints; where not given, what the run says (`bayes_grpo.decision.kept`).
+        prompts: Completions behind each held-out score; where not given, the scores tell their noise.
+        selector: By what checkpoints are told apart: "held-out" scores beside the rows, the train "reward" alone, or
+            "auto", held-out scores where there are any.
         cost_told: Where the cost was read, if it was not stated.
+        kept: The checkpoints that there are; None where the policy of the stop is kept, whatever came before.
 
     Raises:
         SettingError: Numbers that do not belong together, one that lacks another, or an impossible one.
@@ -40,7 +48,12 @@ class Question:
     gpus: float | None = None
     gain: float | None = None
     probability: float | None = None
+    steps_per_point: float | None = None
+    checkpoints: float | None = None
+    prompts: float | None = None
+    selector: str = "auto"
     cost_told: str = ""
+    kept: Checkpoints | None = None
 
     def __post_init__(self) -> None:
         check_amount("--cost-per-step", self.cost_per_step)
@@ -49,7 +62,17 @@ class Question:
         check_amount("--price-per-gpu-hour", self.price_per_gpu_hour)
         check_amount("--gpus", self.gpus, above=True)
         check_amount("--gain", self.gain, above=True)
+        check_amount("--steps-per-point", self.steps_per_point, above=True)
+        check_amount("--checkpoints", self.checkpoints, above=True)
+        check_amount("--prompts", self.prompts, above=True)
         check_probability("--probability", self.probability)
+        if self.selector not in ("auto", "held-out", "reward"):
+            raise SettingError(f"--selector: expected auto, held-out or reward, found {self.selector!r}")
+        stated = (self.cost_per_step, self.gpu_hours_per_step, self.gpus, self.value_per_reward)
+        if self.steps_per_point is not None and any(x is not None for x in stated):
+            raise SettingError(
+                "decision: found --steps-per-point beside a cost or a value; it stands for both: give it alone"
+            )
         if self.cost_per_step is not None and self.gpu_hours_per_step is not None:
             raise SettingError("decision: expected --cost-per-step or --gpu-hours-per-step, found both; give one")
         if self.gpus is not None and self.cost is not None:
@@ -60,7 +83,7 @@ class Question:
                 "or --gpus where the log has the time of a step"
             )
         costs = self.cost is not None or self.gpus is not None
-        if costs and self.value_per_reward is None and self.gain is None:
+        if costs and self.value is None and self.gain is None:
             raise SettingError(
                 "decision: found a cost without a value; give --value-per-reward, what one unit of reward is worth in "
                 "the unit of the cost, or --gain for the budget question"
@@ -73,44 +96,59 @@ class Question:
     @property
     def cost(self) -> float | None:
         """Cost of an optimizer step in `unit`; None where none is stated."""
+        if self.steps_per_point is not None:
+            return 1.0
         if self.gpu_hours_per_step is None:
             return self.cost_per_step
         return self.gpu_hours_per_step * (1.0 if self.price_per_gpu_hour is None else self.price_per_gpu_hour)
 
     @property
+    def value(self) -> float | None:
+        """Value of one unit of reward in `unit`; None where none is stated."""
+        return self.value_per_reward if self.steps_per_point is None else 100.0 * self.steps_per_point
+
+    @property
     def unit(self) -> BudgetUnit:
         """Unit of cost and value."""
+        if self.steps_per_point is not None:
+            return "steps"
         return "GPU hours" if self.gpu_hours_per_step is not None and self.price_per_gpu_hour is None else ""
 
     @property
     def has_net_value(self) -> bool:
         """Whether it asks for the net value of stopping steps."""
-        return self.cost is not None and self.value_per_reward is not None
+        return self.cost is not None and self.value is not None
 
-    def answer(self, forecast: Forecast) -> Decision | None:
+    def answer(self, forecast: Forecast, doubt: Doubt | None = None) -> Decision | None:
         """The decision that the question asks for; None where nothing was asked.
+
+        Args:
+            forecast: The forecast.
+            doubt: Whether the reward is deserved; None where nothing speaks against it.
 
         Raises:
             SettingError: The forecast has no future step, or there is a value and no cost.
         """
-        found = self._answer(forecast)
+        found = self._answer(forecast, doubt)
         return found and replace(found, cost_told=self.cost_told)
 
-    def _answer(self, forecast: Forecast) -> Decision | None:
-        if self.cost is None and (self.value_per_reward is not None or self.gpus is not None):
+    def _answer(self, forecast: Forecast, doubt: Doubt | None) -> Decision | None:
+        if self.cost is None and (self.value is not None or self.gpus is not None):
             raise SettingError(
                 "decision: found --value-per-reward or --gpus without a cost; give --cost-per-step or "
                 "--gpu-hours-per-step, or read the cost from the log (`priced`)"
             )
         wanted = PROBABILITY if self.probability is None else self.probability
-        if self.cost is not None and self.value_per_reward is not None:
+        if self.cost is not None and self.value is not None:
             return decide(
                 forecast,
                 cost_per_step=self.cost,
-                value_per_reward=self.value_per_reward,
+                value_per_reward=self.value,
                 unit=self.unit,
                 gain=self.gain,
                 probability=wanted,
+                checkpoints=self.kept,
+                doubt=doubt,
             )
         if self.gain is None:
             return None

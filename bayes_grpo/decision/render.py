@@ -11,7 +11,8 @@ from rich.table import Table
 from bayes_grpo.common.draws import spread
 from bayes_grpo.common.text import safe
 from bayes_grpo.decision.budget import amount
-from bayes_grpo.decision.result import Decision, Stopping, expectation_text
+from bayes_grpo.decision.result import Decision, Stopping
+from bayes_grpo.decision.split import Split
 
 _SHOWN = 8
 """Stopping steps in the table, beside the recommended one; JSON holds all of them."""
@@ -30,12 +31,11 @@ def render_decision(decision: Decision, console: Console) -> None:
         console.print(_table(stopping))
         best, level = stopping.best_step, f"{stopping.level:.0%}"
         console.print(
-            f"best step in hindsight {best.median:g} [{best.low:g}, {best.high:g}] ({level}); regret of stopping now "
-            f"{expectation_text(stopping.mean_regret_now, stopping.regret_now, stopping.unit)}, of the "
-            f"{'recommended' if stopping.limit is None else 'best fixed'} step "
-            f"{amount(stopping.mean_regret_recommended, stopping.unit)}",
+            f"best step in hindsight {best.median:g} [{best.low:g}, {best.high:g}] ({level}). {stopping.regrets}",
             markup=False,
         )
+        if stopping.choice is not None and not stopping.stops_now:
+            console.print(stopping.choice.sentence, markup=False)
         unit = f"in {stopping.unit}" if stopping.unit else "in the unit of the costs given"
         console.print(
             f"values {unit}, of the underlying reward: {amount(stopping.value_per_reward)} a unit of reward, "
@@ -49,6 +49,24 @@ def render_decision(decision: Decision, console: Console) -> None:
         console.print(f"cost from the log: {safe(decision.cost_told)}", style="dim", markup=False)
     for line in decision.warnings:
         console.print(f"[yellow]warning:[/yellow] {line}")
+
+
+def render_split(split: Split, console: Console) -> None:
+    """Prints how steps are split over runs.
+
+    Args:
+        split: The split.
+        console: Where to.
+    """
+    console.print(split.sentence, style="bold", markup=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("run")
+    for column in ("step now", "go on to", "steps", "P(best in the end)"):
+        table.add_column(column, justify="right")
+    for run in split.runs:
+        until = f"{run.until:g}" if run.steps > 0.0 else "stop"
+        table.add_row(safe(run.name), f"{run.now:g}", until, f"{run.steps:g}", f"{run.best:.2f}")
+    console.print(table)
 
 
 def _table(stopping: Stopping) -> Table:

@@ -11,7 +11,9 @@ from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.decision.budget import Budget, BudgetUnit, amount
+from bayes_grpo.decision.checkpoints import Choice
 from bayes_grpo.decision.limit import Limit
+from bayes_grpo.decision.waiting import Waiting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("step", "gain", "net", "net_low", "net_high", "best")
 """What is known of every stopping step."""
+
+
+GO_BACK, START_ANEW = "Stop, and go back", "Stop, and start anew"
+"""How the advice on a run begins whose reward has fallen."""
 
 
 @dataclass(frozen=True)
@@ -30,20 +36,24 @@ class Back(Result):
         gain: How much higher it was there than now, reward.
         net: What that is worth.
         unit: Unit of the value.
+        at_once: Whether that was in the first rows: it is the policy that the run began with.
     """
 
     step: float
     gain: float
     net: float
     unit: BudgetUnit
+    at_once: bool = False
 
     @property
     def sentence(self) -> str:
         """What to do, in words."""
+        do, there = f"{GO_BACK} to the checkpoint of about step {self.step:.0f}", "that checkpoint"
+        if self.at_once:
+            do, there = START_ANEW, "the policy that it began with"
         return (
-            f"Stop, and go back to the checkpoint of about step {self.step:.0f}: the reward has fallen by "
-            f"{self.gain:.2g} since, and that checkpoint is worth {amount(self.net, self.unit)} more than the present "
-            "one."
+            f"{do}: the reward has fallen by {self.gain:.2g} since, and {there} is worth "
+            f"{amount(self.net, self.unit)} more than the present one."
         )
 
 
@@ -66,6 +76,7 @@ class Stopping(Result):
         best_step: The best step in hindsight.
         end_net: Net value of continuing to the end.
         regret_now: What stopping now loses against the best step in hindsight.
+        regret_later: What going on to `pays_at` loses against it.
         mean_regret_now: Its expectation.
         mean_regret_recommended: What the recommended step loses against it in expectation. The difference of the
             two is the expected net value of the recommended step.
@@ -74,7 +85,9 @@ class Stopping(Result):
         probability_pays: Probability that the net value at `pays_at` is above 0.
         level: Probability inside the intervals.
         limit: A rule on the rows to come that is worth more than any step fixed now; None where there is none.
-        back: A checkpoint that is worth more than going on; None where there is none.
+        back: A checkpoint that is worth more than going on; None where there is none, or any checkpoint can be had.
+        waiting: Whether to stop, go on or look again, where checkpoints are kept; None where they are not.
+        choice: Which of the checkpoints so far to take; None likewise.
     """
 
     picture_by: ClassVar[str] = "bayes_grpo.decision.plot:plot_decision"
@@ -93,6 +106,7 @@ class Stopping(Result):
     best_step: Interval
     end_net: Interval
     regret_now: Interval
+    regret_later: Interval
     mean_regret_now: float
     mean_regret_recommended: float
     pays_at: float
@@ -100,8 +114,10 @@ class Stopping(Result):
     level: float
     limit: Limit | None
     back: Back | None = None
+    waiting: Waiting | None = None
+    choice: Choice | None = None
 
-    in_json = ("sentence", ..., "limit", "back", "table")
+    in_json = ("sentence", "regrets", ..., "limit", "back", "waiting", "choice", "table")
     not_in_json = _COLUMNS
 
     @property
@@ -128,9 +144,39 @@ class Stopping(Result):
     def sentence(self) -> str:
         """The decision in words."""
         fixed = self._fixed_sentence
+        if self.waiting is not None and self.choice is not None:
+            if self.waiting.action == "stop":
+                return f"{self.waiting.sentence} {self.choice.sentence}"
+            return f"{self.waiting.sentence} Fixed now: {fixed[0].lower()}{fixed[1:]}"
         if self.back is not None:
             return f"{self.back.sentence} Without it: {fixed[0].lower()}{fixed[1:]}"
         return fixed if self.limit is None else f"{self.limit.sentence}. Fixed now: {fixed[0].lower()}{fixed[1:]}"
+
+    @property
+    def stops_now(self) -> bool:
+        """Whether it says to stop at once."""
+        return self.next_step <= self.now
+
+    @property
+    def next_step(self) -> float:
+        """The step until which there is nothing to decide: now, where to stop at once."""
+        if self.waiting is not None:
+            return self.now if self.waiting.action == "stop" else self.waiting.look
+        return self.recommended if self.limit is None else self.limit.latest
+
+    @property
+    def regrets(self) -> str:
+        """What either side loses, in words."""
+        share = f"with probability {(1.0 + self.level) / 2.0:.0%}"
+
+        def lost(mean: float, i: Interval) -> str:
+            return f"{amount(mean, self.unit)} on average, at most {amount(i.high, self.unit)} {share}"
+
+        later = self.mean_regret_now - self.expected(self.pays_at)
+        return (
+            f"Against hindsight stopping now loses {lost(self.mean_regret_now, self.regret_now)}; going on to step "
+            f"{self.pays_at:g} loses {lost(later, self.regret_later)}."
+        )
 
     @property
     def _fixed_sentence(self) -> str:

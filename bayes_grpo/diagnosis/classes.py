@@ -9,6 +9,8 @@ PROGRESS = "progress"
 
 MODES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
 """The four failures."""
+LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", "one_sided_groups")
+"""What a solved task leaves: groups without spread and little entropy are no failure there."""
 CLASSES = ("healthy", "plateaued", *MODES)
 """Everything that has a likelihood of its own."""
 CANNOT_TELL = "cannot_tell"

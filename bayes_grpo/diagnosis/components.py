@@ -90,11 +90,14 @@ class RewardFunctions(NamedTuple):
         up, down, back = self.rises, self.falls, self.taken_back
         if up is not None and down is not None and back is not None:
             b = interval(back)
-            lost = f"{b.median:.0%} [{b.low:.0%}, {b.high:.0%}] ({b.level:.0%})"
-            if b.median > BORDERS.doubled:
-                lost = f"{b.median:.2g} [{b.low:.2g}, {b.high:.2g}] ({b.level:.0%}) times as much"
             gain, loss = f"{up.name} adds {_said(up.posterior)}", f"{down.name} {_said(down.posterior)}"
-            return f"of the reward functions {gain} and {loss}, which takes back {lost} of it"
+            lost = f"takes back {b.median:.0%} [{b.low:.0%}, {b.high:.0%}] ({b.level:.0%}) of it"
+            if b.median > 1.0:
+                times = f"{b.median:.2g} [{b.low:.2g}, {b.high:.2g}] ({b.level:.0%})"
+                lost = f"takes back all of it and more, {times} times as much"
+            if b.median >= BORDERS.taken_back_most:
+                lost = f"takes back all of it and more, {b.median:.2g} times or more"
+            return f"of the reward functions {gain} and {loss}, which {lost}"
         one = up or down
         if one is None:
             return ""

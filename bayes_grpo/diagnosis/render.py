@@ -98,7 +98,7 @@ def _probabilities(result: Diagnosis) -> Table:
         own = probability_text(result.own[name]) if name in result.own else ""
         style = "red" if name in MODES else "yellow" if name == CANNOT_TELL else "green"
         table.add_row(
-            label_of(name),
+            Text(label_of(name), style="bold" if name == result.leads else ""),
             probability_text(p),
             Text("█" * round(_BAR * p), style=style),
             f"{result.prior[name]:.2f}",

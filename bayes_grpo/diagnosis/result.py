@@ -100,6 +100,11 @@ class Diagnosis(AnswerProbabilities, Result):
         "gain",
     )
 
+    @property
+    def leads(self) -> str:
+        """The answer that is marked wherever all of them stand: the failure of the top line, else the most probable."""
+        return self.top.finding if self.top.alarming else self.answer
+
     def to_frame(self) -> pd.DataFrame:
         """One row an answer: its probability, that the mode is under way at all, when it began, and what to do."""
         unknown = Interval(math.nan, math.nan, math.nan, LEVEL)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bayes_grpo.common.intervals import Interval, probability_text
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES, PROGRESS
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, LEFT_BY_SOLVED, MODES, PROGRESS
 from bayes_grpo.diagnosis.classify import ClassPosterior
 from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.mode import followed_modes, label_of
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
 from bayes_grpo.events.borders import BORDERS
+
+MEANING = {
+    "healthy": " (nothing fails, and the reward rose at some time)",
+    "plateaued": " (nothing fails, and the reward hardly rose)",
+}
+"""What an answer without a failure means."""
 
 
 def story(
@@ -22,7 +28,7 @@ def story(
         said: Probabilities of the answers.
         timeline: Of the run; None where its log has too few rewards.
         evidence: Evidence by name; empty likewise.
-        first: Failure to begin with where it is under way, that of the top line; else the most probable one.
+        first: What the top line rests on: a failure to begin with where it is under way, or that the task is solved.
     """
     if timeline is None:
         return "Cannot tell: the log has fewer than three rewards."
@@ -39,7 +45,10 @@ def failures(episodes: Sequence[Episode]) -> list[Episode]:
 def _now(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEvidence], first: str) -> str:
     found = failures([e for e in timeline.episodes if e.probable and not e.over])
     if found:
-        lead, *others = (_told(e) for e in sorted(found, key=lambda e: (e.mode != first, e.mode not in MODES)))
+        found.sort(key=lambda e: (e.mode != first, e.mode not in MODES))
+        lead, *others = map(_told, found)
+        if first == "plateaued" and found[0].mode in LEFT_BY_SOLVED:  # the top line calls the task solved
+            lead = f"a solved task leaves this: {lead}"
         return f"{lead[:1].upper()}{lead[1:]}." + "".join(f" Also {other}." for other in others)
     what = _progress(said, timeline, evidence)
     if said.failing >= BORDERS.probable:
@@ -47,8 +56,8 @@ def _now(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEv
         which = ", ".join(f"{label_of(mode)} {probability_text(said.own[mode])}" for mode in listed)
         fails = probability_text(said.failing)
         return f"Something fails with probability {fails}, and the log leaves open what: {which}; {what}."
-    head = label_of(said.answer)
-    head = f"Nothing is clear: {head}" if said.answer in MODES else head.capitalize()
+    head = f"{label_of(said.answer)}{MEANING.get(said.answer, '')}"
+    head = f"Nothing is clear: {head}" if said.answer in MODES else f"{head[:1].upper()}{head[1:]}"
     others = sorted((name for name in ANSWERS if name != said.answer), key=lambda name: -said.probability[name])
     return (
         f"{head} with probability {probability_text(said.probability[said.answer])} (next: {label_of(others[0])} "
@@ -71,12 +80,22 @@ def _before(timeline: Timeline) -> str:
     found = sorted(failures([e for e in timeline.episodes if e.probable and e.over]), key=lambda e: e.onset.median)
     if not found:
         return ""
-    listed = "; ".join(
-        f"{label_of(e.mode)} from about step {e.onset.median:.0f} to {e.end.median:.0f} "
-        f"({probability_text(e.probability)}){': ' if e.depth else ''}{e.depth}"
-        for e in found
-    )
-    return f"Before, and over: {listed}."
+    by_mode: dict[str, list[Episode]] = {}
+    for e in found:
+        by_mode.setdefault(e.mode, []).append(e)
+    return f"Before, and over: {'; '.join(map(_over, by_mode.values()))}."
+
+
+def _over(episodes: Sequence[Episode]) -> str:
+    """Episodes of one mode that are over: a single one with its depth, several as their number."""
+    e, last = episodes[0], episodes[-1]
+    if len(episodes) > 1:
+        span = f"between about step {e.onset.median:.0f} and {last.end.median:.0f}"
+        p = probability_text(max(x.probability for x in episodes))
+        return f"{label_of(e.mode)} in {len(episodes)} stretches {span} (at most {p})"
+    text = f"{label_of(e.mode)} from about step {e.onset.median:.0f} to {e.end.median:.0f}"
+    text += f" ({probability_text(e.probability)})"
+    return f"{text}: {e.depth}" if e.depth else text
 
 
 def unseen_text(timeline: Timeline) -> str:

@@ -168,6 +168,9 @@ def episodes_of(mode: Mode, found: Chances, trends: RunTrends) -> list[Episode]:
         goes_on = float(np.mean(ends == n - 1))
         closed = step[ends[ends < n - 1]] if goes_on < BORDERS.probable else step[ends]
         depth = mode.depth(trends, float(step[first]), float(step[last]))
+        runs_through = out and p[peak] >= BORDERS.probable and step[int(np.median(begins))] <= out[-1].end.median
+        if runs_through:  # most histories run through the one before into this one, which tells of both
+            out.pop()
         out.append(Episode(mode.name, float(p[peak]), interval(step[begins]), interval(closed), goes_on, depth))
     return out
 

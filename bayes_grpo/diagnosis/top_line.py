@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
+from bayes_grpo.diagnosis.classes import CANNOT_TELL, LEFT_BY_SOLVED, MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior
 from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.status import TopLine
@@ -17,6 +19,7 @@ from bayes_grpo.diagnosis.timeline import Episode, Timeline
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.fallen import fallen_of
+from bayes_grpo.events.growth import grew
 from bayes_grpo.events.learning_rate import rate_spent_at
 
 _LEAST = 8
@@ -44,10 +47,9 @@ def top_line(
         return TopLine("unclear", CANNOT_TELL, 1.0, text, "look again when it has twenty.", "the number of rewards")
     under_way = {e.mode: e for e in timeline.episodes if e.probable and not e.over}
     failing = [under_way[mode] for mode in MODES if mode in under_way]
-    solved = _solved(trends)
-    if solved and {e.mode for e in failing} <= {"advantage_degeneracy", "policy_concentration"}:
-        # Groups without spread and little entropy are what a solved task leaves.
-        text = f"the task is solved: the reward stands at {solved:.0%} of its range."
+    solved = _solved(timeline, trends)
+    if solved and {e.mode for e in failing} <= set(LEFT_BY_SOLVED):
+        text = f"the task is solved: the reward stands at {solved}."
         action = "stop, and take the checkpoint with the best held-out score, or go on with harder prompts."
         return TopLine("done", "plateaued", 1.0 - _other(said), text, action, "the reward's level")
     found = _lost(said, failing, trends, remedies)
@@ -61,12 +63,22 @@ def top_line(
     )
 
 
-def _solved(trends: RunTrends) -> float:
-    """Where the reward stands in its range if that counts as solved; 0 elsewhere."""
-    if not trends.has_range or trends.uses_eval:
-        return 0.0
-    level = min(float(trends.share(trends.reward.mean[-1])), 1.0)
-    return level if level > BORDERS.solved else 0.0
+def _solved(timeline: Timeline, trends: RunTrends) -> str:
+    """Where the reward stands if that counts as solved, in words; "" elsewhere."""
+    if trends.uses_eval:
+        return ""
+    if trends.has_range:
+        level = min(float(trends.share(trends.reward.mean[-1])), 1.0)
+        return f"{level:.0%} of its range" if level > BORDERS.solved else ""
+    late = trends.reward.raw[len(trends.reward.raw) // 2 :]
+    most = late >= trends.reward.raw.max()  # a mean over completions repeats its highest value at its end alone
+    if len(late) < _LEAST or most.mean() <= BORDERS.half or not _rose(timeline, trends):
+        return ""
+    return f"{late.max():.3g}, its highest value, in {int(most.sum())} of the last {len(late)} rows"
+
+
+def _rose(timeline: Timeline, trends: RunTrends) -> bool:
+    return max(timeline.modes["growing"].ever, float(np.mean(grew(trends.reward)))) >= BORDERS.probable
 
 
 def _other(said: ClassPosterior) -> float:
@@ -83,8 +95,13 @@ def _lost(
         return None
     named = {e.mode: e for e in found}
     held = "the held-out reward" if trends.uses_eval else "the reward"
-    fall = f"{held} has fallen from {fallen.best:.2g} to {fallen.now:.2g} since about step {fallen.best_step:.0f}"
-    worst = named.get("dynamical_instability") or max(found, key=lambda e: e.probability, default=None)
+    unstable = named.get("dynamical_instability")
+    # One fall has one onset, that of the episode which the story tells; without one, the row from which it is lost.
+    since = f" since about step {fallen.since:.0f}" if unstable is None else _since(unstable)
+    if unstable is not None and unstable.onset.median < fallen.best_step:  # it swung before it fell
+        since = f" after about step {fallen.best_step:.0f}, unstable{since}"
+    fall = f"{held} has fallen from {fallen.best:.2g} to {fallen.now:.2g}{since}"
+    worst = unstable or max(found, key=lambda e: e.probability, default=None)
     if worst is not None:
         by = "" if worst.mode == "dynamical_instability" else f", beside {label_of(worst.mode)}{_since(worst)}"
         first, *rest = _listed(remedies, worst.mode)
@@ -146,22 +163,27 @@ def _calm(
 ) -> TopLine:
     """Nothing fails that the log could show."""
     spent = rate_spent_at(trends.run.step, trends.run.signals.get("learning_rate"))
-    take = "stop, and take the checkpoint with the best held-out score."
+    level, moved = f"{trends.reward.mean[-1]:.3g}", float(np.median(trends.reward.change()))
+    still = f"the reward has hardly moved: it stands at {level}, {moved:+.2g} since the start."
+    rests, rises = (timeline.modes[name].under_way for name in ("plateaued", "growing"))
+    rose = _rose(timeline, trends)
     if spent is not None:
-        text = f"the learning rate has come to its end at about step {spent:g}, and nothing moves any more."
-        return TopLine("done", "plateaued", 1.0 - said.failing, text, take, "the logged learning rate")
+        text = f"the learning rate has come to its end at about step {spent:g}, and "
+        text += "nothing moves any more." if rose else still
+        take = "stop, and take the checkpoint with the best held-out score."
+        anew = "stop; another run needs a higher learning rate, easier prompts, or more steps to rise."
+        rests_on = "the logged learning rate"
+        return TopLine("done", "plateaued", 1.0 - said.failing, text, take if rose else anew, rests_on)
     rows = trends.reward.rows
-    if said.answer == CANNOT_TELL or rows < _LEAST:
+    calm = max(rests, rises) >= BORDERS.probable
+    if said.answer == CANNOT_TELL or rows < _LEAST or not (calm or rose):
         text = "nothing that fails is seen, and whether the reward rises cannot be told yet."
         action = f"go on, and look again when the log has {max(2 * rows, _FEW)} rows."
         return TopLine("unclear", said.answer, said.probability[said.answer], text, action, "the reward's trend")
-    level = f"{trends.reward.mean[-1]:.3g}"
-    rests, rises = (timeline.modes[name].under_way for name in ("plateaued", "growing"))
-    if rests >= BORDERS.probable and rests >= rises and timeline.modes["growing"].ever < BORDERS.probable:
+    if rests >= BORDERS.probable and rests >= rises and not rose:
         first, *rest = remedies.get("plateaued", ()) or ("raise the learning rate, or take easier prompts",)
-        text = f"the reward has not risen: it stands at {level} since the start."
         return TopLine(
-            "watch", "plateaued", rests, text, f"{first}.", "the reward's trend", tuple(f"{x}." for x in rest)
+            "watch", "plateaued", rests, still, f"{first}.", "the reward's trend", tuple(f"{x}." for x in rest)
         )
     if rests >= BORDERS.probable and rests >= rises:
         text = f"the reward is at rest at {level}."

@@ -25,6 +25,7 @@ class Fallen(NamedTuple):
         since: First step at which it is lost, of those up to the last.
         now: Where it stands.
         noise: Standard deviation of a row about it.
+        at_once: Whether it was never near its best after its first rows, so that going back is starting anew.
     """
 
     probability: float
@@ -33,6 +34,7 @@ class Fallen(NamedTuple):
     since: float
     now: float
     noise: float
+    at_once: bool = False
 
 
 def fallen_of(trend: Trend, span: float, low: float = np.nan) -> Fallen | None:
@@ -47,15 +49,15 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan) -> Fallen | None:
     if chance[-1] < BORDERS.probable or share_lost(trend, span, low)[-1] <= BORDERS.lost:
         return None
     first, _ = stretches(chance >= BORDERS.probable)[-1]
-    best = last_near_best(trend, float(trend.step[first]))
-    return Fallen(
-        float(chance[-1]),
-        best,
-        float(np.interp(best, trend.step, trend.mean)),
-        float(trend.step[first]),
-        max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1]),
-        float(trend.noise_sd),
-    )
+    step = last_near_best(trend, float(trend.step[first]))
+    best = float(np.interp(step, trend.step, trend.mean))
+    now = max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1])
+    at_once = step <= float(trend.step[min(BORDERS.first_rows, trend.rows) - 1])
+    if at_once:  # what was lost before the trend could show it stands in the first rows
+        best = max(best, float(trend.raw[: BORDERS.first_rows].mean()))
+    if best <= now:
+        return None
+    return Fallen(float(chance[-1]), step, best, float(trend.step[first]), now, float(trend.noise_sd), at_once)
 
 
 def last_lost(trend: Trend, span: float, low: float = np.nan) -> tuple[float, float] | None:

@@ -15,7 +15,6 @@ from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.forecasting.aftermath import Aftermath, aftermath_named
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
@@ -55,7 +54,6 @@ def forecast(
     weights: Mapping[str, float] | None = None,
     pool: Pool | bool = True,
     hazard: Hazard | bool = True,
-    aftermath: Aftermath | bool = True,
     priors: PriorsFor = forecast_priors,
     sampler: SamplerSettings | None = None,
     like: Like | None = None,
@@ -89,8 +87,6 @@ def forecast(
         pool: Share of the level: the shipped numbers (True), others, or laws alone (False).
         hazard: Probability of events that no law knows, for several regimes: the shipped numbers (True), others, or
             none (False).
-        aftermath: What runs did next whose reward had fallen, for a run whose reward has: the shipped numbers (True),
-            others, or laws and level alone (False).
         priors: Prior overrides of each law for the rows; not for a fit.
         sampler: Length and care of the sampling; not for a fit.
         like: Siblings, other runs of the same task: files, folders, stores, patterns and runs. Where they saw the same
@@ -146,7 +142,7 @@ def forecast(
             progress=teller(progress),
         )
         fitted = replace(fitted, notes=notes + fitted.notes)
-    given = {"weights": weights, "pool": pool, "hazard": hazard, "siblings": siblings, "aftermath": aftermath}
+    given = {"weights": weights, "pool": pool, "hazard": hazard, "siblings": siblings}
     made = forecast_of_regimes(basis, fitted, asked, draws=draws, seed=seed, **given)
     return replace(made, until_from=horizon.origin)
 
@@ -187,7 +183,6 @@ def forecast_of_regimes(
     pool: Pool | bool = True,
     hazard: Hazard | bool = True,
     siblings: ReadTogether | None = None,
-    aftermath: Aftermath | bool = True,
 ) -> Forecast:
     """The forecast out of fitted regimes: paths of each, as many as its weight is worth, beside them the level.
 
@@ -203,7 +198,6 @@ def forecast_of_regimes(
         pool: Share of the level, as in `forecast`.
         hazard: Probability of events, as in `forecast`.
         siblings: The run beside its siblings; None without any.
-        aftermath: What runs did next whose reward had fallen, as in `forecast`.
 
     Returns:
         The forecast.
@@ -211,20 +205,18 @@ def forecast_of_regimes(
     Raises:
         SettingError: Weights of unknown regimes.
     """
-    after = (
-        aftermath_named(aftermath) if basis.fallen is not None and weights is None and len(fitted.draws) > 1 else None
-    )
-    known = None if after is not None else hazard_named(hazard, len(fitted.draws))
+    fallen = basis.fallen if weights is None and len(fitted.draws) > 1 else None
+    known = None if fallen is not None else hazard_named(hazard, len(fitted.draws))
     shares = shares_of(fitted, pooled(pool, basis.table, fitted, asked.logged), weights)
-    mixture, used = laws_and_level(basis, fitted, asked, shares, draws, seed, after), None
+    mixture, used = laws_and_level(basis, fitted, asked, shares, draws, seed, fallen), None
     if siblings is not None:
         mixture, used = with_siblings(mixture, asked, siblings, basis.reward, seed)
     if known is not None:
         mixture = with_possible_events(mixture, basis, asked, known, seed)
     mixture = held_at_end(mixture, asked, basis.ahead)
     notes = basis.notes + fitted.notes
-    if after is not None and basis.fallen is not None:
-        notes += (FALLEN.format(basis.fallen.best_step),)
+    if fallen is not None:
+        notes += (FALLEN.format(fallen.best_step),)
     if len(fitted.draws) == 1 and (pool or hazard):
         notes += (ALONE,)
     if basis.reward.known and not basis.reward.assumed:

@@ -14,7 +14,7 @@ import numpy as np
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.events.fallen import Fallen
 from bayes_grpo.events.hazards import origin_state
-from bayes_grpo.forecasting.aftermath import AFTERMATH_NAME, Aftermath, held
+from bayes_grpo.forecasting.aftermath import held
 from bayes_grpo.forecasting.basis import Basis
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FittedRegimes
@@ -57,7 +57,7 @@ def laws_and_level(
     shares: Mapping[str, float],
     draws: int,
     seed: int,
-    after: Aftermath | None = None,
+    fallen: Fallen | None = None,
 ) -> Mixture:
     """Paths of each law and of the level, as many as its share is worth.
 
@@ -68,20 +68,13 @@ def laws_and_level(
         shares: Share of each law and of the level; they sum to 1.
         draws: Number of paths.
         seed: Seed.
-        after: What runs did next whose reward had fallen, for a run whose reward has.
+        fallen: What the reward has lost, for a run whose reward has fallen.
     """
     reward, ahead, future = basis.reward, basis.ahead, asked.future
-    fallen = basis.fallen if after is not None else None
-    if after is not None:
-        shares = {k: (1.0 - after.share) * w for k, w in shares.items()} | {AFTERMATH_NAME: after.share}
     counts = {name: n for name, n in allot(draws, shares).items() if n}
-    of_laws = {name: n for name, n in counts.items() if name != AFTERMATH_NAME}
-    parts = [mixed_paths(fitted, of_laws, basis.table.y, future, reward, seed)] if of_laws else []
-    if after is not None and fallen is not None:
-        parts = [(*(held(fallen, x) for x in paths[:4]), paths[4]) for paths in parts]
-        if n := counts.get(AFTERMATH_NAME):
-            parts.append(_of_fallen(after, fallen, basis, asked, n, seed))
-    latent, trend, rows, fixed, initial = (np.concatenate(x) for x in zip(*parts, strict=True))
+    latent, trend, rows, fixed, initial = mixed_paths(fitted, counts, basis.table.y, future, reward, seed)
+    if fallen is not None:
+        latent, trend, rows, fixed = (held(fallen, x) for x in (latent, trend, rows, fixed))
     ends = math.isfinite(ahead.total_steps) or ahead.rate_now == 0
     return Mixture(
         paths=RewardPaths(latent, trend, rows),
@@ -92,16 +85,6 @@ def laws_and_level(
         final=trend[:, -1] if ends else fixed,
         shares=dict(shares),
     )
-
-
-def _of_fallen(
-    after: Aftermath, fallen: Fallen, basis: Basis, asked: RowsAhead, count: int, seed: int
-) -> tuple[np.ndarray, ...]:
-    """Paths that do as fallen runs of others did, by rows of the log in which the policy moves."""
-    step, ends = asked.future.step, basis.ahead.ends
-    rows = (step - step[0]) * asked.logged / (asked.step[-1] - step[0])
-    moved = np.where(step <= ends, rows, np.interp(ends, step, rows))
-    return after.paths(fallen, len(basis.table.y), moved, count, seed_of(seed, "paths", AFTERMATH_NAME), basis.reward)
 
 
 def with_siblings(

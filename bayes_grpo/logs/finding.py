@@ -96,6 +96,24 @@ def checkpoint_step(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def checkpoints_beside(source: str) -> tuple[int, ...]:
+    """Steps of the checkpoints in the folder that a log lies in, in order; none where there is no such folder.
+
+    Args:
+        source: Path of the log or of the output directory, as `Run.source` has it.
+    """
+    path = Path(source)
+    try:
+        if not source or not path.exists():
+            return ()
+        folder = path if path.is_dir() else path.absolute().parent
+        folder = folder.parent if checkpoint_step(folder.name) is not None else folder
+        found = (checkpoint_step(child.name) for child in folder.iterdir())
+        return tuple(sorted(step for step in found if step is not None))
+    except (OSError, ValueError):  # a name that no system call takes
+        return ()
+
+
 def is_output_directory(path: Path) -> bool:
     """Whether a directory is where a trainer wrote one run, by the names of its files."""
     if not path.is_dir():

@@ -82,6 +82,7 @@ CHECKS: Mapping[str, OptionCheck] = {
     "kl_weight": ("a number of at least 0", _number(0)),
     "clip_range": ("a number above 0", _number(0, above=True)),
     "model_size": ("a number above 0", _number(0, above=True)),
+    "save_steps": ("a number of steps of at least 1", _number(1)),
 }
 """Setting → what it may be."""
 
@@ -206,6 +207,7 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "epochs": ("epochs_per_rollout_batch", "num_iterations", "ppo_epochs"),
     "learning_rate": ("learning_rate", "peak_learning_rate", "lr"),
     "model_size": ("model_size", "model_params_b"),
+    "save_steps": ("save_steps", "save_freq", "save_interval"),
     "kl_weight": ("kl_weight", "kl_coef", "kl_beta"),
     "clip_range": ("clip_range", "clip_ratio_high", "epsilon_high", "clip_eps"),
 }

@@ -92,6 +92,7 @@ class Settings:
         kl_weight: Weight of the KL penalty.
         clip_range: Upper clip range of the ratios.
         model_size: Parameters of the model, in whatever unit the runs share (billions, as in names of models).
+        save_steps: Optimizer steps between checkpoints.
     """
 
     group_size: Setting = field(default_factory=Setting)
@@ -110,6 +111,7 @@ class Settings:
     kl_weight: Setting = field(default_factory=Setting)
     clip_range: Setting = field(default_factory=Setting)
     model_size: Setting = field(default_factory=Setting)
+    save_steps: Setting = field(default_factory=Setting)
 
     def items(self) -> list[tuple[str, Setting]]:
         """Names and settings in declaration order."""

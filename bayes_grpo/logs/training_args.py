@@ -101,6 +101,8 @@ def settings_of_args(arguments: Mapping[str, Any], where: str = FILE_NAME) -> di
     schedule = arguments.get("lr_scheduler_type")
     state("schedule", SCHEDULES.get(str(schedule), schedule), f"lr_scheduler_type {clean(schedule)} in {where}")
     state("total_steps", number("max_steps"), f"max_steps in {where}")
+    if str(arguments.get("save_strategy", "steps")) == "steps":
+        state("save_steps", number("save_steps"), f"save_steps in {where}")
     if (window := number("logging_steps")) >= 1:
         state("logging_window", window, f"logging_steps in {where}")
     return found

@@ -20,7 +20,7 @@ from bayes_grpo.dynamics.groups import group_drift_factor, usable_group_share
 from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
 from bayes_grpo.planning.result import CurvatureSource, GroupSizePlan, StabilityReport, Verdict
-from bayes_grpo.risk.change import Change
+from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failing import p_fails, shared_rate
 from bayes_grpo.risk.stiffness import Stiffness, learned_stiffness
 
@@ -35,6 +35,7 @@ def stability(
     *,
     curvature: ArrayLike | None = None,
     learning_time: ArrayLike | None = None,
+    learning_time_at: float | None = None,
     lag_exposure: float = 1.0,
     source: CurvatureSource = "independent",
     changed: Change | None = None,
@@ -50,10 +51,11 @@ def stability(
         refresh_interval: K_ref in optimizer steps, at least 1. The exact maps round a fraction up.
         curvature: K per unit learning rate and step (Adam: in preconditioned units), a value or posterior
             draws.
-        learning_time: Instead of a curvature, the e-fold learning time τ of a low-lag run at this learning
-            rate, in optimizer steps. Taken as g = (1 − μ)/τ, which overstates the gain of runs that learn
-            within a few 1/(1 − μ) steps, so that the margin errs on the careful side and the rule reads K_ref
-            < τ.
+        learning_time: Instead of a curvature, the e-fold learning time τ of a low-lag run, in optimizer steps.
+            Taken as g = (1 − μ)/τ, which overstates the gain of runs that learn within a few 1/(1 − μ) steps, so
+            that the margin errs on the careful side and the rule reads K_ref < τ.
+        learning_time_at: Peak learning rate of the run that the learning time is of; the planned one if None. The gain
+            grows with the rate from there.
         lag_exposure: Share of the gradient that is late, in [0, 1]; below 1 with importance ratios.
         source: Where the curvature comes from; "same_run" with K_ref > 1 is circular, "measured" is that of a probe
             (`bayes_grpo.probing`).
@@ -77,6 +79,17 @@ def stability(
         raise SettingError(f"learning rate: expected a positive number, found {learning_rate!r}")
     if learning_time is not None and source == "independent":
         source = "low_lag_run"  # a learning time is read off a reward curve, which does not feel the stiffest direction
+    if learning_time_at is not None:
+        if learning_time is None or not (learning_time_at > 0 and math.isfinite(learning_time_at)):
+            raise SettingError(
+                f"learning_time_at: expected a learning rate above 0 beside a learning time, found {learning_time_at!r}"
+            )
+        learning_time = np.asarray(learning_time, float) * learning_time_at / learning_rate
+        if changed is None:
+            changed = change(
+                {"learning_rate": learning_time_at, "refresh_interval": 1.0},
+                {"learning_rate": learning_rate, "refresh_interval": refresh_interval},
+            )
     threshold = float(published_threshold(momentum, refresh_interval))
     steps = math.ceil(refresh_interval)
     gain = _gains(learning_rate, momentum, convention, curvature, learning_time)
@@ -109,6 +122,7 @@ def stability(
         onset=float(onset_of_oscillation(momentum)),
         **verdicts,
         source=source,
+        same_rate=learning_time is not None and learning_time_at is None,
         circular=source == "same_run" and refresh_interval > 1,
         failing=failing,
         rate=rate,

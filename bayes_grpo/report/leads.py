@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.comparison.result import Comparison
-from bayes_grpo.diagnosis.status import Status, TopLine
+from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.fitting.summary import Summary
 from bayes_grpo.report.answer import Found
-from bayes_grpo.report.page import Lead, Tone, Top, said
+from bayes_grpo.report.page import Lead, Top, said
 from bayes_grpo.report.sections import ahead, curve, laws, wrong
 
 _LABELS = ("What drives the curve", "What is left, and is it worth it", "What is wrong")
@@ -22,11 +20,6 @@ def leads(found: Found) -> tuple[Lead, ...]:
     return (_drives(found), _left(found), _wrong(found))
 
 
-_TONES: Mapping[Status, Tone] = {
-    "fine": "good", "done": "good", "watch": "doubt", "unclear": "doubt", "failing": "alarm", "failed": "alarm",
-}  # fmt: skip
-
-
 def top_of(top: TopLine) -> Top:
     """The box at the top of a page."""
     return Top(
@@ -37,7 +30,7 @@ def top_of(top: TopLine) -> Top:
         action=said(top.action, 500),
         more=tuple(said(x, 400) for x in top.remedies),
         rests_on=top.rests_on,
-        tone=_TONES[top.status],
+        tone=wrong.TONES[top.status],
         section=wrong.KEY,
     )
 

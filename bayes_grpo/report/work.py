@@ -22,6 +22,7 @@ from bayes_grpo.comparison.compare import compare
 from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.decision.price import priced
 from bayes_grpo.decision.question import Question
+from bayes_grpo.decision.recall import doubt_of
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.fitting.fit import fit
@@ -193,7 +194,9 @@ def _forecast(ask: _Ask) -> Forecasted:
         sampler=settings.sampler,
         like=None if run is None else settings.like,
     )
-    return Forecasted(made, summarize_forecast(made), _priced(settings.question, run).answer(made), made.until_from)
+    found: Answer[Diagnosis] = ask[3]["diagnosis"].result() if "diagnosis" in ask[3] else Answer(None, "")
+    decision = _priced(settings.question, run).answer(made, doubt_of(found.value))
+    return Forecasted(made, summarize_forecast(made), decision, made.until_from)
 
 
 def _priced(question: Question, run: Run | None) -> Question:

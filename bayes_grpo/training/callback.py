@@ -181,10 +181,10 @@ class Watcher:
         if not (callable(self._stop) or self._stop in (True, False, "decision", "alarm")):
             raise SettingError(f"stop: expected True, False, decision, alarm or a function, found {self._stop!r}")
         question = self._watching.question
-        if self._stop == "decision" and (question is None or question.value_per_reward is None):
+        if self._stop == "decision" and (question is None or question.value is None):
             raise SettingError(
                 "stop: found decision without what it rests on; give question={'cost_per_step': …, "
-                "'value_per_reward': …}, or 'gpus' in place of the cost"
+                "'value_per_reward': …}, 'gpus' in place of the cost, or 'steps_per_point' in place of both"
             )
 
     def _say_who_sees(self, report_to: Any) -> None:

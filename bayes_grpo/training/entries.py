@@ -23,7 +23,8 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
     ``bayes_grpo/status`` is how the run stands, one number to put an alert on: 0 fine, done or unclear, 1 watch, 2
     failing, 3 failed (`bayes_grpo.diagnosis.status`); ``bayes_grpo/p/failing`` is the probability that something fails.
     An interval is its median under its name, its ends under ``…_low`` and ``…_high``. Beside what an update holds there
-    is ``bayes_grpo/stop_now``, 1 where no step more is expected to pay, where costs and values were given.
+    is ``bayes_grpo/stop_now``, 1 where no step more is expected to pay, where costs and values were given, and
+    ``bayes_grpo/best_checkpoint``, the step of the one to take, where checkpoints are kept.
 
     Args:
         update: The update.
@@ -44,6 +45,8 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
         found |= {name: getattr(ahead, name) for name in ("p_gain", "p_peaked", "p_collapse", "p_takeoff")}
         if ahead.stop is not None:
             found |= {"stop_at": ahead.stop, "stop_now": float(stops_now(update))}
+        if ahead.take is not None:
+            found["best_checkpoint"] = ahead.take
     return {OWN + name: float(value) for name, value in found.items() if math.isfinite(value)}
 
 

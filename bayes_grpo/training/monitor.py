@@ -171,7 +171,9 @@ def watching_of(
         SettingError: A field has an unknown name or an impossible value.
     """
     for given, known, what in ((more, Watching, "an option"), (question, Question, "a field of the question")):
-        names = [field.name for field in fields(known) if field.name != "cost_told"]  # no word of a caller's
+        names = [
+            field.name for field in fields(known) if field.name not in ("cost_told", "kept")
+        ]  # no word of a caller's
         if isinstance(given, Mapping) and (unknown := [name for name in given if name not in names]):
             raise SettingError(f"monitor: expected {what} among {listed(names)}, found {listed(unknown)}")
     asked = Question(**question) if isinstance(question, Mapping) else question

@@ -47,7 +47,7 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Colle
         sounded: Failures that were told before.
     """
     rows = int(np.isfinite(run.reward if run.has_reward else run.eval_reward).sum())
-    if rows < watching.least_rows:
+    if rows < watching.least_rows or diagnosis.top.status == "done":  # a solved task leaves groups without spread
         return ()
     first = diagnosis.top.finding
     new = [mode for mode in diagnosis.alarming(watching.alarm) if mode not in sounded]

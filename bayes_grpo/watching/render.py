@@ -87,6 +87,8 @@ def _numbers(update: Update) -> Table:
         table.add_row("probability of", "; ".join(f"{name} {probability_text(p)}" for name, p in chances))
         if o.stop is not None:
             table.add_row("stop at step", f"{o.stop:g}")
+        if o.take is not None:
+            table.add_row("best checkpoint", f"step {o.take:g}")
     table.add_row("look took", f"{update.seconds:.1f} s")
     return table
 

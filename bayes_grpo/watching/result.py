@@ -127,6 +127,7 @@ class Outlook(Result):
         sentence: The forecast in words.
         stop: Recommended last step; None where nobody asked.
         advice: The advice in words; "" where nobody asked.
+        take: Step of the checkpoint to take of those so far; None where none are kept, or nobody asked.
     """
 
     until: float
@@ -143,6 +144,7 @@ class Outlook(Result):
     sentence: str
     stop: float | None
     advice: str
+    take: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,7 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.programs import forget_programs
 from bayes_grpo.common.text import plain
 from bayes_grpo.decision.price import priced
+from bayes_grpo.decision.recall import Doubt, doubt_of
 from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.result import Diagnosis
@@ -75,7 +76,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
                 alarms = alarms_of(run, diagnosis, watching, sounded)
         if watching.forecasts:
             with noted(notes, "forecast"):
-                ahead = _ahead(run, watching, known)
+                ahead = _ahead(run, watching, known, doubt_of(diagnosis))
     top = None if diagnosis is None else diagnosis.top
     if top is not None and ahead is not None:
         top = advised(top, ahead.outlook, ahead.decision)
@@ -122,7 +123,7 @@ class _Ahead(NamedTuple):
     siblings: Siblings | None
 
 
-def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
+def _ahead(run: Run, watching: Watching, memory: Memory, doubt: Doubt | None) -> _Ahead:
     """The steps to come, from laws that start where the look before left them."""
     basis = basis_of_run(run, watching.signal)
     last = float(basis.table.step[-1])
@@ -158,12 +159,12 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
     decision = None
     if watching.question is not None:
         with noted(unanswered, "advice"):
-            decision = priced(watching.question, run).answer(found)
+            decision = priced(watching.question, run).answer(found, doubt)
     stopping = None if decision is None else decision.stopping
     budget = None if decision is None else decision.budget
     stop = None if budget is None else budget.step
     if stopping is not None:  # a rule on the rows to come asks for one more of them at least
-        stop = stopping.recommended if stopping.limit is None else stopping.limit.latest
+        stop = stopping.next_step
     outlook = Outlook(
         until=float(until),
         until_from=origin,
@@ -179,6 +180,7 @@ def _ahead(run: Run, watching: Watching, memory: Memory) -> _Ahead:
         sentence=summary.sentence,
         stop=stop,
         advice="" if decision is None else decision.sentence,
+        take=None if stopping is None or stopping.choice is None else stopping.choice.step,
     )
     left_out = (f"{', '.join(rough)} left out: too few points fit these rows",) if rough else ()
     said = () if decision is None else decision.warnings

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +16,7 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.status import MEANING, SEVERITY, TopLine
 from tests.decision.test_decision import saturating
-from tests.helpers.cases import dipped_then_collapsed
+from tests.helpers.cases import dipped_then_collapsed, rate_ended
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.trends import there
 
@@ -51,6 +51,17 @@ def test_a_law_is_refused_where_too_few_rows_came_since():
         span.checked()
 
 
+@dataclass(frozen=True)
+class Told:
+    verdict: str
+
+
+def test_a_law_after_the_end_of_the_learning_rate_says_so():
+    said: Any = Told("the reward grows.")
+    assert law_span(rate_ended()).leads(said).verdict.startswith("the reward grows. The learning rate came to its end")
+    assert law_span(rising_run(40)).leads(said) == said
+
+
 def test_a_run_without_a_break_is_described_whole():
     run = rising_run(40)
     assert law_span(run).run is run
@@ -78,6 +89,7 @@ def test_nothing_that_is_to_come_changes_what_a_failing_run_needs():
     for decision in (None, decided(0.0), decided(1.0)):
         assert advised(FAILED, ahead(0.99), decision) is FAILED
     assert given(FAILED, "The reward rises.") == f"{UNCHANGED}the reward rises."
+    assert given(FAILED, "Stop, and start anew: it fell.") == "Stop, and start anew: it fell."
     assert given(FAILED, "Stop, and go back to 3.") == "Stop, and go back to 3."
     assert given(FINE, "The reward rises.") == given(None, "The reward rises.") == "The reward rises."
 

@@ -41,6 +41,7 @@ def test_existing_directory_is_left_alone(tmp_path):
         ([], "exactly one of"),
         (["--curvature", 1, "--learning-time", 5], "exactly one of"),
         (["--curvature", -1], "positive"),
+        (["--curvature", 1, "--fit-learning-rate", 1e-6], "--fit-learning-rate"),
         (["--curvature", 1, "--lag-exposure", 2], "exposure"),
         (["--curvature", 1, "--source", "rumour"], "source"),
         (["--from-fit", "absent.nc"], "no such file"),

@@ -1,29 +1,49 @@
-"""Rules and regrets of benchmarks/decision.py on problems without fits; a small benchmark as a slow test."""
+"""Rules and regrets of the benchmarks of decisions on problems without fits; a small benchmark as a slow test."""
 
 import dataclasses
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.limit import Limit
-from benchmarks.decision import OURS, Problem, decider, evaluate, followed, patience, problems, report, rivals
+from benchmarks.decision_problems import Problem, coarser, forecasts_of, problems
+from benchmarks.decisions import OURS, WAYS, chosen, evaluated, first_reached, ours, patience, report, rules, taken
+from benchmarks.decisions_public import problem_of, replayed
 from tests.decision.test_decision import made
 
 
 @pytest.fixture
 def problem(synthetic_run):
-    """The curve of 40 steps, seen to step 10; half of what it still gains pays for the steps."""
+    """The curve of 40 steps, seen to step 10, checkpoints at every second; half of what it gains pays for the steps."""
     true = np.append(synthetic_run.reward, synthetic_run.reward[-1])
-    return Problem("made", synthetic_run, true, now=10, cost=0.004, value=1.0)
+    return Problem("made", synthetic_run, true, 10, 0.004, 1.0, 1.0, np.arange(2, 40, 2), true, "made")
 
 
-def test_the_oracle_has_no_regret_and_no_stop_beats_it(problem):
-    best = problem.oracle()
-    assert 10 < best < 40
+def looks_of(problem, draws=100):
+    """Forecasts that know the curve."""
+    rng = np.random.default_rng(0)
+    for now in problem.looks():
+        ahead = made(np.tile(problem.true[now + 1 :], (draws, 1)), latent_now=problem.true[now], now=now, every=1.0)
+        ahead.rows = ahead.latent + 1e-3 * rng.standard_normal(ahead.latent.shape)
+        seen = problem.run.until(float(now))
+        ahead.logged_step, ahead.logged = seen.step, seen.reward
+        ahead.diagnosis = {"own": {}, "onsets": {}}
+        yield now, ahead
+
+
+def test_no_stop_is_better_than_the_best_in_hindsight(problem):
     assert problem.net(10) == 0.0
-    assert all(problem.net(best) >= problem.net(s) for s in range(10, 41))
+    assert problem.best_net() == max(problem.net(s) for s in range(10, 41)) > 0.0
     assert problem.net(40) == pytest.approx(problem.true[40] - problem.true[10] - 30 * 0.004)
+    assert problem.best_restored() >= problem.best_net()
+    assert problem.net_restored(20, taken=12) == pytest.approx(problem.true[12] - problem.true[10] - 10 * 0.004)
+    assert problem.on_disk(11.0).tolist() == [2, 4, 6, 8, 10, 11]
+    assert problem.best_scored(30) == problem.on_disk(30)[np.argmax(problem.true[problem.on_disk(30)])]
+    unscored = dataclasses.replace(problem, score=np.full(41, np.nan))
+    assert unscored.best_scored(30) == 30
+    assert problem.looks()[:3] == [10, 14, 18]
 
 
 def test_patience_waits_for_rows_without_a_new_best():
@@ -38,49 +58,73 @@ def test_patience_waits_for_rows_without_a_new_best():
 
 def test_rules_never_stop_in_the_past(problem):
     late = dataclasses.replace(problem, now=38)
-    assert min(rivals(late).values()) >= 38
-    assert rivals(problem)["80% of the plan"] == 32
+    assert min(rules(late).values()) >= 38
+    assert rules(problem)["80% of the plan"] == 32
 
 
-def knows_the_curve(problem):
-    def judge(seen, _):
-        now = float(seen.step[-1])
-        ahead = made(problem.true[int(now) + 1 :], latent_now=problem.true[int(now)], now=now, every=1.0)
-        return decide(ahead, cost_per_step=problem.cost, value_per_reward=problem.value).stopping
-
-    return judge
-
-
-def test_who_knows_the_curve_has_no_regret(problem):
-    record = evaluate(problem, knows_the_curve(problem))
-    assert [record["regret"][name] for name in OURS] == pytest.approx([0.0, 0.0, 0.0])
-    assert min(record["regret"].values()) >= 0.0
-    assert record["paid"]
-    assert record["regret"]["end"] > 0.01
+def test_who_knows_the_curve_loses_next_to_nothing(problem, capsys):
+    found = evaluated(problem, list(looks_of(problem)))
+    for way in WAYS:
+        assert min(found.regret[way].values()) >= 0.0
+        assert max(found.regret[way][name] for name in OURS) < 0.025  # less than a tenth of what there is to gain
+        assert found.regret[way]["now"] > 0.1
+    assert found.claims[0][1]
+    assert found.chosen[0].keys() == {"ours", "ours, rows alone", "best score", "last"}
+    result = report([found, found])
+    assert result["runs"] == 2
+    assert "our choice" in capsys.readouterr().out
 
 
 def test_a_log_that_nothing_can_be_said_of_is_stopped(problem):
-    record = evaluate(problem, lambda *_: None)
-    assert record["regret"]["recommended"] == record["regret"]["now"] > 0
+    nothing = [(10, SimpleNamespace(step=None))]
+    assert ours(problem, nothing, restored=True)[0] == dict.fromkeys(OURS, 10.0)
+
+
+def test_choices_are_judged_by_what_is_deserved(problem):
+    off = problem.score.copy()
+    off[4] = 2.0  # one lucky score
+    lucky = dataclasses.replace(problem, score=off)
+    found = chosen(lucky, 40)
+    assert found["best score"][0] == pytest.approx(problem.true[problem.on_disk(40)].max() - problem.true[4])
+    assert found["best score"][1] == pytest.approx(2.0 - problem.true[4])
+    assert found["last"][0] < found["best score"][0]
+    assert taken(problem, 40) > 20
 
 
 def test_a_limit_is_followed_row_by_row(problem):
-    first = knows_the_curve(problem)(problem.run.until(10.0), problem)
-    assert first is not None
-    later = problem.run.reward[problem.run.step > 10]
-    limit = Limit(float(later[4]), False, 40.0, 1.0, 0.0, 0.0, 1.0, "")
-    bounded = dataclasses.replace(first, limit=limit)
-    stop = followed(problem, bounded)
+    reward = float(problem.run.reward[problem.run.step > 10][4])
+    found = SimpleNamespace(now=10.0, limit=Limit(reward, False, 40.0, 1.0, 0.0, 0.0, 1.0, ""))
+    stop = first_reached(found, problem)  # pyright: ignore[reportArgumentType]
     assert 10 < stop <= 15
-    assert problem.run.reward[problem.run.step == stop] >= limit.reward
-    assert followed(problem, bounded, until=10.0) == np.inf
-    never = dataclasses.replace(first, limit=dataclasses.replace(limit, reward=9.0, latest=20.0))
-    assert followed(problem, never) == 20.0
+    assert problem.run.reward[problem.run.step == stop] >= reward
+    found.limit = dataclasses.replace(found.limit, reward=9.0, latest=20.0)
+    assert first_reached(found, problem) == 20.0  # pyright: ignore[reportArgumentType]
+
+
+def test_a_long_log_is_averaged_and_ends_where_it_ended(synthetic_run):
+    few = coarser(synthetic_run, 10)
+    assert len(few.step) == 10
+    assert few.step[-1] == synthetic_run.step[-1]
+    assert few.reward[-1] == pytest.approx(synthetic_run.reward[-4:].mean())
+    assert few.window[0] == 4.0 * synthetic_run.window[0]
+
+
+def test_a_public_log_is_worth_its_held_out_trend(synthetic_run):
+    evals = np.arange(4.0, 41.0, 4.0)
+    run = dataclasses.replace(
+        synthetic_run, eval_step=evals, eval_reward=0.5 * synthetic_run.reward[evals.astype(int) - 1]
+    )
+    found = problem_of(run, 0.1)
+    assert found is not None
+    assert np.ptp(found.true) == pytest.approx(np.ptp(run.eval_reward), rel=0.3)
+    assert found.kept.tolist() == evals.tolist()
+    assert problem_of(dataclasses.replace(run, eval_reward=np.full(10, 0.5)), 0.1) is None
 
 
 @pytest.mark.slow
-def test_decisions_beat_running_to_the_end():
-    judge = decider(("flat", "exponential", "bernoulli"), "weak", 1)
-    means = report([evaluate(problem, judge) for problem in problems(40, seed=1)])
-    assert means["decided every 10%"] < means["end"]
-    assert means["recommended"] < means["80% of the plan"]
+def test_decisions_beat_running_to_the_end(tmp_path: Path):
+    found = problems(16, seed=1)
+    result = report([evaluated(p, list(forecasts_of(p, tmp_path))) for p in found])
+    assert result["restored"]["every tenth, our choice"] < result["restored"]["end"]
+    assert result["last"]["every tenth"] < result["last"]["80% of the plan"]
+    assert replayed(found[0], tmp_path)["ours"][1] >= 0.0

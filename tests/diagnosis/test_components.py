@@ -116,6 +116,9 @@ def test_a_rise_that_is_form_is_told_from_one_of_the_task():
     assert abs(there(seen.posterior("task_gain")).median) < 0.1
     courses = [there(APPARENT.course(x.trends))[-1, 0] for x in (form, task)]
     assert courses[0] > 1.0 > -1.0 > courses[1]
+    told, calm = (diagnose(form_and_task(*rise)) for rise in ((0.5, 0.0), (0.1, 0.5)))
+    assert "ain of form, not of the task" in told.top.headline
+    assert "of form" not in calm.sentence
     assert APPARENT.depth(form.trends, 1.0, float(ROWS)).startswith("format, length and finishing gained 0.")
 
 

@@ -1,15 +1,18 @@
 """A run over time: episodes with beginnings and ends, what goes on and what is over, and how it is told."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.chain import Chances, ModeChain
 from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.modes.dynamical_instability import MODE as INSTABILITY
-from bayes_grpo.diagnosis.story import unseen_text
-from bayes_grpo.diagnosis.timeline import episodes_of, shipped_chains, timeline_of
+from bayes_grpo.diagnosis.story import _over, unseen_text
+from bayes_grpo.diagnosis.timeline import Episode, episodes_of, shipped_chains, timeline_of
 from bayes_grpo.events.borders import BORDERS
 from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.trends import there, trends_of
@@ -69,6 +72,22 @@ def test_two_stretches_are_two_episodes_and_neither_takes_the_others_rows(trends
     first, second = episodes_of(Made(), Chances(drawn.mean(axis=0), drawn, seen=True), trends)
     assert (first.onset.median, first.end.median) == (6.0, 10.0)
     assert (second.onset.median, second.end.median) == (26.0, 31.0)
+
+
+def test_stretches_that_most_histories_run_through_are_one_episode(trends):
+    """Twelve of twenty run from 5 on to the end, eight are off between 15 and 24 and at 35."""
+    through = (X >= 5)[None, :].repeat(9, axis=0)
+    gaps = (((X >= 5) & (X <= 15)) | (X >= 25))[None, :].repeat(11, axis=0)
+    drawn = np.concatenate([through, gaps & ~((X >= 25) & (np.arange(11) >= 7)[:, None])])
+    found = episodes_of(Made(), Chances(drawn.mean(axis=0), drawn, seen=True), trends)
+    assert [(e.onset.median, e.over) for e in found if e.probable] == [(6.0, False)]
+
+
+def test_a_mode_that_comes_and_goes_is_told_once():
+    step = interval(np.array([3.0])), interval(np.array([5.0])), interval(np.array([9.0]))
+    made = [Episode("idle_steps", 0.6, a, b, 0.0, "4 of 5 rows") for a, b in pairwise(step)]
+    assert _over(made) == "steps without a gradient in 2 stretches between about step 3 and 9 (at most 0.60)"
+    assert _over(made[:1]) == "steps without a gradient from about step 3 to 5 (0.60): 4 of 5 rows"
 
 
 def test_a_stretch_is_suspected_from_one_border_on_and_no_part_of_a_probable_one(trends):

@@ -138,6 +138,17 @@ def test_a_learning_time_is_no_measurement_of_the_stiffest_direction():
     assert stability(1e-4, 0.9, "ema", 1.0, curvature=10.0).failing.measured
 
 
+def test_a_learning_time_is_that_of_a_learning_rate():
+    """Four hundred times the rate at which it was read off has a margin four hundred times smaller."""
+    near, far = (stability(rate, 0.9, "ema", 1.0, learning_time=68.0, learning_time_at=0.025) for rate in (0.025, 10.0))
+    assert near.hold.margin.median == pytest.approx(400.0 * far.hold.margin.median)
+    assert far.failing.p > near.failing.p
+    assert "same for any" not in near.sentence
+    assert "same for any" in stability(10.0, 0.9, "ema", 1.0, learning_time=68.0).sentence
+    with pytest.raises(SettingError, match="beside a learning time"):
+        stability(1e-4, 0.9, "ema", 1.0, curvature=10.0, learning_time_at=1e-4)
+
+
 def test_a_curvature_that_the_reward_shows_is_judged_over_the_stiffest_direction():
     """A margin of ten by the reward is no sure thing: the stiffest direction may be hundreds of times stiffer."""
     draws = np.full(50, 10.0)
@@ -149,7 +160,7 @@ def test_a_curvature_that_the_reward_shows_is_judged_over_the_stiffest_direction
     assert "how much stiffer the stiffest direction may be" in fitted.sentence
     assert stability(0.02, 0.9, "ema", 1, curvature=draws).hold.probability_stable == 1.0
     circular = stability(0.02, 0.9, "ema", 4, curvature=draws, source="same_run")
-    assert "K_ref steps (margin" in circular.sentence
+    assert "held between refreshes (margin" in circular.sentence
 
 
 def test_the_learning_rate_of_the_run_it_starts_from_tells_beside_others():

@@ -144,7 +144,10 @@ class AdvantageDegeneracy(Mode):
                 f"harder prompts, or prompts sampled by their success rate (0.2 to 0.8): {where} are solved whole"
             )
         elif level < BORDERS.hard:
-            out.append(f"easier prompts first, partial credit, or a supervised start: {where} fail whole")
+            easier = f"easier prompts first, partial credit, or a supervised start: {where} fail whole"
+            group = group_size_of(trends.run.settings.group_size)
+            left = implied_share(np.asarray(max(level, BORDERS.least_rate_ahead)), 4 * group)
+            out.insert(0 if left > BORDERS.half and len(out) == 1 and not _copies(trends, evidence) else 1, easier)
         elif trends.has_range:
             out.append("drop prompts that are always or never solved, and resample until groups have spread")
         else:
@@ -190,10 +193,10 @@ def _larger_groups(trends: RunTrends) -> str:
         [float(np.median(implied_share(level, g, spread))) for g in (group, *sizes)]
         for spread in (CONCENTRATION, ALIKE)
     )
-    text = [f"{u:.0%} ({a:.0%})" for u, a in zip(uneven, alike, strict=True)]
+    (now, twice, four), least = uneven, ", ".join(f"{a:.0%}" for a in alike)
     return (
-        f"{head} is expected to go from {text[0]} to {text[1]} at {sizes[0]} and {text[2]} at {sizes[1]}, with prompts "
-        "as uneven as in most sets (were they all alike)"
+        f"{head} is expected to go from {now:.0%} to {twice:.0%} at {sizes[0]} and {four:.0%} at {sizes[1]} with "
+        f"prompts as uneven as in most sets ({least} were they all alike)"
     )
 
 

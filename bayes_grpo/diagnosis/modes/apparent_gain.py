@@ -29,6 +29,7 @@ class ApparentGain(Mode):
     label = "gain of form, not of the task"
     shown_by = "each reward function by itself"
     predictors = ("share of form",)
+    is_measured = True
 
     def course(self, trends: RunTrends) -> np.ndarray:
         """Share of the rise so far that is form, where the reward has risen."""
@@ -42,10 +43,11 @@ class ApparentGain(Mode):
         return about(share.mean(axis=0)[:, None], BORDERS.half)
 
     def measured(self, trends: RunTrends) -> np.ndarray | None:
-        """Where rollouts tell: whether the reward has risen and most of it is form, as often as they are sure of it."""
+        """Whether the reward has risen, mostly by form: by rollouts, as often as they are sure, else by the log."""
         gain = trends.gain
         if gain is None or np.isnan(gain.p_form):
-            return None
+            parts = _parts(trends)
+            return None if parts is None else _mostly_form(trends, *parts)
         path = trends.reward.draws
         rose = path - path[:, :1] > max(trends.reward.noise_sd, BORDERS.going * trends.span)
         form = gain.form_share_at(trends.reward.step) > BORDERS.half
@@ -71,9 +73,6 @@ class ApparentGain(Mode):
         if parts is None:
             return None
         form, task = (part[:, -1] for part in parts)
-        rise = np.maximum(form, 0.0) + np.maximum(task, 0.0)
-        rose = rise > np.maximum(trends.reward.noise_sd, BORDERS.going * trends.span)
-        share = np.where(rise > 0.0, np.maximum(form, 0.0) / np.maximum(rise, 1e-12), 0.0)
         found = (
             quantity("form_gain", form, "reward", "change of the reward functions of form"),
             quantity("task_gain", task, "reward", "change of the reward functions of the task"),
@@ -83,7 +82,7 @@ class ApparentGain(Mode):
             f"form (format, length, finishing) changed by {f.median:.3g} [{f.low:.3g}, {f.high:.3g}] ({f.level:.0%}), "
             f"the task by {t.median:.3g} [{t.low:.3g}, {t.high:.3g}]"
         )
-        return ModeEvidence(self.name, float(np.mean(rose & (share > BORDERS.half))), found, ("components",), (), said)
+        return ModeEvidence(self.name, float(_mostly_form(trends, form, task).mean()), found, ("components",), (), said)
 
     def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
         """What to watch instead, and what to weigh less."""
@@ -94,6 +93,14 @@ class ApparentGain(Mode):
             f"judge the run by {by}: the total rises for form",
             "once the format is learned, lower its weight: its spread within a group is noise to the task",
         )
+
+
+def _mostly_form(trends: RunTrends, form: np.ndarray, task: np.ndarray) -> np.ndarray:
+    """Whether form and task together have risen, and most of it is form, of the shape of both."""
+    up = np.maximum(form, 0.0)
+    rise = up + np.maximum(task, 0.0)
+    rose = rise > np.maximum(trends.reward.noise_sd, BORDERS.going * trends.span)
+    return rose & (up > BORDERS.half * rise)
 
 
 def _by_rollouts(gain: Decomposition) -> ModeEvidence:

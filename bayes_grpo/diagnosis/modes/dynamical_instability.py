@@ -20,7 +20,7 @@ from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.broken import broken, constant_end
 from bayes_grpo.events.collapse import best_so_far, collapsed, declined, fallen, lost_along, share_lost
-from bayes_grpo.events.fallen import last_near_best
+from bayes_grpo.events.fallen import fallen_of, last_near_best
 from bayes_grpo.events.log_odds import about, half_log_odds_along
 from bayes_grpo.events.strain import strain_along
 from bayes_grpo.events.swings import swing_sd, wider_from
@@ -73,7 +73,8 @@ class DynamicalInstability(Mode):
             size = (
                 f"the reward swings by {swing_sd(trend):.2g} (sd) about its trend: " if swung > BORDERS.probable else ""
             )
-            law = f"P(c <= 0) {unstable}, P(ζ < 1) {slow} of a linear law; a full swing in the log {swing}, one that"
+            law = f"by a linear law undamped with probability {unstable}, weakly damped with {slow}; "
+            law += f"a full swing in the log {swing}, one that"
             if (
                 fell <= BORDERS.probable or swung > BORDERS.probable
             ):  # a fall is no swing, whatever a linear law makes of it
@@ -129,11 +130,14 @@ class DynamicalInstability(Mode):
         """The checkpoint before, a smaller learning rate times refresh interval, clipped gradients."""
         run, out = trends.run, []
         if onset is not None:
-            at_once, swung = onset.median <= trends.reward.step[BORDERS.first_rows - 1], _swinging(trends)
+            lost = fallen_of(trends.reward, trends.span, trends.low)
+            swung = lost is None and _swinging(trends)
+            at_once = onset.median <= trends.reward.step[BORDERS.first_rows - 1] or (lost is not None and lost.at_once)
             if at_once:
                 out.append(f"start anew: the reward {'swings' if swung else 'was lost'} from its first rows on")
-            else:
-                back = onset.median if swung else last_near_best(trends.reward, onset.median)
+            else:  # where the reward is lost, a decision goes back to the same checkpoint
+                near = last_near_best(trends.reward, onset.median) if lost is None else lost.best_step
+                back = onset.median if swung else near
                 when = "before it began to swing" if swung else "when the reward was last near its best"
                 out.append(f"stop, and go back to the checkpoint of about step {back:.0f}, {when}")
         out += [*_slower(trends), *_fresher(trends)]
@@ -169,7 +173,10 @@ def _slower(trends: RunTrends) -> list[str]:
     )
     if found is None:
         return [f"{half}: the trend shows no swing that would tell how far it is above the border of stability{others}"]
-    known = [setting_text("momentum", run.settings.momentum), setting_text("K_ref", run.settings.refresh_interval)]
+    known = [
+        setting_text("momentum", run.settings.momentum),
+        setting_text("refresh interval", run.settings.refresh_interval),
+    ]
     now, then = interval(found.damping_ratio), interval(found.damping_at(BORDERS.slower))
     line = (
         f"{half}: with {' and '.join(x for x in known if x)} and a damping ratio of {span_text(now)} one expects "
@@ -191,9 +198,10 @@ def _fresher(trends: RunTrends) -> list[str]:
     if not held or float(held) <= 1.0 or momentum is None:
         return []
     now, then = (critical_gain(float(momentum), math.ceil(float(k)), "hold") for k in (held, 1))
+    stated = setting_text("refresh interval", settings.refresh_interval)
     return [
-        f"refresh the sampling policy every step ({setting_text('K_ref', settings.refresh_interval)}): the border of "
-        f"stability moves up by a factor of {then / now:.2g}, from a gain of {now:.2g} to {then:.2g} "
+        f"refresh the sampling policy every step ({stated}): the border of stability moves up by a "
+        f"factor of {then / now:.2g}, from a gain of {now:.2g} to {then:.2g} "
         f"({fails_fresh(trends.run, float(held))})"
     ]
 

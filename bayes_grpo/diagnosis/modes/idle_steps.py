@@ -45,7 +45,7 @@ class IdleSteps(Mode):
             return ""
         steps = trends.reward.raw_step[-len(dead) :]
         inside = (steps >= first) & (steps <= last)
-        return _told(trends, dead & inside, int(inside.sum()), steps)
+        return _told(trends, dead & inside, int(inside.sum()), steps) if (dead & inside).any() else ""
 
     def evidence(self, trends: RunTrends) -> ModeEvidence | None:
         """Share of idle rows over the log; None where no signal tells."""

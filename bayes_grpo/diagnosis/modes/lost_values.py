@@ -35,7 +35,7 @@ class LostValues(Mode):
             return ""
         inside = (trends.run.step >= first) & (trends.run.step <= last)
         count, of = int(np.sum(lost & inside)), int(inside.sum())
-        return f"{count} of {of} rows have no number for {' and '.join(_which(trends))}"
+        return f"{count} of {of} rows have no number for {' and '.join(_which(trends))}" if count else ""
 
     def evidence(self, trends: RunTrends) -> ModeEvidence | None:
         """Share of rows that lost a value; None where no signal is logged in nearly every row."""

@@ -56,9 +56,19 @@ class Truncated(Mode):
         """A higher limit, or what makes completions shorter."""
         length = trends.signals.get("completion_length")
         now = "" if length is None else f" (mean length {float(np.exp(length.mean[-1])):.4g})"
+        cut = trends.signals.get("completions_clipped_ratio")
+        if cut is not None and trends.has_range and trends.share(trends.reward.mean[-1]) > 1.0 - cut.mean[-1]:
+            first = (
+                f"raise the limit on completions{now}, or ask for shorter ones: some that are cut off are rewarded all "
+                "the same, so look at what the reward reads of them"
+            )
+        else:
+            first = (
+                f"raise the limit on completions{now}, or leave truncated ones out of the loss: what is cut off earns "
+                "no reward, however it would have ended"
+            )
         return (
-            f"raise the limit on completions{now}, or leave truncated ones out of the loss: what is cut off earns no "
-            "reward, however it would have ended",
+            first,
             "if completions run on without end, reward ending, and look at the stop token of the template",
         )
 

@@ -53,7 +53,7 @@ def of_state(state: Any) -> Parsed:
     table = Table.from_rows(rows)
     return Parsed(
         table,
-        {key: state[key] for key in _EPOCHS if isinstance(state.get(key), int | float)},
+        {key: state[key] for key in (*_EPOCHS, "save_steps") if isinstance(state.get(key), int | float)},
         total_steps=_positive(state.get("max_steps")),
         logging_steps=_positive(state.get("logging_steps"), at_least=1),
         trainer=TRL_PPO if "objective/scores" in table else TRL,

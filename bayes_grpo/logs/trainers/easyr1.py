@@ -41,6 +41,7 @@ TRAINER = Trainer(
         "momentum": ("worker/actor/optim/betas/0",),
         "schedule": ("worker/actor/optim/lr_scheduler_type",),
         "total_steps": ("trainer/max_steps",),
+        "save_steps": ("trainer/save_freq",),
     },
     rank=15,
 )

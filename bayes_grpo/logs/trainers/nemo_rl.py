@@ -32,6 +32,7 @@ TRAINER = Trainer(
         "prompts_per_step": ("grpo/num_prompts_per_step",),
         "momentum": ("policy/optimizer/kwargs/betas/0", "policy/megatron_cfg/optimizer/adam_beta1"),
         "total_steps": ("grpo/max_num_steps",),
+        "save_steps": ("checkpointing/save_period",),
     },
     rank=6,
 )

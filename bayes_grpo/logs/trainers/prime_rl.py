@@ -44,6 +44,7 @@ TRAINER = Trainer(
         ),
         "momentum": ("trainer/optim/betas1", "optim/betas1"),
         "total_steps": ("max_steps", "orchestrator/max_steps"),
+        "save_steps": ("ckpt/interval", "trainer/ckpt/interval"),
         "completions_per_step": ("orchestrator/batch_size", "batch_size"),
     },
     rank=5,

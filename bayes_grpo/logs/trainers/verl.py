@@ -32,6 +32,7 @@ TRAINER = Trainer(
         "momentum": ("actor_rollout_ref/actor/optim/betas/0",),
         "schedule": ("actor_rollout_ref/actor/optim/lr_scheduler_type", "actor_rollout_ref/actor/optim/warmup_style"),
         "total_steps": ("trainer/total_training_steps", "actor_rollout_ref/actor/optim/total_training_steps"),
+        "save_steps": ("trainer/save_freq",),
     },
     rank=3,
 )

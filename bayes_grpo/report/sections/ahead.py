@@ -205,13 +205,9 @@ def _regret(decision: Decision) -> str:
     stopping = decision.stopping
     if stopping is None:
         return ""
-    i = stopping.regret_now
-    return (
-        f"Stopping now loses {amount(stopping.mean_regret_now, stopping.unit)} [{amount(i.low)}, {amount(i.high)}] "
-        f"({stopping.level:.0%}) against the best step in hindsight; the recommended step loses "
-        f"{amount(stopping.mean_regret_recommended, stopping.unit)} on average. {amount(stopping.value_per_reward)} a "
-        f"unit of reward, {amount(stopping.cost_per_step)} a step."
-    )
+    prices = f"{amount(stopping.value_per_reward)} a unit of reward, {amount(stopping.cost_per_step)} a step."
+    taken = "" if stopping.choice is None or stopping.stops_now else f" {stopping.choice.sentence}"
+    return f"{stopping.regrets}{taken} {prices}"
 
 
 def _would_tell(s: ForecastSummary) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import drawable
-from bayes_grpo.diagnosis.classes import ANSWERS, MODES
+from bayes_grpo.diagnosis.classes import ANSWERS
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.report.page import Cell, PageTable, Part, Section, head, number, said, words
 from bayes_grpo.report.sections.common import SMALL, digits, new_figure, nothing, panels, span
@@ -85,18 +85,18 @@ def diagnoses(runs: Sequence[OneOf], pictures: Pictures) -> Section:
         found = dict(known)[name]
         return (
             words(name, limit=40),
-            words(label_of(found.answer), term=label_of(found.answer), mark=found.answer in MODES),
-            *(number(probability_text(found.probability[a]), mark=a == found.answer) for a in ANSWERS),
+            words(label_of(found.leads), term=label_of(found.leads), mark=found.top.alarming),
+            *(number(probability_text(found.probability[a]), mark=a == found.leads) for a in ANSWERS),
         )
 
     heads = head("run", "answer", *(Cell(label_of(a), term=label_of(a)) for a in ANSWERS))
-    counts = {a: sum(d.answer == a for _, d in known) for a in ANSWERS}
+    counts = {a: sum(d.leads == a for _, d in known) for a in ANSWERS}
     return Section(
         key,
         title,
         question,
         answer=said(", ".join(f"{n} {label_of(a)}" for a, n in counts.items() if n)) + ".",
-        tone="alarm" if any(counts[m] for m in MODES) else "",
+        tone="alarm" if any(d.top.alarming for _, d in known) else "",
         tables=(PageTable("Probability of each answer", heads, tuple(line(*x) for x in known)),),
         parts=(Part("Each run by itself", tuple(f"{name}: {said(d.sentence)}" for name, d in known)),),
     )

@@ -23,8 +23,8 @@ _FAILED = (
 )
 _NAMES = {
     "rule": "published rule",
-    "delay": "gradients always K_ref steps old, exact",
-    "hold": "policy held for K_ref steps, exact",
+    "delay": "gradients always as old as the refresh interval, exact",
+    "hold": "policy held between refreshes, exact",
 }
 
 

@@ -111,13 +111,11 @@ def _wrong_lead(runs: Sequence[OneOf]) -> Lead:
     told = [(name, d) for name, d in known if d is not None]
     if not told:
         return Lead(label, f"Cannot be told: {runs[0].parts['diagnosis'].reason}", "", "doubt", "diagnoses")
-    ill = [(name, d) for name, d in told if d.answer in MODES]
-    healthy = sum(d.answer == "healthy" for _, d in told)
+    ill = [(name, d) for name, d in told if d.top.alarming]
+    healthy = sum(not d.top.alarming and d.answer == "healthy" for _, d in told)
     text = f"{healthy} of {len(told)} runs are most probably healthy"
     if ill:
-        listed = "; ".join(
-            f"{name}: {label_of(d.answer)} ({probability_text(d.probability[d.answer])})" for name, d in ill[:4]
-        )
+        listed = "; ".join(f"{name}: {label_of(d.leads)} ({probability_text(d.own[d.leads])})" for name, d in ill[:4])
         return Lead(label, f"{text}. {listed}.", f"{len(ill)} of {len(told)} failing", "alarm", "diagnoses")
     worst = max(told, key=lambda x: max(x[1].own[m] for m in MODES))
     mode = max(MODES, key=lambda m: worst[1].own[m])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from bayes_grpo.common.intervals import Interval, probability_text
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
+from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL
 from bayes_grpo.diagnosis.evidence import ModeEvidence, weighed_text
 from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.plot import plot_diagnosis
 from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.diagnosis.status import Status
+from bayes_grpo.diagnosis.story import failures
 from bayes_grpo.diagnosis.timeline import Episode
 from bayes_grpo.report.answer import Answer
 from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, Tone, head, number, said, words
@@ -30,6 +33,10 @@ _SIGNALS = {
     "grad_norm": "Gradient norm",
     "reward_std": "Spread of the reward",
 }
+TONES: Mapping[Status, Tone] = {
+    "fine": "good", "done": "good", "watch": "doubt", "unclear": "doubt", "failing": "alarm", "failed": "alarm",
+}  # fmt: skip
+"""Status → how it is marked."""
 _MOST = 8
 """Panels of signals that are shown."""
 
@@ -61,15 +68,17 @@ def wrong(found: Answer[Diagnosis], pictures: Pictures) -> Section:
 
 def tone_of(d: Diagnosis) -> Tone:
     """How the verdict is marked."""
-    if d.answer in MODES or d.alarming(0.5):
-        return "alarm"
-    return "doubt" if d.answer == CANNOT_TELL else "good" if d.answer == "healthy" else ""
+    return TONES[d.top.status]
 
 
 def chance_of(d: Diagnosis) -> str:
-    """The probability of the verdict, which begins with the failure of the top line where there is one."""
+    """The probability of what the verdict begins with: a failure under way, the top line's first, or the answer."""
+    found = failures([] if d.timeline is None else [e for e in d.timeline.episodes if e.probable and not e.over])
+    if found:
+        first = next((e for e in found if e.mode == d.top.finding), found[0])
+        return f"P({label_of(first.mode)}) {probability_text(first.probability)}"
     if d.top.alarming:
-        return f"P({label_of(d.top.finding)}) {probability_text(d.top.probability)}"
+        return f"P(a failure) {probability_text(d.failing)}"
     return f"P({label_of(d.answer)}) {probability_text(d.probability[d.answer])}"
 
 
@@ -150,8 +159,8 @@ def _probabilities(d: Diagnosis) -> PageTable:
         since = "" if onset is None else f"{onset.step.median:.0f} [{onset.step.low:.0f}, {onset.step.high:.0f}]"
         rows.append(
             (
-                words(label_of(name), term=label_of(name), mark=name == d.answer),
-                number("" if p is None else probability_text(p), mark=name == d.answer),
+                words(label_of(name), term=label_of(name), mark=name == d.leads),
+                number("" if p is None else probability_text(p), mark=name == d.leads),
                 number(f"{d.prior[name]:.2f}" if name in d.prior else ""),
                 number(probability_text(d.own[name]) if name in d.own else ""),
                 number(since),

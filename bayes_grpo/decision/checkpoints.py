@@ -1,0 +1,210 @@
+"""Checkpoints that can be had back, and what log and evaluations say of the reward of each.
+
+The trend of the rows gives draws of the reward at every checkpoint. Where checkpoints were evaluated, what is valued is
+the held-out reward,
+
+    held-out reward = reward of the rows + gap,   score = held-out reward + noise of so many completions,
+
+and the gap is a random walk from an unknown start, its strength on a grid weighed by the scores: it stays where train
+and held-out reward go together, and takes in what they part by. Draws follow by conditioning, as those of a trend do
+(`bayes_grpo.diagnosis.smoothing`). The best of many noisy scores is too high by chance (the winner's curse; Andrews,
+Kitagawa and McCloskey 2024, https://doi.org/10.1093/qje/qjad043); the posterior mean of the one that is picked is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
+from bayes_grpo.common.results import Result
+from bayes_grpo.events.trend import Trend, span_of
+
+GAP_WALKS = (0.0, 0.03, 0.1, 0.3, 1.0)
+"""Strengths of the walk tried: its standard deviation over the log, in ranges of the rows."""
+_GAP_PRIOR = (0.3, 0.25, 0.2, 0.15, 0.1)
+
+
+class Checkpoints(NamedTuple):
+    """Which policies can be had back beside the one of the stop.
+
+    Attributes:
+        kept: Steps of those that are there, shape (k,), increasing.
+        every: Steps between those to come; infinite where none are kept.
+        scored: Steps that were evaluated, shape (e,).
+        score: Held-out reward there, shape (e,).
+        noise: Standard deviation of a score about it, reward; NaN where nobody knows, and the scores tell it.
+        told: Where the steps come from, in words.
+    """
+
+    kept: np.ndarray
+    every: float = np.inf
+    scored: np.ndarray = np.empty(0)
+    score: np.ndarray = np.empty(0)
+    noise: float = np.nan
+    told: str = ""
+
+    def checked(self, now: float) -> Checkpoints:
+        """The same with those up to a step alone.
+
+        Raises:
+            SettingError: Steps between checkpoints that are not above 0.
+        """
+        if not self.every > 0.0:
+            raise SettingError(f"checkpoints: expected a number of steps above 0, found {self.every:g}")
+        kept, scored = np.unique(np.asarray(self.kept, float)), np.asarray(self.scored, float)
+        there = np.isfinite(self.score) & (scored <= now)
+        return self._replace(kept=kept[kept <= now], scored=scored[there], score=np.asarray(self.score, float)[there])
+
+
+@dataclass(frozen=True)
+class Choice(Result):
+    """Which of the checkpoints to take, the present policy among them.
+
+    Attributes:
+        step: Its step.
+        reward: Its reward, held-out where that was evaluated.
+        probability: That it is the best of them.
+        ahead: By how much it exceeds the present policy.
+        score: Its own score; NaN where it was not evaluated.
+        optimism: How much too high the best of the scores is expected to be; NaN without scores.
+        best_score_step: Step of the best score; NaN without scores.
+        others: The next probable ones, step → probability.
+    """
+
+    step: float
+    reward: Interval
+    probability: float
+    ahead: Interval
+    score: float
+    optimism: float
+    best_score_step: float
+    others: tuple[tuple[float, float], ...]
+
+    in_json = ("sentence", ...)
+
+    @property
+    def sentence(self) -> str:
+        """Which to take, in words."""
+        r = self.reward
+        text = (
+            f"Of the checkpoints so far take that of step {self.step:g}: reward {r.median:.3g} [{r.low:.3g}, "
+            f"{r.high:.3g}] ({r.level:.0%}), the best of them with probability {probability_text(self.probability)}"
+        )
+        if self.optimism > 0.0:
+            text += (
+                f"; the best score, at step {self.best_score_step:g}, is expected to be {self.optimism:.2g} too high "
+                "by chance"
+            )
+        return f"{text}."
+
+
+class Had(NamedTuple):
+    """What is known of the rewards of the checkpoints.
+
+    Attributes:
+        step: Their steps and the present one, shape (k + 1,).
+        draws: Their rewards, on the scale of the rows at the present step, shape (draws, k + 1).
+        gap: Held-out less train reward at the present step, shape (draws,); 0 without scores.
+    """
+
+    step: np.ndarray
+    draws: np.ndarray
+    gap: np.ndarray
+
+    def choice(self, checkpoints: Checkpoints, level: float = LEVEL) -> Choice:
+        """The checkpoint of the highest expected reward; of several as good ones the earliest."""
+        mean = self.draws.mean(axis=0)
+        best = np.bincount(np.argmax(self.draws, axis=1), minlength=len(mean)) / len(self.draws)
+        taken, held = int(np.argmax(mean)), self.draws + self.gap[:, None]
+        scores, optimism, top = checkpoints.score, np.nan, np.nan
+        own = scores[checkpoints.scored == self.step[taken]]
+        among = np.isin(checkpoints.scored, self.step)
+        if among.any():
+            place = int(np.flatnonzero(among)[np.argmax(scores[among])])
+            top = float(checkpoints.scored[place])
+            optimism = float(scores[place] - held[:, self.step == top].mean())
+        order = [i for i in np.argsort(-best) if i != taken and best[i] > 0.0][:3]
+        return Choice(
+            float(self.step[taken]),
+            interval(held[:, taken], level),
+            float(best[taken]),
+            interval(self.draws[:, taken] - self.draws[:, -1], level),
+            float(own[0]) if len(own) else np.nan,
+            optimism,
+            top,
+            tuple((float(self.step[i]), float(best[i])) for i in order),
+        )
+
+
+def had(trend: Trend, checkpoints: Checkpoints, now: float, lag: float = 0.0, seed: int = 0) -> Had:
+    """Draws of the reward at every checkpoint, given the rows and the scores.
+
+    Args:
+        trend: Of the rows.
+        checkpoints: The checkpoints, `Checkpoints.checked`.
+        now: Last step of the log, whose policy is one of them.
+        lag: Steps by which a row tells of an older policy.
+        seed: Seed.
+    """
+    step = np.unique(np.append(checkpoints.kept, now))
+    reward = trend.at(step + lag)
+    if not len(checkpoints.scored):
+        return Had(step, reward, np.zeros(len(reward)))
+    rng = np.random.default_rng(seed)
+    places = np.concatenate([step, checkpoints.scored])
+    rows = np.concatenate([reward, trend.at(checkpoints.scored + lag)], axis=1)
+    span, y = span_of(trend.value), checkpoints.score
+    noise, k, scale = _variance(checkpoints), len(step), max(now - float(trend.step[0]), 1.0)
+    of_rows = np.cov(rows.T)
+    start = (2.0 * span + abs(float(y.mean() - rows[:, k:].mean()))) ** 2
+    t = np.maximum(places - trend.step[0], 0.0) / scale
+    gaps = [start + (walk * span) ** 2 * np.minimum(t[:, None], t) for walk in GAP_WALKS]
+    off = y - rows[:, k:].mean(axis=0)
+    of_scores = [(of_rows + g)[k:, k:] + noise * np.eye(len(y)) for g in gaps]
+    log = np.log(_GAP_PRIOR) + np.array([_log_density(off, c) for c in of_scores])
+    share = np.exp(log - log.max())
+    counts = rng.multinomial(len(rows), share / share.sum())
+    gap, rest = np.empty_like(rows), rows.copy()
+    parts = np.split(rng.permutation(len(rows)), np.cumsum(counts)[:-1])
+    for g, c, picks in zip(gaps, of_scores, parts, strict=True):
+        if not len(picks):
+            continue
+        root = np.linalg.cholesky(g + 1e-9 * start * np.eye(len(places)))
+        before = rng.standard_normal((len(picks), len(places))) @ root.T
+        shown = rows[picks, k:] + before[:, k:] + np.sqrt(noise) * rng.standard_normal((len(picks), len(y)))
+        weight = np.linalg.solve(c, (y - shown).T)
+        rest[picks] += (of_rows[:, k:] @ weight).T
+        gap[picks] = before + (g[:, k:] @ weight).T
+    held, at_now = (rest + gap)[:, :k], gap[:, k - 1]
+    return Had(step, held - at_now[:, None], at_now)
+
+
+def score_noise(score: np.ndarray, prompts: float, low: float = 0.0, high: float = 1.0) -> float:
+    """Standard deviation of a score that is the mean of so many completions, each of them right or wrong at worst.
+
+    Args:
+        score: The scores, shape (e,).
+        prompts: Completions behind each.
+        low: Lowest reward.
+        high: Highest reward.
+    """
+    if not prompts > 0.0:
+        raise SettingError(f"prompts: expected a number of completions above 0, found {prompts:g}")
+    share = np.clip((float(np.mean(score)) - low) / (high - low), 0.02, 0.98) if len(score) else 0.5
+    return float((high - low) * np.sqrt(share * (1.0 - share) / prompts))
+
+
+def _variance(checkpoints: Checkpoints) -> float:
+    """Variance of a score; where nobody knows it, half the squared step from score to score, which is robust."""
+    if np.isfinite(checkpoints.noise):
+        return max(checkpoints.noise**2, 1e-12)
+    steps = np.diff(checkpoints.score)
+    return max(0.5 * float(np.median(steps**2)) / 0.455, 1e-8) if len(steps) else 1e-4
+
+
+def _log_density(off: np.ndarray, covariance: np.ndarray) -> float:
+    return float(-0.5 * (off @ np.linalg.solve(covariance, off) + np.linalg.slogdet(covariance)[1]))

@@ -1,0 +1,177 @@
+"""Decisions of who keeps checkpoints, against cases that can be solved by hand and simulations."""
+
+import numpy as np
+import pytest
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.decision.checkpoints import Checkpoints, had, score_noise
+from bayes_grpo.decision.decide import decide
+from bayes_grpo.decision.kept import with_checkpoints
+from bayes_grpo.decision.price import priced
+from bayes_grpo.decision.question import Question
+from bayes_grpo.decision.recall import Doubt, recalled
+from bayes_grpo.decision.waiting import waited
+from bayes_grpo.diagnosis.smoothing import fit_trend
+from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from tests.decision.test_decision import made
+
+STEP = np.arange(2.0, 101.0, 2.0)
+
+
+def ahead(latent, logged, noise=1e-4):
+    """A forecast from step 100 on, of a log with these rows."""
+    rng = np.random.default_rng(0)
+    found = made(latent, latent_now=np.asarray(logged)[-1])
+    found.rows = found.latent + noise * rng.standard_normal(found.latent.shape)
+    found.logged_step, found.logged = STEP, np.asarray(logged) + noise * rng.standard_normal(len(STEP))
+    return found
+
+
+def test_a_stop_after_a_peak_keeps_the_peak_and_costs_the_steps_alone():
+    rises = np.minimum(STEP, 60.0) / 100.0 - np.maximum(STEP - 60.0, 0.0) / 200.0  # 0.6 at step 60, 0.4 now
+    falls = np.tile(0.4 - 0.01 * np.arange(1, 11), (200, 1))
+    found = recalled(ahead(falls, rises), Checkpoints(np.arange(10.0, 101.0, 10.0), 10.0))
+    assert found.choice.step == 60.0
+    assert found.choice.probability > 0.9
+    assert found.choice.ahead.median == pytest.approx(0.2, abs=0.03)  # the trend rounds the kink off
+    assert found.reward == pytest.approx(0.6, abs=0.03)  # whatever comes, the peak can be had
+    stopping = decide(ahead(falls, rises), cost_per_step=1.0, value_per_reward=100.0, checkpoints=Checkpoints(
+        np.arange(10.0, 101.0, 10.0), 10.0)).stopping  # fmt: skip
+    assert stopping is not None
+    assert stopping.stops_now
+    assert stopping.net == pytest.approx(-10.0 * np.arange(11), abs=1.0)
+    assert "take that of step 60" in stopping.sentence
+    last = decide(ahead(falls, rises), cost_per_step=1.0, value_per_reward=100.0).stopping
+    assert last is not None
+    assert last.net[-1] == pytest.approx(-100.0 - 10.0)
+
+
+def test_a_swing_is_worth_its_top_whenever_it_is_stopped():
+    t = np.arange(1, 41)
+    swing = np.tile(0.5 + 0.2 * np.sin(0.3 * t), (200, 1))
+    flat = np.full(len(STEP), 0.5)
+    found = recalled(ahead(swing, flat), Checkpoints(np.arange(10.0, 101.0, 10.0), 10.0))
+    assert np.all(np.diff(found.reward[:, 1:], axis=1) > -0.02)
+    assert found.reward[:, -1] == pytest.approx(0.7, abs=0.02)
+    sparse = recalled(ahead(swing, flat), Checkpoints(np.empty(0)))  # nothing is kept but the policy of the stop
+    assert sparse.reward[:, -1] == pytest.approx(swing[:, -1], abs=0.02)
+
+
+def test_what_is_not_deserved_is_worth_nothing():
+    rises = np.tile(0.5 + 0.01 * np.arange(1, 41), (400, 1))
+    forecast = ahead(rises, 0.5 * STEP / 100.0)
+    kept = Checkpoints(np.arange(10.0, 101.0, 10.0), 10.0)
+    half = recalled(forecast, kept, Doubt(0.5, 60.0))
+    assert np.mean(half.reward[:, -1] < 0.55) == pytest.approx(0.5, abs=0.1)
+    sure = recalled(forecast, kept, Doubt(1.0, 60.0))
+    assert sure.choice.step == 60.0  # later ones deserve no more
+    assert np.all(sure.reward <= 0.52)
+    without = decide(forecast, cost_per_step=0.0, value_per_reward=1.0, doubt=Doubt(0.25, 60.0)).stopping
+    assert without is not None
+    assert without.gain[-1] == pytest.approx(0.75 * 0.4, abs=0.01)
+
+
+def test_the_best_score_is_too_high_by_chance_and_the_picked_one_is_not():
+    rng = np.random.default_rng(1)
+    kept, noise, top, mine, told = np.arange(10.0, 101.0, 10.0), 0.05, [], [], []
+    for _ in range(60):
+        true = 0.4 + 0.002 * kept * rng.uniform(0.0, 1.0)
+        rows = np.interp(STEP, kept, true) + 0.03 * rng.standard_normal(len(STEP))
+        score = true - 0.1 + noise * rng.standard_normal(len(kept))  # the held-out reward lies lower
+        trend = fit_trend(STEP, rows, seed=1)
+        assert trend is not None
+        given = Checkpoints(kept, 10.0, kept, score, noise)
+        choice = had(trend, given, 100.0).choice(given)
+        best, place = int(np.argmax(score)), int(np.flatnonzero(kept == choice.step)[0])
+        top.append(score[best] - (true[best] - 0.1))
+        mine.append(choice.reward.median - (true[place] - 0.1))
+        told.append(choice.optimism)
+    assert np.mean(top) > 0.03
+    assert abs(np.mean(mine)) < 0.015
+    assert np.mean(told) == pytest.approx(np.mean(top), abs=0.015)
+
+
+def test_scores_that_part_from_the_rows_are_believed():
+    kept = np.arange(10.0, 101.0, 10.0)
+    trend = fit_trend(STEP, 0.2 + 0.005 * STEP + 0.01 * np.random.default_rng(0).standard_normal(50), seed=1)
+    assert trend is not None
+    parted = Checkpoints(kept, 10.0, kept, 0.5 - np.abs(kept - 40.0) / 200.0, 0.01)
+    assert had(trend, parted, 100.0).choice(parted).step == 40.0
+    assert had(trend, parted._replace(scored=np.empty(0), score=np.empty(0)), 100.0).choice(parted).step == 100.0
+    assert score_noise(np.array([0.5]), 100.0) == pytest.approx(0.05)
+    with pytest.raises(SettingError, match="completions above 0"):
+        score_noise(np.array([0.5]), 0.0)
+    with pytest.raises(SettingError, match="steps above 0"):
+        Checkpoints(kept, 0.0).checked(100.0)
+
+
+def test_waiting_is_worth_what_the_rows_will_tell():
+    # Half of the runs take off at the second look, by 1; the others never do. Ten steps cost 0.1.
+    rng = np.random.default_rng(0)
+    draws, h = 2000, 16
+    lucky = rng.random(draws) < 0.5
+    reward = np.where(lucky[:, None] & (np.arange(h + 1) >= 4), np.arange(h + 1) / 16.0, 0.0)
+    net = reward - 0.06 * np.arange(h + 1)
+    rows = reward[:, 1:] + 0.01 * rng.standard_normal((draws, h))
+    found = waited(np.arange(h + 1.0), net, rows, reward, np.zeros(8))
+    assert found is not None
+    assert net.mean(axis=0)[1:].max() < 0.0  # no step that is fixed now pays
+    # By hand: wait four steps (0.24), then half of the runs go on to a net of 1 - 0.96.
+    assert found.net < 0.0
+    assert found.action == "stop"
+    better = waited(np.arange(h + 1.0), net + 0.045 * np.arange(h + 1), rows, reward, np.zeros(8))
+    assert better is not None
+    assert better.action == "look again"
+    assert better.look == 4.0
+    assert better.net == pytest.approx(0.5 * (1.0 - 0.015 * 16) - 0.5 * 0.015 * 4, abs=0.03)
+    assert better.more > 0.05
+    assert "look again at step 4" in better.sentence
+    sure = waited(np.arange(h + 1.0), np.tile(np.arange(h + 1.0), (draws, 1)), rows, reward, np.zeros(8))
+    assert sure is not None
+    assert (sure.action, sure.look) == ("go on", 16.0)
+    assert "Go on to step 16" in sure.sentence
+
+
+def run_of(source="run", **settings):
+    stated = {name: Setting(value, Provenance.CONFIG) for name, value in settings.items()}
+    return Run(
+        name="run", source=str(source), format="made", log_hash="", step=STEP, reward=0.01 * STEP,
+        window=np.full(50, 2.0), signals={}, eval_step=np.array([50.0, 100.0]), eval_reward=np.array([0.3, 0.5]),
+        settings=Settings(**stated),
+    )  # fmt: skip
+
+
+def test_checkpoints_come_from_user_folder_or_settings(tmp_path):
+    assert with_checkpoints(Question(), run_of()).kept is None
+    kept = with_checkpoints(Question(prompts=100), run_of(save_steps=30.0)).kept
+    assert kept is not None
+    assert kept.kept.tolist() == [30.0, 60.0, 90.0]
+    assert kept.every == 30.0
+    assert kept.noise == pytest.approx(0.049, abs=1e-3)
+    assert with_checkpoints(Question(), run_of(save_steps=500.0, total_steps=200.0)).kept is None
+    for name in ("checkpoint-40", "checkpoint-80", "checkpoint-400", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "log.jsonl").write_text("{}")
+    found = priced(Question(cost_per_step=1.0, value_per_reward=9.0), run_of(tmp_path / "log.jsonl")).kept
+    assert found is not None
+    assert found.kept.tolist() == [40.0, 80.0]
+    assert found.every == 40.0
+    assert "2 checkpoints beside the log" in found.told
+    stated = with_checkpoints(Question(checkpoints=25.0, selector="reward"), run_of(tmp_path / "log.jsonl")).kept
+    assert stated is not None
+    assert stated.kept.tolist() == [25.0, 50.0, 75.0, 100.0]
+    assert not len(stated.scored)
+
+
+def test_one_trade_off_stands_for_cost_and_value():
+    asked = Question(steps_per_point=50.0)
+    assert (asked.cost, asked.value, asked.unit) == (1.0, 5000.0, "steps")
+    found = asked.answer(made(np.tile(0.001 * np.arange(1, 11), (50, 1))))
+    assert found is not None
+    assert found.stopping is not None
+    assert found.stopping.stops_now  # 0.001 in ten steps, where 0.002 would pay
+    assert "steps" in found.sentence
+    with pytest.raises(SettingError, match="stands for both"):
+        Question(steps_per_point=50.0, cost_per_step=1.0)
+    with pytest.raises(SettingError, match="selector"):
+        Question(selector="best")
