@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 import typer.main
 
+from bayes_grpo import probe, save_probes
 from bayes_grpo.cli.app import app
 from docs._ext.generated import ROOMS, commands_page, gallery_page, names_page, public_names, room_page, thumbnail
 from tests.helpers.command import call
@@ -120,6 +122,7 @@ def test_commands_on_a_page_run(path: Path, tmp_path: Path):
     for name in ("runs/one.json", "runs/two.json", "archive/a/three.jsonl"):
         (tmp_path / name).write_bytes((ROOT / LOG).read_bytes())
     (tmp_path / "priors.toml").write_text("[priors]\ndamping_ratio = [3.0, 0.5]\n")
+    save_probes([probe([lambda shift: -np.diag([3.0, 1.0]) @ (np.ones(2) + shift)])], tmp_path / "probe.json")
     with chdir(tmp_path):
         for words in commands(path):
             given = [LOG if w == "LOG" else w for w in words if w != "..."]

@@ -56,6 +56,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "stability": (
         "stability --learning-rate 1e-5 --learning-time 200",
         "stability --learning-rate 1e-5 --from-fit a.nc",
+        "stability --learning-rate 1e-5 --refresh 8 --measured probe.json",
     ),
     "diagnose": ("diagnose outputs/run", "diagnose metrics.jsonl --fail-on any:0.8 --json"),
     "forecast": (

@@ -16,8 +16,13 @@ from bayes_grpo.common.errors import SettingError
 def stability(
     learning_rate: Annotated[float, typer.Option(help="Peak learning rate of the planned run.")],
     momentum: Annotated[float, typer.Option(help="Heavy-ball momentum or Adam's first beta.")] = 0.9,
-    convention: Annotated[str, typer.Option(help="ema (Adam) or heavy_ball (SGD momentum).")] = "ema",
+    convention: Annotated[
+        str | None, typer.Option(help="ema (Adam) or heavy_ball (SGD momentum); by default ema, or as was measured.")
+    ] = None,
     refresh: Annotated[float, typer.Option(help="Optimizer steps between refreshes of the sampling policy.")] = 1.0,
+    measured: Annotated[
+        Path | None, typer.Option(help="probe.json of a training: the stiffness that was measured there.")
+    ] = None,
     from_fit: Annotated[Path | None, typer.Option(help="Fit whose posterior gives the curvature.")] = None,
     fit_learning_rate: Annotated[
         float | None, typer.Option(help="Learning rate of the run that the fit or the learning time is of.")
@@ -26,7 +31,9 @@ def stability(
     learning_time: Annotated[
         float | None, typer.Option(help="E-fold learning time of a low-lag run, in steps.")
     ] = None,
-    lag_exposure: Annotated[float, typer.Option(help="Share of the gradient that is late, 0 to 1.")] = 1.0,
+    lag_exposure: Annotated[
+        float | None, typer.Option(help="Share of the gradient that is late, 0 to 1; by default 1, or as was measured.")
+    ] = None,
     source: Annotated[
         str, typer.Option(help="Where a given curvature comes from: independent, low_lag_run, prior or same_run.")
     ] = "independent",
@@ -38,29 +45,52 @@ def stability(
     json_: Json = False,
 ) -> None:
     """Say before a run whether its settings are stable, by the published rule and exactly."""
-    if sum(x is not None for x in (from_fit, curvature, learning_time)) != 1:
-        raise SettingError("stability: expected exactly one of --from-fit, --curvature and --learning-time")
-    if curvature is not None and fit_learning_rate is not None:
+    if sum(x is not None for x in (measured, from_fit, curvature, learning_time)) != 1:
+        raise SettingError("stability: expected exactly one of --measured, --from-fit, --curvature and --learning-time")
+    if (curvature is not None or measured is not None) and fit_learning_rate is not None:
         raise SettingError(
-            "--fit-learning-rate: expected beside --from-fit or --learning-time, found --curvature, which is per unit "
-            "learning rate; leave it out"
+            f"--fit-learning-rate: expected beside --from-fit or --learning-time, found "
+            f"{'--curvature' if measured is None else '--measured'}, which is per unit learning rate; leave it out"
         )
-    note = ""
+    kind: Any = convention or "ema"
+    note, limits, whole, found = "", None, None, ()
     known: dict[str, Any] = {"curvature": curvature, "source": source}
     if learning_time is not None:
         known |= {"learning_time": learning_time, "learning_time_at": fit_learning_rate}
+    if measured is not None:
+        found, kind = bg.load_probes(measured), convention
+        whole = bg.pooled_probes(found)
+        limits = bg.limits_of(whole, learning_rate, momentum, refresh, convention=kind, lag_exposure=lag_exposure)
+        kind, lag_exposure = limits.convention, limits.lag_exposure
+        known = {"curvature": whole.stiffest.draws(), "source": "measured"}
     if from_fit is not None:
-        found = bg.curvature_of(bg.load_fit(from_fit), fit_learning_rate)
-        changed = found.change_to(learning_rate, refresh)
-        known, note = {"curvature": found.draws, "source": found.source, "changed": changed}, found.note
-    kind: Any = convention
-    report = bg.stability(learning_rate, momentum, kind, refresh, lag_exposure=lag_exposure, **known)
+        fitted = bg.curvature_of(bg.load_fit(from_fit), fit_learning_rate)
+        changed = fitted.change_to(learning_rate, refresh)
+        known, note = {"curvature": fitted.draws, "source": fitted.source, "changed": changed}, fitted.note
+    exposure = 1.0 if lag_exposure is None else lag_exposure
+    report = bg.stability(learning_rate, momentum, kind, refresh, lag_exposure=exposure, **known)
     rates = success_rate or [0.5]
     plans = bg.plan_group_sizes(rates, prompts_per_step) if group_size else ()
+    course = course_if_told(found)
     if json_:
-        print_json(report.to_dict() | {"note": note, "group_sizes": [p.to_dict() for p in plans]}, report.sentence)
+        more: dict[str, Any] = {"note": note, "group_sizes": [p.to_dict() for p in plans]}
+        if limits is not None and whole is not None:
+            more |= {"measured": whole.to_dict(), "limits": limits.to_dict()}
+            more["course"] = None if course is None else course.to_dict()
+        print_json(report.to_dict() | more, report.sentence)
         return
     screen = console()
     bg.render_stability(report, screen, note)
+    if limits is not None and whole is not None:
+        bg.render_probe(whole, screen)
+        bg.render_limits(limits, screen, course)
     if plans:
         bg.render_group_sizes(plans, rates, prompts_per_step, screen)
+
+
+def course_if_told(probes: tuple[bg.Probe, ...]) -> bg.StiffnessCourse | None:
+    """The course that probes show; None where they are too few, or of no step."""
+    try:
+        return bg.stiffness_course(probes)
+    except SettingError:
+        return None

@@ -5,6 +5,7 @@ The lag models are those of `bayes_grpo.dynamics.reduction`. Plain NumPy in floa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -67,8 +68,9 @@ def hold_step(gain: ArrayLike, momentum: float, lag_exposure: ArrayLike = 1.0, r
 
 def hold_map(gain: ArrayLike, momentum: float, refresh_interval: int, lag_exposure: ArrayLike = 1.0) -> np.ndarray:
     """Map of (x, previous x) over one whole refresh cycle of the hold model, shape (..., 2, 2); as `hold_step`."""
-    later = np.linalg.matrix_power(hold_step(gain, momentum, lag_exposure), refresh_interval - 1)
-    cycle = later @ hold_step(gain, momentum, lag_exposure, refresh=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        later = np.linalg.matrix_power(hold_step(gain, momentum, lag_exposure), refresh_interval - 1)
+        cycle = later @ hold_step(gain, momentum, lag_exposure, refresh=True)
     return cycle[..., :2, :2]
 
 
@@ -121,18 +123,58 @@ def critical_gain(momentum: float, refresh_interval: int, lag_model: LagModel, l
     Raises:
         SettingError: A setting is out of range.
     """
+    return _first(
+        lambda gain: spectral_radius(gain, momentum, refresh_interval, lag_model, lag_exposure) > 1.0,
+        0.1 * float(published_threshold(momentum, refresh_interval)),
+    )
 
-    def unstable(gain: float) -> bool:
-        return spectral_radius(gain, momentum, refresh_interval, lag_model, lag_exposure) > 1.0
 
-    # Walk up in small steps, because a stability region need not be the last one: the first crossing counts.
-    low = 0.1 * float(published_threshold(momentum, refresh_interval))
+@lru_cache(maxsize=1024)
+def held_onset(momentum: float, refresh_interval: int, lag_exposure: float = 1.0) -> float:
+    """Smallest gain g = η K at which a run under a held policy oscillates: `onset_of_oscillation` with its lag.
+
+    Below it both modes of the map over a refresh cycle decay without changing sign, and what is not late does so within
+    the cycle too. A run that is unstable counts as one that oscillates.
+
+    Args:
+        momentum: μ, in [0, 1).
+        refresh_interval: K_ref, whole optimizer steps, at least 1.
+        lag_exposure: In [0, 1].
+
+    Returns:
+        The onset, to a relative precision of 1e-12; without lag (1 − √μ)².
+
+    Raises:
+        SettingError: A setting is out of range.
+    """
+    interval, mu = _checked_interval(refresh_interval), float(checked_momentum(momentum))
+    _check_exposure(lag_exposure)
+
+    free, unstable = float(onset_of_oscillation(mu)), critical_gain(mu, interval, "hold", lag_exposure)
+
+    def turns(gain: float) -> bool:
+        # Over an even number of steps a change of sign at each would not be seen.
+        if gain >= unstable or gain * (1.0 - lag_exposure) > free:
+            return True
+        (a, b), (c, d) = hold_map(gain, mu, interval, lag_exposure)
+        trace, product = a + d, a * d - b * c
+        # Without momentum nothing remembers the step before, and the smaller mode is 0 but for rounding.
+        return trace**2 < 4.0 * product or trace < 0.0 or product < -1e-12
+
+    return _first(turns, 0.1 * free / interval)
+
+
+def _first(crossed: Callable[[float], bool], low: float) -> float:
+    """The first gain above one below it at which a condition holds.
+
+    A region of stability need not be the last one, so the walk goes up in small steps.
+    """
     high = low * 1.02
-    while not unstable(high):
+    while not crossed(high):
         low, high = high, high * 1.02
     while high - low > 1e-12 * high:
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if unstable(middle) else (middle, high)
+        low, high = (low, middle) if crossed(middle) else (middle, high)
     return 0.5 * (low + high)
 
 
@@ -148,5 +190,7 @@ def _check_exposure(lag_exposure: float) -> None:
 
 
 def _radius(matrix: np.ndarray) -> np.ndarray:
-    """Spectral radius of each matrix, shape (...)."""
-    return np.max(np.abs(np.linalg.eigvals(matrix)), axis=-1)
+    """Spectral radius of each matrix, shape (...); infinite where a long cycle has grown past all numbers."""
+    held = np.isfinite(matrix).all(axis=(-2, -1))
+    found = np.max(np.abs(np.linalg.eigvals(np.where(held[..., None, None], matrix, 0.0))), axis=-1)
+    return np.where(held, found, np.inf)

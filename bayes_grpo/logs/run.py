@@ -29,6 +29,8 @@ SIGNALS: tuple[str, ...] = (
     "accuracy",
     "completions_clipped_ratio",
     "gold_reward",
+    "stiffness",
+    "stability_margin",
     "engine_mismatch",
     "staleness",
     "step_time",
@@ -37,6 +39,7 @@ SIGNALS: tuple[str, ...] = (
 )
 """Canonical names of the optional signals of a row. Readers map each trainer's own keys to these.
 
+`stiffness` and `stability_margin` are what a probe beside the training measured (`bayes_grpo.probing`).
 Of the last five: how far the probabilities of the engine that writes completions lie from those of the trainer, mean
 absolute difference a token in whatever unit the trainer logs (nats, probability, KL); updates between the policy that
 wrote a row's completions and the one trained on them, mean over the completions; seconds a step; money a step; money

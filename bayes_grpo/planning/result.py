@@ -16,7 +16,7 @@ from bayes_grpo.risk.failing import Failing
 if TYPE_CHECKING:
     import pandas as pd
 
-CurvatureSource = Literal["low_lag_run", "independent", "prior", "same_run"]
+CurvatureSource = Literal["low_lag_run", "independent", "prior", "same_run", "measured"]
 
 
 _SOURCES = {
@@ -24,6 +24,7 @@ _SOURCES = {
     "independent": "the curvature was measured independently of any reward curve",
     "prior": "the curvature is a prior guess, not a measurement",
     "same_run": "the curvature comes from the reward curve of this very run",
+    "measured": "the curvature was measured on the update itself, in its stiffest direction, and not fitted to a curve",
 }
 
 

@@ -57,7 +57,8 @@ def stability(
         learning_time_at: Peak learning rate of the run that the learning time is of; the planned one if None. The gain
             grows with the rate from there.
         lag_exposure: Share of the gradient that is late, in [0, 1]; below 1 with importance ratios.
-        source: Where the curvature comes from; "same_run" with K_ref > 1 is circular.
+        source: Where the curvature comes from; "same_run" with K_ref > 1 is circular, "measured" is that of a probe
+            (`bayes_grpo.probing`).
         changed: What these settings change from those of the run that the curvature comes from; None for a run of the
             same learning rate that refreshed its policy every step. Of no account for a curvature that was measured
             independently: that is taken to be the stiffest direction's.
@@ -99,7 +100,7 @@ def stability(
         ("delay", critical_gain(float(momentum), steps, "delay", float(lag_exposure))),
         ("hold", critical_gain(float(momentum), steps, "hold", float(lag_exposure))),
     )
-    stiffness = None if source == "independent" else learned_stiffness()
+    stiffness = None if source in ("independent", "measured") else learned_stiffness()
     verdicts = {
         name: Verdict(name, value, _interval(value / gain, level), _probability(value / gain, stiffness))
         for name, value in thresholds

@@ -1,15 +1,22 @@
 """`BayesGRPOCallback`: forecasts, probabilities and advice in the log of a training by TRL, unsloth or ms-swift.
 
-    from bayes_grpo.trl import BayesGRPOCallback
+    from bayes_grpo.trl import BayesGRPOCallback, CurvatureProbe
     BayesGRPOCallback(until=1000).attach(trainer)
+    CurvatureProbe(every=25).attach(trainer)
 
-It is for every trainer that is built on transformers' own. Importing it needs transformers and brings no JAX.
+The first is for every trainer that is built on transformers' own, the second for TRL's `GRPOTrainer`. Importing them
+needs transformers and brings no JAX.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from bayes_grpo.common.errors import MissingExtraError
+from bayes_grpo.probing.operator import STEP
 from bayes_grpo.training.callback import StopRule, Watcher
+from bayes_grpo.training.curvature import CurvatureWatcher
+from bayes_grpo.training.trl_updates import opened_trainer, refusal
 
 try:
     from transformers import TrainerCallback  # pyright: ignore[reportMissingImports]
@@ -19,7 +26,7 @@ except ImportError as error:
         "install one of them, or use bayes_grpo.Monitor in a loop of your own"
     ) from error
 
-__all__ = ["BayesGRPOCallback", "StopRule"]
+__all__ = ["BayesGRPOCallback", "CurvatureProbe", "StopRule"]
 
 
 class BayesGRPOCallback(Watcher, TrainerCallback):
@@ -30,3 +37,27 @@ class BayesGRPOCallback(Watcher, TrainerCallback):
     interval, probabilities of more gain, of a peak and of every answer of the diagnosis, alarms, the step to stop at.
     W&B, Trackio, TensorBoard and ``trainer_state.json`` get them with the row. With ``stop`` it ends the training.
     """
+
+
+class CurvatureProbe(CurvatureWatcher, TrainerCallback):
+    """Measures the stiffness of the update beside a training by TRL's `GRPOTrainer`, full or with LoRA.
+
+    Every so many steps, on the batch just used, with two to four extra gradients; the direction is kept from probe to
+    probe. Entries ``curvature/…`` go into the trainer's log: the stiffness with its interval, the margin to the exact
+    threshold at the present learning rate, the probability of being stable. The probes are kept in ``probe.json``,
+    which ``bayes-grpo stability --measured`` reads. Parameters and random states are put back bit for bit.
+
+    Args:
+        every: Optimizer steps between two probes.
+        parts: Pieces of a micro-batch, from which the error follows; at least 4.
+        path: Where the probes are kept, below the trainer's output directory; None keeps none.
+        length: Length of the shifts of the parameters.
+
+    Raises:
+        SettingError: A number that cannot be.
+    """
+
+    def __init__(
+        self, *, every: int = 25, parts: int = 8, path: str | Path | None = "probe.json", length: float = STEP
+    ) -> None:
+        super().__init__(every=every, parts=parts, path=path, length=length, opened=opened_trainer, refused=refusal)

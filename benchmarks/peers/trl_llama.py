@@ -166,7 +166,7 @@ def trainer(
         "disable_tqdm": True,
         "model_init_kwargs": {"dtype": "float32"},
     }
-    rollouts = more.pop("rollout_func", None)
+    rollouts, adapter = more.pop("rollout_func", None), more.pop("peft_config", None)
     return GRPOTrainer(
         model=str(start),
         reward_funcs=reward,
@@ -174,6 +174,7 @@ def trainer(
         train_dataset=data,
         processing_class=PreTrainedTokenizerFast.from_pretrained(start),
         rollout_func=rollouts,
+        peft_config=adapter,
     )
 
 

@@ -34,6 +34,7 @@ ROOMS = {
     "accounts": "One account of a run",
     "families": "Families of runs",
     "planning": "Before a run",
+    "probing": "Measuring beside a training",
     "fleets": "Many runs in one table",
     "watching": "Runs that go on",
     "training": "Inside a training",

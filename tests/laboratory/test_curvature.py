@@ -26,6 +26,7 @@ from bayes_grpo.laboratory.enumeration import (
 )
 from bayes_grpo.laboratory.loss import group_statistics
 from bayes_grpo.laboratory.network import Network
+from bayes_grpo.laboratory.probed import drawn_reward_slopes, drawn_updates
 from bayes_grpo.laboratory.rollout import Completions, read
 from bayes_grpo.laboratory.settings import Lab, LabNumbers, check_lab_numbers
 from bayes_grpo.laboratory.tasks import make_task
@@ -304,3 +305,25 @@ def test_the_wrong_settings_of_a_run_are_refused(point, listing):
         local(listing, NUMBERS._replace(temperature=np.ones(2)), point.reference, point.parameters)
     with pytest.raises(SettingError, match="does not feel"):
         reward_spectrum(point, np.zeros_like(point.parameters))
+
+
+@pytest.mark.thorough
+def test_drawn_batches_say_what_all_completions_say(listing, point, double):
+    """The mean over many parts: the update of groups of four, its answer to a shift, and the reward's slope."""
+    size = listing.lab.structure.group_size
+    both = [
+        replace(listing, lab=replace(listing.lab, structure=replace(listing.lab.structure, update=kind)))
+        for kind in ("sampled", "expected")
+    ]
+    exact = local(both[1], point.numbers, point.reference, point.parameters)
+    parts = drawn_updates(both[0], point, 0, 80)
+    way = np.sign(exact.reward_gradient)
+    for shift in (np.zeros(len(way)), 0.05 * way):
+        drawn = np.array([update(shift) for update in parts])
+        error = drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
+        wanted = local(both[1], point.numbers, point.reference, point.parameters + shift).force
+        assert np.abs((drawn.mean(axis=0) - wanted) / np.maximum(error, 1e-9)).max() < 5.0
+    slopes = np.array(drawn_reward_slopes(both[0], point, 1, 80))
+    assert size == 4
+    away = (slopes.mean(axis=0) - exact.reward_gradient) / np.maximum(slopes.std(axis=0) / np.sqrt(80), 1e-9)
+    assert np.abs(away).max() < 5.0

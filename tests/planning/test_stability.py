@@ -5,12 +5,14 @@ import json
 import numpy as np
 import pytest
 
+from bayes_grpo import limits_of, pooled_probes, probe, save_probes
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.planning.stability import plan_group_sizes, stability
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
 from bayes_grpo.risk.stiffness import learned_stiffness
+from tests.helpers.command import call
 
 
 def test_margins_of_a_single_curvature():
@@ -172,3 +174,28 @@ def test_the_learning_rate_of_the_run_it_starts_from_tells_beside_others():
     assert unlogged.rate is None
     assert unlogged.failing.p == p_fails(Change()).p
     assert stability(1e-5, 0.9, "heavy_ball", 1, learning_time=50.0).rate is None
+
+
+def test_measured_stiffness_on_the_command_line(tmp_path):
+    """The probe's own limits beside the report; a file of four probes shows the course."""
+    rng = np.random.default_rng(0)
+    h, noise = np.diag([4.0, 2.0, 1.0]), 0.1 * rng.standard_normal((8, 3, 3))
+    parts = [
+        lambda s, m=h + e + e.T, p=p: p - m @ (np.ones(3) + s)
+        for e, p in zip(noise, rng.normal(size=(8, 3)), strict=True)
+    ]
+    found = [probe(parts, at=25.0 * i) for i in range(4)]
+    path = tmp_path / "probe.json"
+    save_probes(found, path)
+    words = ("stability", "--learning-rate", "0.01", "--refresh", "4", "--measured", str(path))
+    told = json.loads(call(*words, "--json")[1])
+    whole = pooled_probes(found)
+    assert told["measured"]["stiffest"]["mean"] == pytest.approx(whole.stiffest.mean)
+    assert told["limits"]["p_stable"] == pytest.approx(limits_of(whole, 0.01, 0.9, 4).p_stable)
+    assert told["convention"] == "heavy_ball"
+    assert "measured on the update itself" in told["sentence"]
+    assert told["course"]["last"] == 75.0
+    shown = call(*words)[1]
+    assert "Stiffness" in shown
+    assert call(*words, "--curvature", "1")[0] == 3
+    assert call("stability", "--learning-rate", "0.01", "--measured", str(tmp_path / "none.json"))[0] == 3

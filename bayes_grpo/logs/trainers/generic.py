@@ -134,6 +134,8 @@ TRAINER = Trainer(
             "train_clip_fraction",
         ),
         "grad_norm": ("grad_norm", "gradient_norm", "optim/grad_norm"),
+        "stiffness": ("curvature/stiffest",),
+        "stability_margin": ("curvature/margin",),
         "completion_length": (
             "completion_length",
             "completions/mean_length",

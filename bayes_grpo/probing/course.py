@@ -1,0 +1,100 @@
+"""The course of a stiffness over a training, and where it may be at its end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.results import Result
+from bayes_grpo.probing.result import Probe
+
+FEWEST_PROBES = 4
+"""Probes from which a course is told: three increments, of which one goes into the drift."""
+_HIGHEST = 700.0
+"""Largest logarithm whose number there is."""
+
+
+@dataclass(frozen=True)
+class StiffnessCourse(Result):
+    """A random walk with drift of the stiffness's logarithm, its drift and its spread known from few increments.
+
+    The error of each probe is in the increments too, so what is foretold is rather too wide than too narrow.
+
+    Attributes:
+        first: Step of the first probe.
+        last: Step of the last one.
+        level: Logarithm of the last stiffness.
+        drift: Change of the logarithm a step.
+        spread: Standard deviation of the logarithm's change in one step, over √step.
+        freedom: Degrees of freedom of the Student t.
+    """
+
+    first: float
+    last: float
+    level: float
+    drift: float
+    spread: float
+    freedom: float
+
+    in_json = (..., "sentence")
+
+    @property
+    def sentence(self) -> str:
+        """Where it goes, in words."""
+        ahead = self.at(2.0 * self.last - self.first)
+        return (
+            f"Stiffness from step {self.first:g} to {self.last:g}: {100.0 * math.expm1(100.0 * self.drift):+.3g}% in "
+            f"100 steps; after as many steps again {ahead.median:.3g}, {ahead.level:.0%} interval {ahead.low:.3g} to "
+            f"{ahead.high:.3g}."
+        )
+
+    def at(self, step: float) -> Interval:
+        """Stiffness at a later step: median and interval."""
+        centre, scale = self._ahead(step)
+        reach = float(stdtrit(self.freedom, 0.5 + LEVEL / 2.0)) * scale
+        middle, low, high = (float(np.exp(min(x, _HIGHEST))) for x in (centre, centre - reach, centre + reach))
+        return Interval(middle, low, high, LEVEL)
+
+    def below(self, stiffness: float, step: float) -> float:
+        """Probability that it lies below a value at a later step."""
+        if stiffness <= 0:
+            return 0.0
+        centre, scale = self._ahead(step)
+        if scale == 0.0:
+            return float(centre < math.log(stiffness))
+        return float(stdtr(self.freedom, (math.log(stiffness) - centre) / scale))
+
+    def _ahead(self, step: float) -> tuple[float, float]:
+        way = step - self.last
+        if not way >= 0:
+            raise SettingError(f"course: expected a step from {self.last:g} on, found {step!r}")
+        return self.level + self.drift * way, self.spread * math.sqrt(way + way**2 / (self.last - self.first))
+
+
+def stiffness_course(probes: Sequence[Probe]) -> StiffnessCourse:
+    """The course that the probes of a training show.
+
+    Args:
+        probes: At least `FEWEST_PROBES`, at rising steps, of positive stiffness.
+
+    Raises:
+        SettingError: Too few probes, steps that do not rise, or a stiffness that is not positive.
+    """
+    steps = np.array([x.step for x in probes])
+    values = np.array([x.stiffest.mean for x in probes])
+    if len(steps) < FEWEST_PROBES or not (np.diff(steps) > 0).all() or not (values > 0).all():
+        raise SettingError(
+            f"course: expected at least {FEWEST_PROBES} probes at rising steps with positive stiffness, found "
+            f"{len(steps)} at steps {', '.join(f'{x:g}' for x in steps[:6])}"
+        )
+    way, moved = np.diff(steps), np.diff(np.log(values))
+    drift = float(moved.sum() / way.sum())
+    freedom = len(way) - 1.0
+    spread = math.sqrt(float(((moved - drift * way) ** 2 / way).sum()) / freedom)
+    return StiffnessCourse(float(steps[0]), float(steps[-1]), float(np.log(values[-1])), drift, spread, freedom)

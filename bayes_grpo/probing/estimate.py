@@ -1,0 +1,101 @@
+"""A stiffness as a posterior, from parts of a batch that see it differently.
+
+The largest eigenvalue of a noisy matrix is too large: its direction was chosen for what the noise adds. Read along the
+same direction on data that did not choose it, the matrix says too little, for the direction is not quite right. With
+noise E the two errors are ‖E v‖²/K, once up and once down, to second order. So directions are found on each half of a
+batch, and each is read on all parts of both: what its own half adds the other takes away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.results import Result
+
+TOLD_FROM = 2.0
+"""Times its own error that a stiffness has to be, so that a batch can be said to feel it at all."""
+
+
+@dataclass(frozen=True)
+class Measured(Result):
+    """A measured stiffness: a Student t, because its error is itself known from few parts.
+
+    Attributes:
+        mean: Its centre, per unit learning rate and step; Adam: in preconditioned units.
+        sd: Its scale: the error of the mean over the parts, and what the direction's error leaves at third order.
+        freedom: Degrees of freedom; infinite where nothing was sampled.
+        crossed: What data say that did not choose the direction: too small, if anything.
+        chosen: What the data say that did: too large.
+    """
+
+    mean: float
+    sd: float
+    freedom: float
+    crossed: float
+    chosen: float
+
+    @property
+    def felt(self) -> bool:
+        """Whether it is told from nothing. Where it is not, the batch says little: not that there is nothing stiff.
+
+        A policy that writes nearly the same every time is stiff in directions which hardly any of its completions feel.
+        """
+        return self.mean > TOLD_FROM * self.sd
+
+    def quantile(self, probability: float) -> float:
+        """Value below which it lies with a probability."""
+        if self.sd == 0.0:
+            return self.mean
+        return self.mean + self.sd * float(stdtrit(self.freedom, probability))
+
+    def below(self, value: float) -> float:
+        """Probability that it lies below a value."""
+        if self.sd == 0.0 or math.isinf(value):
+            return float(self.mean < value)
+        return float(stdtr(self.freedom, (value - self.mean) / self.sd))
+
+    def draws(self, count: int = 999) -> np.ndarray:
+        """Evenly spread draws, shape (count,); a stiffness that is not positive counts as almost none."""
+        at = (np.arange(count) + 0.5) / count
+        found = np.array([self.quantile(float(p)) for p in at])
+        return np.maximum(found, 1e-12 * max(abs(self.mean), np.finfo(float).tiny))
+
+    @property
+    def interval(self) -> Interval:
+        """Median and interval."""
+        tail = 0.5 - LEVEL / 2.0
+        return Interval(self.mean, self.quantile(tail), self.quantile(1.0 - tail), LEVEL)
+
+
+def stiffness_of(readings: Sequence[Sequence[float]], own: Sequence[Sequence[bool]]) -> Measured:
+    """A stiffness from directions of halves, read on parts.
+
+    Args:
+        readings: What each direction reads on each part, shape (directions, parts).
+        own: Whether a part is of the half that found the direction, same shape.
+
+    Raises:
+        SettingError: Fewer than two parts, or readings that are not finite.
+    """
+    table, mine = np.asarray(readings, float), np.asarray(own, bool)
+    if table.ndim != 2 or table.shape != mine.shape or table.shape[1] < 2 or not np.isfinite(table).all():
+        raise SettingError(
+            f"measured: expected finite readings of at least 2 parts, found {np.shape(readings)} with "
+            f"{int((~np.isfinite(table)).sum())} that are not finite"
+        )
+    each, parts = table.mean(axis=0), table.shape[1]
+    crossed = float(table[~mine].mean()) if (~mine).any() else math.nan
+    chosen = float(table[mine].mean()) if mine.any() else math.nan
+    gap = 0.5 * (chosen - crossed) if mine.any() and (~mine).any() else 0.0
+    mean = float(each.mean())
+    error = float(each.std(ddof=1)) / math.sqrt(parts)
+    # Beyond second order the halves' errors no longer cancel; where the gap is as large as K, nothing is known of K.
+    left = gap**2 / max(abs(mean), abs(gap)) if gap else 0.0
+    return Measured(mean, math.hypot(error, left), parts - 1.0, crossed, chosen)

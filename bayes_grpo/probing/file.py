@@ -1,0 +1,120 @@
+"""`probe.json`: the probes of a training, one after another."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.wording import clean
+from bayes_grpo.probing.estimate import Measured
+from bayes_grpo.probing.noise import GradientNoise, RatioTail
+from bayes_grpo.probing.result import OptimizerKind, Probe
+
+PROBES_FORMAT = 1
+LARGEST = 64 * 2**20
+"""Bytes of a file that is read: thousands of probes are far below."""
+_MAY_LACK = {"freedom": math.inf, "crossed": math.nan, "chosen": math.nan, "step": math.nan, "shape": math.nan}
+"""Numbers that need not be finite, and what stands for null."""
+_MAY_LACK |= dict.fromkeys(("reward_slope", "reward_noise", "within_share"), math.nan)
+
+
+def save_probes(probes: Sequence[Probe], path: str | Path) -> None:
+    """Writes the probes of a training, whole or not at all.
+
+    Args:
+        probes: In the order of their steps; at least one.
+        path: Where to, such as ``probe.json``.
+
+    Raises:
+        SettingError: No probe.
+        OutputError: The place cannot be written to.
+    """
+    if not probes:
+        raise SettingError("save_probes: expected at least one probe, found none")
+    content = {"format": PROBES_FORMAT, "kind": "probes", "probes": [json_safe(x.to_dict()) for x in probes]}
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def load_probes(path: str | Path) -> tuple[Probe, ...]:
+    """Reads the probes of a training.
+
+    Raises:
+        SettingError: The file cannot be read, is something else, or holds a number that cannot be.
+    """
+    hint = "give a file that save_probes or CurvatureProbe wrote"
+    try:
+        if Path(path).stat().st_size > LARGEST:
+            raise ValueError(f"larger than {LARGEST // 2**20} MiB")
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SettingError(f"{clean(path)}: cannot read these probes ({clean(error, 160)}); {hint}") from error
+    found = (content.get("kind"), content.get("format")) if isinstance(content, dict) else (None, None)
+    if found != ("probes", PROBES_FORMAT):
+        raise SettingError(
+            f"{clean(path)}: expected probes of format {PROBES_FORMAT}, found {clean(found, 60)}; {hint}"
+        )
+    try:
+        rows = content["probes"]
+        if not isinstance(rows, list) or not rows:
+            raise ValueError("no probe in it")
+        return tuple(_probe(row) for row in rows)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise SettingError(f"{clean(path)}: these probes are damaged ({clean(error, 160)}); {hint}") from error
+
+
+def _probe(row: dict[str, Any]) -> Probe:
+    if row["optimizer"] not in get_args(OptimizerKind):
+        raise ValueError(f"optimizer: expected one of {', '.join(get_args(OptimizerKind))}, found {row['optimizer']!r}")
+    parts = row["parts"]
+    if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
+        raise ValueError(f"parts: expected a whole number of at least 1, found {parts!r}")
+    plain = {k: _number(k, row[k]) for k in ("reward_slope", "reward_noise", "late_share", "gradients", "residual")}
+    if not 0.0 <= plain["late_share"] <= 1.0:
+        raise ValueError(f"late_share: expected 0 to 1, found {plain['late_share']!r}")
+    return Probe(
+        optimizer=row["optimizer"],
+        stiffest=_measured(row["stiffest"]),
+        further=tuple(_measured(x) for x in row["further"]),
+        along_reward=None if row["along_reward"] is None else _measured(row["along_reward"]),
+        noise=None if row["noise"] is None else _record(GradientNoise, row["noise"]),
+        ratios=None if row["ratios"] is None else _record(RatioTail, row["ratios"]),
+        parts=parts,
+        step=_number("step", row["step"]),
+        **plain,
+    )
+
+
+def _measured(row: dict[str, Any]) -> Measured:
+    found = _record(Measured, row)
+    if found.sd < 0.0 or not found.freedom > 0.0:
+        raise ValueError(f"stiffness: expected sd >= 0 and freedom > 0, found {found.sd!r} and {found.freedom!r}")
+    return found
+
+
+def _record(kind: Any, row: dict[str, Any]) -> Any:
+    values: dict[str, Any] = {}
+    for field in fields(kind):
+        given = row[field.name]
+        if field.name == "stiff_share":
+            values[field.name] = tuple(_number(field.name, x, math.nan) for x in given)
+        elif field.name == "count":
+            values[field.name] = int(_number(field.name, given))
+        else:
+            values[field.name] = _number(field.name, given)
+    return kind(**values)
+
+
+def _number(name: str, value: Any, lacking: float | None = None) -> float:
+    if value is None and (name in _MAY_LACK or lacking is not None):
+        return _MAY_LACK.get(name, lacking if lacking is not None else math.nan)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name}: expected a finite number, found {value!r}")
+    return float(value)

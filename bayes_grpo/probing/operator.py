@@ -1,0 +1,123 @@
+"""The symmetric operator whose largest eigenvalue decides whether an update is stable, as products with a direction.
+
+An optimizer moves the parameters by η D u(θ): u is the mean direction of the update, minus the gradient of the loss,
+and D what the optimizer multiplies each parameter's update by: 1 for SGD and heavy ball, 1/(√v̂ + ε) for Adam. Small
+departures decay with the eigenvalues of −D J, J the Jacobian of u. In coordinates θ = D^½ y these are those of
+D^½ (−J) D^½, which is symmetric where J is. A *stiffness* K is one of its eigenvalues, per unit learning rate and step.
+
+A vector is anything one-dimensional with +, −, * and @: a NumPy or JAX array, a torch tensor, `Pieces` of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from bayes_grpo.common.errors import SettingError
+
+AnyVector = Any
+"""One-dimensional, with +, −, * by a number or elementwise, and @ for the dot product."""
+UpdateAt = Callable[[Any], AnyVector]
+"""Mean direction of the update at parameters shifted by a vector; called with the number 0 for no shift."""
+Product = Callable[[AnyVector], AnyVector]
+"""A matrix, as what it makes of a direction."""
+STEP = 1e-3
+"""Length of a shift of the parameters: short beside what changes a policy, long beside rounding."""
+
+
+class Pieces:
+    """A vector in pieces, such as the tensors of a network: what is asked of a vector, piece by piece."""
+
+    def __init__(self, pieces: Iterable[Any]) -> None:
+        self.pieces = list(pieces)
+
+    def _with(self, other: Any, do: Callable[[Any, Any], Any]) -> Pieces:
+        others = other.pieces if isinstance(other, Pieces) else [other] * len(self.pieces)
+        return Pieces(do(a, b) for a, b in zip(self.pieces, others, strict=True))
+
+    def __add__(self, other: Any) -> Pieces:
+        return self._with(other, lambda a, b: a + b)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Pieces:
+        return self._with(other, lambda a, b: a - b)
+
+    def __mul__(self, other: Any) -> Pieces:
+        return self._with(other, lambda a, b: a * b)
+
+    __rmul__ = __mul__
+
+    def __pow__(self, power: float) -> Pieces:
+        return Pieces(piece**power for piece in self.pieces)
+
+    def __matmul__(self, other: Pieces) -> float:
+        """Sum over the pieces of their products, each of any shape."""
+        return sum(float((a * b).sum()) for a, b in zip(self.pieces, other.pieces, strict=True))
+
+
+def inner(a: AnyVector, b: AnyVector) -> float:
+    """Dot product as a number of Python."""
+    return float(a @ b)
+
+
+def unit(way: AnyVector, what: str = "a direction") -> AnyVector:
+    """A direction of length 1.
+
+    Raises:
+        SettingError: It has no length, or one that is not finite.
+    """
+    length = math.sqrt(max(inner(way, way), 0.0))
+    if not (0.0 < length < math.inf):
+        raise SettingError(f"{what}: expected a finite vector that is not zero, found length {length:g}; give another")
+    return way * (1.0 / length)
+
+
+def mean_of(vectors: Sequence[AnyVector]) -> AnyVector:
+    """Mean of vectors."""
+    total = vectors[0]
+    for other in vectors[1:]:
+        total = total + other
+    return total * (1.0 / len(vectors))
+
+
+def adam_scale(second_moment: AnyVector, steps: int, beta2: float = 0.999, epsilon: float = 1e-8) -> AnyVector:
+    """Adam's D = 1/(√v̂ + ε) as it stands after some steps.
+
+    Args:
+        second_moment: v, its running mean of squared gradients, shape (parameters,).
+        steps: Steps behind it, from which the correction of its bias follows.
+        beta2: β₂.
+        epsilon: ε.
+
+    Raises:
+        SettingError: No step was made, so that there is no second moment yet.
+    """
+    if steps < 1 or not 0.0 <= beta2 < 1.0:
+        raise SettingError(f"adam_scale: expected at least 1 step and β₂ in [0, 1), found {steps!r} and {beta2!r}")
+    return ((second_moment * (1.0 / (1.0 - beta2**steps))) ** 0.5 + epsilon) ** -1.0
+
+
+def product_of(update: UpdateAt, scale: Any = 1.0, step: float = STEP) -> Product:
+    """D^½ (−J) D^½ times a direction, by the update at two shifted points.
+
+    Args:
+        update: See `UpdateAt`; the same batch at every call.
+        scale: D, a number or shape (parameters,).
+        step: Length of the shifts. The error is of second order in it.
+    """
+    root = scale**0.5
+
+    def product(way: AnyVector) -> AnyVector:
+        shift = root * way
+        reach = step / math.sqrt(inner(shift, shift))
+        return root * (update(shift * -reach) - update(shift * reach)) * (0.5 / reach)
+
+    return product
+
+
+def scaled(product: Product, scale: Any = 1.0) -> Product:
+    """D^½ (−J) D^½ times a direction, from a product with −J that somebody has, such as a Hessian-vector product."""
+    root = scale**0.5
+    return lambda way: root * product(root * way)

@@ -1,0 +1,173 @@
+"""From a measured stiffness to what settings do: margins, the onset of oscillation, the largest settings that hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
+from bayes_grpo.common.results import Result
+from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate, stationary_variance
+from bayes_grpo.dynamics.thresholds import critical_gain, held_onset
+from bayes_grpo.probing.estimate import Measured
+from bayes_grpo.probing.result import Probe
+
+SURELY = 0.95
+"""Probability of being stable at which a setting counts as one that holds."""
+LONGEST_REFRESH = 4096
+"""Refresh interval beyond which nobody asks."""
+
+
+@dataclass(frozen=True)
+class ProbeLimits(Result):
+    """What a measured stiffness says of settings.
+
+    Attributes:
+        learning_rate: η that was asked about.
+        momentum: μ or β₁.
+        convention: "heavy_ball" or "ema" (Adam).
+        refresh_interval: K_ref in optimizer steps, whole.
+        lag_exposure: Share of the stiffness that is late.
+        margin: Exact threshold of the held policy over η K; above 1 is stable. Its upper end is infinite where
+            K may be none.
+        p_stable: Probability that it is above 1.
+        p_oscillates: Probability that the stiffest direction oscillates.
+        largest_learning_rate: Largest η at which the settings are stable with probability `SURELY`.
+        largest_refresh_interval: Largest K_ref at which they are; 0 where none is, `LONGEST_REFRESH` where that
+            holds as well.
+        fluctuation: Standard deviation of the mean reward at rest that gradient noise keeps up, in units of the reward,
+            by the one mode along the reward's own gradient and without lag; NaN where it was not measured.
+        within_fluctuation: The part of it that falls as 1/√G; NaN where it was not measured.
+    """
+
+    learning_rate: float
+    momentum: float
+    convention: MomentumConvention
+    refresh_interval: int
+    lag_exposure: float
+    margin: Interval
+    p_stable: float
+    p_oscillates: float
+    largest_learning_rate: float
+    largest_refresh_interval: int
+    fluctuation: float
+    within_fluctuation: float
+
+    in_json = (..., "sentence")
+
+    @property
+    def sentence(self) -> str:
+        """What follows, in words."""
+        m = self.margin
+        rate = f"up to a learning rate of {self.largest_learning_rate:.3g}"
+        refresh = {
+            0: "at no refresh interval with this learning rate",
+            LONGEST_REFRESH: "at any refresh interval",
+        }.get(self.largest_refresh_interval, f"up to a refresh every {self.largest_refresh_interval} steps")
+        return (
+            f"By the measured stiffness stable with probability {probability_text(self.p_stable)} (margin "
+            f"{m.median:.3g}, {m.level:.0%} interval {m.low:.3g} to {m.high:.3g}), oscillating with probability "
+            f"{probability_text(self.p_oscillates)}; stable with probability {SURELY:g} {rate}, or {refresh}."
+        )
+
+
+def limits_of(
+    probe: Probe,
+    learning_rate: float,
+    momentum: float = 0.9,
+    refresh_interval: float = 1,
+    *,
+    convention: MomentumConvention | None = None,
+    lag_exposure: float | None = None,
+) -> ProbeLimits:
+    """What a probe says of settings.
+
+    Args:
+        probe: What was measured.
+        learning_rate: η, positive.
+        momentum: μ or β₁, in [0, 1).
+        refresh_interval: K_ref in optimizer steps, at least 1; a fraction counts up.
+        convention: By default "ema" for a probe in Adam's metric, else "heavy_ball".
+        lag_exposure: Share of the gradient that is late, in [0, 1]; by default what the probe measured.
+
+    Raises:
+        SettingError: A setting is out of range, the convention is not that of the probe's metric, or the probe's batch
+            was too small to feel anything stiff.
+    """
+    if not (learning_rate > 0 and math.isfinite(learning_rate)):
+        raise SettingError(f"learning rate: expected a positive number, found {learning_rate!r}")
+    kind: MomentumConvention = convention or ("ema" if probe.optimizer == "adam" else "heavy_ball")
+    if probe.optimizer == "adam" and kind == "heavy_ball":
+        raise SettingError("convention: this stiffness was measured in Adam's metric; expected ema, found heavy_ball")
+    if not probe.stiffest.felt:
+        raise SettingError(
+            f"limits_of: expected a stiffness that is told from nothing, found {probe.stiffest.mean:.3g} with an error "
+            f"of {probe.stiffest.sd:.2g}; probe a larger batch, or one of a policy that varies more"
+        )
+    exposure = probe.late_share if lag_exposure is None else float(lag_exposure)
+    interval = _whole(refresh_interval)
+    rate = float(effective_learning_rate(learning_rate, momentum, kind))
+    k = probe.stiffest
+    threshold = critical_gain(float(momentum), interval, "hold", exposure)
+    high = k.quantile(SURELY)
+    widest = threshold / high * learning_rate / rate
+    spread, within = _fluctuation(probe, rate, momentum)
+    return ProbeLimits(
+        learning_rate=float(learning_rate),
+        momentum=float(momentum),
+        convention=kind,
+        refresh_interval=interval,
+        lag_exposure=exposure,
+        margin=margin_of(k, threshold / rate),
+        p_stable=k.below(threshold / rate),
+        p_oscillates=1.0 - k.below(held_onset(float(momentum), interval, exposure) / rate),
+        largest_learning_rate=widest,
+        largest_refresh_interval=_largest_interval(high * rate, float(momentum), exposure),
+        fluctuation=spread,
+        within_fluctuation=within,
+    )
+
+
+def margin_of(stiffness: Measured, largest: float) -> Interval:
+    """The largest stable stiffness over the measured one."""
+    tail = 0.5 - LEVEL / 2.0
+    values = (stiffness.quantile(p) for p in (0.5, 1.0 - tail, tail))
+    middle, low, high = (largest / x if x > 0 else math.inf for x in values)
+    return Interval(middle, low, high, LEVEL)
+
+
+def _largest_interval(gain: float, momentum: float, exposure: float) -> int:
+    """Largest refresh interval at which a gain is stable; a longer one holds less."""
+
+    def stable(interval: int) -> bool:
+        return gain < critical_gain(momentum, interval, "hold", exposure)
+
+    if not stable(1):
+        return 0
+    low, high = 1, 2
+    while high <= LONGEST_REFRESH and stable(high):
+        low, high = high, 2 * high
+    if high > LONGEST_REFRESH:
+        return LONGEST_REFRESH
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if stable(middle) else (low, middle)
+    return low
+
+
+def _fluctuation(probe: Probe, rate: float, momentum: float) -> tuple[float, float]:
+    """Standard deviation of the reward at rest and the part of it that falls with the group size."""
+    along = probe.along_reward
+    if along is None or not (along.mean > 0 and probe.reward_slope > 0):
+        return math.nan, math.nan
+    noise = rate**2 * probe.reward_noise
+    spread = math.sqrt(probe.reward_slope * float(stationary_variance(noise, rate * along.mean, momentum, exact=True)))
+    share = math.nan if probe.noise is None else probe.noise.within_share
+    return spread, spread * math.sqrt(share) if share >= 0 else math.nan
+
+
+def _whole(refresh_interval: float) -> int:
+    if not (refresh_interval >= 1 and math.isfinite(refresh_interval)):
+        raise SettingError(f"refresh interval: expected at least 1 optimizer step, found {refresh_interval!r}")
+    return math.ceil(refresh_interval)

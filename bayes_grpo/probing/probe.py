@@ -1,0 +1,163 @@
+"""`probe`: the largest stiffness of an update and its noise, from gradients of one batch in parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.probing.estimate import Measured, stiffness_of
+from bayes_grpo.probing.krylov import MOST_PRODUCTS, TOLERANCE, Leading, lanczos
+from bayes_grpo.probing.noise import gradient_noise, ratio_tail
+from bayes_grpo.probing.operator import STEP, AnyVector, Product, UpdateAt, inner, mean_of, product_of, scaled, unit
+from bayes_grpo.probing.result import OptimizerKind, Probe
+
+
+class Half(NamedTuple):
+    """One half of a batch: the numbers of its parts and the directions that it finds."""
+
+    own: tuple[int, ...]
+    found: Leading
+
+
+def probe(
+    updates: Sequence[UpdateAt],
+    *,
+    scale: float | AnyVector = 1.0,
+    optimizer: OptimizerKind | None = None,
+    products: Sequence[Product] | None = None,
+    held: Sequence[UpdateAt] | None = None,
+    rewards: Sequence[AnyVector] | None = None,
+    twins: Sequence[tuple[AnyVector, AnyVector]] = (),
+    log_ratios: Sequence[float] | np.ndarray | None = None,
+    start: AnyVector | None = None,
+    count: int = 1,
+    steps: int = MOST_PRODUCTS,
+    tolerance: float = TOLERANCE,
+    length: float = STEP,
+    at: float = math.nan,
+) -> Probe:
+    """Measures the stiffness of an update and its gradient's noise.
+
+    A batch is cut into parts of equal size, whole groups each. Directions are found on the even parts and on the odd
+    ones, and read on all; see `bayes_grpo.probing.estimate`.
+
+    Args:
+        updates: Of each part the mean direction of the update at shifted parameters: minus the gradient of the loss of
+            its completions, each weighed by how much likelier the shifted policy writes it (the ratio of a completion's
+            probabilities, 1 without a shift). At least 4, or a single one that is exact. See `UpdateAt`.
+        scale: D, what the optimizer multiplies updates by: 1, or `adam_scale`.
+        optimizer: In whose metric that is; by default "sgd" where the scale is the number 1, else "adam".
+        products: Of each part what −J makes of a direction, where somebody has it; else two updates make it.
+        held: The same updates under the completions' weights of no shift: what a trainer's loss itself gives. From
+            them follows which share of the stiffness is late under a held policy.
+        rewards: Of each part the gradient of its mean reward, for the stiffness along it and what the reward
+            fluctuates.
+        twins: See `gradient_noise`.
+        log_ratios: Logarithms of the batch's importance ratios.
+        start: Where the search starts, in the optimizer's metric, such as an earlier probe's direction; by default
+            the difference of two parts' updates.
+        count: How many directions.
+        steps: Most steps of the search; each takes two gradients of half the batch.
+        tolerance: Residual at which it ends.
+        length: Of the shifts of the parameters.
+        at: Optimizer step of the training.
+
+    Returns:
+        What was measured.
+
+    Raises:
+        SettingError: Pieces that are too few, lists of different lengths, or vectors without length.
+    """
+    parts = len(updates)
+    if not (parts == 1 or parts >= 4):
+        raise SettingError(f"probe: expected 4 or more parts of a batch, or one exact update, found {parts}")
+    for name, given in (("products", products), ("held", held), ("rewards", rewards), ("twins", twins or None)):
+        if given is not None and len(given) != parts:
+            raise SettingError(f"probe: expected one of {name} for each of the {parts} parts, found {len(given)}")
+    each = [product_of(u, scale, length) for u in updates] if products is None else [scaled(p, scale) for p in products]
+    at_rest = [update(0.0) for update in updates]
+    halves = [tuple(range(i, parts, 2)) for i in range(2)] if parts > 1 else [(0,)]
+    found = []
+    for own in halves:
+        begin = _beginning([at_rest[i] for i in own], scale) if start is None else start
+        found.append(Half(own, lanczos(_over(each, own), begin, count, steps, tolerance)))
+    shown = min(len(half.found.vectors) for half in found)
+    ways = [[half.found.vectors[k] for half in found] for k in range(shown)]
+    stiff = [_read(each, found, ways[k]) for k in range(shown)]
+    late = 1.0
+    if held is not None:
+        rest = _read([product_of(u, scale, length) for u in held], found, ways[0])
+        late = min(max(1.0 - rest.mean / stiff[0].mean, 0.0), 1.0) if stiff[0].mean > 0 else 1.0
+    along, slope, push = _along_reward(each, halves, at_rest, rewards, scale)
+    searches = sum(half.found.products * len(half.own) for half in found) / parts
+    readings = len(found) * (shown + (held is not None) + (along is not None))
+    kind: OptimizerKind = optimizer or ("sgd" if isinstance(scale, int | float) and scale == 1 else "adam")
+    return Probe(
+        optimizer=kind,
+        stiffest=stiff[0],
+        further=tuple(stiff[1:]),
+        along_reward=along,
+        reward_slope=slope,
+        reward_noise=push,
+        late_share=late,
+        noise=gradient_noise(at_rest, scale, ways, twins) if parts > 1 else None,
+        ratios=None if log_ratios is None else ratio_tail(log_ratios),
+        parts=parts,
+        gradients=1.0 + 2.0 * (searches + readings),
+        residual=max(half.found.residual for half in found),
+        step=float(at),
+    )
+
+
+def _over(each: Sequence[Product], own: Sequence[int]) -> Product:
+    """The mean matrix of some parts."""
+    return lambda way: mean_of([each[i](way) for i in own])
+
+
+def _beginning(updates: Sequence[AnyVector], scale: Any) -> AnyVector:
+    """What the updates of two parts differ in, which has something of every direction that is felt; of one, itself."""
+    way = updates[0] - updates[1] if len(updates) > 1 else updates[0]
+    if inner(way, way) == 0.0:
+        way = updates[0]
+    if inner(way, way) == 0.0:
+        raise SettingError("probe: the updates are zero, so there is no direction to start from; give start=")
+    return scale**0.5 * way
+
+
+def _read(each: Sequence[Product], found: Sequence[Half], ways: Sequence[AnyVector]) -> Measured:
+    """The stiffness along the directions of the halves."""
+    readings = [[inner(way, product(way)) for product in each] for way in ways]
+    if len(each) == 1:
+        value = readings[0][0]
+        return Measured(value, 0.0, math.inf, value, value)
+    return stiffness_of(readings, [[i in half.own for i in range(len(each))] for half in found])
+
+
+def _along_reward(
+    each: Sequence[Product],
+    halves: Sequence[Sequence[int]],
+    updates: Sequence[AnyVector],
+    rewards: Sequence[AnyVector] | None,
+    scale: Any,
+) -> tuple[Measured | None, float, float]:
+    """Stiffness along the reward's gradient, its squared length, and the variance of the mean update along it."""
+    if rewards is None:
+        return None, math.nan, math.nan
+    root = scale**0.5
+    slopes = [root * mean_of([rewards[i] for i in own]) for own in halves]
+    ways = [unit(slope, "the reward's gradient") for slope in slopes]
+    if len(each) == 1:
+        value = inner(ways[0], each[0](ways[0]))
+        return Measured(value, 0.0, math.inf, value, value), inner(slopes[0], slopes[0]), 0.0
+    readings, pushes = [], []
+    for way, own in zip(ways, halves, strict=True):
+        others = [i for i in range(len(each)) if i not in own]
+        readings += [inner(way, each[i](way)) for i in others]
+        pushes.append(np.var([inner(way, root * updates[i]) for i in others], ddof=1) / len(each))
+    # No part chose the direction that it is read along, so nothing is to be taken off.
+    along = stiffness_of([readings], [[False] * len(readings)])
+    return along, inner(slopes[0], slopes[1]), float(np.mean(pushes))

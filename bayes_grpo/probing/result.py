@@ -1,0 +1,66 @@
+"""The result of a probe: what was measured, in one line and in numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from bayes_grpo.common.results import Result
+from bayes_grpo.probing.estimate import Measured
+from bayes_grpo.probing.noise import GradientNoise, RatioTail
+
+OptimizerKind = Literal["sgd", "adam"]
+"""In whose metric a stiffness was measured: that of plain steps (SGD, heavy ball) or of Adam's preconditioner."""
+
+
+@dataclass(frozen=True)
+class Probe(Result):
+    """Stiffness and gradient noise of an update, at one point of a training.
+
+    Attributes:
+        optimizer: In whose metric.
+        stiffest: The largest stiffness.
+        further: The next ones.
+        along_reward: Stiffness along the reward's own gradient; None where nobody asked.
+        reward_slope: Squared length of the reward's gradient in the optimizer's metric, less its noise; NaN as above.
+        reward_noise: Variance of the mean update along the reward's gradient, for batches of this size; NaN as above.
+        late_share: Share of the stiffness along the stiffest direction that comes from the policy that writes, and so
+            is late under a held policy; 1 where the update has no importance ratios, or nobody asked.
+        noise: Of the gradient; None where the batch was not in parts.
+        ratios: Tail of the importance ratios; None where nobody asked.
+        parts: Into how many parts the batch was cut.
+        gradients: Gradients of the whole batch that the probe took.
+        residual: How far the direction is from one that the operator keeps, over K.
+        step: Optimizer step of the training; NaN where it is not known.
+    """
+
+    optimizer: OptimizerKind
+    stiffest: Measured
+    further: tuple[Measured, ...]
+    along_reward: Measured | None
+    reward_slope: float
+    reward_noise: float
+    late_share: float
+    noise: GradientNoise | None
+    ratios: RatioTail | None
+    parts: int
+    gradients: float
+    residual: float
+    step: float = math.nan
+
+    in_json = (..., "sentence")
+
+    @property
+    def sentence(self) -> str:
+        """What was measured, in words."""
+        k = self.stiffest.interval
+        metric = "in Adam's metric" if self.optimizer == "adam" else "per unit of learning rate"
+        at = f" at step {self.step:g}" if self.step == self.step else ""
+        text = f"Stiffness{at}: {k.median:.3g} a step {metric}"
+        if self.stiffest.sd == 0.0:
+            return f"{text}, from one operator without sampling."
+        text += f", {k.level:.0%} interval {k.low:.3g} to {k.high:.3g}, measured on {self.parts} parts of a batch"
+        if not self.stiffest.felt:
+            text += "; that is not told from nothing: this batch cannot tell, a larger one may"
+        return f"{text}."

@@ -1,0 +1,196 @@
+"""A probe inside a training: every so many steps, on the batch just used, into the trainer's own log.
+
+Two gradients a probe turn a direction that is kept from probe to probe and read the stiffness along it
+(`bayes_grpo.probing.tracker`); where completions are trained on more than once, two more tell which share of it is
+late. Nothing of the training changes: parameters and random states are put back bit for bit. A failure of ours is one
+warning, then silence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
+from bayes_grpo.probing.file import save_probes
+from bayes_grpo.probing.operator import STEP, AnyVector, UpdateAt
+from bayes_grpo.probing.pool import pooled_probes
+from bayes_grpo.probing.predict import limits_of
+from bayes_grpo.probing.result import OptimizerKind, Probe
+from bayes_grpo.probing.tracker import Tracker
+
+
+class ProbeInputs(NamedTuple):
+    """What a probe needs of a training, at one step.
+
+    Attributes:
+        updates: Of each part of the batch, as `bayes_grpo.probing.probe` takes them.
+        held: The same under the weights of no shift; empty where nothing is late.
+        scale: D, as it stands now.
+        optimizer: In whose metric.
+        learning_rate: Of the next update.
+        momentum: μ or β₁.
+        refresh_interval: K_ref in optimizer steps.
+    """
+
+    updates: list[UpdateAt]
+    held: list[UpdateAt]
+    scale: float | AnyVector
+    optimizer: OptimizerKind
+    learning_rate: float
+    momentum: float
+    refresh_interval: float
+
+
+Opened = Callable[[Any, list[Any], int], contextlib.AbstractContextManager[ProbeInputs]]
+"""From a trainer, the inputs of its loss in the last step and a number of parts to what a probe needs; on leaving,
+everything is as it was."""
+
+
+class CurvatureWatcher:
+    """Events of a training, as transformers' Trainer calls them.
+
+    Args:
+        every: Optimizer steps between two probes.
+        parts: Pieces of a micro-batch, from which the error follows.
+        path: Where the probes are kept; by default ``probe.json`` in the trainer's output directory. None keeps none.
+        length: Length of the shifts of the parameters.
+        opened: How a trainer is asked; see `Opened`.
+        refused: Why a trainer cannot be probed; "" where it can.
+
+    Raises:
+        SettingError: A number that cannot be.
+    """
+
+    def __init__(
+        self,
+        *,
+        every: int = 25,
+        parts: int = 8,
+        path: str | Path | None = "probe.json",
+        length: float = STEP,
+        opened: Opened,
+        refused: Callable[[Any], str] = lambda trainer: "",
+    ) -> None:
+        for name, value, least in (("every", every, 1), ("parts", parts, 4)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise SettingError(f"CurvatureProbe: expected {name} of at least {least}, found {value!r}")
+        if not 0.0 < length < math.inf:
+            raise SettingError(f"CurvatureProbe: expected a positive length, found {length!r}")
+        self._every, self._parts, self._path, self._length = every, parts, path, length
+        self._opened, self._refused = opened, refused
+        self._trainer: Any = None
+        self._inputs: list[Any] = []
+        self._entries: dict[str, float] = {}
+        self._tracker, self._broken = Tracker(), False
+        self.probes: list[Probe] = []
+
+    def attach(self, trainer: Any) -> Self:
+        """Joins a trainer: its callbacks, before those that report, and the way of its batches to its loss.
+
+        Args:
+            trainer: TRL's `GRPOTrainer`, or one that is built on it.
+
+        Returns:
+            This callback.
+
+        Raises:
+            SettingError: It is no such trainer, or one that cannot be probed.
+        """
+        line = getattr(getattr(trainer, "callback_handler", None), "callbacks", None)
+        if not isinstance(line, list) or not callable(getattr(trainer, "compute_loss", None)):
+            raise SettingError(f"attach: expected a trainer of TRL, found {type(trainer).__name__}")
+        why = self._refused(trainer)
+        if why:
+            raise SettingError(f"CurvatureProbe: {why}")
+        line[:] = [self, *(other for other in line if other is not self)]
+        self._trainer, inner = trainer, trainer.compute_loss
+
+        def remembered(model: Any, inputs: Any, *rest: Any, **more: Any) -> Any:
+            if (trainer.state.global_step + 1) % self._every == 0 and model.training:
+                self._inputs.append(inputs)
+            return inner(model, inputs, *rest, **more)
+
+        trainer.compute_loss = remembered
+        return self
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Probes, after every so many steps."""
+        inputs, self._inputs = self._inputs, []
+        if not inputs or state.global_step % self._every:
+            return
+        with self._no_harm():
+            begun = time.perf_counter()
+            with self._opened(self._trainer, inputs, self._parts) as asked:
+                found = self._look(asked, float(state.global_step))
+            self.probes.append(found)
+            self._entries = probe_entries(self.probes, asked) | {"curvature/seconds": time.perf_counter() - begun}
+            if self._path is not None and state.is_world_process_zero:
+                save_probes(self.probes, Path(args.output_dir) / self._path)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
+        """Writes the last probe into a row, once."""
+        if logs is None or not self._entries:
+            return
+        entries, self._entries = self._entries, {}
+        logs |= entries
+        if state.log_history and state.log_history[-1].get("step") == state.global_step:
+            state.log_history[-1] |= entries
+
+    def _look(self, asked: ProbeInputs, step: float) -> Probe:
+        look = self._tracker.look(asked.updates, asked.scale, self._length, asked.held)
+        return Probe(
+            optimizer=asked.optimizer,
+            stiffest=look.stiffest,
+            further=(),
+            along_reward=None,
+            reward_slope=math.nan,
+            reward_noise=math.nan,
+            late_share=look.late_share,
+            noise=None,
+            ratios=None,
+            parts=len(asked.updates),
+            gradients=look.gradients,
+            residual=math.sqrt(max(1.0 - look.turned**2, 0.0)),
+            step=step,
+        )
+
+    @contextlib.contextmanager
+    def _no_harm(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if self._broken:
+                return
+            self._broken = True
+            with contextlib.suppress(Warning):
+                warnings.warn(
+                    f"no more probes in the log: {type(error).__name__}: {error}", BayesGrpoWarning, stacklevel=4
+                )
+
+
+def probe_entries(probes: list[Probe], asked: ProbeInputs) -> dict[str, float]:
+    """The last probes as entries of a log; where they cannot tell, or at a learning rate of 0, the stiffness alone."""
+    together = pooled_probes(probes)
+    k = together.stiffest.interval
+    entries = {
+        "curvature/last": probes[-1].stiffest.mean,
+        "curvature/stiffest": k.median,
+        "curvature/stiffest_low": k.low,
+        "curvature/stiffest_high": k.high,
+        "curvature/turned": probes[-1].residual,
+    }
+    if together.stiffest.felt and asked.learning_rate > 0:
+        told = limits_of(together, asked.learning_rate, asked.momentum, asked.refresh_interval)
+        entries |= {
+            "curvature/late_share": together.late_share,
+            "curvature/margin": told.margin.median,
+            "curvature/margin_low": told.margin.low,
+            "curvature/p_stable": told.p_stable,
+        }
+    return {name: value for name, value in entries.items() if math.isfinite(value)}

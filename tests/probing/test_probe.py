@@ -1,0 +1,188 @@
+"""A probe against dense matrices, over three kinds of vectors, with and without noise."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from bayes_grpo import load_probes, probe, ratio_tail, render_probe, save_probes
+from bayes_grpo.cli.terminal import console
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.probing.krylov import lanczos
+from bayes_grpo.probing.noise import gradient_noise
+from bayes_grpo.probing.operator import Pieces, adam_scale, product_of
+from benchmarks.probing import bandit, quadratic, told
+
+SIZE = 20
+
+
+def matrix(seed: int = 0) -> np.ndarray:
+    """A symmetric matrix with eigenvalues of both signs, the largest well apart."""
+    turn, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((SIZE, SIZE)))
+    values = 5.0 * 0.6 ** np.arange(SIZE)
+    values[-4:] = -3.0
+    return turn @ np.diag(values) @ turn.T
+
+
+def test_without_noise_it_is_that_of_the_dense_matrix():
+    h, here = matrix(), np.arange(SIZE, dtype=float)
+    scale = np.exp(np.random.default_rng(1).standard_normal(SIZE))
+    dense = np.linalg.eigvalsh(np.sqrt(scale)[:, None] * h * np.sqrt(scale))
+    found = probe([lambda shift: -h @ (here + shift)], scale=scale, count=2)
+    assert found.optimizer == "adam"
+    assert found.stiffest.mean == pytest.approx(dense[-1], rel=1e-3)
+    assert found.further[0].mean == pytest.approx(dense[-2], rel=1e-2)
+    assert found.stiffest.interval.low == found.stiffest.interval.high
+    start = np.ones(SIZE)
+    applied = LinearOperator((SIZE, SIZE), matvec=lambda x: h @ x.ravel(), dtype=float)  # pyright: ignore[reportCallIssue]
+    theirs = eigsh(applied, k=2, which="LA", v0=start, return_eigenvectors=False)
+    assert lanczos(lambda x: h @ x, start, 2, tolerance=1e-6).values == pytest.approx(sorted(theirs)[::-1], rel=1e-6)
+
+
+def test_any_kind_of_vector_gives_the_same():
+    h, here = matrix(), np.linspace(-1.0, 1.0, SIZE)
+    expected = np.linalg.eigvalsh(h)[-1]
+    with jax.enable_x64(True):
+        slope = jax.jit(lambda x: -jax.grad(lambda y: 0.5 * y @ jnp.asarray(h) @ y)(x))
+        in_jax = probe([lambda shift: slope(jnp.asarray(here) + shift)], start=jnp.ones(SIZE))
+
+    def in_pieces(shift: object) -> Pieces:
+        whole = np.concatenate([p.ravel() for p in shift.pieces]) if isinstance(shift, Pieces) else np.zeros(SIZE)
+        push = -h @ (here + whole)
+        return Pieces([push[:8].reshape(2, 4), push[8:]])
+
+    found = probe([in_pieces])
+    by_products = probe([lambda shift: -h @ (here + shift)], products=[lambda way: h @ way])
+    for one in (in_jax, found, by_products):
+        assert one.stiffest.mean == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_network_in_adams_metric():
+    with jax.enable_x64(True):
+        problem = bandit("two layers", 8, (64,))
+        found = probe([problem.exact], scale=problem.scale)
+    assert found.stiffest.mean == pytest.approx(problem.stiffest, rel=1e-2)
+
+
+def test_of_sampled_halves_neither_too_large_nor_too_small():
+    problem = quadratic(30)
+    found = told(problem, 256, range(60))
+    assert abs(found["bias"]) < 4.0 * found["bias_error"] + 0.01
+    assert found["crossed_bias"] < -0.02
+    assert found["naive_bias"] > 0.01
+    assert 0.75 <= found["coverage"] <= 0.99
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("problem", [quadratic(), bandit("softmax bandit", 0, (64,))], ids=lambda x: x.name)
+def test_coverage(problem):
+    with jax.enable_x64(True):
+        found = told(problem, 512, range(200))
+    assert 0.84 <= found["coverage"] <= 0.96
+    assert abs(found["bias"]) < 3.0 * found["bias_error"] + 0.01
+
+
+def test_adams_metric_as_it_stands():
+    v = np.array([0.04, 0.01])
+    assert adam_scale(v, 3, 0.9, 1e-3) == pytest.approx(1.0 / (np.sqrt(v / (1.0 - 0.9**3)) + 1e-3))
+    with pytest.raises(SettingError, match="at least 1 step"):
+        adam_scale(v, 0)
+
+
+def test_noise_and_its_part_along_the_stiffest():
+    rng = np.random.default_rng(3)
+    spread = np.array([3.0, 1.0, 1.0, 1.0])
+    updates = [1.0 + spread * rng.standard_normal(4) for _ in range(4000)]
+    luck = [0.5 * spread * rng.standard_normal(4) for _ in updates]
+    stiff = np.array([1.0, 0.0, 0.0, 0.0])
+    found = gradient_noise(updates, stiff=[[stiff]], twins=[(u + d, u - d) for u, d in zip(updates, luck, strict=True)])
+    assert found.trace * len(updates) == pytest.approx(12.0, rel=0.05)
+    assert found.stiff_share[0] == pytest.approx(0.75, abs=0.03)
+    assert found.within_share == pytest.approx(0.25, abs=0.02)
+    assert found.signal == pytest.approx(4.0, rel=0.1)
+
+
+def test_tail_of_ratios():
+    rng = np.random.default_rng(0)
+    calm, wild = ratio_tail(0.1 * rng.standard_normal(1000)), ratio_tail(2.0 * rng.standard_cauchy(1000).clip(-50, 50))
+    assert calm.effective == pytest.approx(math.exp(-0.01), abs=0.01)
+    assert calm.shape < 0.5 < wild.shape
+    assert wild.effective < 0.1
+    with pytest.raises(SettingError, match="finite logarithms"):
+        ratio_tail([math.nan])
+
+
+def test_the_share_that_is_late():
+    """Half of the matrix comes from the policy that writes: an update with the drawn weights lacks it."""
+    h, here = matrix(), np.ones(SIZE)
+    found = probe([lambda s: -h @ (here + s)], held=[lambda s: -h @ (here + 0.5 * s)], rewards=[h[0]])
+    assert found.late_share == pytest.approx(0.5, rel=1e-3)
+    way = h[0] / np.linalg.norm(h[0])
+    assert found.along_reward is not None
+    assert found.along_reward.mean == pytest.approx(way @ h @ way, rel=1e-3)
+    assert found.reward_slope == pytest.approx(h[0] @ h[0])
+
+
+def noisy(parts: int = 8) -> list:
+    rng = np.random.default_rng(5)
+    h = [matrix() + 0.1 * (e + e.T) for e in rng.standard_normal((parts, SIZE, SIZE))]
+    pushes = rng.standard_normal((parts, SIZE))
+    return [lambda s, m=m, p=p: p - m @ (np.ones(SIZE) + s) for m, p in zip(h, pushes, strict=True)]
+
+
+def test_its_file_and_its_text(tmp_path, capsys):
+    rewards = list(np.random.default_rng(0).standard_normal((8, SIZE)) + 1.0)
+    found = probe(noisy(), at=25, count=2, rewards=rewards, log_ratios=[0.0, 0.1])
+    path = tmp_path / "probe.json"
+    save_probes([found, found], path)
+    assert load_probes(path)[1].to_dict() == found.to_dict()
+    exact = probe([lambda s: -matrix() @ (np.ones(SIZE) + s)])
+    save_probes([exact], path)
+    assert load_probes(path)[0].stiffest == exact.stiffest
+    render_probe(found, console())
+    shown = capsys.readouterr().out
+    assert "at step 25" in shown
+    assert "along the reward" in shown
+    assert json.loads(path.read_text())["probes"][0]["sentence"] == exact.sentence
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda x: x["probes"][0]["stiffest"].update(sd=-1.0), "sd >= 0"),
+        (lambda x: x["probes"][0]["stiffest"].update(mean=None), "mean: expected a finite number"),
+        (lambda x: x["probes"][0].update(parts=True), "parts"),
+        (lambda x: x["probes"][0].update(optimizer="lion"), "optimizer"),
+        (lambda x: x["probes"].clear(), "no probe"),
+        (lambda x: x.update(format=2), "format 1"),
+        (lambda x: x["probes"][0].pop("noise"), "damaged"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_one_line(tmp_path, change, word):
+    path = tmp_path / "probe.json"
+    save_probes([probe(noisy())], path)
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(SettingError, match=word) as error:
+        load_probes(path)
+    assert "\n" not in str(error.value)
+
+
+def test_what_cannot_be_probed_is_refused(tmp_path):
+    zero = [lambda shift: np.zeros(3)] * 4
+    with pytest.raises(SettingError, match="4 or more parts"):
+        probe(zero[:3])
+    with pytest.raises(SettingError, match="updates are zero"):
+        probe(zero)
+    with pytest.raises(SettingError, match="one of rewards for each"):
+        probe(noisy(), rewards=[np.ones(SIZE)])
+    with pytest.raises(SettingError, match="cannot read"):
+        load_probes(tmp_path / "none.json")
+    with pytest.raises(SettingError, match="at least one probe"):
+        save_probes([], tmp_path / "none.json")
+    assert product_of(noisy()[0], 1.0)(np.ones(SIZE)).shape == (SIZE,)
