@@ -289,7 +289,7 @@ def _read(path: Path) -> Any:
         low=plain["low"],
         high=plain["high"],
         schedule=SimpleNamespace(ends=plain["ends"]),
-        fallen=None if fallen is None else Fallen(*map(float, fallen)),
+        fallen=None if fallen is None else Fallen(*map(float, fallen[:6]), at_once=bool(fallen[6:].any())),
         assumed=(),
         diagnosis=diagnosis,
     )

@@ -12,7 +12,7 @@ from bayes_grpo.diagnosis.mode import followed_modes, label_of
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
 from bayes_grpo.events.borders import BORDERS
 
-MEANING = {
+HELD_MEANS = {
     "healthy": " (nothing fails, and the reward rose at some time)",
     "plateaued": " (nothing fails, and the reward hardly rose)",
 }
@@ -56,7 +56,7 @@ def _now(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEv
         which = ", ".join(f"{label_of(mode)} {probability_text(said.own[mode])}" for mode in listed)
         fails = probability_text(said.failing)
         return f"Something fails with probability {fails}, and the log leaves open what: {which}; {what}."
-    head = f"{label_of(said.answer)}{MEANING.get(said.answer, '')}"
+    head = f"{label_of(said.answer)}{HELD_MEANS.get(said.answer, '')}"
     head = f"Nothing is clear: {head}" if said.answer in MODES else f"{head[:1].upper()}{head[1:]}"
     others = sorted((name for name in ANSWERS if name != said.answer), key=lambda name: -said.probability[name])
     return (

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import bayes_grpo as bg
+from bayes_grpo.common.errors import FitError
 from tests.helpers.command import call
 
 ONLY_DIAGNOSIS = ("--without", "fit,laws,check,forecast,stability", "--history", 0)
@@ -125,7 +126,7 @@ def test_siblings_are_those_of_the_forecast(tmp_path: Path, log: Path, monkeypat
 
     def seen(*_, like: list[str] | None, **__):
         asked.append(like)
-        raise bg.FitError("seen")
+        raise FitError("seen")
 
     monkeypatch.setattr("bayes_grpo.report.work.forecast", seen)
     words = ("report", log, "--out", tmp_path / "page.html", "--without", "fit,laws,check,diagnosis,stability")
