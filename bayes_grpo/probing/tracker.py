@@ -35,7 +35,7 @@ class Look(NamedTuple):
     gradients: float
 
 
-class Tracker:
+class ProbeTracker:
     """Holds the direction.
 
     Attributes:

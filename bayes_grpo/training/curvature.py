@@ -22,7 +22,7 @@ from bayes_grpo.probing.operator import STEP, AnyVector, UpdateAt
 from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.result import OptimizerKind, Probe
-from bayes_grpo.probing.tracker import Tracker
+from bayes_grpo.probing.tracker import ProbeTracker
 
 
 class ProbeInputs(NamedTuple):
@@ -87,7 +87,7 @@ class CurvatureWatcher:
         self._trainer: Any = None
         self._inputs: list[Any] = []
         self._entries: dict[str, float] = {}
-        self._tracker, self._broken = Tracker(), False
+        self._tracker, self._broken = ProbeTracker(), False
         self.probes: list[Probe] = []
 
     def attach(self, trainer: Any) -> Self:

@@ -12,7 +12,7 @@ import pytest
 from bayes_grpo import Run, load_probes
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain
-from bayes_grpo.probing.tracker import Tracker
+from bayes_grpo.probing.tracker import ProbeTracker
 from bayes_grpo.training.curvature import CurvatureWatcher, ProbeInputs
 from bayes_grpo.training.trl_updates import refusal, same_luck
 
@@ -32,7 +32,7 @@ def parts_of(seed: int, noise: float = 0.1, count: int = 8) -> list:
 
 def test_a_direction_is_kept_and_found_over_batches():
     """Two gradients a look: after a few batches the direction is the stiffest one, and looks are fair."""
-    tracker = Tracker()
+    tracker = ProbeTracker()
     looks = [tracker.look(parts_of(seed)) for seed in range(40)]
     assert looks[0].gradients > looks[1].gradients == 2.0
     assert abs(tracker.direction[0]) > 0.99
@@ -43,7 +43,7 @@ def test_a_direction_is_kept_and_found_over_batches():
     kept = tracker.look(parts_of(99, 0.0), held=[lambda s: -0.75 * STIFF @ (np.ones(SIZE) + s)] * 8)
     assert kept.late_share == pytest.approx(0.25, abs=1e-3)
     with pytest.raises(SettingError, match="4 parts of a first batch"):
-        Tracker().look(parts_of(0)[:3])
+        ProbeTracker().look(parts_of(0)[:3])
 
 
 class Trainer:
