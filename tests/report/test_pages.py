@@ -159,7 +159,7 @@ def test_a_browser_finds_nothing_wrong(pages: dict[str, Path], driver: Any, kind
 
 
 def test_a_picture_knows_what_it_shows(reports: dict[str, Report]):
-    hero = reports["healthy"].page.hero
+    hero = reports["hacking"].page.hero
     assert hero is not None
     root = ElementTree.fromstring(hero.wide)
     (panel,) = json.loads(root.attrib["data-look"])
