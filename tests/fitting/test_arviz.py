@@ -122,6 +122,7 @@ def test_log_likelihood_is_that_of_all_rows_given_all_parameters(run):
     """Against a dense normal from matrix exponentials, the levels held at their draws."""
     made = bg.fit(run, "oscillator", seed=0)
     total = made.data["log_likelihood"].to_dataset().to_array().sum("variable")
+    precision = bg.rows_of(run).precision  # the noise of a share of successes differs from row to row
     for chain, draw in ((0, 0), (1, 500), (3, 999)):
         at = {k: float(v[chain, draw]) for k, v in made.data["posterior"].dataset.items()}
         zeta, omega = at["damping_ratio"], at["natural_frequency"]
@@ -135,7 +136,7 @@ def test_log_likelihood_is_that_of_all_rows_given_all_parameters(run):
             0.0,
             ((at["fixed_point"], 0.0), (at["initial_reward"], 0.0)),
         )
-        expected = dense_log_density(made.observed(), mean, cov + at["observation_sd"] ** 2 * np.eye(SHORT))
+        expected = dense_log_density(made.observed(), mean, cov + at["observation_sd"] ** 2 * np.diag(1.0 / precision))
         assert float(total[chain, draw]) == pytest.approx(expected, rel=1e-8)
 
 
@@ -176,9 +177,10 @@ def test_power_scaled_prior_is_the_posterior_of_a_refit(run, saved, fitted):
     log_prior = saved["log_prior"].to_dataset().to_array().sum("variable")
     base = {name: transformed(saved, name) for name in ("relaxation_time", "fixed_point", "observation_sd")}
     distance = []
-    for alpha in (0.5, 2.0):
+    powers = (0.5**0.5, 2.0**0.5)  # nearer to 1 than 1/2 and 2, where reweighted draws of so short a log grow rough
+    for alpha in powers:
         scaled = {k: Prior(p.median, p.spread / np.sqrt(alpha)) for k, p in priors.items()}
-        refit = bg.fit(run, "exponential", priors=scaled, seed=3)
+        refit, again = (bg.fit(run, "exponential", priors=scaled, seed=seed) for seed in (3, 4))
         weight = np.exp(log_prior.azstats.power_scale_lw(alpha=alpha, dim=["chain", "draw"])).to_numpy().ravel()
         weight /= weight.sum()
         for name, draws in base.items():
@@ -186,13 +188,14 @@ def test_power_scaled_prior_is_the_posterior_of_a_refit(run, saved, fitted):
             mean, sd = weight @ draws, other.std()
             error = sd * np.sqrt(np.sum(weight**2) + 1 / 1500)  # draws are correlated: ESS is about 1,500
             assert mean == pytest.approx(other.mean(), abs=4 * error), (name, alpha)
-        distance.append(cumulative_distance(base["relaxation_time"], transformed(refit.data, "relaxation_time")))
+        both = np.concatenate([transformed(x.data, "relaxation_time") for x in (refit, again)])
+        distance.append(cumulative_distance(base["relaxation_time"], both))
     logs = saved.copy()
     logs["posterior"].dataset = (
         saved["posterior"].to_dataset().assign(relaxation_time=np.log(saved["posterior"]["relaxation_time"]))
     )
-    theirs = az.psense(logs, var_names=["relaxation_time"], group="prior", alphas=(0.5, 2.0))["relaxation_time"]
-    assert float(theirs) == pytest.approx(np.mean(distance), rel=0.2)
+    theirs = az.psense(logs, var_names=["relaxation_time"], group="prior", alphas=powers)["relaxation_time"]
+    assert float(theirs) == pytest.approx(np.mean(distance) / np.log2(powers[1]), rel=0.2)
     assert float(theirs) > 0.05
 
 
