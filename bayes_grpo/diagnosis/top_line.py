@@ -195,7 +195,8 @@ def _calm(
         )
     if rests >= BORDERS.probable and rests >= rises:
         text = f"the reward is at rest at {level}."
-        action = "stop if that is what you need; a higher learning rate or harder prompts may move it again."
+        prompts = "harder" if trends.reward.mean[-1] >= trends.low + 0.5 * trends.span else "easier"
+        action = f"stop if that is what you need; a higher learning rate or {prompts} prompts may move it again."
         return TopLine("done", "plateaued", rests, text, action, "the reward's trend")
     if rises >= BORDERS.probable:
         return TopLine("fine", "growing", rises, "the reward rises, and nothing fails.", "go on.", "the timeline")
