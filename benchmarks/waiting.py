@@ -1,6 +1,6 @@
 """How long people wait: whole commands on real logs, with an empty and a warm cache, and the first lines on a terminal.
 
-    python benchmarks/waiting.py LOG... [--turns N] [--before CHECKOUT] [--keep]
+    python -m benchmarks.waiting LOG... [--turns N] [--before CHECKOUT] [--keep]
 
 Every turn runs all commands once, those of an earlier checkout beside them, and the plain NumPyro script on the same
 rewards; shown is the fastest turn. Processor seconds stand beside the clock's, because other work on the machine adds
@@ -85,9 +85,9 @@ def waited(log: Path, turns: int, before: Path | None) -> dict[str, Any]:
             for what in BARS:
                 say(f"{run.name}: {what}, {kind}")
                 taken.setdefault(f"{kind} {what}", []).append(command(what, log, folder, folder / "cache"))
-                if before is not None:
-                    earlier = command(what, log, folder, folder / "earlier", before)
-                    taken.setdefault(f"{kind} {what} before", []).append(earlier)
+                if before is not None and turn >= 0:
+                    earlier = command(what, log, folder, folder / "cache", before)
+                    taken.setdefault(f"before {what}", []).append(earlier)
             if turn >= 0:
                 lines.append(first_lines(log, folder / "cache"))
                 taken.setdefault("plain", []).append(run_process([sys.executable, str(PEER), str(plain)]))
@@ -106,7 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("logs", nargs="+", type=Path)
     parser.add_argument("--turns", type=int, default=2, help="turns with a warm cache")
-    parser.add_argument("--before", type=Path, help="a checkout whose commands are timed beside")
+    parser.add_argument("--before", type=Path, help="a checkout whose commands are timed beside, warm")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     say(device())
@@ -116,8 +116,8 @@ def main() -> None:
     for name, found in result["logs"].items():
         print(name, found["rows"], "rows; plain script", {k: round(v, 1) for k, v in found["plain script"].items()})
         print("  first lines", {k: round(v, 1) for k, v in found["first line"].items()})
-        for kind in ("empty", "warm"):
-            for what, x in found[kind].items():
+        for kind in ("empty", "warm", "before"):
+            for what, x in found.get(kind, {}).items():
                 print(f"  {kind} {what}: {x['seconds']:.1f} s, processor {x['processor_seconds']:.1f} s")
     if options.keep:
         print(keep("waiting", result))
