@@ -18,8 +18,8 @@ class Horizon(NamedTuple):
 
     Attributes:
         until: Optimizer step.
-        origin: Where it comes from, in words: "given", "planned length", "1.5 times the last step"; the last one, where a
-            planned length is reached, says so.
+        origin: Where it comes from, in words: "given", "planned length", "1.5 times the last step", to which is added
+            where a planned length is reached.
     """
 
     until: float
