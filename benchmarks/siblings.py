@@ -47,7 +47,7 @@ from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.course import cuts_of, smooth_course
 from bayes_grpo.siblings.gather import gather_siblings
 from bayes_grpo.siblings.order import CERTAINTY, SHARE_GRID, orders_of, share_likelihood
-from bayes_grpo.siblings.together import read_together
+from bayes_grpo.siblings.together import Courses, read_together
 from benchmarks.common import keep
 
 FEWEST = 5
@@ -148,13 +148,13 @@ def paths_of(origin: Origin, log: str, cache: Path) -> RewardPaths:
     return RewardPaths(*(np.asarray(stored[f"{key}/{k}"], float) for k in RewardPaths._fields))
 
 
-def case(log: Log, siblings: Sequence[Log], share: float, cache: Path) -> dict[str, Any]:
+def case(log: Log, siblings: Sequence[Log], share: float, cache: Path, courses: Courses) -> dict[str, Any]:
     """Scores of a forecast with and without siblings, and what the largest share of siblings is learned from."""
     origin = origin_of(log.run, log.table, share)
     past, reward, y, scale = origin.basis.table, origin.basis.reward, origin.y, origin.scale
     paths = paths_of(origin, log.run.name, cache)
     gathered = gather_siblings(log.run, past, [x.run for x in siblings])
-    known = read_together(past, gathered)
+    known = read_together(past, gathered, courses)
     given = beside_siblings(paths, origin.future, known, reward, -1, 0)
     moved = with_effect(paths, origin.future, known, reward)
     told = known.foreseen(origin.future.step, origin.future.window)
@@ -216,13 +216,14 @@ def forecasts(logs: Sequence[Log], cache: Path) -> dict[str, Any]:
     """Backtest with and without siblings."""
     cases = []
     for name, some in families_of(logs).items():
+        courses: Courses = {}
         for log in some:
             if len(log.table.y) < MIN_BACKTEST_ROWS:
                 continue
             others = [x for x in some if x is not log]
             for share in ORIGINS:
                 try:
-                    cases.append(case(log, others, share, cache))
+                    cases.append(case(log, others, share, cache, courses))
                 except BayesGrpoError as error:
                     print(f"left out: {log.run.name}, {share:g}: {error}")
         print(f"{name[:70]} done", flush=True)
