@@ -175,6 +175,8 @@ from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked
 from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
+from .siblings.departure import Departure as Departure
+from .siblings.departure import departure_of as departure_of
 from .siblings.shared import ClearedRun as ClearedRun
 from .siblings.shared import SharedOrder as SharedOrder
 from .siblings.shared import cleared_runs as cleared_runs
