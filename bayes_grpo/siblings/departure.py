@@ -7,7 +7,7 @@ The latest rows of a signal are averaged, and so are those of every sibling over
 from m siblings, with their spread taken so that a few that failed themselves hardly widen it, and the error of its mean
 by how much neighbouring rows differ. Of few siblings the spread is known badly: z goes through Student's distribution
 with m − 1 degrees of freedom. A run departs by its most unusual signal; a reward above its siblings' is none. What is
-usual was learned on public runs that ended well (`benchmarks/siblings.py departures`), repositories counted alike.
+usual was learned on public runs that ended well (`benchmarks/departures.py`), repositories counted alike.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WORDS = {
     "completion_length": "length of completions",
     "grad_norm": "gradient norm",
 }
-USUAL = ((0.5, 0.9), (0.2, 1.9), (0.1, 2.5), (0.05, 3.2), (0.02, 4.0))
+USUAL = ((0.5, 1.1), (0.2, 2.4), (0.1, 3.0), (0.05, 3.2), (0.02, 3.5))
 """Shares of looks at public runs that ended well which lie at least as far from their siblings, and how far."""
 BORDER = 3.2
 """Distance from which a run departs: where a twentieth of looks at runs that ended well lie."""
