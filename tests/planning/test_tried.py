@@ -30,7 +30,7 @@ def test_siblings_are_told_by_their_settings_and_what_became_of_them(monkeypatch
     ]
     present = {"learning_rate": 1e-5, "group_size": 8.0}
     found = tried_settings(run, rows_of(run), present, True, None, others)
-    assert found.worked == (Change(), Change(learning_rate=pytest.approx(math.log(2.0))))
+    assert np.array(found.worked) == pytest.approx(np.array([Change(), Change(learning_rate=math.log(2.0))]))
     assert len(found.fell) == 2
     assert [x.name for x in found.left_out] == ["unknown"]
     assert found.sentence == (

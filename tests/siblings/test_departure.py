@@ -24,6 +24,7 @@ def test_a_run_that_falls_away_departs_since_then_and_the_others_do_not():
     assert first.signal == "reward"
     assert first.distance < -BORDER
     assert first.count == 7
+    assert found.since is not None
     assert 30.0 < found.since <= 40.0
     assert found.usual <= USUAL[-1][0]
     assert "departs from them since about step" in found.sentence
