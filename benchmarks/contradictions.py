@@ -115,7 +115,7 @@ def _fit(span: LawSpan, draws: Draws | None) -> dict[str, Any] | None:
     values = {k: np.asarray(v) for k, v in draws.values.items()}
     values |= {k: np.asarray(v) for k, v in draws.regime.derived(values, basis.table).items()}
     length = float(basis.table.step[-1] - basis.table.start)
-    return {**probabilities(draws.regime, values, length), "led": bool(span.told)}
+    return {**probabilities(draws.regime, values, length, len(basis.table.y)), "led": bool(span.told)}
 
 
 def _own(said: Said, mode: str) -> float:
@@ -306,7 +306,7 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     "risen / risen": (
         "the reward has not moved, and it rose",
         lambda x: (
-            "hardly moved" in x["top"].get("headline", "")
+            "has not risen" in x["top"].get("headline", "")
             and (x["diagnosis"]["evidence"].get("progress", {}).get("probability") or 0.0) >= SURE
         ),
     ),
