@@ -24,7 +24,7 @@ _SEEN = 20
 """Common rows from which a shared order of data would be seen."""
 _LAST, _LEAST = 0.2, 8
 """Share of the common rows that are compared, and how many at least."""
-UNPAIRED = (
+ONE_SEED = (
     "no two runs move together at the same steps: their data came in different orders; with one data seed for all, the "
     "difference of two runs would have .4 of the variance (public families of one order), the same certainty from less "
     "than half of the rows"
