@@ -64,7 +64,7 @@ def answer(q: Question) -> dict[str, Any]:
             "high": float(high),
             "rhat": convergence.worst.rhat,
             "ess": convergence.worst.ess_bulk,
-            "bfmi": convergence.bfmi,
+            "bfmi": convergence.ebfmi,
             "divergences": convergence.divergences,
             "passed": convergence.passed,
             "apart": float(max(abs(low - found["low"]), abs(high - found["high"])) / found["sd"]),

@@ -377,7 +377,7 @@ def _interval(x: np.ndarray) -> dict[str, float]:
 
 
 def transfer_of(runs: Sequence[PaperRun], found: Found) -> tuple[Evidence, tuple[str, ...], dict[str, int]]:
-    """Logarithm of the held-out rate over that of the train reward, run by run; who says anything, and how many could."""
+    """Logarithm of the held-out rate over that of the train reward, by run; authors, and how many could say it."""
     rows, asked = [], 0
     for r in runs:
         held_out = found[r.name]["beside"].get("held_out")

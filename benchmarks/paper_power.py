@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.laboratory.families import Draw
 from bayes_grpo.laboratory.runs import train_draws
 from bayes_grpo.laboratory.settings import LabNumbers
@@ -24,13 +25,15 @@ from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.simulate.settings import Numbers
 from benchmarks.family_cases import run_of
 from benchmarks.paper_fits import kept, laws_of, readings_of, said_of
-from benchmarks.paper_pooled import OF_LEVELS, OF_LOGARITHMS, Evidence, by_grid
+from benchmarks.paper_pooled import LEAST, OF_LEVELS, OF_LOGARITHMS, Evidence, by_grid
 
 SIZES = (4, 8, 16)
 SEEDS = 16
 STEPS = 300
 LENGTHS = (50, 100, 200, 300)
-STUDIES = 12
+DRAWN = (1, 2, 4, 8)
+"""Seeds at every size that a study has."""
+STUDIES = 24
 """Studies drawn of each design."""
 QUANTITIES = ("rate", "plateau", "trajectory", "fluctuation")
 
@@ -115,24 +118,27 @@ def power(cache: Path) -> dict[str, Any]:
     rewards = kept(cache, "lab_rewards", trained)
     means = {g: np.mean(rewards[str(g)], axis=0) for g in SIZES}
     x = np.log(SIZES) - np.log(SIZES).mean()
-    out: dict[str, Any] = {"seeds": SEEDS, "sizes": list(SIZES), "designs": [], "truth": {}}
+    out: dict[str, Any] = {"seeds": SEEDS, "sizes": list(SIZES), "designs": [], "truth": {}, "needed": {}}
     rng = np.random.default_rng(0)
     for length in LENGTHS:
         found = {
             (g, i): kept(
-                cache / f"lab_{length}", f"{g}_{i}", lambda g=g, i=i: read_at(g, i, rewards[str(g)][i][:length])
+                cache / f"lab_{length}", f"{g}_{i}", lambda g=g, i=i, n=length: read_at(g, i, rewards[str(g)][i][:n])
             )
             for g in SIZES
             for i in range(SEEDS)
         }
+        success = {g: float(np.mean(means[g][:length])) for g in SIZES}
         ends = {g: float(np.mean(means[g][max(0, length - 20) : length])) for g in SIZES}
         size = float(np.mean(list(ends.values())))
+        factor = [math.log(float(group_drift_factor(float(np.mean(list(success.values()))), g, 1))) for g in SIZES]
         everyone = [(g, i) for g in SIZES for i in range(SEEDS)]
         out["truth"][str(length)] = {
             "trajectory": float(np.polyfit(x, [ends[g] / size for g in SIZES], 1)[0]),
+            "rate_expected": float(np.polyfit(x, factor, 1)[0]),
             "all_seeds": {q: study(found, everyone, q, size) for q in QUANTITIES},
         }
-        for seeds in (1, 2, 4, 8):
+        for seeds in DRAWN:
             line: dict[str, Any] = {"length": length, "seeds": seeds}
             for q in QUANTITIES:
                 told = []
@@ -149,4 +155,9 @@ def power(cache: Path) -> dict[str, Any]:
                     else 0.0,
                 }
             out["designs"].append(line)
+            if seeds == DRAWN[-1]:
+                # Half widths fall as the root of the seeds: so many give one of `LEAST`, beyond what was drawn.
+                out["needed"][str(length)] = {
+                    q: math.ceil(seeds * (line[q]["half_width"] / LEAST) ** 2) for q in QUANTITIES if line[q]["studies"]
+                }
     return out
