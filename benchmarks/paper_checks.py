@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.rows.rows_of import rows_of
+from benchmarks.comparison import simulated_run
 from benchmarks.family_cases import draw_run
-from benchmarks.paper_claims import Question
-from benchmarks.paper_fits import kept, readings_of, said_of
+from benchmarks.paper_claims import CLEAR, KINDS, Question, kind_scores, shares_of
+from benchmarks.paper_fits import kept, law_on, readings_of, said_of
 from benchmarks.paper_pooled import (
     LEAST,
     OF_LEVELS,
@@ -29,8 +30,8 @@ SURE = 0.95
 KNOWN = (-1.0, -0.3, 0.0, 0.3, 1.0)
 """Exponents that simulated families have; of levels a fifth of them."""
 REPLICATIONS = 200
-MOST = 16
-"""Times as many runs up to which it is asked what would settle a question."""
+TIMES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128)
+"""Times as many runs for which it is asked whether they would settle a question."""
 
 
 def verdict(told: dict[str, float]) -> str:
@@ -131,28 +132,18 @@ def _drawn(
     return level + slope * e.x + np.sqrt(e.error**2 + scales[2] ** 2) * rng.standard_normal(len(e.x))
 
 
-def would_settle(q: Question, rng: np.random.Generator, tries: int = 8) -> dict[str, Any]:
-    """Times as many authors with such runs at which it would be said that there is none, if there is none.
+def would_settle(q: Question, rng: np.random.Generator, tries: int = 16) -> dict[str, Any]:
+    """Times as many authors with such runs at which it is as likely as not to be said that there is none, if so it is.
 
-    Drawn from the design again and again, without differences between authors: the least that it takes.
+    Drawn from the design again and again without differences between authors or runs: the least that it takes.
     """
     e, n = q.evidence, len(q.evidence.x)
-    for times in (1, 2, 4, 8, MOST):
-        if times * n > 320:
-            break
-        parts = []
-        for k in range(times):
-            shift = (k * (e.cell.max() + 1), k * (e.family.max() + 1), k * (e.author.max() + 1))
-            parts.append(
-                (e.error, e.x, np.where(e.cell >= 0, e.cell + shift[0], -1), e.family + shift[1], e.author + shift[2])
-            )
-        error, x, cell, family, author = (np.concatenate([p[i] for p in parts]) for i in range(5))
-        many = Evidence(error, error, x, cell, family, author)
-        sets = [_drawn(many, 0.0, q.priors, rng, varied=False) for _ in range(tries)]
-        p = [m.below(LEAST) - m.below(-LEAST) for m in grids(sets, many, q.priors, 6)]
-        if np.mean(np.array(p) >= SURE) >= 0.5:
+    for times in TIMES:
+        sets = [np.stack([_drawn(e, 0.0, q.priors, rng, varied=False) for _ in range(times)]) for _ in range(tries)]
+        p = np.array([m.below(LEAST) - m.below(-LEAST) for m in grids(sets, e, q.priors)])
+        if np.mean(p >= SURE) >= 0.5:
             return {"times": times, "runs": times * n, "authors": times * len(q.authors), "found": True}
-    return {"times": None, "found": False, "tried": int(times)}
+    return {"times": None, "found": False}
 
 
 FAMILIES, EACH, ROWS = 4, 3, 60
@@ -222,6 +213,50 @@ def _known(number: int) -> dict[str, Any]:
     return {"truth": truth, "runs": runs}
 
 
+STARTS = {"exponential": "at once", "oscillator": "inertia", "bernoulli": "success", "logistic": "success"}
+"""Laws that runs are drawn from → the kind that they are of."""
+OF_EACH, LONG = 16, 100
+
+
+def known_starts(cache: Path) -> dict[str, Any]:
+    """Which share of runs whose law is known is said to begin slowly, and by what.
+
+    It is said as `slow_starts` says it of public runs. Runs are drawn from the laws with the noise and the gains of
+    real logs. `mixed` has a third of them of each kind.
+    """
+    laws = [law for names in KINDS.values() for law in names]
+
+    def read(law: str, i: int) -> dict[str, Any]:
+        table = rows_of(simulated_run(law, i, LONG))
+        found = {name: law_on(name, table) for name in ("flat", *laws)}
+        return {name: {"evidence": f.log_evidence} for name, f in found.items() if f is not None}
+
+    scores: dict[str, list[np.ndarray]] = {}
+    for law, kind in STARTS.items():
+        for i in range(OF_EACH if kind != "success" else OF_EACH // 2):
+            told = kept(cache / "starts", f"{law}_{i}", lambda law=law, i=i: read(law, i))
+            score = kind_scores(told)
+            if "flat" in told and score.max() - told["flat"]["evidence"] > CLEAR:
+                scores.setdefault(kind, []).append(score[:3])
+    every = {**scores, "mixed": [s for some in scores.values() for s in some]}
+    return {
+        kind: {"runs": len(some), **shares_of(np.array(some), 2000), "clear": _clear(np.array(some))}
+        for kind, some in every.items()
+    }
+
+
+def _clear(score: np.ndarray) -> dict[str, int]:
+    """Runs that clearly begin slowly, and of these those that speak clearly for one kind of it."""
+    at_once, inertia, success = score.T
+    slow = np.maximum(inertia, success) - at_once > CLEAR
+    return {
+        "slow": int(slow.sum()),
+        "at_once": int(np.sum(np.maximum(inertia, success) - at_once < -CLEAR)),
+        "success_before_inertia": int(np.sum(slow & (success - inertia > CLEAR))),
+        "inertia_before_success": int(np.sum(slow & (inertia - success > CLEAR))),
+    }
+
+
 def all_checks(questions: Sequence[Question], cache: Path, count: int) -> dict[str, Any]:
     """Everything that is checked of the questions."""
     rng = np.random.default_rng(3)
@@ -238,6 +273,7 @@ def all_checks(questions: Sequence[Question], cache: Path, count: int) -> dict[s
         },
         "settle": {q.name: would_settle(q, rng) for q in questions},
         "known": end_to_end(cache, count),
+        "starts": known_starts(cache),
         "standing": sum(x["stands"] for x in each.values()),
         "moved_by_prior": sum(x["prior_moves"] for x in each.values()),
         "questions": len(each),

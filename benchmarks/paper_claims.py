@@ -282,75 +282,83 @@ def left_out(value: Any, authors: np.ndarray) -> dict[str, Any]:
 
 
 KINDS = {
-    "none": ("flat",),
-    "saturates at once": ("exponential",),
+    "at once": ("exponential",),
     "inertia": ("oscillator",),
-    "p(1-p)": ("bernoulli", "logistic"),
-    "power-law sigmoid": ("sigmoid",),
+    "success": ("bernoulli", "logistic"),
+    "another shape": ("sigmoid",),
 }
-"""Kinds of curves → their laws, each of the same weight within its kind."""
-SLOW = ("inertia", "p(1-p)", "power-law sigmoid")
+"""Kinds of curves that move → their laws, each of the same weight within its kind. `success` is the slow start of
+p(1 − p); the power-law sigmoid fits curves with and without a slow start and explains neither."""
 
 
 def slow_starts(runs: Sequence[PaperRun], found: Found, draws: int = 4000) -> dict[str, Any]:
-    """Which share of runs is of which kind: a population of laws, by the marginal likelihoods of each run.
+    """Which share of the runs that move is of which kind: a population of laws, by their marginal likelihoods.
 
-    Shares have a flat Dirichlet prior, and are drawn by Gibbs sampling of each run's kind. Authors left out in turn.
+    A run moves where its best law is clearly before none. Shares have a flat Dirichlet prior, and are drawn by Gibbs
+    sampling of each run's kind: among the three kinds that the paper and its rivals explain, and with the sigmoid
+    beside them. Authors are left out in turn.
     """
-    kept = [r for r in runs if all(law in found[r.name]["laws"]["laws"] for law in ("flat", "exponential"))]
-    kept = [r for r in kept if r.table.from_rest]
-    authors = np.array([r.author for r in kept])
-    score = np.full((len(kept), len(KINDS)), -np.inf)
-    for i, r in enumerate(kept):
-        laws = found[r.name]["laws"]["laws"]
-        for j, names in enumerate(KINDS.values()):
-            own = [laws[n]["evidence"] for n in names if n in laws]
-            if own:
-                score[i, j] = np.logaddexp.reduce(own) - math.log(len(own))
-    shares = _population(score, draws)
-    slow = [list(KINDS).index(k) for k in SLOW]
-    clear = score[:, slow].max(axis=1) - score[:, :2].max(axis=1)
-    inertia, nonlinear = (score[:, list(KINDS).index(k)] for k in ("inertia", "p(1-p)"))
+    kept = [r for r in runs if r.table.from_rest and "flat" in found[r.name]["laws"]["laws"]]
+    scores = {r.name: kind_scores(found[r.name]["laws"]["laws"]) for r in kept}
+    flat = {r.name: found[r.name]["laws"]["laws"]["flat"]["evidence"] for r in kept}
+    moving = [r for r in kept if scores[r.name].max() - flat[r.name] > CLEAR]
+    score, authors = np.array([scores[r.name] for r in moving]), np.array([r.author for r in moving])
+    at_once, inertia, success = score[:, :3].T
+    slow = np.maximum(inertia, success) - at_once
     out: dict[str, Any] = {
         "runs": len(kept),
+        "moving": len(moving),
         "authors": len(set(authors.tolist())),
-        "shares": {k: _interval(shares[:, j]) for j, k in enumerate(KINDS)},
-        "slow": _interval(shares[:, slow].sum(axis=1)),
-        "nonlinear_of_slow": _interval(shares[:, list(KINDS).index("p(1-p)")] / shares[:, slow].sum(axis=1)),
-        "p_nonlinear_before_inertia": float(
-            np.mean(shares[:, list(KINDS).index("p(1-p)")] > shares[:, list(KINDS).index("inertia")])
-        ),
-        "clear": int(np.sum(clear > CLEAR)),
-        "clear_nonlinear_before_inertia": int(np.sum((clear > CLEAR) & (nonlinear - inertia > CLEAR))),
-        "clear_inertia_before_nonlinear": int(np.sum((clear > CLEAR) & (inertia - nonlinear > CLEAR))),
+        "clear": int(np.sum(slow > CLEAR)),
+        "clear_against": int(np.sum(slow < -CLEAR)),
+        "success_before_inertia": int(np.sum((slow > CLEAR) & (success - inertia > CLEAR))),
+        "inertia_before_success": int(np.sum((slow > CLEAR) & (inertia - success > CLEAR))),
+        "sigmoid_before_all": int(np.sum(score[:, 3] - score[:, :3].max(axis=1) > CLEAR)),
+        "three": shares_of(score[:, :3], draws),
+        "four": shares_of(score, draws),
     }
-    each = {a: _population(score[authors != a], draws // 4) for a in sorted(set(authors.tolist()))}
-    p = {
-        a: float(np.mean(s[:, list(KINDS).index("p(1-p)")] > s[:, list(KINDS).index("inertia")]))
-        for a, s in each.items()
-    }
-    total = {a: float(np.median(s[:, slow].sum(axis=1))) for a, s in each.items()}
-    far = min(p, key=lambda a: p[a])
+    each = {a: shares_of(score[authors != a, :3], draws // 2) for a in sorted(set(authors.tolist()))}
+    far = min(each, key=lambda a: each[a]["p_success_before_inertia"])
     out["left_out_author"] = {
-        "p_nonlinear_before_inertia": p[far],
         "who": far,
-        "slow_low": min(total.values()),
-        "slow_high": max(total.values()),
+        "p_success_before_inertia": each[far]["p_success_before_inertia"],
+        "slow_low": min(x["slow"]["median"] for x in each.values()),
+        "slow_high": max(x["slow"]["median"] for x in each.values()),
     }
-    warm = {
+    gains = {
         r.name: found[r.name]["laws"]["laws"]["exponential"]["evidence"] - b["no_warmup"]
-        for r in kept
+        for r in moving
         if (b := found[r.name]["beside"]).get("no_warmup") is not None
     }
-    gains = np.array(list(warm.values()))
+    gain = np.array(list(gains.values()))
     out["warm_up"] = {
-        "runs": len(gains),
-        "authors": len({r.author for r in kept if r.name in warm}),
-        "for": int(np.sum(gains > CLEAR)),
-        "against": int(np.sum(gains < -CLEAR)),
-        "sum": float(gains.sum()),
+        "runs": len(gain),
+        "authors": len({r.author for r in moving if r.name in gains}),
+        "for": int(np.sum(gain > CLEAR)),
+        "against": int(np.sum(gain < -CLEAR)),
+        "sum": float(gain.sum()),
     }
     return out
+
+
+def kind_scores(laws: Mapping[str, Any]) -> np.ndarray:
+    """Log marginal likelihood of every kind, shape (kinds,)."""
+    out = np.full(len(KINDS), -np.inf)
+    for j, names in enumerate(KINDS.values()):
+        own = [laws[n]["evidence"] for n in names if n in laws]
+        if own:
+            out[j] = np.logaddexp.reduce(own) - math.log(len(own))
+    return out
+
+
+def shares_of(score: np.ndarray, draws: int) -> dict[str, Any]:
+    """Shares of kinds, that of slow starts, and P(success explains more runs than inertia)."""
+    share, names = _population(score, draws), list(KINDS)
+    return {
+        "shares": {names[j]: _interval(share[:, j]) for j in range(share.shape[1])},
+        "slow": _interval(share[:, 1] + share[:, 2]),
+        "p_success_before_inertia": float(np.mean(share[:, 2] > share[:, 1])),
+    }
 
 
 CLEAR = math.log(10.0)

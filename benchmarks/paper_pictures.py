@@ -89,15 +89,27 @@ def plot_exponents(claims: Mapping[str, Any]) -> Figure:
 
 
 def plot_slow(claims: Mapping[str, Any]) -> Figure:
-    """Which share of runs is of which kind."""
+    """Which share of the runs that move is of which kind, among three kinds and among four."""
     figure = canvas(None, (6.5, 2.6))
     axes = figure.add_subplot()
-    shares = claims["slow"]["shares"]
-    for place, x in enumerate(reversed(shares.values())):
-        axes.plot([x["low"], x["high"]], [place, place], color="C0", lw=3)
-        axes.plot(x["median"], place, "o", color="C0")
-    axes.set(yticks=range(len(shares)), yticklabels=list(reversed(shares)), xlim=(0, 1))
-    axes.set_xlabel("share of runs, 90% interval")
+    words = {
+        "at once": "no slow start: exponential",
+        "inertia": "inertia: oscillator",
+        "success": "p(1 − p)",
+        "another shape": "another shape: power-law sigmoid",
+    }
+    for part, colour, up in (("three", "C0", 0.12), ("four", "0.6", -0.12)):
+        shares = claims["slow"][part]["shares"]
+        for place, name in enumerate(reversed(words)):
+            if name in shares:
+                x = shares[name]
+                axes.plot([x["low"], x["high"]], [place + up, place + up], color=colour, lw=3)
+                axes.plot(
+                    x["median"], place + up, "o", color=colour, label=f"of {part} kinds" if name == "inertia" else ""
+                )
+    axes.set(yticks=range(len(words)), yticklabels=list(reversed(words.values())), xlim=(0, 1))
+    axes.legend(fontsize=8, frameon=False)
+    axes.set_xlabel("share of the runs that move, 90% interval")
     return figure
 
 

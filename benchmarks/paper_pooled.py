@@ -145,7 +145,7 @@ def grids(values: Sequence[np.ndarray], e: Evidence, priors: PooledPriors, grid:
     """The same for several sets of values of the same runs.
 
     Args:
-        values: Values of the runs, shape (n,) each.
+        values: Values of the runs, shape (n,) each; or (copies, n), of as many other authors with such runs.
         e: Errors, settings and what runs share.
         priors: The priors.
         grid: Points of each scale.
@@ -160,12 +160,14 @@ def grids(values: Sequence[np.ndarray], e: Evidence, priors: PooledPriors, grid:
     cov = cov + np.eye(n) * (e.error**2 + spread**2)
     inverse, log_det = np.linalg.inv(cov), np.linalg.slogdet(cov)[1]
     pull = inverse @ e.x
-    precision = pull @ e.x + priors.exponent**-2.0
+    told = pull @ e.x
     out = []
-    for y in values:
-        push = pull @ y
-        score = 0.5 * push**2 / precision - 0.5 * np.log(precision) - 0.5 * log_det
-        score -= 0.5 * np.einsum("i,kij,j->k", y, inverse, y)
+    for y in map(np.atleast_2d, values):
+        # Copies share no author, family or cell: what they say of the exponent adds up at every grid point.
+        precision = len(y) * told + priors.exponent**-2.0
+        push = (pull @ y.T).sum(axis=1)
+        score = 0.5 * push**2 / precision - 0.5 * np.log(precision) - 0.5 * len(y) * log_det
+        score -= 0.5 * np.einsum("ci,kij,cj->k", y, inverse, y, optimize=True)
         weight = np.exp(score - score.max())
         out.append(Mixture(weight / weight.sum(), push / precision, precision**-0.5))
     return out
