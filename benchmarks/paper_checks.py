@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from bayes_grpo.fitting.smoothed import smoothed_at
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.comparison import simulated_run
 from benchmarks.family_cases import draw_run
 from benchmarks.paper_claims import CLEAR, KINDS, Question, kind_scores, shares_of
-from benchmarks.paper_fits import kept, law_on, readings_of, said_of
+from benchmarks.paper_fits import kept, law_on, numbers_of, said_of
 from benchmarks.paper_pooled import (
     LEAST,
     OF_LEVELS,
@@ -200,7 +201,8 @@ def _known(number: int) -> dict[str, Any]:
             numbers = (time, 0.05 * (8.0 / g) ** 0.35, math.exp(0.5 * (level["fluctuation"] + at["fluctuation"])))
             run = draw_run(f"{family} G{g:g}", ROWS, (*numbers, plateau, 0.2), rng)
             own: dict[str, Any] = {"family": family, "x": math.log(g)}
-            found = readings_of(rows_of(run))
+            law = law_on("exponential", rows_of(run))
+            found = {} if law is None else {"numbers": numbers_of(smoothed_at(law, 0))}
             for name, key, factor in (
                 ("rate", "rate", 1.0),
                 ("plateau", "fixed_point", 1.0 / level["plateau"]),
