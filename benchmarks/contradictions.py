@@ -115,7 +115,7 @@ def _fit(span: LawSpan, draws: Draws | None) -> dict[str, Any] | None:
     values = {k: np.asarray(v) for k, v in draws.values.items()}
     values |= {k: np.asarray(v) for k, v in draws.regime.derived(values, basis.table).items()}
     length = float(basis.table.step[-1] - basis.table.start)
-    return {**probabilities(draws.regime, values, length), "led": bool(span.told)}
+    return {**probabilities(draws.regime, values, length, len(basis.table.y)), "led": bool(span.told)}
 
 
 def _own(said: Said, mode: str) -> float:

@@ -145,7 +145,7 @@ def _chances(draws: Draws) -> dict[str, float]:
     """Probabilities of what the law can do, see `bayes_grpo.fitting.probabilities`."""
     table = draws.rows.table
     values = {**draws.values, **draws.regime.derived(draws.values, table)}
-    return probabilities(draws.regime, values, float(table.step[-1] - table.start))
+    return probabilities(draws.regime, values, float(table.step[-1] - table.start), len(table.y))
 
 
 def _line(

@@ -16,7 +16,7 @@ MEANING: Mapping[Status, str] = {
     "watch": "nothing is known to fail, and something should be looked at",
     "failing": "a failure is more probable than not, and can be mended",
     "failed": "the reward has lost half or more of what it had",
-    "done": "nothing moves any more, or the task is solved, and nothing fails",
+    "done": "nothing moves any more, the task is solved, or the planned steps are over, and nothing fails",
     "unclear": "the log says too little",
 }
 """Status → what it means, for whoever reads it first."""

@@ -21,6 +21,7 @@ from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.fallen import fallen_of
 from bayes_grpo.events.growth import grew
 from bayes_grpo.events.learning_rate import rate_spent_at
+from bayes_grpo.logs.run import Provenance
 
 _LEAST = 8
 """Fewer rewards than this say nothing of a run that does not fail."""
@@ -167,13 +168,20 @@ def _calm(
     still = f"the reward has hardly moved: it stands at {level}, {moved:+.2g} since the start."
     rests, rises = (timeline.modes[name].under_way for name in ("plateaued", "growing"))
     rose = _rose(timeline, trends)
+    planned = _planned_end(trends)
+    anew = "stop; another run needs a higher learning rate, easier prompts, or more steps to rise."
     if spent is not None:
         text = f"the learning rate has come to its end at about step {spent:g}, and "
         text += "nothing moves any more." if rose else still
         take = "stop, and take the checkpoint with the best held-out score."
-        anew = "stop; another run needs a higher learning rate, easier prompts, or more steps to rise."
         rests_on = "the logged learning rate"
         return TopLine("done", "plateaued", 1.0 - said.failing, text, take if rose else anew, rests_on)
+    if planned is not None:
+        text = f"the run is at the end of its {planned:g} planned steps, and "
+        text += f"the reward has risen to {level}." if rose else still
+        take = "take the checkpoint with the best held-out score; more steps need a learning rate that goes on."
+        rests_on = "the planned number of steps"
+        return TopLine("done", said.answer, 1.0 - said.failing, text, take if rose else anew, rests_on)
     rows = trends.reward.rows
     calm = max(rests, rises) >= BORDERS.probable
     if said.answer == CANNOT_TELL or rows < _LEAST or not (calm or rose):
@@ -187,12 +195,21 @@ def _calm(
         )
     if rests >= BORDERS.probable and rests >= rises:
         text = f"the reward is at rest at {level}."
-        action = "stop if that is what you need; a higher learning rate or harder prompts may move it again."
+        prompts = "harder" if trends.reward.mean[-1] >= trends.low + 0.5 * trends.span else "easier"
+        action = f"stop if that is what you need; a higher learning rate or {prompts} prompts may move it again."
         return TopLine("done", "plateaued", rests, text, action, "the reward's trend")
     if rises >= BORDERS.probable:
         return TopLine("fine", "growing", rises, "the reward rises, and nothing fails.", "go on.", "the timeline")
     text = f"nothing fails, and the reward stands at {level}."
     return TopLine("fine", said.answer, 1.0 - said.failing, text, "go on.", "the timeline")
+
+
+def _planned_end(trends: RunTrends) -> float | None:
+    """The planned number of steps where the log has reached it, None elsewhere."""
+    planned = trends.run.settings.total_steps
+    if not planned.value or planned.provenance is Provenance.ASSUMED or trends.run.step[-1] < planned.value:
+        return None
+    return float(planned.value)
 
 
 def _since(episode: Episode) -> str:

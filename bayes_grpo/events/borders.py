@@ -184,6 +184,9 @@ class Borders:
     slope_wide: float = _border(20.0, "½ log odds", _D, "by which swings matter more with that share")
     swing_damping: float = _border(0.4, "damping ratio", _D, "below which a linear law swings")
     swing_periods: float = _border(1.0, "periods", _D, "within the log that it swings at least")
+    swing_period: float = _border(
+        8.0, "rows", _D, "in a swing at least: what turns faster is an order of prompts, or an alias"
+    )
     growing_periods: float = _border(
         0.5, "periods", _D, "within the log of swings that grow: a slow start looks unstable, a swing has to turn"
     )

@@ -11,6 +11,7 @@ from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.results import Result
+from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.fitting.measured import measured
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.result import Fit
@@ -246,7 +247,7 @@ def _rows(fit: Fit, level: float) -> list[SummaryRow]:
 def _probabilities(fit: Fit) -> dict[str, float]:
     posterior = fit.data["posterior"].dataset
     draws = {str(name): posterior[name].to_numpy() for name in posterior.data_vars}
-    return probabilities(fit.regime, draws, float(fit.step()[-1] - fit.data.attrs["start"]))
+    return probabilities(fit.regime, draws, float(fit.step()[-1] - fit.data.attrs["start"]), len(fit.step()))
 
 
 def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float]) -> tuple[str, ...]:
@@ -318,6 +319,11 @@ def _damping_clause(zeta: SummaryRow, chances: dict[str, float]) -> str:
     names = ("overdamped", "oscillatory", "unstable")
     best = max(names, key=lambda n: chances[n])
     p = chances[best]
+    if best == "oscillatory" and chances["turns_fast"] >= 0.5:
+        return (
+            f"row by row it swings about its level, within fewer than {BORDERS.swing_period:g} rows: no oscillation of "
+            f"the learning is seen (P(damping ratio < 1) = {probability_text(p)})"
+        )
     if best == "oscillatory" and chances["swings_seen"] < 0.5:
         shape = "past its level and back at most once" if chances["half_period_seen"] >= 0.5 else "a slow start"
         return f"{shape}, and no oscillation seen (P(damping ratio < 1) = {probability_text(p)})"

@@ -56,8 +56,8 @@ GLOSSARY: Mapping[str, str] = {
     "evidence": "What the signals of the log say of one failure, before it is weighed against the others.",
     "status": "How a run stands. Fine: it rises or holds, and nothing fails that the log could show. Watch: nothing is "
     "known to fail, and something should be looked at. Failing: a failure is more probable than not, and can be "
-    "mended. Failed: half or more of the reward is lost. Done: nothing moves any more, or the task is solved. "
-    "Unclear: the log says too little.",
+    "mended. Failed: half or more of the reward is lost. Done: nothing moves any more, the task is solved, or the "
+    "planned steps are over. Unclear: the log says too little.",
     "values that are not numbers": "Rows in which a signal that every other row has is NaN or infinite.",
     "prompts too easy or too hard": "Most groups are all correct, or all wrong: either way they teach nothing.",
     "steps without a gradient": "Rows in which no group has a spread of reward; they cost time and change nothing.",

@@ -85,7 +85,7 @@ def test_deep_runs_are_simulated_and_read_like_any_log(tmp_path, monkeypatch):
     place = tmp_path / "runs"
     code, out, _ = call("simulate", "hacking-length", "--deep", "--out", place, "-n", 2, "--json")
     assert code == 0
-    truths = json.loads(out)
+    truths = json.loads(out)["runs"]
     assert [t["causes"] for t in truths] == [["length"], ["length"]]
     code, out, _ = call("inspect", place / "run-001", "--json")
     assert code == 0

@@ -48,6 +48,8 @@ def never_rose():
         (CASES["ran_into_the_cap"], "failed", "stop, and go back to the checkpoint of about step"),
         (CASES["rate_ended"], "done", "stop, and take the checkpoint with the best held-out score."),
         (CASES["at_rest"], "done", "stop if that is what you need"),
+        (lambda: rising_run(40, total_steps=40, **UNIT), "done", "take the checkpoint with the best held-out score;"),
+        (lambda: rising_run(40, total_steps=80, **UNIT), "fine", "go on."),
         (ended_low, "done", "stop; another run needs a higher learning rate"),
         (solved, "done", "stop, and take the checkpoint with the best held-out score, or go on with"),
         (at_its_ceiling, "done", "stop, and take the checkpoint with the best held-out score, or go on with"),

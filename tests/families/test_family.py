@@ -137,7 +137,9 @@ def test_the_command_line_says_what_was_found(found, folder, monkeypatch):
     words = ("family", folder, "--vary", "learning_rate")
     said = call(*words, "--json", "--plot", folder / "family.png")
     assert said.code == 0, said.err
-    assert json.loads(said.out) == json.loads(json.dumps(found.to_dict()))
+    printed = json.loads(said.out)
+    assert printed.pop("headline") == found.sentence
+    assert printed == {"schema": 1} | json.loads(json.dumps(found.to_dict()))
     assert (folder / "family.png").stat().st_size > 10_000
     assert found.sentence.split(":")[0] in " ".join(call(*words).out.split())
     assert asked == [([str(folder)], ["learning_rate"])] * 2

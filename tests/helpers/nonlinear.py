@@ -124,10 +124,10 @@ def particle_log_likelihood(
     """
     states = np.zeros(particles)
     total = 0.0
-    for p, y_i in zip(_fine_path(name, values, table, pieces), y, strict=True):
+    row_sd = values["observation_sd"] / np.sqrt(table.precision)
+    for p, y_i, sd in zip(_fine_path(name, values, table, pieces), y, row_sd, strict=True):
         states, means = _advance(name, values, levels, states, p, table.window[0] / pieces, rng)
-        log_weight = -0.5 * ((y_i - means) / values["observation_sd"]) ** 2
-        log_weight -= np.log(values["observation_sd"] * np.sqrt(2 * np.pi))
+        log_weight = -0.5 * ((y_i - means) / sd) ** 2 - np.log(sd * np.sqrt(2 * np.pi))
         total += logsumexp(log_weight) - np.log(particles)
         weight = np.exp(log_weight - log_weight.max())
         places = (np.arange(particles) + rng.uniform()) / particles
@@ -145,9 +145,10 @@ def simulate(
 ) -> np.ndarray:
     """Rows drawn from the nonlinear law, shape (n,); one row a step without gaps."""
     state, out = np.zeros(1), []
-    for p in _fine_path(name, values, table, pieces):
+    row_sd = values["observation_sd"] / np.sqrt(table.precision)
+    for p, sd in zip(_fine_path(name, values, table, pieces), row_sd, strict=True):
         state, mean = _advance(name, values, levels, state, p, table.window[0] / pieces, rng)
-        out.append(mean[0] + values["observation_sd"] * rng.standard_normal())
+        out.append(mean[0] + sd * rng.standard_normal())
     return np.array(out)
 
 

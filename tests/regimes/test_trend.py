@@ -144,6 +144,7 @@ def test_rows_that_follow_continue_the_same_law(name):
         window=extended(table.window, 1.0),
         rate=extended(table.rate, 0.05),
         weight=extended(table.weight, 1.0),
+        noise=None if table.noise is None else extended(table.noise, 1.0),
     )
     with jax.enable_x64(True):
         short, long = space_of(name, table), space_of(name, longer)
