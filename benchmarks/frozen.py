@@ -170,8 +170,9 @@ def entrant_of(path: Path) -> Entrant:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    name, forecast, alarms = (getattr(module, x, None) for x in ("NAME", "forecast", "alarms"))
-    if not isinstance(name, str) or not (callable(forecast) or callable(alarms)):
+    said: dict[str, Any] = vars(module)
+    name, forecast, alarms = (said.get(x) for x in ("NAME", "forecast", "alarms"))
+    if not isinstance(name, str) or (forecast is None and alarms is None):
         raise SystemExit(f"{path.name}: expected NAME and forecast or alarms, found neither; see benchmarks/entrants")
     return Entrant(name, forecast, alarms)
 
@@ -271,7 +272,7 @@ def freeze(options: argparse.Namespace) -> dict[str, Any]:
     """The manifest: logs with their hashes and labels, and the scores of what is not run again for every table."""
     rows = {row["run_id"]: row for row in rows_in(options.index)}
     paths = {p.stem: p for folder in options.folder for p in sorted(folder.glob("*.csv")) if p.stem in rows}
-    logs = {
+    logs: dict[str, dict[str, Any]] = {
         name: {"sha256": digest(path), "repo": rows[name]["repo"], "label": rows[name]["outcome_label"]}
         for name, path in paths.items()
     }

@@ -99,9 +99,9 @@ def question_of(
     if len(rows) < 3:
         return None
     value, error, x = (np.array([r[i] for r in rows]) for i in range(3))
-    numbers = [sorted({r[i] for r in rows}) for i in (3, 4, 5)]
+    numbers = [sorted({str(r[i]) for r in rows}) for i in (3, 4, 5)]
     cell, family, author = (
-        np.array([known.index(r[i]) for r in rows]) for i, known in zip((3, 4, 5), numbers, strict=True)
+        np.array([known.index(str(r[i])) for r in rows]) for i, known in zip((3, 4, 5), numbers, strict=True)
     )
     x = x - np.array([x[cell == c].mean() for c in cell])
     priors = OF_LEVELS if quantity in ("plateau", "trajectory") else OF_LOGARITHMS

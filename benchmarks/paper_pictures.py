@@ -82,9 +82,8 @@ def plot_exponents(claims: Mapping[str, Any]) -> Figure:
     axes.set(
         yticks=[],
         xlim=(-shown - 0.1, shown + 0.1),
-        xlabel="exponent, 90% interval; | what the paper expects; grey band: as good as none",
+        xlabel="exponent, 90% interval; | what the paper expects",
     )
-    axes.xaxis.label.set_size(8)
     return figure
 
 
@@ -130,11 +129,7 @@ def plot_power(power: Mapping[str, Any]) -> Figure:
                 label=f"{length} steps",
             )
         axes.axhline(LEAST, color="0.3", ls=":", lw=1)
-        axes.set(
-            title=words, xlabel="seeds at each of three group sizes", xticks=(1, 2, 4, 8), xticklabels=(1, 2, 4, 8)
-        )
-        axes.title.set_size(9)
-        axes.xaxis.label.set_size(8)
+        axes.set(title=words, xlabel="seeds at each of three sizes", xticks=(1, 2, 4, 8), xticklabels=(1, 2, 4, 8))
         if place == 1:
             axes.set_ylabel("half of the 90% interval", fontsize=8)
             axes.legend(fontsize=7, frameon=False)

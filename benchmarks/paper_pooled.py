@@ -120,7 +120,7 @@ class Mixture(NamedTuple):
     def quantile(self, p: float) -> float:
         """Value below which it lies with probability p."""
         low, high = (f(self.mean + s * 8.0 * self.sd) for f, s in ((np.min, -1.0), (np.max, 1.0)))
-        return float(brentq(lambda v: self.below(v) - p, low, high))
+        return float(brentq(lambda v: self.below(v) - p, low, high))  # pyright: ignore[reportArgumentType]
 
     def told(self) -> dict[str, float]:
         """Median, 90% interval, P(|exponent| < 0.1), P(exponent > 0), standard deviation."""

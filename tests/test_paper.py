@@ -74,6 +74,7 @@ def test_the_pooled_exponent_is_that_of_a_regression_with_every_effect_written_o
 def test_what_a_run_says_times_the_prior_is_its_posterior():
     draws = np.random.default_rng(0).normal(1.3, 0.4, 4000)
     found = said(draws, 0.5, 0.9)
+    assert found is not None
     precision = found.error**-2 + 0.9**-2
     assert precision**-0.5 == pytest.approx(draws.std())
     assert (found.value / found.error**2 + 0.5 / 0.9**2) / precision == pytest.approx(draws.mean())
@@ -104,6 +105,7 @@ def test_an_entrant_of_twenty_lines_is_scored_beside_the_others(tmp_path: Path):
     assert len(ENTRANT.read_text().splitlines()) <= 24
     found, complaints = table([tmp_path], manifest, [entrant], QUICK)
     assert not complaints
+    assert entrant.forecast is not None
     assert found["forecasts"][OURS]["crps"] == 0.5
     from bayes_grpo import read_log
 
