@@ -28,6 +28,7 @@ WORDS = {
     "prompts_per_step": "prompts a step",
     "refresh": "steps per rollout",
 }
+WIDTHS = (0.03, 0.1, 0.3, 1.0)
 _FAILED = {
     "dynamical_instability": "C3",
     "reward_hacking": "C1",
@@ -62,7 +63,11 @@ def plot_fit(claims: Mapping[str, Any]) -> Figure:
 
 def plot_exponents(claims: Mapping[str, Any]) -> Figure:
     """Every pooled exponent with its 90% interval, and what the paper expects."""
-    found = {n: x for n, x in claims["exponents"].items() if "held-out" not in n}
+    names = sorted(
+        (n for n in claims["exponents"] if "held-out" not in n),
+        key=lambda n: next(i for i, setting in enumerate(WORDS) if setting in n),
+    )
+    found = {n: claims["exponents"][n] for n in names}
     figure = canvas(None, (8.0, 0.32 * len(found) + 1.2))
     axes = figure.add_subplot()
     axes.axvspan(-LEAST, LEAST, color="0.9", lw=0)
@@ -130,6 +135,8 @@ def plot_power(power: Mapping[str, Any]) -> Figure:
             )
         axes.axhline(LEAST, color="0.3", ls=":", lw=1)
         axes.set(title=words, xlabel="seeds at each of three sizes", xticks=(1, 2, 4, 8), xticklabels=(1, 2, 4, 8))
+        axes.set(yticks=WIDTHS, yticklabels=WIDTHS, ylim=(0.03, 2.0))
+        axes.minorticks_off()
         if place == 1:
             axes.set_ylabel("half of the 90% interval", fontsize=8)
             axes.legend(fontsize=7, frameon=False)
@@ -137,7 +144,7 @@ def plot_power(power: Mapping[str, Any]) -> Figure:
 
 
 def plot_frozen(table: Mapping[str, Any]) -> Figure:
-    """The entrants' forecasts by their median score."""
+    """The entrants by their mean score."""
     figure = canvas(None, (6.5, 0.3 * len(table["forecasts"]) + 0.9))
     axes = figure.add_subplot()
     rows = sorted(table["forecasts"].items(), key=lambda x: -x[1]["crps"])
