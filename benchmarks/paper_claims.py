@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import beta
 
 from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.rows.known_noise import NEAREST_RATE, scatter
@@ -443,5 +444,25 @@ def margins(runs: Sequence[PaperRun], found: Found) -> dict[str, Any]:
         "smallest_margin": min((x["margin"] for x in known), default=math.nan),
         "beyond": sum(x["margin"] < 1.0 for x in known),
         "failed_inside": sum(x["failed"] for x in known if x["margin"] >= 1.0),
+        "near": _outcome([x for x in known if x["margin"] < NEAR]),
+        "far": _outcome([x for x in known if x["margin"] >= NEAR]),
         "each": out,
+    }
+
+
+NEAR = 3.0
+"""A margin below this is near the rule's threshold."""
+
+
+def _outcome(some: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Runs, how many failed, and the probability of failing with its 90% interval, from a flat prior."""
+    failed = sum(x["failed"] for x in some)
+    low, median, high = beta(1 + failed, 1 + len(some) - failed).ppf([0.05, 0.5, 0.95])
+    return {
+        "runs": len(some),
+        "failed": failed,
+        "authors": len({x["author"] for x in some}),
+        "low": float(low),
+        "median": float(median),
+        "high": float(high),
     }
