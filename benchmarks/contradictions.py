@@ -306,7 +306,7 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     "risen / risen": (
         "the reward has not moved, and it rose",
         lambda x: (
-            "hardly moved" in x["top"].get("headline", "")
+            "has not risen" in x["top"].get("headline", "")
             and (x["diagnosis"]["evidence"].get("progress", {}).get("probability") or 0.0) >= SURE
         ),
     ),

@@ -165,11 +165,13 @@ def _calm(
     """Nothing fails that the log could show."""
     spent = rate_spent_at(trends.run.step, trends.run.signals.get("learning_rate"))
     level, moved = f"{trends.reward.mean[-1]:.3g}", float(np.median(trends.reward.change()))
-    still = f"the reward has hardly moved: it stands at {level}, {moved:+.2g} since the start."
+    still = f"the reward has not risen beyond its noise: it stands at {level}, {moved:+.2g} since the start."
     rests, rises = (timeline.modes[name].under_way for name in ("plateaued", "growing"))
     rose = _rose(timeline, trends)
     planned = _planned_end(trends)
-    anew = "stop; another run needs a higher learning rate, easier prompts, or more steps to rise."
+    # At rest high up there is little left to learn from these prompts, low down they are too hard.
+    prompts = "harder" if trends.reward.mean[-1] >= trends.low + 0.5 * trends.span else "easier"
+    anew = f"stop; another run needs a higher learning rate, {prompts} prompts, or more steps to rise."
     if spent is not None:
         text = f"the learning rate has come to its end at about step {spent:g}, and "
         text += "nothing moves any more." if rose else still
@@ -195,7 +197,6 @@ def _calm(
         )
     if rests >= BORDERS.probable and rests >= rises:
         text = f"the reward is at rest at {level}."
-        prompts = "harder" if trends.reward.mean[-1] >= trends.low + 0.5 * trends.span else "easier"
         action = f"stop if that is what you need; a higher learning rate or {prompts} prompts may move it again."
         return TopLine("done", "plateaued", rests, text, action, "the reward's trend")
     if rises >= BORDERS.probable:

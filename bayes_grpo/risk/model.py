@@ -1,10 +1,8 @@
 """Learns from labelled runs how far above a run that worked its siblings begin to fail (`bayes_grpo.risk.border`).
 
 Every run that worked is looked at as the one that somebody has; the other runs of its family (one repository, task and
-model) are what became of other settings. What is told is of one change, so each sibling counts by itself, its border
-integrated out: taken together under one border, whose logarithm is normal over runs, a few families pulled the borders
-of all the others down, and in the laboratory failures were told nearly twice as often as they came. A family counts
-once, however many of its runs worked, as so many pairs that know nothing of each other.
+model) are what became of other settings. They share that run's border, which is integrated out. A family counts once,
+however many of its runs worked.
 """
 
 from __future__ import annotations
@@ -136,11 +134,11 @@ def failing_model(pairs: Pairs, lab: Pairs | None = None) -> None:
     drawn = weights | {"centre": centre, "spread": spread, "sharpness": sharpness, "looseness": looseness, "base": base}
     drawn["scale"] = numpyro.sample("scale", dist.Normal(*SCALE))
     drawn["scatter"] = numpyro.sample("scatter", dist.LogNormal(*SCATTER))
-    total = (pairs.share * composite_log_likelihood(drawn, pairs)).sum()
+    total = (pairs.share * log_density(drawn, pairs)).sum()
     if lab is not None:
         apart = numpyro.sample("apart", dist.HalfNormal(DISCREPANCY_SD))
         away = apart * numpyro.sample("away", dist.Normal().expand([len(MOVED)]).to_event(1))
-        total = total + (lab.share * composite_log_likelihood(moved(drawn, away), lab)).sum()
+        total = total + (lab.share * log_density(moved(drawn, away), lab)).sum()
     numpyro.factor("siblings", total)
 
 
@@ -153,10 +151,8 @@ def moved(parameters: Mapping[str, Any], away: Any) -> dict[str, Any]:
     return out
 
 
-def composite_log_likelihood(parameters: Mapping[str, Any], pairs: Pairs) -> Any:
-    """Composite log likelihood of what became of the siblings of every run that worked, shape (runs,).
-
-    Each sibling counts by itself, its border integrated out; together they count for `EFFECTIVE_PAIRS`.
+def log_density(parameters: Mapping[str, Any], pairs: Pairs) -> Any:
+    """Log density of what became of the siblings of every run that worked, its border integrated out, shape (runs,).
 
     Args:
         parameters: One value of every parameter.
@@ -172,19 +168,13 @@ def composite_log_likelihood(parameters: Mapping[str, Any], pairs: Pairs) -> Any
         jnp.minimum(one["base"], MOST_BASE),
         jnp,
     )
+    told = pairs.failed[:, None] * jnp.log(p) + pairs.held[:, None] * jnp.log1p(-p)
+    each = jax.ops.segment_sum(told, pairs.worked, num_segments=len(pairs.share))
     at = one["scale"] + (1.0 - pairs.full[:, None]) * one["full"]
     weight = likeness(gap, pairs.rate[:, None], at, one["scatter"], jnp)
-    each = (p * (weight / weight.sum(axis=-1, keepdims=True))[pairs.worked]).sum(axis=-1)
-    told = pairs.failed * jnp.log(each) + pairs.held * jnp.log1p(-each)
-    total, count = (
-        jax.ops.segment_sum(x, pairs.worked, num_segments=len(pairs.share)) for x in (told, pairs.failed + pairs.held)
-    )
-    return EFFECTIVE_PAIRS * total / count
+    return jax.nn.logsumexp(each, axis=-1, b=weight) - jnp.log(weight.sum(axis=-1))
 
 
-EFFECTIVE_PAIRS = 8.0
-"""Independent pairs that a family counts for: what is left of the outcomes of one family of the laboratory, once the
-changes are known, is correlated by .12, so that its pairs, however many, tell about as much as 1/.12 such."""
 MOST_BASE = 0.5
 """The share that fails for reasons of its own stays below this, wherever the laboratory lies."""
 _SIGNS = tuple(-1.0 if name in ("group_size", "prompts_per_step", "kl_weight") else 1.0 for name in Change._fields)

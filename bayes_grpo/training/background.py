@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.machine import cores
 from bayes_grpo.logs.records import Known
 from bayes_grpo.training.link import Link
+from bayes_grpo.training.one_warning import OneWarning
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 
 EVERY = 10.0
@@ -74,7 +73,7 @@ class Background:
         self._sent = self._answered = 0
         self._update: Update | None = None
         self._link: Link | None = None
-        self._warned = False
+        self._warning = OneWarning()
         with self._no_harm():
             self._link = Link(threads or max(1, min(MOST_THREADS, cores() // 2)))
             self._link.send(setup)
@@ -138,7 +137,7 @@ class Background:
                 self._update = answer.update
                 self.alarms += answer.update.alarms
             if answer.problem and answer.rows >= _PATIENCE:
-                self._warn(f"nothing can be said of the run: {answer.problem}")
+                self._warning.say(f"nothing can be said of the run: {answer.problem}")
 
     @contextlib.contextmanager
     def _no_harm(self) -> Iterator[None]:
@@ -147,14 +146,8 @@ class Background:
             yield
         except Exception as error:
             self.failed = str(error)
-            self._warn(f"no more updates: {error}")
+            self._warning.say(f"no more updates: {error}")
             link, self._link = self._link, None
             if link is not None:
                 with contextlib.suppress(OSError):
                     link.close()
-
-    def _warn(self, text: str) -> None:
-        if not self._warned:
-            self._warned = True
-            with contextlib.suppress(Warning):  # where warnings are errors, a training is to go on all the same
-                warnings.warn(text, BayesGrpoWarning, stacklevel=4)

@@ -23,6 +23,7 @@ from bayes_grpo.logs.training_args import settings_of_args
 from bayes_grpo.training.background import EVERY, Background, BackgroundSetup
 from bayes_grpo.training.entries import SAID, entries_of, sounded_in, stops_now
 from bayes_grpo.training.monitor import number_of, watching_of
+from bayes_grpo.training.one_warning import OneWarning
 from bayes_grpo.watching.result import Memory, Update
 
 StopRule = Literal["decision", "alarm"] | Callable[[Update], bool] | bool
@@ -69,7 +70,7 @@ class Watcher:
         self._stop = stop
         self._every, self._threads, self._finish = every, threads, finish
         self._background: Background | None = None
-        self._broken = self._first = False
+        self._first, self._warning = False, OneWarning()
         self._forget()
         self._check_rule()
 
@@ -205,13 +206,7 @@ class Watcher:
         except Exception as error:
             self._wish = False
             self.close()
-            if self._broken:
-                return
-            self._broken = True
-            with contextlib.suppress(Warning):
-                warnings.warn(
-                    f"no more updates in the log: {type(error).__name__}: {error}", BayesGrpoWarning, stacklevel=4
-                )
+            self._warning.say(f"no more updates in the log: {type(error).__name__}: {error}")
 
 
 def known_by(args: Any, state: Any, settings: Mapping[str, Any]) -> Known:

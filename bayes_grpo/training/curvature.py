@@ -11,18 +11,18 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.file import save_probes
 from bayes_grpo.probing.operator import STEP, AnyVector, UpdateAt
 from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.result import OptimizerKind, Probe
 from bayes_grpo.probing.tracker import ProbeTracker
+from bayes_grpo.training.one_warning import OneWarning
 
 
 class ProbeInputs(NamedTuple):
@@ -87,7 +87,7 @@ class CurvatureWatcher:
         self._trainer: Any = None
         self._inputs: list[Any] = []
         self._entries: dict[str, float] = {}
-        self._tracker, self._broken = ProbeTracker(), False
+        self._tracker, self._warning = ProbeTracker(), OneWarning()
         self.probes: list[Probe] = []
 
     def attach(self, trainer: Any) -> Self:
@@ -165,13 +165,7 @@ class CurvatureWatcher:
         try:
             yield
         except Exception as error:
-            if self._broken:
-                return
-            self._broken = True
-            with contextlib.suppress(Warning):
-                warnings.warn(
-                    f"no more probes in the log: {type(error).__name__}: {error}", BayesGrpoWarning, stacklevel=4
-                )
+            self._warning.say(f"no more probes in the log: {type(error).__name__}: {error}")
 
 
 def probe_entries(probes: list[Probe], asked: ProbeInputs) -> dict[str, float]:

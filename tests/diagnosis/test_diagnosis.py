@@ -17,7 +17,7 @@ from bayes_grpo.diagnosis.classify import answers_of, checked_prior, effective
 from bayes_grpo.diagnosis.gather import gather_all
 from bayes_grpo.diagnosis.plot import plot_diagnosis
 from bayes_grpo.diagnosis.render import render_diagnosis
-from bayes_grpo.laboratory.learners import simulated_runs
+from bayes_grpo.laboratory.learners import simulated_draws
 from bayes_grpo.laboratory.learners.simulated_runs import labelled_runs
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
 from benchmarks.episodes import calibration_error
@@ -169,11 +169,11 @@ def test_thresholds_alarm_as_they_say(rising):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "groups", [simulated_runs.GROUPS[3:4], pytest.param(simulated_runs.GROUPS, marks=pytest.mark.slow)]
+    "groups", [simulated_draws.GROUPS[3:4], pytest.param(simulated_draws.GROUPS, marks=pytest.mark.slow)]
 )
 def test_better_than_thresholds_on_a_few_simulated_runs(groups, monkeypatch):
     """Both know how often each label comes from other runs; the chains were learned from none of these."""
-    monkeypatch.setattr(simulated_runs, "GROUPS", groups)  # each compiles programs of its own
+    monkeypatch.setattr(simulated_draws, "GROUPS", groups)  # each compiles programs of its own
     practice, runs = (labelled_runs(120, seed=seed) for seed in (76, 77))
     labels, known = ([r.label for r in x] for x in (runs, practice))
     share = np.array([known.count(name) for name in CLASSES], float) + 1.0

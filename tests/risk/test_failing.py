@@ -10,16 +10,7 @@ import pytest
 from bayes_grpo.risk.border import BORDER_NODES, borders, chance, likeness
 from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failing import LearnedFailures, learned_failures, p_fails, shared_rate
-from bayes_grpo.risk.model import (
-    EFFECTIVE_PAIRS,
-    MOVED,
-    WEIGHTS,
-    View,
-    composite_log_likelihood,
-    moved,
-    pairs_of,
-    sample_failing,
-)
+from bayes_grpo.risk.model import MOVED, WEIGHTS, View, log_density, moved, pairs_of, sample_failing
 
 
 def faster(factor: float) -> Change:
@@ -192,26 +183,25 @@ def test_pairs_that_are_alike_are_counted_once_and_a_family_has_one_voice():
     assert np.exp(pairs.rate).tolist() == pytest.approx([1e-5, 2e-5])
 
 
-def test_every_sibling_counts_by_itself_and_a_run_for_so_many():
+def test_siblings_share_the_border_of_the_run_that_worked():
     """Against sums written out, for a run whose rate says where its border lies and one whose rate does not."""
     q = dict.fromkeys((*WEIGHTS, "unscaled", "sharpness", "looseness", "scatter"), 0.5)
     q |= {"centre": 0.4, "spread": 0.6, "base": 0.01, "scale": math.log(4e-5), "full": 1.0}
     changes = np.zeros((3, len(Change._fields)))
     changes[:, 0], changes[2, Change._fields.index("group_size")] = [0.7, 1.5, 1.5], 1.0
     failed = np.array([0.0, 1.0, 0.0])
-    views = [View(changes, failed, math.log(1e-5), 0.0), View(changes, failed)]
-    pairs = pairs_of([views])
+    pairs = pairs_of([[View(changes, failed, math.log(1e-5), 0.0), View(changes, failed)]])
     with jax.enable_x64(True):
-        found = np.asarray(composite_log_likelihood(q, pairs))
+        found = np.asarray(log_density(q, pairs))
     gap = np.exp(0.4 + 0.6 * BORDER_NODES)
     for told, rate, full in zip(found, pairs.rate, pairs.full, strict=True):
         weight = likeness(gap, rate, q["scale"] + (1.0 - full) * q["full"], q["scatter"])
-        total = 0.0
+        together = np.ones(len(gap))
         for x, y in zip(changes, failed, strict=True):
             part = 0.5 * x[Change._fields.index("group_size")]
-            p = np.average(chance(gap, x[0] - part, np.hypot(0.5, 0.5 * part), 0.01), weights=weight)
-            total += math.log(p if y else 1.0 - p)
-        assert told == pytest.approx(EFFECTIVE_PAIRS * total / 3, rel=1e-9)
+            p = chance(gap, x[0] - part, np.hypot(0.5, 0.5 * part), 0.01)
+            together *= p if y else 1.0 - p
+        assert told == pytest.approx(math.log(np.average(together, weights=weight)), rel=1e-9)
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import FAILING_PATH, LearnedFailures, p_fails
-from bayes_grpo.risk.model import KEPT, Pairs, View, composite_log_likelihood, moved, pairs_of, sample_failing
+from bayes_grpo.risk.model import KEPT, Pairs, View, log_density, moved, pairs_of, sample_failing
 
 _BINS = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
 _BOOTSTRAP = 2000
@@ -82,9 +82,7 @@ def posterior_without(
         return as_kept(posterior_of([f for f in families if f.repo != repo], cache / name, lab))
     pairs = as_pairs(own)
     with jax.enable_x64(True):
-        told = np.asarray(
-            jax.jit(jax.vmap(lambda q: (pairs.share * composite_log_likelihood(q, pairs)).sum()))(dict(whole))
-        )
+        told = np.asarray(jax.jit(jax.vmap(lambda q: (pairs.share * log_density(q, pairs)).sum()))(dict(whole)))
     return as_kept(whole, np.exp(told.min() - told))
 
 
