@@ -89,6 +89,7 @@ def robust(q: Question) -> dict[str, Any]:
     carried = [a for a, t in out["without_author"].items() if t["verdict"] != whole]
     out["carried_by"] = carried
     out["stands"] = not carried
+    out["stands_without_family"] = all(t["verdict"] == whole for t in out["without_family"].values())
     medians = [t["median"] for t in out["without_author"].values() if "median" in t]
     out["median_low"], out["median_high"] = (min(medians), max(medians)) if medians else (float("nan"), float("nan"))
     out["prior_moves"] = any(p["verdict"] != whole for p in out["priors"].values())
@@ -278,6 +279,7 @@ def all_checks(questions: Sequence[Question], cache: Path, count: int) -> dict[s
         "known": end_to_end(cache, count),
         "starts": known_starts(cache),
         "standing": sum(x["stands"] for x in each.values()),
+        "standing_without_family": sum(x["stands_without_family"] for x in each.values()),
         "moved_by_prior": sum(x["prior_moves"] for x in each.values()),
         "questions": len(each),
     }
