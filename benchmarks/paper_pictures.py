@@ -1,14 +1,11 @@
 """Pictures of what public runs say about the paper, out of the stored results alone.
 
-    python -m benchmarks.paper_pictures FOLDER
-
-The documentation draws them when it is built.
+The documentation draws them when it is built, `notebooks/09_paper.ipynb` shows them.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -172,7 +169,3 @@ def draw_all(folder: Path) -> list[Path]:
     """Draws every picture into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     return [save_plot(draw(result(name)), folder / f"{key}.png") for key, (name, draw) in PICTURES.items()]
-
-
-if __name__ == "__main__":
-    draw_all(Path(sys.argv[1]))
