@@ -17,6 +17,9 @@ from .checking.result import Check as Check
 from .common.errors import BayesGrpoError as BayesGrpoError
 from .common.errors import BayesGrpoWarning as BayesGrpoWarning
 from .common.picture import save_plot as save_plot
+from .comparison.among import AmongSiblings as AmongSiblings
+from .comparison.among import among_siblings as among_siblings
+from .comparison.among import render_among as render_among
 from .comparison.compare import compare as compare
 from .comparison.loo import leave_one_out as leave_one_out
 from .comparison.plot import plot_comparison as plot_comparison
@@ -175,6 +178,8 @@ from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked
 from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
+from .siblings.departure import Departure as Departure
+from .siblings.departure import departure_of as departure_of
 from .siblings.shared import ClearedRun as ClearedRun
 from .siblings.shared import SharedOrder as SharedOrder
 from .siblings.shared import cleared_runs as cleared_runs

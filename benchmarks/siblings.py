@@ -4,6 +4,7 @@
     python -m benchmarks.siblings forecasts FOLDER ... [--index INDEX.csv ...] --cache DIR
     python -m benchmarks.siblings pairs FOLDER ... [--index INDEX.csv ...]
     python -m benchmarks.siblings simulated [--families 200] [--differences 60]
+    python -m benchmarks.siblings ahead [--families 200]
     python -m benchmarks.siblings time
 
 A folder holds one log a run as CSV; an index names the repository and the task of each (columns run_id, repo, task).
@@ -13,7 +14,8 @@ data, and how often one is found where steps are permuted within each run and am
 ends; paths without siblings are kept in the cache. The largest share of paths that siblings get is learned with the
 judged repository left out. `pairs` gives the variance of the rows' difference of two runs of one order over what it
 would be unpaired. `simulated` ranks true shares among those of the posterior in families drawn from the model, and
-counts how often intervals of a difference of recipes on the same data hold it.
+counts how often intervals of a difference of recipes on the same data hold it; `ahead` does so for runs against the
+others of their order by rows of the same step.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.course import cuts_of, smooth_course
 from bayes_grpo.siblings.gather import gather_siblings
 from bayes_grpo.siblings.order import CERTAINTY, SHARE_GRID, orders_of, share_likelihood
-from bayes_grpo.siblings.together import read_together
+from bayes_grpo.siblings.together import Courses, read_together
 from benchmarks.common import keep
 
 FEWEST = 5
@@ -148,13 +150,13 @@ def paths_of(origin: Origin, log: str, cache: Path) -> RewardPaths:
     return RewardPaths(*(np.asarray(stored[f"{key}/{k}"], float) for k in RewardPaths._fields))
 
 
-def case(log: Log, siblings: Sequence[Log], share: float, cache: Path) -> dict[str, Any]:
+def case(log: Log, siblings: Sequence[Log], share: float, cache: Path, courses: Courses) -> dict[str, Any]:
     """Scores of a forecast with and without siblings, and what the largest share of siblings is learned from."""
     origin = origin_of(log.run, log.table, share)
     past, reward, y, scale = origin.basis.table, origin.basis.reward, origin.y, origin.scale
     paths = paths_of(origin, log.run.name, cache)
     gathered = gather_siblings(log.run, past, [x.run for x in siblings])
-    known = read_together(past, gathered)
+    known = read_together(past, gathered, courses)
     given = beside_siblings(paths, origin.future, known, reward, -1, 0)
     moved = with_effect(paths, origin.future, known, reward)
     told = known.foreseen(origin.future.step, origin.future.window)
@@ -216,13 +218,14 @@ def forecasts(logs: Sequence[Log], cache: Path) -> dict[str, Any]:
     """Backtest with and without siblings."""
     cases = []
     for name, some in families_of(logs).items():
+        courses: Courses = {}
         for log in some:
             if len(log.table.y) < MIN_BACKTEST_ROWS:
                 continue
             others = [x for x in some if x is not log]
             for share in ORIGINS:
                 try:
-                    cases.append(case(log, others, share, cache))
+                    cases.append(case(log, others, share, cache, courses))
                 except BayesGrpoError as error:
                     print(f"left out: {log.run.name}, {share:g}: {error}")
         print(f"{name[:70]} done", flush=True)
@@ -337,6 +340,32 @@ def simulated(count: int, differences: int) -> dict[str, Any]:
     }
 
 
+def ahead(count: int) -> dict[str, Any]:
+    """How often the interval of a run against the others of its order holds the difference of their courses."""
+    from bayes_grpo.families.pairs import data_orders
+    from tests.siblings.made import family
+
+    inside, narrower, found = [], [], 0
+    for i in range(count):
+        rng = np.random.default_rng(i)
+        runs = int(rng.integers(2, 8))
+        made = {"rows": int(rng.choice([40, 60, 100, 200])), "share": rng.uniform(0.2, 0.8), "spread": 0.03}
+        logged, true = (family([0] * runs, seed=9000 + i, sd=sd, **made) for sd in (0.06, 0.0))
+        orders = data_orders([r.name for r in logged], [rows_of(r) for r in logged])
+        if orders is None or len(orders.groups[0]) < runs:
+            continue
+        found += 1
+        means = {r.name: float(r.reward[r.step >= orders.first_step].mean()) for r in true}
+        for x in orders.runs:
+            exact = means[x.name] - float(np.mean([v for k, v in means.items() if k != x.name]))
+            inside.append(x.ahead.low <= exact <= x.ahead.high)
+            narrower.append(x.narrower)
+    out = {"families": count, "found": found, "runs": len(inside), "inside": float(np.mean(inside))}
+    out["narrower"] = float(np.median(narrower))
+    print(out)
+    return out
+
+
 def timed() -> dict[str, Any]:
     """Seconds that 20 siblings of 200 rows add to a warm forecast."""
     from tests.siblings.made import family
@@ -354,7 +383,7 @@ def timed() -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("orders", "forecasts", "pairs", "simulated", "time"))
+    parser.add_argument("what", choices=("orders", "forecasts", "pairs", "simulated", "ahead", "time"))
     parser.add_argument("folders", type=Path, nargs="*")
     parser.add_argument("--index", type=Path, nargs="+", default=[])
     parser.add_argument("--cache", type=Path)
@@ -365,6 +394,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if options.what == "time":
         found = timed()
+    elif options.what == "ahead":
+        found = ahead(options.families)
     elif options.what == "simulated":
         found = simulated(options.families, options.differences)
     else:

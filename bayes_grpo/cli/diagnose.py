@@ -12,6 +12,7 @@ from bayes_grpo.cli.options import (
     EXIT_FAILING,
     At,
     Json,
+    LikeRuns,
     LogFile,
     LogTo,
     Plot,
@@ -20,6 +21,7 @@ from bayes_grpo.cli.options import (
     check_pictures,
     grouped,
     log_to,
+    siblings_asked,
 )
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import PriorError, SettingError
@@ -52,6 +54,7 @@ def diagnose(
     rollouts: Annotated[
         Path | None, typer.Option(help="Folder of saved completions of the run: what its gain is made of.")
     ] = None,
+    like: LikeRuns = None,
     plot: Plot = None,
     log_to_: LogTo = None,
     json_: Json = False,
@@ -67,7 +70,14 @@ def diagnose(
     with progress() as tell:
         saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=tell)
         tell("gathering evidence")
-        result = bg.diagnose(run, at=at, prior=probabilities, history=history, rollouts=saved)
+        result = bg.diagnose(
+            run,
+            at=at,
+            prior=probabilities,
+            history=history,
+            rollouts=saved,
+            like=siblings_asked(like, log, reading.sidecar),
+        )
         if plot is not None:
             bg.save_plot(bg.plot_diagnosis(result), plot)
     found = {mode: result.failing if mode == ANY else result.own[mode] for mode in limits}

@@ -11,6 +11,7 @@ import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
     Json,
+    LikeRuns,
     Plot,
     Reading,
     Seed,
@@ -18,6 +19,7 @@ from bayes_grpo.cli.options import (
     check_pictures,
     grouped,
     names_in,
+    siblings_asked,
 )
 from bayes_grpo.cli.terminal import console, print_json, progress
 
@@ -73,6 +75,7 @@ def plan(
     rollouts: Annotated[
         Path | None, typer.Option(help="Folder of saved completions of the run: how many groups are of use.")
     ] = None,
+    like: LikeRuns = None,
     signal: Signal = "auto",
     plot: Plot = None,
     json_: Json = False,
@@ -102,6 +105,7 @@ def plan(
         "parallel": parallel,
         "signal": signal,
         "rollouts": None if rollouts is None else bg.read_rollouts(rollouts),
+        "like": siblings_asked(like, [Path(logs[0])], reading.sidecar),
     }
     with progress() as tell:
         present, known = bg.read_log(logs[0], **read), None

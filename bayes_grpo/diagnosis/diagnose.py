@@ -26,6 +26,8 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.join import join
 from bayes_grpo.rollouts.records import Rollouts
+from bayes_grpo.siblings.departure import Departure, departure_of
+from bayes_grpo.siblings.gather import Like
 
 
 def diagnose(
@@ -36,6 +38,7 @@ def diagnose(
     history: int = 0,
     chains: Chains | None = None,
     rollouts: Rollouts | None = None,
+    like: Like | None = None,
 ) -> Diagnosis:
     """Names what is wrong with a run, with probabilities.
 
@@ -47,6 +50,8 @@ def diagnose(
         history: Also diagnose the log at this many cuts, each without the rows after it; 0 for none.
         chains: Learned numbers; the shipped ones if None.
         rollouts: Completions of the same run, which tell what its gain is made of.
+        like: Siblings, other runs of the same task: whether the run departs from them at the same steps. It is told
+            beside the probabilities and does not move them.
 
     Returns:
         Probabilities, evidence, onsets and remedies. A log with too few rewards gets "cannot tell".
@@ -79,6 +84,7 @@ def diagnose(
         interval_level=LEVEL,
     )
     gain, doubts = _gain(shown, rollouts, at)
+    beside, unread = _beside(shown, like)
     with compilation_cache():
         found = gather(shown, gain)
         timeline, said = answers_of(None if found is None else found.trends, weights, chains)
@@ -91,7 +97,13 @@ def diagnose(
     top = top_line(said, timeline, None if found is None else found.trends, remedies)
     return Diagnosis(
         top=top,
-        sentence=" ".join([story(said, timeline, evidence, top.finding), *([gain.sentence] if gain else [])]),
+        sentence=" ".join(
+            [
+                story(said, timeline, evidence, top.finding),
+                *([gain.sentence] if gain else []),
+                *([_said(beside)] if beside else []),
+            ]
+        ),
         answer=said.answer,
         probability=said.probability,
         own=own,
@@ -101,11 +113,12 @@ def diagnose(
         missing=tuple(missing),
         prior=weights,
         about=about,
-        notes=(*shown.notes, *implausible(shown), *([assumed] if assumed else []), *doubts),
+        notes=(*shown.notes, *implausible(shown), *([assumed] if assumed else []), *doubts, *unread),
         trends=None if found is None else found.trends,
         timeline=timeline,
         history=past,
         gain=gain,
+        beside=beside,
     )
 
 
@@ -121,6 +134,22 @@ def _gain(run: Run, rollouts: Rollouts | None, at: float | None) -> tuple[Decomp
     except FitError as error:
         fits = str(error)
     return decompose(some), (f"rollouts: {fits}", *(f"rollouts: {note}" for note in some.notes))
+
+
+def _beside(run: Run, like: Like | None) -> tuple[Departure | None, tuple[str, ...]]:
+    """The run beside its siblings, and which were left out, or why there is no such thing."""
+    if like is None:
+        return None, ()
+    try:
+        found = departure_of(run, like)
+    except FitError as error:
+        return None, (f"siblings: {error}",)
+    return found, found.notes
+
+
+def _said(beside: Departure) -> str:
+    """A departure as a sentence of the story."""
+    return beside.sentence[0].upper() + beside.sentence[1:] + "."
 
 
 def _own_of_others(timeline: Timeline | None, evidence: Mapping[str, ModeEvidence]) -> dict[str, float]:

@@ -18,6 +18,7 @@ from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.rollouts.decomposition import Decomposition
+from bayes_grpo.siblings.departure import Departure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +61,7 @@ class Diagnosis(AnswerProbabilities, Result):
         timeline: Every mode over time, with its episodes; None likewise.
         history: What would have been said at cuts of the log; None where it was not asked for or the log is too short.
         gain: What its gain is made of, by its rollouts; None where none were given.
+        beside: The run beside its siblings at the same steps; None where none were asked for.
     """
 
     picture_by: ClassVar[str] = "bayes_grpo.diagnosis.plot:plot_diagnosis"
@@ -80,6 +82,7 @@ class Diagnosis(AnswerProbabilities, Result):
     timeline: Timeline | None
     history: History | None
     gain: Decomposition | None = None
+    beside: Departure | None = None
 
     in_json = (
         "top",
@@ -98,6 +101,7 @@ class Diagnosis(AnswerProbabilities, Result):
         "notes",
         "history",
         "gain",
+        ("siblings", "beside"),
     )
 
     @property

@@ -17,6 +17,7 @@ from bayes_grpo.families.compared import Compared, Counts, RecipeAnswer, RecipeC
 from bayes_grpo.families.index import LONGEST, Index
 from bayes_grpo.families.members import FamilyLogs, FamilyMember, check_alike, read_runs
 from bayes_grpo.families.paired import paired
+from bayes_grpo.families.pairs import could_pair
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import SURE, SeedPrior, Side, difference_of, further_seeds, seed_prior, sides
 from bayes_grpo.logs.run import Run
@@ -24,8 +25,6 @@ from bayes_grpo.rows.rows_of import rows_of
 
 _SHOWN = 4000
 """Draws for intervals."""
-_SEEN = 20
-"""Common rows from which a shared order of data would be seen."""
 UNPAIRED = (
     "A and B do not move together at the same steps: their data came in different orders; with the same data seed for "
     "both what the data alone do cancels in the difference (in public families of one order .3 to .8 of a row's noise)"
@@ -99,7 +98,7 @@ def compare_runs(
 
     at = last if step is None else float(step)
     answers = [asked.answer("step", f"at step {at:g}", both(lambda r: r.at(at)))]
-    cautions = [] if same is not None or not _could_pair(everyone) else [UNPAIRED]
+    cautions = [] if same is not None or not could_pair([r.table for r in everyone]) else [UNPAIRED]
     for name, words, spent in _compute(everyone):
         budget = min(float(s[-1]) for s in spent)
         places = [float(np.interp(budget, s, r.table.step)) for s, r in zip(spent, everyone, strict=True)]
@@ -173,14 +172,6 @@ class _Asked(NamedTuple):
             spread=interval(draws["spread"]),
             further=further_seeds(a, b, self.unit, self.prior, rng) if 1.0 - SURE < p < SURE else None,
         )
-
-
-def _could_pair(readings: Sequence[RunReading]) -> bool:
-    """Whether runs have rows at the same steps, enough of them that a shared order would be seen."""
-    step = readings[0].table.step
-    for r in readings[1:]:
-        step = np.intersect1d(step, r.table.step)
-    return len(step) >= _SEEN
 
 
 def _compute(readings: Sequence[RunReading]) -> list[tuple[str, str, list[np.ndarray]]]:

@@ -21,6 +21,7 @@ from bayes_grpo.families.design import quantities_of, together_of
 from bayes_grpo.families.effects import effects_of, exponent_of, spread_effect
 from bayes_grpo.families.index import Index, index_of
 from bayes_grpo.families.members import FamilyLogs, FamilyMember, Members, members_of, read_runs
+from bayes_grpo.families.pairs import ONE_SEED, could_pair, data_orders
 from bayes_grpo.families.posterior import LEAST_NODES, FamilyPosterior, Together, family_posterior
 from bayes_grpo.families.result import Family, ShrunkRun
 from bayes_grpo.families.shrink import RunDraws, shrunk
@@ -141,6 +142,9 @@ def _family(
     tell("every run given the family")
     drawn = shrunk(together, found, seed_of(asked.seed, "runs"))
     effects = effects_of(together, found, len(vary))
+    tables = [m.table for m in members]
+    orders = data_orders([plain(m.run.name, 80) for m in members], tables)
+    unpaired = [] if orders is not None or not could_pair(tables) else [ONE_SEED]
     counts = Counter(tuple(m.settings.values()) for m in members)
     named = {f"{e.quantity.name} on {vary[e.setting]}": e.draws for e in effects}
     return Family(
@@ -155,9 +159,10 @@ def _family(
         convergence=found.convergence,
         nodes=float(found.nodes.min()),
         thin=found.thin,
-        cautions=(*given.left_out, *_cautions(together, members, vary, found)),
+        cautions=(*given.left_out, *_cautions(together, members, vary, found), *unpaired),
         data=data_of(together, members, vary, found, drawn, named),
         transfer=transfer or {},
+        orders=orders,
     )
 
 

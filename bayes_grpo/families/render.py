@@ -40,6 +40,8 @@ def render_family(family: Family, console: Console) -> None:
         + "; ".join(f"{s.words} ± {_short(s.posterior)} (prior {_short(s.prior)})" for s in family.spreads)
         + "[/dim]"
     )
+    if family.orders is not None:
+        console.print(f"[dim]{safe(family.orders.sentence, 600)}[/dim]")
     for name, other in family.transfer.items():
         console.print()
         console.print(f"{safe(name)}: {safe(other.sentence, 900)}", style="bold")

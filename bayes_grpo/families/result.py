@@ -13,6 +13,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.events.collapse import rows_collapsed
+from bayes_grpo.families.pairs import DataOrders
 from bayes_grpo.fitting.sampling.convergence import Convergence
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ class Family(Result):
         cautions: What not to believe, one sentence each.
         data: Draws and rows as a DataTree; see `bayes_grpo.families.data`.
         transfer: The same of every further evaluation column, by its name.
+        orders: Which runs saw the same data at the same steps; None where no two did.
     """
 
     picture_by: ClassVar[str] = "bayes_grpo.families.plot:plot_family"
@@ -185,6 +187,7 @@ class Family(Result):
     cautions: tuple[str, ...]
     data: DataTree
     transfer: dict[str, Family]
+    orders: DataOrders | None = None
 
     in_json = (
         "sentence",

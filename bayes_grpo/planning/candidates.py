@@ -61,7 +61,7 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
     rate: float | None = None
     for name in PLANNED:
         wanted = [_checked(name, x) for x in asked.get(name) or ()]
-        now = known.get(name, _present(run, table, name))
+        now = known.get(name, setting_of(run, table, name))
         if now is None:
             if wanted:
                 raise SettingError(
@@ -98,7 +98,14 @@ def _rungs(now: float, most: float) -> set[float]:
     return {float(f"{now * 2.0 ** (0.5 * (i + 1)):.3g}") for i in range(min(steps, _RUNGS))}
 
 
-def _present(run: Run, table: RowTable, name: str) -> float | None:
+def setting_of(run: Run, table: RowTable, name: str) -> float | None:
+    """A planned setting of a run by its log; None where it is not known.
+
+    Args:
+        run: The run.
+        table: Its rows.
+        name: One of `PLANNED`.
+    """
     if name == "learning_rate":
         return table.reference_rate if math.isfinite(table.reference_rate) and table.reference_rate > 0 else None
     if name == "refresh_interval":

@@ -27,7 +27,8 @@ from bayes_grpo.planning.outlook import (
 )
 from bayes_grpo.planning.planned import Assumed, Candidate, Course, Plan, Rung
 from bayes_grpo.planning.question import PlanQuestion
-from bayes_grpo.planning.risks import is_failing, risks_of
+from bayes_grpo.planning.risks import risks_of
+from bayes_grpo.planning.tried import is_failing, tried_settings
 from bayes_grpo.planning.worth import Prospect
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import shared_rate
@@ -79,6 +80,10 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
     priors = prior_exponents(list(grid.present), len(base), adam, seed_of(seed, "exponents"))
     size = grid.present.get("group_size")
     known = {"refresh_interval": table.optimizer.refresh} | dict(asked.stated) | grid.present
+    tried = None
+    if asked.like is not None:
+        tell("siblings")
+        tried = tried_settings(run, table, known, asked.grid.rate is not None, asked.index, asked.like)
     prospect = Prospect(
         base=base,
         exponents=priors | learned,
@@ -101,6 +106,7 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
             rows_collapsed(table.y) or is_failing(run),
             shared_rate(grid.rate, table.optimizer.convention),
             seed,
+            tried,
         ),
     )
     tell(f"{len(grid.candidates)} candidates")
@@ -142,6 +148,7 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
         courses=tuple(_course(prospect, settings) for settings in (*shown, prospect.present)),
         difficulty="" if prospect.difficulty is None else prospect.difficulty.sentence,
         cautions=(*grid.cautions, *_cautions(prospect, best)),
+        siblings=tried,
     )
 
 

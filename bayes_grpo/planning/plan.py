@@ -9,6 +9,7 @@ from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.question import RISK, Terms, asked
+from bayes_grpo.siblings.gather import Like
 
 if TYPE_CHECKING:
     from bayes_grpo.families.result import Family
@@ -37,6 +38,7 @@ def plan(
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
     rollouts: Rollouts | None = None,
+    like: Like | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Plan:
@@ -65,6 +67,7 @@ def plan(
         signal: "auto", "reward" (train) or "eval" (held-out).
         read: Keyword arguments of `bayes_grpo.read_log`.
         rollouts: Completions of the run: how many groups are of use at other sizes rests on them, in place of the log.
+        like: Siblings, other runs of the same task: which failed at which settings tells P(fails) of candidates.
         seed: Seed.
         progress: Called with a short phrase at every stage.
 
@@ -96,7 +99,9 @@ def plan(
         "learning_rate": learning_rate,
         "refresh_interval": refresh_interval,
     }
-    question = asked(present, values, terms, family=family, index=index, signal=signal, read=read, rollouts=rollouts)
+    question = asked(
+        present, values, terms, family=family, index=index, signal=signal, read=read, rollouts=rollouts, like=like
+    )
     from bayes_grpo.planning.judge import judge  # takes seconds to import, which a refusal need not wait for
 
     return judge(question, family, seed, tell)

@@ -46,6 +46,8 @@ def render_plan(plan: Plan, console: Console) -> None:
         )
     best = plan.recommended
     console.print(f"[dim]{safe(f'{plan.changes(best)}: {best.rests}', 400)}[/dim]")
+    if plan.siblings is not None:
+        console.print(f"[dim]{safe(plan.siblings.sentence, 600)}[/dim]")
     if plan.batch:
         runs = "; ".join(plan.changes(c) for s in plan.batch for c in plan.candidates if c.settings == s)
         console.print(f"side by side: {safe(runs, 600)}", markup=False)

@@ -11,6 +11,7 @@ import numpy as np
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
+from bayes_grpo.planning.tried import TriedSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,6 +153,7 @@ class Plan(Result):
         courses: Expected reward against steps and cost: the best few and the present settings (last).
         difficulty: Where the shares of useless groups come from; "" where they are not known.
         cautions: What not to believe, one sentence each.
+        siblings: What became of siblings at their settings; None where none were asked for.
     """
 
     picture_by: ClassVar[str] = "bayes_grpo.planning.plan_plot:plot_plan"
@@ -175,6 +177,7 @@ class Plan(Result):
     courses: tuple[Course, ...]
     difficulty: str
     cautions: tuple[str, ...]
+    siblings: TriedSettings | None = None
 
     in_json = (
         "sentence",

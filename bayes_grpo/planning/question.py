@@ -11,13 +11,14 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.budget import check_amount, check_probability
-from bayes_grpo.families.index import LONGEST, index_of
+from bayes_grpo.families.index import LONGEST, Index, index_of
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import PLANNED, Grid, grid_of
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
+from bayes_grpo.siblings.gather import Like
 
 if TYPE_CHECKING:
     from bayes_grpo.families.result import Family
@@ -75,6 +76,8 @@ class PlanQuestion:
         place: Which run of the family it is; None where it is none or there is no family.
         terms: What it may cost and what is wanted of it.
         rollouts: Completions of the run; None without.
+        like: Where siblings are; None for none.
+        index: What a table says of runs beside their logs; None for none.
     """
 
     run: Run
@@ -84,6 +87,8 @@ class PlanQuestion:
     place: int | None
     terms: Terms
     rollouts: Rollouts | None = None
+    like: Like | None = None
+    index: Index | None = None
 
 
 def asked(
@@ -96,6 +101,7 @@ def asked(
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
     rollouts: Rollouts | None = None,
+    like: Like | None = None,
 ) -> PlanQuestion:
     """Reads the present run and lists the candidates.
 
@@ -108,6 +114,7 @@ def asked(
         signal: "auto", "reward" (train) or "eval" (held-out).
         read: Keyword arguments of `bayes_grpo.read_log`.
         rollouts: Completions of the run, which tell how far its prompts lie apart.
+        like: Siblings, whose outcomes tell what fails.
 
     Raises:
         LogReadError: The log cannot be read.
@@ -132,7 +139,7 @@ def asked(
         for name in ("epochs", "kl_weight", "clip_range")
         if (value := known.get(name, getattr(run.settings, name).value)) is not None
     }
-    return PlanQuestion(run, table, grid, stated, place, terms, rollouts)
+    return PlanQuestion(run, table, grid, stated, place, terms, rollouts, like, table_of_runs)
 
 
 def check_plan(present: PathLike | Run, **options: Any) -> None:

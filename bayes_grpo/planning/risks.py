@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.logs.run import Run
+from bayes_grpo.planning.tried import TriedSettings
 from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failing import Failing, p_fails
 
@@ -29,6 +27,7 @@ class Risks:
         place: Which draw of the learned posterior and which border a draw has, uniform numbers, shape (draws, 2).
         failed: Whether the present run failed itself.
         rate: Its learning rate on the scale that runs share; None where it has none.
+        siblings: What became of siblings at their settings.
         known: Candidates that were asked for before.
     """
 
@@ -37,6 +36,7 @@ class Risks:
     place: np.ndarray
     failed: bool
     rate: float | None
+    siblings: TriedSettings = field(default_factory=TriedSettings)
     known: dict[Any, Failing] = field(default_factory=dict)
 
     def change(self, settings: Mapping[str, float]) -> Change:
@@ -47,7 +47,13 @@ class Risks:
         """How probably settings fail, those that worked besides the present ones given."""
         key = (self.change(settings), worked)
         if key not in self.known:
-            self.known[key] = p_fails(key[0], rate=self.rate, worked=worked, failed=self.failed)
+            self.known[key] = p_fails(
+                key[0],
+                rate=self.rate,
+                worked=(*self.siblings.worked, *worked),
+                fell=self.siblings.fell,
+                failed=self.failed,
+            )
         return self.known[key]
 
     def fails(self, failing: Failing) -> np.ndarray:
@@ -57,7 +63,14 @@ class Risks:
         return self.luck < failing.draws[at[:, 0], at[:, 1]]
 
 
-def risks_of(present: Mapping[str, float], size: int, failed: bool, rate: float | None, seed: int) -> Risks:
+def risks_of(
+    present: Mapping[str, float],
+    size: int,
+    failed: bool,
+    rate: float | None,
+    seed: int,
+    siblings: TriedSettings | None = None,
+) -> Risks:
     """P(fails) of candidates beside a present run.
 
     Args:
@@ -66,16 +79,8 @@ def risks_of(present: Mapping[str, float], size: int, failed: bool, rate: float 
         failed: Whether it failed itself.
         rate: Its learning rate on the scale that runs share; None where it has none.
         seed: Seed.
+        siblings: What became of siblings at their settings.
     """
     rng = np.random.default_rng(seed_of(seed, "risk"))
-    return Risks(dict(present), rng.permutation((np.arange(size) + 0.5) / size), rng.random((size, 2)), failed, rate)
-
-
-def is_failing(run: Run) -> bool:
-    """Whether a run's own diagnosis finds, more probably than not, a failure of the kind that `p_fails` counts.
-
-    Args:
-        run: The run.
-    """
-    own = diagnose(run).own
-    return max(own.get(mode, 0.0) for mode in ("policy_concentration", "dynamical_instability")) > BORDERS.probable
+    luck, place = rng.permutation((np.arange(size) + 0.5) / size), rng.random((size, 2))
+    return Risks(dict(present), luck, place, failed, rate, siblings or TriedSettings())

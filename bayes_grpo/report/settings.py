@@ -35,7 +35,7 @@ class ReportSettings:
         docs: Where the built documentation lies, for links from the sections; "" without.
         run_link: Address of the run's own page, such as that of a tracker; "" without.
         commit: Commit that the run ran: an address, or its name alone; "" without.
-        like: Siblings of the run, for its forecast: files, folders, stores, patterns and runs; None without.
+        like: Siblings of the run: files, folders, stores, patterns and runs; None without.
 
     Raises:
         SettingError: An unknown part, or an address that a page must not link to.

@@ -208,7 +208,7 @@ def _priced(question: Question, run: Run | None) -> Question:
 
 
 def _diagnosis(ask: _Ask) -> Diagnosis:
-    return diagnose(_run_of(ask), history=ask[1].history, rollouts=ask[1].rollouts)
+    return diagnose(_run_of(ask), history=ask[1].history, rollouts=ask[1].rollouts, like=ask[1].like)
 
 
 def _stability(ask: _Ask) -> Stable:

@@ -193,6 +193,7 @@ def p_fails(
     rate: float | None = None,
     full: float | None = None,
     worked: Sequence[Change] = (),
+    fell: Sequence[Change] = (),
     failed: bool = False,
     margin: np.ndarray | None = None,
     known: LearnedFailures | None = None,
@@ -205,6 +206,7 @@ def p_fails(
             where it is not known or has none.
         full: Whether it trains all weights (1) or an adapter (0); None where nobody knows.
         worked: Changes from the same run whose runs worked too: their settings bound the border from below.
+        fell: Changes from the same run whose runs failed: theirs bound it from above.
         failed: Whether that run failed itself. It is then taken to lie as far above its border as the public runs that
             failed, each seen from its siblings that worked.
         margin: Draws of the largest stable gain over the gain at the settings to come, by a measured curvature of the
@@ -217,7 +219,7 @@ def p_fails(
     elif failed:
         p = _after_failure(change, rate, full, told)
     else:
-        p = _by_others(change, _weights(rate, full, worked, told), told)
+        p = _by_others(change, _weights(rate, full, worked, fell, told), told)
     beyond = () if margin is not None or failed else _beyond(change, told)
     mean = p.mean(axis=-1)
     near = _near(change, told)
@@ -257,13 +259,14 @@ def _at(change: Change, known: LearnedFailures) -> np.ndarray:
 
 
 def _weights(
-    rate: float | None, full: float | None, worked: Sequence[Change], known: LearnedFailures
+    rate: float | None, full: float | None, worked: Sequence[Change], fell: Sequence[Change], known: LearnedFailures
 ) -> np.ndarray | None:
     """Weights of the borders at each draw, shape (draws, nodes); None where all are equally likely."""
-    if rate is None and not worked:
+    if rate is None and not worked and not fell:
         return None
-    # A border at which a run that worked would have failed is as improbable as that.
+    # A border at which a run that worked would have failed is as improbable as that; and one at which it would not.
     weight = _by_rate(rate, full, known) * np.prod([1.0 - _at(other, known) for other in worked], axis=0)
+    weight = weight * np.prod([_at(other, known) for other in fell], axis=0)
     return weight / weight.sum(axis=-1, keepdims=True)
 
 

@@ -106,7 +106,6 @@ def smooth_course(table: RowTable, cuts: np.ndarray | None = None) -> SmoothCour
     place = np.searchsorted(cuts, table.step)
     parts = {int(k): np.flatnonzero(place == k) for k in np.unique(place)}
     slices = {k: slice(x[0], x[-1] + 1) for k, x in parts.items() if len(x) >= _MIN_ROWS}
-    count = sum(x.stop - x.start for x in slices.values())
     if not slices or float(np.ptp(table.y)) <= 0.0:
         return None
     gap = float(np.median(np.diff(table.step)))
@@ -114,31 +113,42 @@ def smooth_course(table: RowTable, cuts: np.ndarray | None = None) -> SmoothCour
         (table.step - table.step[0]) / gap * np.ones(1),
         *(_early((table.step - table.step[0]) / gap, e) for e in _EARLY),
     ]
-    best: tuple[float, float, list[Stretch]] | None = None
+    deviation = {k: _contrasts(x.stop - x.start) for k, x in slices.items()}
+    best: tuple[float, float, float, dict[int, np.ndarray]] | None = None
     for length, clock in product(_LENGTHS, clocks):
         kernels = {k: _matern(clock[x], length) for k, x in slices.items()}
+        # Free of the level, a kernel has one set of eigenvectors for all its scales.
+        parts = [np.linalg.eigh(deviation[k].T @ kernels[k] @ deviation[k]) for k in slices]
+        value = np.maximum(np.concatenate([p[0] for p in parts]), 0.0)
+        y = np.concatenate(
+            [p[1].T @ (deviation[k].T @ table.y[x]) for p, (k, x) in zip(parts, slices.items(), strict=True)]
+        )
         for ratio in _RATIOS:
-            stretches, square, log_det = [], 0.0, 0.0
-            for k, x in slices.items():
-                value, root = np.linalg.eigh(ratio * kernels[k] + _LEVEL)
-                value = np.maximum(value, 0.0)
-                y = root.T @ (table.y[x] - table.centre)
-                square += float(np.sum(y**2 / (value + 1.0)))
-                log_det += float(np.sum(np.log(value + 1.0)))
-                stretches.append(Stretch(k, x, root, value))
-            var = square / max(count - len(slices), 1)
-            score = -0.5 * (count - len(slices)) * np.log(max(var, 1e-300)) - 0.5 * log_det
+            var = float(np.sum(y**2 / (ratio * value + 1.0))) / max(len(y), 1)
+            score = -0.5 * len(y) * np.log(max(var, 1e-300)) - 0.5 * float(np.sum(np.log(ratio * value + 1.0)))
             if best is None or score > best[0]:
-                best = (score, var, stretches)
+                best = (score, var, ratio, kernels)
     assert best is not None
-    _, var, stretches = best
+    _, var, ratio, kernels = best
     if not var > (1e-9 * table.scale) ** 2:
         return None
+    stretches = []
+    for k, x in slices.items():
+        value, root = np.linalg.eigh(ratio * kernels[k] + _LEVEL)
+        stretches.append(Stretch(k, x, root, np.maximum(value, 0.0)))
     smooth = np.full(len(table.y), np.nan)
     for s in stretches:
         y = table.y[s.rows] - table.centre
         smooth[s.rows] = table.centre + s.root @ (s.value / (s.value + 1.0) * (s.root.T @ y))
     return SmoothCourse(table, float(np.sqrt(var)), smooth, tuple(stretches))
+
+
+def _contrasts(n: int) -> np.ndarray:
+    """Orthonormal contrasts of n rows, which a level leaves as they are, shape (n, n − 1) (Helmert's)."""
+    i = np.arange(1.0, n)
+    out = np.triu(np.ones((n, n - 1)))
+    out[np.arange(1, n), np.arange(n - 1)] = -i
+    return out / np.sqrt(i * (i + 1.0))
 
 
 def _matern(time: np.ndarray, length: float) -> np.ndarray:

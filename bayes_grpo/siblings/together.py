@@ -66,8 +66,8 @@ class ReadTogether:
         return foreseen(SeenRows(both[0], t.y, self.effect(*both), share), self.courses)
 
 
-type Courses = dict[tuple[int, int, float, float], SmoothCourse | None]
-"""Courses of siblings by place of the sibling, its number of rows, and where runs are cut."""
+type Courses = dict[tuple[bytes, bytes, bytes, float, float], SmoothCourse | None]
+"""Courses of siblings by their rows (steps, windows, rewards) and where runs are cut."""
 
 
 def read_together(table: RowTable, siblings: SiblingRuns, kept: Courses | None = None) -> ReadTogether:
@@ -82,8 +82,9 @@ def read_together(table: RowTable, siblings: SiblingRuns, kept: Courses | None =
     cuts = cuts_of([table, *siblings.tables])
     known = {} if kept is None else kept
     names, courses, left_out = [], [], list(siblings.left_out)
-    for i, (run, rows) in enumerate(zip(siblings.runs, siblings.tables, strict=True)):
-        key = (i, len(rows.y), float(cuts[0]), float(cuts[1] - cuts[0]))
+    for run, rows in zip(siblings.runs, siblings.tables, strict=True):
+        seen = (rows.step.tobytes(), rows.window.tobytes(), rows.y.tobytes())
+        key = (*seen, float(cuts[0]), float(cuts[1] - cuts[0]))
         if key not in known:
             known[key] = smooth_course(rows, cuts)
         course = known[key]

@@ -1,4 +1,4 @@
-"""Pages made from the code when the documentation is built: public names, commands, the gallery's pictures."""
+"""Made from code and results when the documentation is built: public names, commands, pictures."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.files import written_whole
+from benchmarks.paper_pictures import draw_all
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -193,6 +194,7 @@ def generate(app: Sphinx) -> None:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             with written_whole(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")
+    draw_all(docs / "_paper")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 MARKER = "<!-- claim:"
 _CLAIM = re.compile(
-    r"(?P<number>\d[\d,]*(?:\.\d+)?)(?P<unit>%| s)?<!-- claim: (?P<share>% )?(?P<name>\w+)\.(?P<key>[^>]+?) -->"
+    r"(?P<number>−?\d[\d,]*(?:\.\d+)?)(?P<unit>%| s)?<!-- claim: (?P<share>% )?(?P<name>\w+)\.(?P<key>[^>]+?) -->"
 )
 _UNITS = re.compile(r"\d+\.\d+|\d+(?:\.\d+)?%")
 
@@ -37,7 +37,7 @@ class Claim(NamedTuple):
         """Whether a kept value rounds to what is printed."""
         digits = len(self.printed.partition(".")[2])
         value = 100.0 * kept if self.share else kept
-        return abs(value - float(self.printed.replace(",", ""))) <= 0.5 * 10.0**-digits + 1e-9
+        return abs(value - float(self.printed.replace(",", "").replace("−", "-"))) <= 0.5 * 10.0**-digits + 1e-9
 
 
 def claims_in(text: str) -> list[Claim]:

@@ -17,8 +17,8 @@ from bayes_grpo.diagnosis.advice import fails_at
 from bayes_grpo.planning.difficulty import Difficulty, difficulty_of, useless_share
 from bayes_grpo.planning.outlook import Base, LearnedExponents, outcome, prior_exponents, saturated
 from bayes_grpo.planning.planned import Candidate, Plan
-from bayes_grpo.planning.risks import is_failing
 from bayes_grpo.planning.stability import stability
+from bayes_grpo.planning.tried import is_failing
 from bayes_grpo.report.answer import Answer, Stable
 from bayes_grpo.report.sections.steady import section
 from bayes_grpo.risk.change import Change

@@ -1,0 +1,136 @@
+"""What became of siblings at their settings: each is one more run beside the present one that held or failed.
+
+P(fails) of a candidate (`bayes_grpo.risk.failing`) takes those that held as borders from below and those that failed as
+borders from above. A sibling tells nothing where nobody knows its learning rate; other settings that are not stated
+count as unchanged, as they do in the runs that were learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bayes_grpo.common.results import Result
+from bayes_grpo.common.text import plain
+from bayes_grpo.common.wording import counted
+from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.collapse import rows_collapsed
+from bayes_grpo.families.index import Index
+from bayes_grpo.logs.run import Run
+from bayes_grpo.planning.candidates import setting_of
+from bayes_grpo.risk.change import Change, change
+from bayes_grpo.rows.table import RowTable
+from bayes_grpo.siblings.gather import Like, NotSibling, gather_siblings
+
+_BESIDES = ("epochs", "kl_weight", "clip_range")
+"""Settings that are no candidates but may differ between siblings."""
+
+
+class Tried(NamedTuple):
+    """A sibling at its settings.
+
+    Attributes:
+        name: Its name.
+        settings: Those of the planned settings that it states.
+        change: What they change of the present ones.
+        failed: Whether it failed, by its rewards or its diagnosis.
+    """
+
+    name: str
+    settings: Mapping[str, float]
+    change: Change
+    failed: bool
+
+
+@dataclass(frozen=True)
+class TriedSettings(Result):
+    """Siblings at their settings.
+
+    Attributes:
+        runs: Those whose settings are known.
+        left_out: The others, with the reasons.
+    """
+
+    runs: tuple[Tried, ...] = ()
+    left_out: tuple[NotSibling, ...] = ()
+
+    @property
+    def worked(self) -> tuple[Change, ...]:
+        """Changes of those that held."""
+        return tuple(x.change for x in self.runs if not x.failed)
+
+    @property
+    def fell(self) -> tuple[Change, ...]:
+        """Changes of those that failed."""
+        return tuple(x.change for x in self.runs if x.failed)
+
+    @property
+    def sentence(self) -> str:
+        """How many failed at which settings, in words."""
+        if not self.runs:
+            why = f" ({self.left_out[-1].name}: {self.left_out[-1].why})" if self.left_out else ""
+            return f"siblings: none tells what fails at which settings{why}"
+        groups: dict[tuple[tuple[str, float], ...], list[bool]] = {}
+        for x in self.runs:
+            groups.setdefault(tuple(x.settings.items()), []).append(x.failed)
+        differ = {k for key in groups for k, v in key if any(dict(other).get(k) != v for other in groups)}
+        order = sorted(groups.items(), key=lambda g: -sum(g[1]))
+        said = [
+            f"{sum(v)} of {len(v)} at "
+            + (", ".join(f"{k.replace('_', ' ')} {x:g}" for k, x in key if k in differ) or "the same settings")
+            for key, v in order[:6]
+        ]
+        more = f" and {counted(len(order) - 6, 'further setting')}" if len(order) > 6 else ""
+        total = sum(x.failed for x in self.runs)
+        return f"siblings: {total} of {len(self.runs)} failed: {'; '.join(said)}{more}"
+
+
+def tried_settings(
+    run: Run, table: RowTable, present: Mapping[str, float], rated: bool, index: Index | None, like: Like
+) -> TriedSettings:
+    """What became of siblings at their settings.
+
+    Args:
+        run: The present run.
+        table: Its rows.
+        present: Its settings, by the names of `Change`.
+        rated: Whether its learning rate is known; where it is not, nobody can say what siblings changed.
+        index: Settings that logs lack; None for none.
+        like: Where siblings are.
+
+    Raises:
+        LogReadError: A path that was named does not exist or cannot be read.
+    """
+    found = gather_siblings(run, table, like)
+    runs, left_out = [], list(found.left_out)
+    for other, rows in zip(found.runs, found.tables, strict=True):
+        settings = {k: v for k in present if (v := _setting(other, rows, k, index or Index({}))) is not None}
+        if not rated or "learning_rate" not in settings:
+            whose = "its log" if rated else "the present run's log"
+            left_out.append(NotSibling(plain(other.name, 80), f"{whose} does not state the learning rate"))
+            continue
+        failed = rows_collapsed(rows.y) or is_failing(other)
+        runs.append(Tried(plain(other.name, 80), settings, change(present, settings), failed))
+    return TriedSettings(tuple(runs), tuple(left_out))
+
+
+def _setting(run: Run, table: RowTable, name: str, index: Index) -> float | None:
+    said = index.number(run, name)
+    if said is not None:
+        return said
+    if name in _BESIDES:
+        value = getattr(run.settings, name).value
+        return None if value is None else float(value)
+    return setting_of(run, table, name)
+
+
+def is_failing(run: Run) -> bool:
+    """Whether a run's own diagnosis finds, more probably than not, a failure of the kind that `p_fails` counts.
+
+    Args:
+        run: The run.
+    """
+    own = diagnose(run).own
+    return max(own.get(mode, 0.0) for mode in ("policy_concentration", "dynamical_instability")) > BORDERS.probable

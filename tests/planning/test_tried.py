@@ -1,0 +1,42 @@
+import math
+
+import numpy as np
+import pytest
+
+from bayes_grpo.planning import tried as rooms
+from bayes_grpo.planning.tried import tried_settings
+from bayes_grpo.risk.change import Change
+from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.runs import make_run
+
+STEP = np.arange(1.0, 61.0)
+
+
+def sibling(name, rate, failed=False, seed=0):
+    y = 0.7 - 0.4 * np.exp(-STEP / 15.0) + 0.02 * np.random.default_rng(seed).standard_normal(60)
+    y = np.where((STEP > 30) & failed, 0.01 + 0.01 * np.sin(STEP), y)
+    return make_run(STEP, y, name=name, signals={} if rate is None else {"learning_rate": np.full(60, rate)})
+
+
+def test_siblings_are_told_by_their_settings_and_what_became_of_them(monkeypatch):
+    monkeypatch.setattr(rooms, "is_failing", lambda _: False)  # half a second each; those that fail here collapse
+    run = sibling("now", 1e-5)
+    others = [
+        sibling("same", 1e-5, seed=1),
+        sibling("twice", 2e-5, seed=2),
+        sibling("fell", 2e-5, failed=True, seed=3),
+        sibling("four", 4e-5, failed=True, seed=4),
+        sibling("unknown", None, failed=True, seed=5),
+    ]
+    present = {"learning_rate": 1e-5, "group_size": 8.0}
+    found = tried_settings(run, rows_of(run), present, True, None, others)
+    assert np.array(found.worked) == pytest.approx(np.array([Change(), Change(learning_rate=math.log(2.0))]))
+    assert len(found.fell) == 2
+    assert [x.name for x in found.left_out] == ["unknown"]
+    assert found.sentence == (
+        "siblings: 2 of 4 failed: 1 of 2 at learning rate 2e-05; 1 of 1 at learning rate 4e-05; 0 of 1 at learning "
+        "rate 1e-05"
+    )
+    nothing = tried_settings(run, rows_of(run), present, False, None, others)
+    assert not nothing.runs
+    assert "does not state the learning rate" in nothing.sentence
