@@ -71,6 +71,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "plan": ("plan outputs/run --learning-rate 1e-6,2e-6,4e-6 --budget 1000",),
     "rollouts": ("rollouts outputs/run/completions",),
     "learn-prior": ("learn-prior runs --out prior.json",),
+    "mcp": ("mcp runs", "mcp runs --pages pages"),
     "demo": ("demo", "demo --scenario reward_hacking --out look"),
 }
 """Command → calls that work, without the program's name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -22,11 +23,32 @@ _WIDE = {"xla_cpu_prefer_vector_width": 512}
 PROGRAMS = 128
 """Compiled programs kept in a process. Each holds about 280 memory mappings, and Linux allows a process 65,530."""
 TRIMMED = 1000.0
-"""Memory of a process, MB, from which on what a compilation leaves behind is handed back at once."""
+"""Memory of a process, MB, from which on what compilations leave behind is handed back."""
+GROWTH = 250.0
+"""MB by which a process grows before that is done again: it looks at every object, a quarter of a second each time."""
 
 Caller = Callable[[Any, tuple[Any, ...], tuple[Any, ...]], Any]
 """Takes what makes a program, its options and its arguments; gives what the program returns as NumPy arrays."""
 _CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
+
+
+class _Leavings:
+    """What compilations leave behind, handed back where the process has grown by `GROWTH` since the last time."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.most = TRIMMED
+
+    def look(self) -> None:
+        if resident() > self.most and self.lock.acquire(blocking=False):
+            try:
+                give_back()
+                self.most = max(TRIMMED, resident()) + GROWTH
+            finally:
+                self.lock.release()
+
+
+_LEAVINGS = _Leavings()
 
 
 def accelerated() -> bool:
@@ -43,8 +65,7 @@ def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[A
     arguments = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
     with compilation_cache():
         compiled = _compile(jax.jit(make(*options)).lower(*arguments))
-    if resident() > TRIMMED:
-        give_back()
+    _LEAVINGS.look()
     return compiled
 
 

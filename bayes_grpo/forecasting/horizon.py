@@ -18,7 +18,8 @@ class Horizon(NamedTuple):
 
     Attributes:
         until: Optimizer step.
-        origin: Where it comes from, in words: "given", "planned length", "1.5 times the last step".
+        origin: Where it comes from, in words: "given", "planned length", "1.5 times the last step", to which is added
+            where a planned length is reached.
     """
 
     until: float
@@ -31,7 +32,12 @@ class Horizon(NamedTuple):
 
 
 _PLANNED, _FURTHER = "planned length", f"{AHEAD:g} times the last step"
-_WORDS = {_PLANNED: _PLANNED, _FURTHER: "last step and half as far again; nobody stated total_steps"}
+_BEYOND = f"{_FURTHER}, the planned length being reached"
+_WORDS = {
+    _PLANNED: _PLANNED,
+    _FURTHER: "last step and half as far again; nobody stated total_steps",
+    _BEYOND: "last step and half as far again; the planned length is reached",
+}
 
 
 def horizon_of(settings: Mapping[str, Setting], last: float, until: float | None = None) -> Horizon:
@@ -52,4 +58,5 @@ def horizon_of(settings: Mapping[str, Setting], last: float, until: float | None
     if planned is not None and float(planned) > last:
         return Horizon(float(planned), _PLANNED)
     further = AHEAD * last
-    return Horizon(float(math.ceil(further)) if last == round(last) else further, _FURTHER)
+    step = float(math.ceil(further)) if last == round(last) else further
+    return Horizon(step, _FURTHER if planned is None else _BEYOND)

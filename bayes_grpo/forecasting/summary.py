@@ -52,7 +52,7 @@ class ForecastSummary(Result):
         notes: What was done that a user should know.
         about: Which rows the forecast rests on.
         until: The horizon.
-        until_from: Where it comes from: given, planned length, or 1.5 times the last step.
+        until_from: Where it comes from, see `bayes_grpo.forecasting.horizon`.
         draws: Number of paths.
         interval_level: Probability inside the intervals.
         schedule: Learning rate from now on: "constant", "linear" or "cosine".

@@ -42,11 +42,11 @@ def render_run(summary: RunSummary, console: Console) -> None:
     for heading in ("setting", "value", "origin", "note"):
         settings.add_column(heading, overflow="fold")
     for name, setting in summary.settings.items():
-        unknown = setting.value is None
+        unknown, column = setting.value is None, name in summary.signals
         cells = (
             name,
-            "not known" if unknown else f"{setting.value}",
-            "" if unknown else setting.provenance,
+            ("see above" if column else "not known") if unknown else f"{setting.value}",
+            ("logged" if column else "") if unknown else setting.provenance,
             setting.note,
         )
         settings.add_row(*(Text(cell) for cell in cells))

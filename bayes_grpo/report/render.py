@@ -24,6 +24,10 @@ def render_report(report: Report, console: Console) -> None:
     console.print(f"[dim]{safe(page.title)}: {safe(page.about)}[/dim]")
     if page.alert:
         console.print(f"[bold red]{safe(page.alert, 600)}[/bold red]")
+    if page.top is not None:
+        top, style = page.top, _STYLES.get(page.top.tone, "bold")
+        stands = f"{top.status.upper()} ({top.chance}): {top.sentence} Do now: {top.action}"
+        console.print(f"[{style}]{safe(stands, 1200)}[/{style}]")
     for lead in page.leads:
         style = _STYLES.get(lead.tone, "bold")
         chance = f" ({safe(lead.chance)})" if lead.chance else ""

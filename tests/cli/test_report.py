@@ -26,6 +26,7 @@ def test_a_page_is_written_and_its_sentences_are_printed(tmp_path: Path, log: Pa
     page = tmp_path / "page.html"
     done = call("report", log, "--out", page, *ONLY_DIAGNOSIS)
     assert done.code == 0, done.err
+    assert "Do now: " in done.out.partition("What is wrong (P(")[0]
     assert "What is wrong (P(" in done.out
     assert "not on the page:" in done.out
     assert "page.html" in done.out

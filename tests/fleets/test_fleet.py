@@ -137,7 +137,7 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     ("planned", "expected"),
     [
         (80.0, (80.0, "planned length")),
-        (40.0, (60.0, "1.5 times the last step")),
+        (40.0, (60.0, "1.5 times the last step, the planned length being reached")),
         (None, (60.0, "1.5 times the last step")),
     ],
 )
