@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bayes_grpo.common.picture import canvas, save_plot
+from bayes_grpo.common.wording import counted
 from benchmarks.common import RESULTS
 from benchmarks.paper_claims import PAPER_R2
 from benchmarks.paper_pooled import LEAST
@@ -79,7 +80,12 @@ def plot_exponents(claims: Mapping[str, Any]) -> Figure:
         for key, text in WORDS.items():
             words = words.replace(key, text)
         axes.text(
-            -2.45, place, f"{words}  ({x['runs']} runs, {x['authors']} authors)", ha="right", va="center", fontsize=8
+            -2.45,
+            place,
+            f"{words}  ({counted(x['runs'], 'run')}, {counted(x['authors'], 'author')})",
+            ha="right",
+            va="center",
+            fontsize=8,
         )
     axes.set(
         yticks=[],
