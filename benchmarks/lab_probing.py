@@ -13,22 +13,20 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain
-from bayes_grpo.laboratory.curvature import Local, balancing_reference, leading_modes, local, reward_spectrum
 from bayes_grpo.laboratory.enumerated_training import Places, follow
 from bayes_grpo.laboratory.enumeration import Listing, list_completions
+from bayes_grpo.laboratory.learners.held_policies import HeldPolicy, held_policies
 from bayes_grpo.laboratory.network import Network
 from bayes_grpo.laboratory.probed import drawn_reward_slopes, drawn_updates
 from bayes_grpo.laboratory.settings import Lab, LabNumbers
 from bayes_grpo.laboratory.tasks import make_task
-from bayes_grpo.laboratory.warm_start import warm_start
 from bayes_grpo.probing.probe import probe
 from bayes_grpo.probing.result import Probe
 from bayes_grpo.risk.stiffness import learned_stiffness
@@ -51,32 +49,13 @@ RATIOS = np.exp(np.linspace(-1.0, 1.0, 21))
 """Learning rates over the foretold threshold at which P(stable) is asked."""
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
-    """A policy at a fixed point.
-
-    Attributes:
-        name: Which.
-        listing: All completions.
-        point: The drift there.
-        stiffest: The exact largest decay rate.
-        shown: The curvature that the reward shows.
-    """
-
-    name: str
-    listing: Listing
-    point: Local
-    stiffest: float
-    shown: float
-
-
 @cache
 def relisted(listing: Listing, **structure: Any) -> Listing:
     """A listing with other static settings; the same one for the same settings, so that it compiles once."""
     return replace(listing, lab=replace(listing.lab, structure=replace(listing.lab.structure, **structure)))
 
 
-def policies(quick: bool) -> list[Held]:
+def policies(quick: bool) -> list[HeldPolicy]:
     """Policies from early to late in their learning, of several networks, at two temperatures."""
     out, task = [], make_task("modular_sum", size=3)
     # Groups of eight in the exact update too: their own mean shortens advantages by an eighth.
@@ -85,33 +64,26 @@ def policies(quick: bool) -> list[Held]:
         lab = Lab(structure, network, "constant", limit=2)
         exact = replace(lab, structure=replace(structure, update="expected"))
         listing = list_completions(exact, task, LabNumbers())
-        for seed in range(1 if quick else 2):
-            ladder = warm_start(lab, task, seed)
-            for success in (0.3,) if quick else (0.3, 0.6, None):
-                theta = ladder.parameters[-1] if success is None else ladder.at(success)
-                for temperature in (1.0,) if quick else (1.0, 3.5):
-                    numbers = numbers_of()._replace(temperature=temperature)
-                    name = f"width {network.width}, seed {seed}, success {success}, temperature {temperature:g}"
-                    try:
-                        point = local(listing, numbers, balancing_reference(listing, numbers, theta), theta)
-                    except SettingError as error:
-                        say(f"left out: {name}: {error}")
-                        continue
-                    rate = float(np.real(leading_modes(point, 2, transposed=True)[0][0]))
-                    shown = float(reward_spectrum(point, point.reward_gradient).curvature)
-                    out.append(Held(name, listing, point, rate, shown))
-                    say(f"{name}: reward {point.reward:.3f}, K {rate:.4g}, the reward shows {shown:.4g}")
+        out += held_policies(
+            lab,
+            listing,
+            task,
+            numbers_of(),
+            seeds=range(1 if quick else 2),
+            successes=(0.3,) if quick else (0.3, 0.6, None),
+            temperatures=(1.0,) if quick else (1.0, 3.5),
+        )
     return out
 
 
-def probed(held: Held, prompts: int, seed: int, rewards: bool = False) -> Probe:
+def probed(held: HeldPolicy, prompts: int, seed: int, rewards: bool = False) -> Probe:
     """A probe of one drawn batch."""
     sampled = relisted(held.listing, update="sampled", prompts_per_step=prompts // PARTS, group_size=GROUP)
     slopes = drawn_reward_slopes(sampled, held.point, seed, PARTS) if rewards else None
     return probe(drawn_updates(sampled, held.point, seed, PARTS), rewards=slopes)
 
 
-def leaves(held: Held, rate: np.ndarray, momentum: np.ndarray, interval: np.ndarray) -> np.ndarray:
+def leaves(held: HeldPolicy, rate: np.ndarray, momentum: np.ndarray, interval: np.ndarray) -> np.ndarray:
     """Whether runs of the exact mean update leave the fixed point after a small push."""
     listing = relisted(held.listing, n_steps=STEPS)
     way = held.point.product(held.point.product(np.random.default_rng(0).standard_normal(len(held.point.parameters))))
@@ -135,7 +107,7 @@ def halved(above: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.
     return np.sqrt(low * high)
 
 
-def foretold(held: Held, found: Probe) -> list[dict[str, float]]:
+def foretold(held: HeldPolicy, found: Probe) -> list[dict[str, float]]:
     """Thresholds that a probe foretells, with what the reward's curvature would have said."""
     out = []
     for momentum, interval in SETTINGS:
@@ -168,7 +140,7 @@ def border(momentum: float, gain: float) -> float:
     return math.sqrt(low * high)
 
 
-def met(held: Held, rows: list[dict[str, float]]) -> list[float]:
+def met(held: HeldPolicy, rows: list[dict[str, float]]) -> list[float]:
     """Where runs leave: learning rates and refresh intervals, in the order of the rows."""
     by_rate = [row for row in rows if row["kind"] == "learning rate"]
     by_refresh = [row for row in rows if row["kind"] == "refresh"]
@@ -189,7 +161,7 @@ def calibration(p: np.ndarray, stable: np.ndarray, bins: int = 10) -> float:
     )
 
 
-def asked(probes: list[tuple[Held, Probe]], thresholds: dict[str, list[float]]) -> dict[str, Any]:
+def asked(probes: list[tuple[HeldPolicy, Probe]], thresholds: dict[str, list[float]]) -> dict[str, Any]:
     """P(stable) at learning rates around what each probe foretells, beside where runs leave."""
     told, by_reward, stable = [], [], []
     ratio = learned_stiffness()
@@ -253,7 +225,7 @@ def main() -> None:
         keep("lab_probing", out)
 
 
-def probe_row(held: Held, prompts: int, seed: int, cases: list[dict[str, Any]]) -> Probe:
+def probe_row(held: HeldPolicy, prompts: int, seed: int, cases: list[dict[str, Any]]) -> Probe:
     """A probe, with its line among the cases."""
     found = probed(held, prompts, seed)
     k = found.stiffest

@@ -19,15 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.laboratory.curvature import balancing_reference, leading_modes, local, reward_spectrum
 from bayes_grpo.laboratory.enumeration import list_completions
-from bayes_grpo.laboratory.learners.record import keep, say
+from bayes_grpo.laboratory.learners.held_policies import held_policies
+from bayes_grpo.laboratory.learners.record import keep
 from bayes_grpo.laboratory.network import Network
 from bayes_grpo.laboratory.settings import Lab, LabNumbers
 from bayes_grpo.laboratory.tasks import make_task
-from bayes_grpo.laboratory.warm_start import warm_start
 from bayes_grpo.risk.stiffness import STIFFNESS_PATH
 from bayes_grpo.simulate.settings import Numbers, Structure
 
@@ -49,22 +47,27 @@ def ratios() -> list[dict[str, Any]]:
         listing = list_completions(
             replace(lab, structure=replace(structure, update="infinite_group")), task, LabNumbers()
         )
-        for seed in range(_SEEDS):
-            ladder = warm_start(lab, task, seed)
-            for success in SUCCESSES:
-                theta = ladder.parameters[-1] if success is None else ladder.at(success)
-                for temperature in TEMPERATURES:
-                    numbers = LabNumbers(base=base, temperature=temperature)
-                    try:
-                        point = local(listing, numbers, balancing_reference(listing, numbers, theta), theta)
-                    except SettingError as error:
-                        say(f"left out: {error}")
-                        continue
-                    stiffest = float(np.real(leading_modes(point, 2, transposed=True)[0][0]))
-                    shown = float(reward_spectrum(point, point.reward_gradient).curvature)
-                    found = {"width": network.width, "seed": seed, "reward": point.reward, "temperature": temperature}
-                    out.append(found | {"stiffest": stiffest, "shown": shown, "ratio": stiffest / shown})
-                    say(json.dumps(out[-1]))
+        held = held_policies(
+            lab,
+            listing,
+            task,
+            LabNumbers(base=base),
+            seeds=range(_SEEDS),
+            successes=SUCCESSES,
+            temperatures=TEMPERATURES,
+        )
+        out += [
+            {
+                "width": network.width,
+                "seed": x.seed,
+                "reward": x.point.reward,
+                "temperature": x.temperature,
+                "stiffest": x.stiffest,
+                "shown": x.shown,
+                "ratio": x.stiffest / x.shown,
+            }
+            for x in held
+        ]
     return out
 
 
