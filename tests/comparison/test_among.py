@@ -35,7 +35,8 @@ def check(found):
     assert level.above == np.sum(means[1:] < means[0])
     assert level.siblings.low == pytest.approx(means[1:].min(), abs=0.05)
     assert level.count == 3
-    assert level.p_above == pytest.approx(level.above / 3, abs=0.2)
+    # By medians it is counted whole; by draws the less, the wider the posteriors are.
+    assert 0.5 < level.p_above <= 1.0 if level.above == 3 else 0.0 <= level.p_above < 0.9
     assert found.order is not None
     assert len(found.order.runs) == 3
     assert found.order.left < 0.9 * found.order.sd
@@ -46,6 +47,7 @@ def check(found):
 def test_a_fit_stands_among_its_siblings_and_tells_how_much_of_its_noise_is_the_order_of_data(made):
     found = among_siblings(made, RUNS[0], RUNS)
     level = check(found)
+    assert level.p_above == pytest.approx(level.above / 3, abs=0.2)  # these posteriors are narrow
     told = io.StringIO()
     render_among(found, Console(file=told, width=2000))
     assert f"fixed point above {level.above} of 3" in told.getvalue()
