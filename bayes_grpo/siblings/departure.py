@@ -45,7 +45,7 @@ _WORDS = {
 }
 USUAL = ((0.5, 1.1), (0.2, 2.4), (0.1, 3.0), (0.05, 3.2), (0.02, 3.5))
 """Shares of looks at public runs that ended well which lie at least as far from their siblings, and how far."""
-BORDER = 3.2
+BORDER = dict(USUAL)[0.05]
 """Distance from which a run departs: where a twentieth of looks at runs that ended well lie."""
 
 
