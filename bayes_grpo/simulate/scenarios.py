@@ -270,15 +270,28 @@ def _lagged_bandit(
     logit = rng.uniform(0.0, 0.85)
     distance = rng.uniform(1.5, 2.0)
     weight = _kl_weight_for(structure, distance)
+    numbers = lagged_numbers(logit, weight, gain, momentum, interval)
+    return ScenarioDraw(structure, numbers, bernoulli_bandit(logit - distance, logit - distance))
+
+
+def lagged_numbers(logit: float, weight: float, gain: float, momentum: float, interval: int) -> Numbers:
+    """Numbers of a mean-only bandit whose gradients are all late, at the learning rate that gives it a gain.
+
+    Args:
+        logit: Of its success rate at its fixed point.
+        weight: KL weight.
+        gain: Learning rate times stiffness there.
+        momentum: Momentum.
+        interval: Refresh interval, steps.
+    """
     p = 1.0 / (1.0 + np.exp(-logit))
-    numbers = Numbers(
+    return Numbers(
         learning_rate=gain / (weight * p * (1.0 - p)),
         momentum=momentum,
         refresh_interval=interval,
         lag_exposure=1.0,
         kl_weight=weight,
     )
-    return ScenarioDraw(structure, numbers, bernoulli_bandit(logit - distance, logit - distance))
 
 
 def _kl_weight_for(structure: Structure, distance: float) -> float:

@@ -16,6 +16,7 @@ from bayes_grpo.simulate import (
     contextual_bandit,
     softmax_bandit,
 )
+from bayes_grpo.simulate.scenarios import lagged_numbers
 
 STEPS = 300
 GROUPS = ((2, 8), (4, 2), (8, 1), (8, 16), (16, 8))  # few, because each compiles its own program
@@ -185,14 +186,7 @@ def _lagged(
                           eval_every=10)  # fmt: skip
     logit, distance = rng.uniform(-0.3, 1.2), rng.uniform(1.2, 2.2)
     weight = (1.0 - 1.0 / 8.0) / distance
-    p = 1.0 / (1.0 + np.exp(-logit))
-    numbers = Numbers(
-        learning_rate=gain / (weight * p * (1.0 - p)),
-        momentum=momentum,
-        refresh_interval=interval,
-        lag_exposure=1.0,
-        kl_weight=weight,
-    )
+    numbers = lagged_numbers(logit, weight, gain, momentum, interval)
     return SimulatedDraw(structure, numbers, bernoulli_bandit(logit - distance, logit - distance))
 
 
