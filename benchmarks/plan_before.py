@@ -59,7 +59,7 @@ def told_before(rows: Sequence[dict[str, Any]], paths: dict[str, Path], cache: P
     for row in rows:
         name = row["from"]
         if name not in known:
-            found = read_signal(paths[name], "auto", cache) if name in paths else None
+            found = read_signal(lambda n=name: read_log(paths[n]), f"{name}.auto", cache) if name in paths else None
             settings = read_log(paths[name]).settings if found is not None else None
             known[name] = None if found is None or settings is None else (found.base.rate, settings)
         if known[name] is None:

@@ -16,13 +16,14 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.events.collapse import rows_collapsed
 from bayes_grpo.families.result import Family
 from bayes_grpo.planning.difficulty import difficulty_of
+from bayes_grpo.planning.lessons import Lessons
 from bayes_grpo.planning.outlook import (
     QUANTITIES,
     LearnedExponents,
+    apart_of,
     base_of_family,
     base_of_run,
     family_exponents,
-    learned_apart,
     prior_exponents,
 )
 from bayes_grpo.planning.planned import Assumed, Candidate, Course, Plan, Rung
@@ -53,12 +54,13 @@ class Judged(NamedTuple):
     fails: np.ndarray
 
 
-def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress) -> Plan:
+def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: int, tell: Progress) -> Plan:
     """Judges all candidates and puts the best first.
 
     Args:
         asked: The question.
         family: The family that says what settings do; None without.
+        lessons: What others' runs teach.
         seed: Seed.
         tell: Called with a short phrase at every stage.
 
@@ -77,7 +79,7 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
     if family is not None:
         learned = {k: v for k, v in family_exponents(family, len(base)).items() if k in grid.present}
     adam = table.optimizer.convention == "ema"
-    priors = prior_exponents(list(grid.present), len(base), adam, seed_of(seed, "exponents"))
+    priors = prior_exponents(lessons, list(grid.present), len(base), adam, seed_of(seed, "exponents"))
     size = grid.present.get("group_size")
     known = {"refresh_interval": table.optimizer.refresh} | dict(asked.stated) | grid.present
     tried = None
@@ -95,7 +97,7 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
             None if size is None else round(size),
             None if asked.rollouts is None else groups_of(asked.rollouts, seed=seed),
         ),
-        apart=learned_apart(len(base), seed_of(seed, "exponents")),
+        apart=apart_of(lessons, len(base), seed_of(seed, "exponents")),
         present=grid.present,
         unit_cost=1.0 if terms.cost_per_step is None else terms.cost_per_step,
         budget=table.length * (terms.cost_per_step or 1.0) if terms.budget is None else terms.budget,
@@ -106,6 +108,7 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
             rows_collapsed(table.y) or is_failing(run),
             shared_rate(grid.rate, table.optimizer.convention),
             seed,
+            lessons.failures,
             tried,
         ),
     )

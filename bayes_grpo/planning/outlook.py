@@ -6,19 +6,17 @@ The reward at the end of a run of t steps, its schedule stretched over them, is
     rate' = rate·∏ (s'/s)^a,    plateau' = plateau + Σ c·log(s'/s),
 
 m the mean of the learning rate over its highest, with exponents a and c of a family where it has learned them. The
-others come from pairs of public runs (`exponents.json`): that of the rate, and instead of the plateau's a move of R(t)
-by Σ c·log(s'/s) in log-odds of its place in the reward's range, so that an outlook is the wider the farther settings
-are moved, and ends where the reward does. Without a range R(t) moves by as many standard deviations of the rows.
+others come from pairs of other runs (`bayes_grpo.planning.lessons`): that of the rate, and instead of the plateau's a
+move of R(t) by Σ c·log(s'/s) in log-odds of its place in the reward's range, so that an outlook is the wider the
+farther settings are moved, and ends where the reward does. Without a range R(t) moves by as many standard deviations
+of the rows.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +35,7 @@ from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.planning.difficulty import Difficulty
+from bayes_grpo.planning.lessons import VARIANCE, Belief, Lessons
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange
@@ -46,42 +45,12 @@ _DRAWS = 1000
 STRETCH = 0.8
 """Standard deviation of how far a curve leaves its law beyond the run's own length, log-odds per e-fold of the length;
 from the first 120 laboratory decisions of `benchmarks/plans.py`."""
-LEAST_SD = 0.7
-"""Least spread of the rate's exponent on group size and prompts, likewise: public runs seldom changed them alone."""
 ONSET = 0.1
 """Share of a run's length within which what its law does not know of other settings comes about."""
 EDGE = 0.01
 """Levels move by log-odds as if they were at least this share of the range from its ends."""
 QUANTITIES = ("rate", "fluctuation_variance", "plateau")
 """What settings move."""
-
-
-class Belief(NamedTuple):
-    """Normal prior of an exponent."""
-
-    centre: float
-    sd: float
-
-
-EXPONENTS_PATH = Path(__file__).with_name("exponents.json")
-VARIANCE: Mapping[str, Belief] = {
-    "learning_rate": Belief(1.0, 0.3),
-    "group_size": Belief(-1.0, 0.3),
-    "prompts_per_step": Belief(-1.0, 0.3),
-    "refresh_interval": Belief(0.0, 0.3),
-}
-"""Priors of the exponent of the fluctuation's variance, about what theory expects to leading order."""
-
-
-@cache
-def learned_exponents(path: Path = EXPONENTS_PATH) -> Mapping[str, Mapping[str, Belief]]:
-    """Setting → priors of its exponents of rate and plateau; `bayes_grpo.laboratory.learners.exponents` makes them.
-
-    The public runs are all of Adam, under which more completions a step learn faster, as it divides by a gradient that
-    is noise for the most part. Of the group size the rate's comes on top of the factor of finite groups.
-    """
-    kept = json.loads(path.read_text(encoding="utf-8"))["exponents"]
-    return {name: {quantity: Belief(*belief) for quantity, belief in own.items()} for name, own in kept.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,16 +194,18 @@ def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator
     return Base(rate, plateau, start, fluctuation, apart, swing, stretch)
 
 
-def learned_apart(size: int, seed: int, path: Path = EXPONENTS_PATH) -> np.ndarray:
-    """Draws of what sets one run apart from a sibling of equal settings, by the public runs; log-odds, (size,)."""
-    sd = float(json.loads(path.read_text(encoding="utf-8"))["apart"])
-    return sd * np.random.default_rng(seed_of(seed, "apart")).standard_normal(size)
+def apart_of(lessons: Lessons, size: int, seed: int) -> np.ndarray:
+    """Draws of what sets one run apart from a sibling of equal settings, log-odds, shape (size,)."""
+    return lessons.apart * np.random.default_rng(seed_of(seed, "apart")).standard_normal(size)
 
 
-def prior_exponents(names: list[str], size: int, adam: bool, seed: int) -> dict[str, LearnedExponents]:
+def prior_exponents(
+    lessons: Lessons, names: Sequence[str], size: int, adam: bool, seed: int
+) -> dict[str, LearnedExponents]:
     """Exponents of settings by their priors alone.
 
     Args:
+        lessons: What others' runs teach.
         names: Settings.
         size: Number of draws.
         adam: Whether the optimizer divides by the gradient's size; where it does not, theory expects the same speed
@@ -243,12 +214,10 @@ def prior_exponents(names: list[str], size: int, adam: bool, seed: int) -> dict[
     """
     out = {}
     for name in names:
-        rng, known = np.random.default_rng(seed_of(seed, name)), learned_exponents()[name]
+        rng, known = np.random.default_rng(seed_of(seed, name)), lessons.exponents[name]
         rate, plateau = known["rate"], known["plateau"]
         if not adam and name in ("group_size", "prompts_per_step"):
             rate = Belief(0.0, rate.sd)
-        if name in ("group_size", "prompts_per_step"):
-            rate = Belief(rate.centre, max(rate.sd, LEAST_SD))
         drawn = (b.centre + b.sd * rng.standard_normal(size) for b in (rate, VARIANCE[name], plateau))
         out[name] = LearnedExponents(*drawn, family=False)
     return out

@@ -13,6 +13,7 @@ from bayes_grpo.siblings.gather import Like
 
 if TYPE_CHECKING:
     from bayes_grpo.families.result import Family
+    from bayes_grpo.planning.lessons import Lessons
     from bayes_grpo.planning.planned import Plan
     from bayes_grpo.rollouts.records import Rollouts
 
@@ -39,6 +40,7 @@ def plan(
     read: Mapping[str, Any] | None = None,
     rollouts: Rollouts | None = None,
     like: Like | None = None,
+    lessons: Lessons | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Plan:
@@ -68,6 +70,7 @@ def plan(
         read: Keyword arguments of `bayes_grpo.read_log`.
         rollouts: Completions of the run: how many groups are of use at other sizes rests on them, in place of the log.
         like: Siblings, other runs of the same task: which failed at which settings tells P(fails) of candidates.
+        lessons: What others' runs teach (`bayes_grpo.planning.lessons`); None for the public ones of the package.
         seed: Seed.
         progress: Called with a short phrase at every stage.
 
@@ -102,6 +105,8 @@ def plan(
     question = asked(
         present, values, terms, family=family, index=index, signal=signal, read=read, rollouts=rollouts, like=like
     )
-    from bayes_grpo.planning.judge import judge  # takes seconds to import, which a refusal need not wait for
+    # Both take seconds to import, which a refusal need not wait for.
+    from bayes_grpo.planning.judge import judge
+    from bayes_grpo.planning.lessons import learned_lessons
 
-    return judge(question, family, seed, tell)
+    return judge(question, family, lessons or learned_lessons(), seed, tell)

@@ -14,7 +14,7 @@ import numpy as np
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.planning.tried import TriedSettings
 from bayes_grpo.risk.change import Change, change
-from bayes_grpo.risk.failing import Failing, p_fails
+from bayes_grpo.risk.failing import Failing, LearnedFailures, p_fails
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +27,7 @@ class Risks:
         place: Which draw of the learned posterior and which border a draw has, uniform numbers, shape (draws, 2).
         failed: Whether the present run failed itself.
         rate: Its learning rate on the scale that runs share; None where it has none.
+        learned: What others' runs teach of failing.
         siblings: What became of siblings at their settings.
         known: Candidates that were asked for before.
     """
@@ -36,6 +37,7 @@ class Risks:
     place: np.ndarray
     failed: bool
     rate: float | None
+    learned: LearnedFailures
     siblings: TriedSettings = field(default_factory=TriedSettings)
     known: dict[Any, Failing] = field(default_factory=dict)
 
@@ -53,6 +55,7 @@ class Risks:
                 worked=(*self.siblings.worked, *worked),
                 fell=self.siblings.fell,
                 failed=self.failed,
+                known=self.learned,
             )
         return self.known[key]
 
@@ -69,6 +72,7 @@ def risks_of(
     failed: bool,
     rate: float | None,
     seed: int,
+    learned: LearnedFailures,
     siblings: TriedSettings | None = None,
 ) -> Risks:
     """P(fails) of candidates beside a present run.
@@ -79,8 +83,9 @@ def risks_of(
         failed: Whether it failed itself.
         rate: Its learning rate on the scale that runs share; None where it has none.
         seed: Seed.
+        learned: What others' runs teach of failing.
         siblings: What became of siblings at their settings.
     """
     rng = np.random.default_rng(seed_of(seed, "risk"))
     luck, place = rng.permutation((np.arange(size) + 0.5) / size), rng.random((size, 2))
-    return Risks(dict(present), luck, place, failed, rate, siblings or TriedSettings())
+    return Risks(dict(present), luck, place, failed, rate, learned, siblings or TriedSettings())

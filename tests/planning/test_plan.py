@@ -15,6 +15,7 @@ from bayes_grpo import check_plan, family, groups_of, plan, plot_plan, read_roll
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.diagnosis.advice import fails_at
 from bayes_grpo.planning.difficulty import Difficulty, difficulty_of, useless_share
+from bayes_grpo.planning.lessons import learned_lessons
 from bayes_grpo.planning.outlook import Base, LearnedExponents, outcome, prior_exponents, saturated
 from bayes_grpo.planning.planned import Candidate, Plan
 from bayes_grpo.planning.stability import stability
@@ -252,7 +253,7 @@ def test_settings_move_rate_and_plateau_as_their_exponents_say():
     odds = law / (1.0 - law) * 2.0 ** (0.1 * (1.0 - math.exp(-1.0)))  # the priors' curve in log-odds, over 5 steps
     np.testing.assert_allclose(moved.at(5.0), odds / (1.0 + odds))
     known = Difficulty(0.5, math.inf, "level")
-    still = prior_exponents(["group_size"], 5, False, 0)["group_size"]._replace(rate=0.0 * n)
+    still = prior_exponents(learned_lessons(), ["group_size"], 5, False, 0)["group_size"]._replace(rate=0.0 * n)
     finer = outcome(
         base, {"group_size": still}, {"group_size": math.log(2)}, SHARE, known, (4, 8), unit=0.1, length=50.0
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,10 +25,13 @@ from scipy.stats import norm
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.families.index import LONGEST
+from bayes_grpo.laboratory.learners.lab_siblings import LabSibling, as_run
 from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from bayes_grpo.logs import read_log
-from bayes_grpo.planning.outlook import EXPONENTS_PATH, Base, LearnedExponents, base_of_run, outcome, saturated
+from bayes_grpo.logs.run import Run
+from bayes_grpo.planning.lessons import EXPONENTS_PATH
+from bayes_grpo.planning.outlook import Base, LearnedExponents, base_of_run, outcome, saturated
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 
@@ -73,19 +76,55 @@ class SiblingPair(NamedTuple):
     error: float
 
 
-def read_signal(path: Path, signal: str, cache: Path) -> ReadSignal | None:
-    """A run of one signal; None where it has none that a law can be put on."""
-    file = cache / f"{path.stem}.{signal}.npz"
+Reads = Mapping[tuple[str, str], ReadSignal | None]
+"""(Run, "auto" or "eval") → what was read of it."""
+
+
+def public_reads(families: Sequence[SiblingFamily], paths: Mapping[str, Path], cache: Path) -> Reads:
+    """Runs of public families, read from their logs."""
+
+    def run_of(name: str, signal: str) -> Run | None:
+        run = read_log(paths[name])
+        few = signal == "eval" and not (run.has_reward and np.isfinite(run.eval_reward).sum() >= 5)
+        return None if few else run
+
+    return {
+        (run.name, signal): read_signal(lambda n=run.name, s=signal: run_of(n, s), f"{run.name}.{signal}", cache)
+        for f in families
+        for run in f.runs
+        if run.name in paths
+        for signal in ("auto", "eval")
+    }
+
+
+def lab_reads(runs: Sequence[LabSibling], cache: Path) -> Reads:
+    """Runs of the laboratory that did not fail."""
+    return {
+        (x.sibling.name, "auto"): read_signal(lambda x=x: as_run(x), f"{x.sibling.name}.auto", cache)
+        for x in runs
+        if not x.sibling.failed
+    }
+
+
+def read_signal(run_of: Callable[[], Run | None], name: str, cache: Path) -> ReadSignal | None:
+    """A run of one signal; None where it has none that a law can be put on.
+
+    Args:
+        run_of: The run; None where it has no such signal.
+        name: Its name and the signal's, "run.auto" or "run.eval".
+        cache: Where what was read is kept.
+    """
+    file = cache / f"{name}.npz"
     if not file.exists():
         try:
-            run = read_log(path)
-            if signal == "eval" and not (run.has_reward and np.isfinite(run.eval_reward).sum() >= 5):
+            run = run_of()
+            if run is None:
                 return None
-            table = rows_of(run, signal, LONGEST)
+            table = rows_of(run, name.rpartition(".")[2], LONGEST)
             reward = reward_range(table, dict(run.settings.items()))
             base = base_of_run(table, reward, 7)
         except BayesGrpoError as error:
-            say(f"left out: {path.stem} {signal}: {error}")
+            say(f"left out: {name}: {error}")
             return None
         arrays: Any = vars(base) | {"step": table.step, "y": table.y, "relrate": table.rate, "signal": table.signal}
         np.savez(file, low=reward.low, high=reward.high, scale=table.scale, **arrays)
@@ -98,16 +137,10 @@ def read_signal(path: Path, signal: str, cache: Path) -> ReadSignal | None:
     return ReadSignal(base, d["step"], d["y"], float(np.mean(d["relrate"])), reward, float(d["scale"]))
 
 
-def sibling_pairs(families: Sequence[SiblingFamily], paths: Mapping[str, Path], cache: Path) -> list[SiblingPair]:
+def sibling_pairs(families: Sequence[SiblingFamily], reads: Reads) -> list[SiblingPair]:
     """Pairs that changed nothing but planned settings."""
     out = []
     for f in families:
-        reads = {
-            (run.name, signal): read_signal(paths[run.name], signal, cache)
-            for run in f.runs
-            if run.name in paths
-            for signal in ("auto", "eval")
-        }
         for place, changes, failed in f.views:
             run, others = f.runs[place], [r for r in f.runs if r is not f.runs[place]]
             for other, x, y in zip(others, changes, failed, strict=True):
@@ -256,7 +289,7 @@ def main() -> None:
     options.cache.mkdir(parents=True, exist_ok=True)
     families = sibling_families(siblings_in(options.index))
     paths = {p.stem: p for index in options.index for p in sorted((index.parent / "csv").glob("*.csv"))}
-    pairs = sibling_pairs(families, paths, options.cache)
+    pairs = sibling_pairs(families, public_reads(families, paths, options.cache))
     say(f"{len(pairs)} pairs")
     whole = learn_all(pairs)
     table = {

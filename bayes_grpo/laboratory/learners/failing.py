@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -238,15 +238,48 @@ def pair_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+class LabLearned(NamedTuple):
+    """What the laboratory's families of other seeds teach together with the public ones.
+
+    Attributes:
+        lab: Of the laboratory's own runs.
+        public: Of public ones.
+        apart: How far the two lie apart, mean over the posterior.
+        rate: Share of the other families' pairs that failed.
+    """
+
+    lab: LearnedFailures
+    public: LearnedFailures
+    apart: float
+    rate: float
+
+
+def learned_in_lab(families: Sequence[SiblingFamily], others: Sequence[SiblingFamily], file: Path) -> LabLearned:
+    """What public families and some of the laboratory teach.
+
+    Args:
+        families: Public families.
+        others: The laboratory's.
+        file: Where the posterior is kept.
+    """
+    draws = as_kept(posterior_of(families, file, others))
+    own = {name: np.asarray(x) for name, x in moved(draws, draws["away"]).items()}
+    return LabLearned(
+        as_learned(failing_table(others, {}), own),
+        as_learned(failing_table(families, {}), draws),
+        float(draws["apart"].mean()),
+        float(sum(y.sum() for f in others for _, _, y in f.views) / sum(f.pairs for f in others)),
+    )
+
+
 def lab_scores(
-    families: Sequence[SiblingFamily], labs: Sequence[Sequence[SiblingFamily]], table: Mapping[str, Any], cache: Path
+    families: Sequence[SiblingFamily], labs: Sequence[Sequence[SiblingFamily]], cache: Path
 ) -> dict[str, Any]:
     """How good P(fails) is in the laboratory, the families of a seed judged by those of the other and the public ones.
 
     Args:
         families: Public families.
         labs: The laboratory's, by seed.
-        table: What is shipped.
         cache: Where posteriors are kept.
     """
     told: list[dict[str, Any]] = []
@@ -254,12 +287,10 @@ def lab_scores(
     apart = []
     for i, own in enumerate(labs):
         others = [f for j, lab in enumerate(labs) if j != i for f in lab]
-        draws = as_kept(posterior_of(families, cache / f"lab_without_{LAB_SEEDS[i]}.npz", others))
-        apart.append(float(draws["apart"].mean()))
-        rate = sum(y.sum() for f in others for _, _, y in f.views) / sum(f.pairs for f in others)
-        lab = {name: np.asarray(x) for name, x in moved(draws, draws["away"]).items()}
-        told += told_of(own, as_learned(table, lab), float(rate))
-        public += told_of(own, as_learned(table, draws), float(rate))
+        found = learned_in_lab(families, others, cache / f"lab_without_{LAB_SEEDS[i]}.npz")
+        apart.append(found.apart)
+        told += told_of(own, found.lab, found.rate)
+        public += told_of(own, found.public, found.rate)
     (cache / "lab_pairs.json").write_text(json.dumps(told))
     return {
         "families": sum(map(len, labs)),
@@ -300,7 +331,7 @@ def main() -> None:
         result["public_alone"] = both_scores(rows)
         whole = posterior_of(families, cache / "whole_with_lab.npz", every)
         rows = pairs_predicted(families, whole, cache, every)
-        result["laboratory"] = lab_scores(families, labs, failing_table(families, {}), cache)
+        result["laboratory"] = lab_scores(families, labs, cache)
     table = failing_table(families, as_kept(whole))
     with written_whole(FAILING_PATH) as temporary:
         temporary.write_text(json.dumps(table, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -21,12 +21,14 @@ from bayes_grpo.laboratory.learners.siblings import Sibling
 from bayes_grpo.laboratory.runs import train_draws
 from bayes_grpo.laboratory.settings import Lab, LabNumbers
 from bayes_grpo.laboratory.setups import SETUPS, WARM_SEEDS, Setup
+from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.simulate.settings import Numbers, ScheduleKind, Structure
 
 REPO = "laboratory"
 LAB_SEEDS = (1, 2)
 """Sets of families that are judged by each other."""
 STEPS, BATCH = 120, 8
+MOMENTUM = 0.9
 LADDER = (0.25, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Factors on a family's learning rate of the runs that change nothing else."""
 _MIXED = 6
@@ -78,7 +80,7 @@ def family_draws(seed: int, number: int) -> list[Draw]:
     interval, epochs = _REFRESHES[rng.choice(len(_REFRESHES), p=(0.5, 0.2, 0.1, 0.1, 0.1))]
     base = Numbers(
         learning_rate=stem.rate * float(np.exp(rng.uniform(np.log(0.1), np.log(2.0)))),
-        momentum=0.9,
+        momentum=MOMENTUM,
         refresh_interval=interval,
         clip_high=rng.choice([0.2, 0.28]),
         kl_weight=rng.choice([0.0, 0.0, 0.01, 0.04]),
@@ -182,3 +184,31 @@ def lab_siblings(folder: Path, seed: int, numbers: Sequence[int]) -> list[LabSib
 
 def _file(folder: Path, seed: int, key: tuple[int, int]) -> Path:
     return folder / f"{seed}_{key[0]:03d}_{key[1]:02d}.npz"
+
+
+def as_run(x: LabSibling) -> Run:
+    """A run of the laboratory as a log of every step."""
+    steps = np.arange(1.0, len(x.reward) + 1.0)
+    own = x.sibling.settings
+    stated = {name: own[name] for name in ("group_size", "prompts_per_step", "refresh_interval")} | {
+        "momentum": MOMENTUM,
+        "momentum_convention": "ema",
+        "reward_low": 0.0,
+        "reward_high": x.attainable,
+    }
+    return Run(
+        name=x.sibling.name,
+        source=x.sibling.name,
+        format="simulated",
+        log_hash=x.sibling.name,
+        step=steps,
+        reward=np.asarray(x.reward, float),
+        window=np.ones(len(steps)),
+        signals={
+            "frac_reward_zero_std": np.asarray(x.flat, float),
+            "learning_rate": np.full(len(steps), own["learning_rate"]),
+        },
+        eval_step=np.zeros(0),
+        eval_reward=np.zeros(0),
+        settings=Settings(**{k: Setting(v, Provenance.USER) for k, v in stated.items()}),
+    )

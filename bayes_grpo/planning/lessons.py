@@ -1,0 +1,79 @@
+"""What others' runs teach a plan: which changes failed, and what settings do to a curve. The shipped ones are public's.
+
+Whoever has labelled families of their own can learn theirs (`bayes_grpo.laboratory.learners`) and hand them to `plan`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from bayes_grpo.risk.failing import LearnedFailures, learned_failures
+
+EXPONENTS_PATH = Path(__file__).with_name("exponents.json")
+LEAST_SD = {"group_size": 0.7, "prompts_per_step": 0.7}
+"""Least spread of the rate's exponent, from the first 120 decisions of `benchmarks/plans.py`: public runs seldom
+changed these settings alone."""
+
+
+class Belief(NamedTuple):
+    """Normal prior of an exponent."""
+
+    centre: float
+    sd: float
+
+
+VARIANCE: Mapping[str, Belief] = {
+    "learning_rate": Belief(1.0, 0.3),
+    "group_size": Belief(-1.0, 0.3),
+    "prompts_per_step": Belief(-1.0, 0.3),
+    "refresh_interval": Belief(0.0, 0.3),
+}
+"""Priors of the exponent of the fluctuation's variance, about what theory expects to leading order."""
+
+
+class Lessons(NamedTuple):
+    """What others' runs teach.
+
+    Attributes:
+        failures: How probably a change of settings fails.
+        exponents: Setting → priors of its exponents of rate and plateau. The public runs are all of Adam, under which
+            more completions a step learn faster, as it divides by a gradient that is noise for the most part. Of the
+            group size the rate's comes on top of the factor of finite groups.
+        apart: Standard deviation of what sets one run apart from a sibling of equal settings, log-odds.
+    """
+
+    failures: LearnedFailures
+    exponents: Mapping[str, Mapping[str, Belief]]
+    apart: float
+
+
+def lessons_of(failures: LearnedFailures, exponents: Mapping[str, Sequence[float]]) -> Lessons:
+    """Lessons from what the learners found.
+
+    Args:
+        failures: How probably a change of settings fails.
+        exponents: Setting → centre and spread of the exponents of rate and plateau; "apart" → standard deviation of
+            what sets siblings of equal settings apart.
+    """
+    return Lessons(
+        failures,
+        {k: {"rate": Belief(*v[:2]), "plateau": Belief(*v[2:])} for k, v in exponents.items() if k != "apart"},
+        exponents["apart"][0],
+    )
+
+
+@cache
+def learned_lessons(path: Path = EXPONENTS_PATH) -> Lessons:
+    """The lessons of public runs that come with the package."""
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    exponents = {
+        name: {quantity: Belief(*belief) for quantity, belief in own.items()} for name, own in kept["exponents"].items()
+    }
+    for name, least in LEAST_SD.items():
+        rate = exponents[name]["rate"]
+        exponents[name]["rate"] = Belief(rate.centre, max(rate.sd, least))
+    return Lessons(learned_failures(), exponents, float(kept["apart"]))
