@@ -23,9 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.laboratory.learners.exponents import lab_reads, learn_all, sibling_pairs
-from bayes_grpo.laboratory.learners.failing import calibration_error, learned_in_lab
+from bayes_grpo.laboratory.learners.exponents import learn_all
+from bayes_grpo.laboratory.learners.failing import learned_in_lab
+from bayes_grpo.laboratory.learners.failing_scores import calibration_error
 from bayes_grpo.laboratory.learners.lab_siblings import LAB_SEEDS, LADDER, MOMENTUM, LabSibling, as_run, lab_siblings
+from bayes_grpo.laboratory.learners.sibling_ends import lab_reads, sibling_pairs
 from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from bayes_grpo.planning.lessons import Lessons, lessons_of
 from bayes_grpo.planning.outlook import base_of_run
@@ -58,7 +60,7 @@ def lessons_without(
     failures = learned_in_lab(families, others, cache / f"lab_without_{seed}.npz").lab
     file = cache / f"exponents_without_{seed}.json"
     if not file.exists():
-        file.write_text(json.dumps(learn_all(sibling_pairs(others, lab_reads(runs, cache)))))
+        file.write_text(json.dumps(learn_all(sibling_pairs(others, lab_reads(runs, cache)), failures)))
     return lessons_of(failures, json.loads(file.read_text()))
 
 

@@ -111,6 +111,7 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
             lessons.failures,
             tried,
         ),
+        nearing=lessons.nearing,
     )
     tell(f"{len(grid.candidates)} candidates")
     found = prospect.outcome(prospect.present)

@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from bayes_grpo.risk.failing import LearnedFailures, learned_failures
 
 EXPONENTS_PATH = Path(__file__).with_name("exponents.json")
@@ -35,6 +37,28 @@ VARIANCE: Mapping[str, Belief] = {
 """Priors of the exponent of the fluctuation's variance, about what theory expects to leading order."""
 
 
+class Nearing(NamedTuple):
+    """What the level of a run that holds loses as its settings near the border at which it would fail.
+
+    Attributes:
+        strength: Log-odds per e-fold, at the border and beyond.
+        reach: E-folds below the border at which the loss sets in.
+    """
+
+    strength: float
+    reach: float
+
+    def shift(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+        """Move of the level, log-odds, shape of the arguments.
+
+        Args:
+            before: E-folds that are left to the border at the settings of a run that somebody has.
+            after: The same at other settings.
+        """
+        lost_before, lost_after = (np.logaddexp(0.0, self.reach - room) for room in (before, after))
+        return self.strength * (lost_before - lost_after)
+
+
 class Lessons(NamedTuple):
     """What others' runs teach.
 
@@ -44,11 +68,13 @@ class Lessons(NamedTuple):
             more completions a step learn faster, as it divides by a gradient that is noise for the most part. Of the
             group size the rate's comes on top of the factor of finite groups.
         apart: Standard deviation of what sets one run apart from a sibling of equal settings, log-odds.
+        nearing: What levels lose near the border.
     """
 
     failures: LearnedFailures
     exponents: Mapping[str, Mapping[str, Belief]]
     apart: float
+    nearing: Nearing
 
 
 def lessons_of(failures: LearnedFailures, exponents: Mapping[str, Sequence[float]]) -> Lessons:
@@ -57,13 +83,12 @@ def lessons_of(failures: LearnedFailures, exponents: Mapping[str, Sequence[float
     Args:
         failures: How probably a change of settings fails.
         exponents: Setting → centre and spread of the exponents of rate and plateau; "apart" → standard deviation of
-            what sets siblings of equal settings apart.
+            what sets siblings of equal settings apart; "nearing" → strength and reach of what is lost near the border.
     """
-    return Lessons(
-        failures,
-        {k: {"rate": Belief(*v[:2]), "plateau": Belief(*v[2:])} for k, v in exponents.items() if k != "apart"},
-        exponents["apart"][0],
-    )
+    rest = dict(exponents)
+    apart, nearing = rest.pop("apart")[0], Nearing(*rest.pop("nearing"))
+    beliefs = {name: {"rate": Belief(*v[:2]), "plateau": Belief(*v[2:])} for name, v in rest.items()}
+    return Lessons(failures, beliefs, apart, nearing)
 
 
 @cache
@@ -76,4 +101,4 @@ def learned_lessons(path: Path = EXPONENTS_PATH) -> Lessons:
     for name, least in LEAST_SD.items():
         rate = exponents[name]["rate"]
         exponents[name]["rate"] = Belief(rate.centre, max(rate.sd, least))
-    return Lessons(learned_failures(), exponents, float(kept["apart"]))
+    return Lessons(learned_failures(), exponents, float(kept["apart"]), Nearing(*kept["nearing"]))

@@ -9,7 +9,8 @@ m the mean of the learning rate over its highest, with exponents a and c of a fa
 others come from pairs of other runs (`bayes_grpo.planning.lessons`): that of the rate, and instead of the plateau's a
 move of R(t) by Σ c·log(s'/s) in log-odds of its place in the reward's range, so that an outlook is the wider the
 farther settings are moved, and ends where the reward does. Without a range R(t) moves by as many standard deviations
-of the rows.
+of the rows. A run whose settings near the border at which it would fail loses level before it does
+(`bayes_grpo.planning.lessons.Nearing`).
 """
 
 from __future__ import annotations
@@ -274,6 +275,7 @@ def outcome(
     *,
     unit: float,
     length: float,
+    nearing: np.ndarray | None = None,
 ) -> Outcome:
     """What settings lead to.
 
@@ -286,9 +288,11 @@ def outcome(
         sizes: Group size now and then; None where they are not known.
         unit: Standard deviation of the rows, reward.
         length: Steps of the present run, at the highest learning rate.
+        nearing: What levels lose or gain as settings near or leave the border at which runs fail, log-odds, shape
+            (draws,); None where nothing is known of it.
     """
     rate, log_variance = base.rate.copy(), np.zeros(len(base))
-    shift, moved = np.zeros(len(base)), np.zeros(len(base))
+    shift, moved = np.zeros(len(base)) if nearing is None else nearing, np.zeros(len(base))
     for name, x in log_ratio.items():
         if x == 0.0:
             continue
@@ -298,7 +302,7 @@ def outcome(
         if e.family:
             moved += e.plateau * x
         else:
-            shift += e.plateau * x
+            shift = shift + e.plateau * x
     # What a family has learned of the group size holds the factor already.
     if difficulty is not None and sizes is not None and sizes[0] != sizes[1] and not exponents["group_size"].family:
         rate *= difficulty.drift(sizes[1]) / difficulty.drift(sizes[0])

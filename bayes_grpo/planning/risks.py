@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.planning.lessons import Nearing
 from bayes_grpo.planning.tried import TriedSettings
 from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failing import Failing, LearnedFailures, p_fails
@@ -61,9 +62,17 @@ class Risks:
 
     def fails(self, failing: Failing) -> np.ndarray:
         """Which draws fail, shape (draws,)."""
-        size = np.array(failing.draws.shape)
-        at = (self.place * size).astype(int)
-        return self.luck < failing.draws[at[:, 0], at[:, 1]]
+        return self.luck < self._at(failing.draws)
+
+    def shift(self, failing: Failing, nearing: Nearing) -> np.ndarray:
+        """What the levels of runs that hold gain or lose as settings leave or near the border, log-odds, (draws,)."""
+        if failing.room is None or failing.before is None:
+            return np.zeros(len(self.luck))
+        return nearing.shift(self._at(failing.before), self._at(failing.room))
+
+    def _at(self, values: np.ndarray) -> np.ndarray:
+        place = (self.place * np.array(values.shape)).astype(int)
+        return values[place[:, 0], place[:, 1]]
 
 
 def risks_of(

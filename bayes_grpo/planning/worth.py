@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.planning.difficulty import Difficulty
+from bayes_grpo.planning.lessons import Nearing
 from bayes_grpo.planning.outlook import Base, LearnedExponents, Outcome, outcome, saturated
 from bayes_grpo.planning.question import Terms
 from bayes_grpo.planning.risks import Risks
@@ -57,6 +58,7 @@ class Prospect:
         budget: Largest cost of the next run.
         terms: What it may cost and what is wanted of it.
         risks: How probably candidates fail.
+        nearing: What the level of a run loses near the border at which it fails.
     """
 
     base: Base
@@ -70,6 +72,7 @@ class Prospect:
     budget: float
     terms: Terms
     risks: Risks
+    nearing: Nearing
 
     @property
     def mean_rate(self) -> float:
@@ -91,7 +94,15 @@ class Prospect:
             sizes,
             unit=self.table.scale,
             length=self.mean_rate * self.table.length,
+            nearing=self._nearing(settings),
         )
+
+    def _nearing(self, settings: Mapping[str, float]) -> np.ndarray | None:
+        """What levels lose near the border; a family's exponents of the plateau hold it already."""
+        moved = [name for name, value in settings.items() if value != self.present[name]]
+        if not moved or any(self.exponents[name].family for name in moved):
+            return None
+        return self.risks.shift(self.risks.of(settings), self.nearing)
 
     def step_cost(self, settings: Mapping[str, float]) -> float:
         """Cost of an optimizer step: it follows the completions."""

@@ -88,6 +88,9 @@ class Failing:
         failed: Whether the run that somebody has failed itself.
         borders: Learning rates at which others' runs of all weights began to fail; None where the run's own is unknown.
         draws: P(fails) at each draw of the posterior and of a run's border, shape (draws, nodes).
+        room: E-folds that are left to the border there, below 0 beyond it, likewise; None where no others' runs tell
+            where the border is.
+        before: The same at the settings of the run that somebody has.
     """
 
     change: Change
@@ -102,6 +105,8 @@ class Failing:
     failed: bool
     borders: Interval | None
     draws: np.ndarray
+    room: np.ndarray | None = None
+    before: np.ndarray | None = None
 
     @property
     def tried(self) -> bool:
@@ -214,12 +219,15 @@ def p_fails(
         known: What was learned; None for what comes with the package.
     """
     told = known or learned_failures()
+    gaps, room = None, None
     if margin is not None:
         p = _by_margin(np.asarray(margin, float), told)
     elif failed:
         p = _after_failure(change, rate, full, told)
     else:
-        p = _by_others(change, _weights(rate, full, worked, fell, told), told)
+        weight = _weights(rate, full, worked, fell, told)
+        p, gaps = _by_others(change, weight, told), _picked(_gaps(told), weight)
+        room = gaps - effects(change, told).sum(axis=-1)[:, None]
     beyond = () if margin is not None or failed else _beyond(change, told)
     mean = p.mean(axis=-1)
     near = _near(change, told)
@@ -237,6 +245,8 @@ def p_fails(
         failed=failed and margin is None,
         borders=None if rate is None or margin is not None else _rates_of_others(told),
         draws=p,
+        room=room,
+        before=gaps,
     )
 
 

@@ -111,6 +111,8 @@ SCALE = (math.log(1e-5), 2.0)
 between 4e-7 and 3e-4."""
 SCATTER = (math.log(1.0), 0.5)
 """Prior of log σ, by which such borders lie apart, e-folds: about a factor of three either way."""
+LAB_SCALE = (math.log(1e-2), 2.0)
+"""Likewise in the laboratory, whose networks are of one kind and have a scale of their own."""
 DISCREPANCY_SD = 0.5
 """Prior scale of how far the laboratory's parameters lie from the public runs', each on its scale."""
 _LOGARITHMIC = ("spread", "sharpness", "looseness", "base", *WEIGHTS)
@@ -122,7 +124,8 @@ def failing_model(pairs: Pairs, lab: Pairs | None = None) -> None:
     """The NumPyro model.
 
     The laboratory has parameters of its own, each some way from the public runs' (the centre as it is, the others by
-    their logarithms), all by one spread that is learned: how far a small network may be trusted is no assumption.
+    their logarithms), all by one spread that is learned: how far a small network may be trusted is no assumption. Its
+    learning rates have a scale of their own.
 
     Args:
         pairs: What happened in public.
@@ -142,7 +145,11 @@ def failing_model(pairs: Pairs, lab: Pairs | None = None) -> None:
     if lab is not None:
         apart = numpyro.sample("apart", dist.HalfNormal(DISCREPANCY_SD))
         away = apart * numpyro.sample("away", dist.Normal().expand([len(MOVED)]).to_event(1))
-        total = total + composite_log_likelihood(moved(drawn, away), lab)
+        own = {
+            "scale": numpyro.sample("lab_scale", dist.Normal(*LAB_SCALE)),
+            "scatter": numpyro.sample("lab_scatter", dist.LogNormal(*SCATTER)),
+        }
+        total = total + composite_log_likelihood(moved(drawn, away) | own, lab)
     numpyro.factor("siblings", total)
 
 
@@ -200,9 +207,9 @@ def _at_borders(parameters: Mapping[str, Any], pairs: Pairs) -> tuple[Any, Any]:
     return p, likeness(gap, pairs.rate[:, None], at, one["scatter"], jnp)
 
 
-EFFECTIVE_PAIRS = 8.0
-"""Independent pairs that a family of the laboratory counts for: what is left of its outcomes, once the changes are
-known, is correlated by .12, so that its pairs, however many, tell about as much as 1/.12 such."""
+EFFECTIVE_PAIRS = 15.0
+"""Independent pairs that a family of the laboratory counts for: what is left of its outcomes, once changes and learning
+rates are known, is correlated by .065, so that its pairs, however many, tell about as much as 1/.065 such."""
 MOST_BASE = 0.5
 """The share that fails for reasons of its own stays below this, wherever the laboratory lies."""
 _SIGNS = tuple(-1.0 if name in ("group_size", "prompts_per_step", "kl_weight") else 1.0 for name in Change._fields)

@@ -7,7 +7,8 @@ import pytest
 
 pytest.importorskip("equinox")
 
-from bayes_grpo.laboratory.learners.failing import as_pairs, calibration_error, told_of
+from bayes_grpo.laboratory.learners.failing import as_pairs, told_of
+from bayes_grpo.laboratory.learners.failing_scores import calibration_error
 from bayes_grpo.laboratory.learners.lab_siblings import LADDER, REPO, family_draws, settings_of_draw
 from bayes_grpo.laboratory.learners.siblings import Sibling, sibling_families
 from bayes_grpo.risk.change import Change, change
@@ -38,8 +39,15 @@ def family_of(repo: str):
 
 
 def test_a_small_network_has_no_rate_that_language_models_share():
-    assert np.isnan(as_pairs(family_of(REPO)).rate).all()
-    assert np.exp(as_pairs(family_of("somebody/else")).rate).tolist() == pytest.approx([1e-6, 1e-5])
+    """Its rates have a scale of their own: by that of public runs they tell nothing."""
+    own, public = learned_failures(), told_of(family_of(REPO), learned_failures(), 0.1, scaled=False)
+    for row in public:
+        assert row["p"] == p_fails(Change(*row["change"]), known=own).p
+    shifted = own._replace(posterior=dict(own.posterior) | {"scale": own.posterior["scale"] + math.log(1e3)})
+    (by_ours,) = (r for r in told_of(family_of(REPO), shifted, 0.1) if r["from"] == "usual" and r["to"] == "fast")
+    (by_public,) = (r for r in public if r["from"] == "usual" and r["to"] == "fast")
+    assert by_ours["p"] < by_public["p"]
+    assert np.exp(as_pairs(family_of(REPO)).rate).tolist() == pytest.approx([1e-6, 1e-5])
 
 
 def test_pairs_are_told_what_plan_would_say():

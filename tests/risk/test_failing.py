@@ -10,7 +10,17 @@ import pytest
 from bayes_grpo.risk.border import BORDER_NODES, borders, chance, likeness
 from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failing import LearnedFailures, learned_failures, p_fails, shared_rate
-from bayes_grpo.risk.model import MOVED, WEIGHTS, View, log_density, moved, pairs_of, sample_failing
+from bayes_grpo.risk.model import (
+    EFFECTIVE_PAIRS,
+    MOVED,
+    WEIGHTS,
+    View,
+    composite_log_likelihood,
+    log_density,
+    moved,
+    pairs_of,
+    sample_failing,
+)
 
 
 def faster(factor: float) -> Change:
@@ -202,6 +212,38 @@ def test_siblings_share_the_border_of_the_run_that_worked():
             p = chance(gap, x[0] - part, np.hypot(0.5, 0.5 * part), 0.01)
             together *= p if y else 1.0 - p
         assert told == pytest.approx(math.log(np.average(together, weights=weight)), rel=1e-9)
+
+
+def test_each_pair_of_the_laboratory_counts_by_itself_and_all_the_same():
+    """Against sums written out: two families of different size, each pair's border integrated out alone."""
+    q = dict.fromkeys((*WEIGHTS, "unscaled", "sharpness", "looseness", "scatter"), 0.5)
+    q |= {"centre": 0.4, "spread": 0.6, "base": 0.01, "scale": math.log(4e-3), "full": 1.0}
+    changes = np.zeros((3, len(Change._fields)))
+    changes[:, 0] = [0.7, 1.5, 2.5]
+    views = [View(changes, np.array([0.0, 1.0, 1.0]), math.log(1e-3)), View(changes[:1], np.array([0.0]))]
+    with jax.enable_x64(True):
+        found = float(composite_log_likelihood(q, pairs_of([[views[0]], [views[1]]])))
+    gap, total, count = np.exp(0.4 + 0.6 * BORDER_NODES), 0.0, 0
+    for view in views:
+        weight = likeness(gap, view.rate, q["scale"], q["scatter"])
+        for x, y in zip(view.changes[:, 0], view.failed, strict=True):
+            p = np.average(chance(gap, x, 0.5, 0.01), weights=weight)
+            total, count = total + math.log(p if y else 1.0 - p), count + 1
+    assert found == pytest.approx(EFFECTIVE_PAIRS * 2 * total / count, rel=1e-9)
+
+
+def test_room_to_the_border_shrinks_by_what_a_change_weighs():
+    here, there = p_fails(Change()), p_fails(faster(3.0))
+    assert here.room is not None
+    assert there.room is not None
+    np.testing.assert_allclose(here.room, here.before)
+    np.testing.assert_allclose(there.room, here.room - math.log(3.0))
+    assert p_fails(faster(2.0), failed=True).room is None
+    # A rate far below those at which others failed has more room above it.
+    low, high = (p_fails(Change(), rate=rate).room for rate in (1e-7, 1e-5))
+    assert low is not None
+    assert high is not None
+    assert np.median(low) > np.median(high)
 
 
 @pytest.mark.slow

@@ -1,11 +1,13 @@
 """Learns what settings do to a run from pairs of public runs: `bayes_grpo/planning/exponents.json`, and how good it is.
 
-    python -m bayes_grpo.laboratory.learners.exponents --index runs/index.csv runs/more/index.csv --cache folder
+    python -m bayes_grpo.laboratory.learners.exponents --index runs/index.csv runs/more/index.csv --lab runs \
+        --failing kept --cache folder
 
 Of every pair of siblings neither of which failed, the outlook from the one to the settings of the other is held against
 the level at which the other ended. Centre and spread of the exponents of a setting are those under which what happened
-was most probable, with priors about what theory expects; a sibling counts once, however many look at it. Coverage is
-of whole repositories left out.
+was most probable, with priors about what theory expects; a sibling counts once, however many look at it. What levels
+lose near the border at which runs fail is learned with the learning rate. Coverage is of whole repositories left out,
+of what they tell of borders too.
 """
 
 from __future__ import annotations
@@ -13,155 +15,45 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.families.index import LONGEST
-from bayes_grpo.laboratory.learners.lab_siblings import LabSibling, as_run
+from bayes_grpo.laboratory.learners.failing import failures_without, lab_families, posterior_of
 from bayes_grpo.laboratory.learners.record import keep, say
-from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
-from bayes_grpo.logs import read_log
-from bayes_grpo.logs.run import Run
-from bayes_grpo.planning.lessons import EXPONENTS_PATH
-from bayes_grpo.planning.outlook import Base, LearnedExponents, base_of_run, outcome, saturated
-from bayes_grpo.rows.reward_range import RewardRange, reward_range
-from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.laboratory.learners.sibling_ends import (
+    DRAWS,
+    SETTINGS,
+    SiblingPair,
+    public_reads,
+    sibling_pairs,
+    with_borders,
+)
+from bayes_grpo.laboratory.learners.siblings import sibling_families, siblings_in
+from bayes_grpo.planning.lessons import EXPONENTS_PATH, Nearing
+from bayes_grpo.planning.outlook import LearnedExponents, outcome, saturated
+from bayes_grpo.risk.failing import LearnedFailures, learned_failures
 
-_SETTINGS = {"learning_rate": 0, "refresh_interval": 1, "group_size": 3, "prompts_per_step": 4}
-"""Setting → its place in a change."""
 _THEORY = {"learning_rate": 1.0, "refresh_interval": 0.0, "group_size": 0.2, "prompts_per_step": 0.2}
 _CENTRE_SD, _SPREAD, _SPREAD_SD = 0.3, 0.3, (0.3, 0.7)
 """Priors: of the rate's centre about theory's, of the logarithm of spreads of rate and level about this one. Levels
 move neither way on average."""
-_DRAWS = 400
-_REACHED = 0.3
-"""A pair is compared where the other ran for at least this share of the run."""
-
-
-class ReadSignal(NamedTuple):
-    """A run of one signal, read by its laws."""
-
-    base: Base
-    step: np.ndarray
-    y: np.ndarray
-    mean_rate: float
-    reward: RewardRange
-    unit: float
-
-    def end(self, step: float) -> tuple[float, float]:
-        """Mean of the last tenth of the rows up to a step, and its standard error."""
-        y = self.y[self.step <= step]
-        size = max(3, len(y) // 10)
-        return float(y[-size:].mean()), float(np.std(np.diff(y)) / math.sqrt(2.0 * size))
-
-
-class SiblingPair(NamedTuple):
-    """A run that worked, and where a sibling ended that did not fail."""
-
-    repo: str
-    family: str
-    to: str
-    run: ReadSignal
-    change: np.ndarray
-    step: float
-    level: float
-    error: float
-
-
-Reads = Mapping[tuple[str, str], ReadSignal | None]
-"""(Run, "auto" or "eval") → what was read of it."""
-
-
-def public_reads(families: Sequence[SiblingFamily], paths: Mapping[str, Path], cache: Path) -> Reads:
-    """Runs of public families, read from their logs."""
-
-    def run_of(name: str, signal: str) -> Run | None:
-        run = read_log(paths[name])
-        few = signal == "eval" and not (run.has_reward and np.isfinite(run.eval_reward).sum() >= 5)
-        return None if few else run
-
-    return {
-        (run.name, signal): read_signal(lambda n=run.name, s=signal: run_of(n, s), f"{run.name}.{signal}", cache)
-        for f in families
-        for run in f.runs
-        if run.name in paths
-        for signal in ("auto", "eval")
-    }
-
-
-def lab_reads(runs: Sequence[LabSibling], cache: Path) -> Reads:
-    """Runs of the laboratory that did not fail."""
-    return {
-        (x.sibling.name, "auto"): read_signal(lambda x=x: as_run(x), f"{x.sibling.name}.auto", cache)
-        for x in runs
-        if not x.sibling.failed
-    }
-
-
-def read_signal(run_of: Callable[[], Run | None], name: str, cache: Path) -> ReadSignal | None:
-    """A run of one signal; None where it has none that a law can be put on.
-
-    Args:
-        run_of: The run; None where it has no such signal.
-        name: Its name and the signal's, "run.auto" or "run.eval".
-        cache: Where what was read is kept.
-    """
-    file = cache / f"{name}.npz"
-    if not file.exists():
-        try:
-            run = run_of()
-            if run is None:
-                return None
-            table = rows_of(run, name.rpartition(".")[2], LONGEST)
-            reward = reward_range(table, dict(run.settings.items()))
-            base = base_of_run(table, reward, 7)
-        except BayesGrpoError as error:
-            say(f"left out: {name}: {error}")
-            return None
-        arrays: Any = vars(base) | {"step": table.step, "y": table.y, "relrate": table.rate, "signal": table.signal}
-        np.savez(file, low=reward.low, high=reward.high, scale=table.scale, **arrays)
-    with np.load(file) as kept:
-        d = dict(kept)
-    some = np.random.default_rng(0).choice(len(d["rate"]), _DRAWS)
-    drawn = {k: d[k][some] for k in ("rate", "plateau", "start", "fluctuation", "seed", "swing")}
-    base = Base(**drawn, stretch=np.zeros(_DRAWS))
-    reward = RewardRange(float(d["low"]), float(d["high"]))
-    return ReadSignal(base, d["step"], d["y"], float(np.mean(d["relrate"])), reward, float(d["scale"]))
-
-
-def sibling_pairs(families: Sequence[SiblingFamily], reads: Reads) -> list[SiblingPair]:
-    """Pairs that changed nothing but planned settings."""
-    out = []
-    for f in families:
-        for place, changes, failed in f.views:
-            run, others = f.runs[place], [r for r in f.runs if r is not f.runs[place]]
-            for other, x, y in zip(others, changes, failed, strict=True):
-                rest = np.delete(x, [*_SETTINGS.values(), 2])
-                if y or np.abs(rest).max() > 0.01:
-                    continue
-                x = np.where(np.abs(x) > 0.01, x, 0.0)
-                for signal in ("auto", "eval"):
-                    a, b = reads.get((run.name, signal)), reads.get((other.name, signal))
-                    if a is not None and b is not None:
-                        step = min(float(a.step[-1]), float(b.step[-1]))
-                        if step >= _REACHED * float(a.step[-1]):
-                            out.append(SiblingPair(f.repo, f.name, other.name, a, x, step, *b.end(step)))
-                        break
-    return out
+_STRENGTH, _REACH = (0.3, 1.0), (1.0, 1.0)
+"""Priors of what is lost near the border: of the strength's median and the spread of its logarithm, of the reach."""
+_UNKNOWN = (0.0, 0.0)
+"""Nothing is lost near the border."""
 
 
 def ends_of(pair: SiblingPair, exponents: Mapping[str, Sequence[float]], z: np.ndarray) -> np.ndarray:
     """Draws of where one run of a pair's other settings ends, shape (draws,)."""
     learned, ratio = {}, {}
-    for i, (name, place) in enumerate(_SETTINGS.items()):
+    for i, (name, place) in enumerate(SETTINGS.items()):
         if pair.change[place]:
             rate, rate_sd, plateau, plateau_sd = exponents[name]
             learned[name] = LearnedExponents(
@@ -170,7 +62,15 @@ def ends_of(pair: SiblingPair, exponents: Mapping[str, Sequence[float]], z: np.n
             ratio[name] = float(pair.change[place])
     run = pair.run
     found = outcome(
-        run.base, learned, ratio, run.reward, None, None, unit=run.unit, length=run.mean_rate * float(run.step[-1])
+        run.base,
+        learned,
+        ratio,
+        run.reward,
+        None,
+        None,
+        unit=run.unit,
+        length=run.mean_rate * float(run.step[-1]),
+        nearing=Nearing(*exponents["nearing"]).shift(pair.before, pair.after),
     )
     level = found.at(run.mean_rate * pair.step)
     one = (
@@ -183,9 +83,9 @@ def ends_of(pair: SiblingPair, exponents: Mapping[str, Sequence[float]], z: np.n
 
 def even_normals() -> np.ndarray:
     """Standard normal numbers for every exponent, shape (exponents, draws)."""
-    even = norm.ppf((np.arange(_DRAWS) + 0.5) / _DRAWS)
+    even = norm.ppf((np.arange(DRAWS) + 0.5) / DRAWS)
     rng = np.random.default_rng(1)
-    return np.stack([rng.permutation(even) for _ in range(2 * len(_SETTINGS) + 1)])
+    return np.stack([rng.permutation(even) for _ in range(2 * len(SETTINGS) + 1)])
 
 
 def score_of_end(pair: SiblingPair, draws: np.ndarray) -> float:
@@ -197,57 +97,104 @@ def score_of_end(pair: SiblingPair, draws: np.ndarray) -> float:
 
 def learn_apart(pairs: Sequence[SiblingPair]) -> list[float]:
     """Standard deviation, log-odds, of the ends of siblings that no planned setting tells apart, beyond seeds."""
-    z, alike = even_normals(), [p for p in pairs if not any(p.change[i] for i in _SETTINGS.values())]
-    seen: dict[tuple[str, str], int] = {}
-    for p in alike:
-        seen[p.family, p.to] = seen.get((p.family, p.to), 0) + 1
+    z, alike = even_normals(), [p for p in pairs if not any(p.change[i] for i in SETTINGS.values())]
+    share = _shares(alike)
 
     def loss(q: float) -> float:
-        told = sum(score_of_end(p, ends_of(p, {"apart": [math.exp(q)]}, z)) / seen[p.family, p.to] for p in alike)
+        values = {"apart": [math.exp(q)], "nearing": _UNKNOWN}
+        told = sum(w * score_of_end(p, ends_of(p, values, z)) for p, w in zip(alike, share, strict=True))
         return -told + 0.5 * ((q - math.log(_SPREAD)) / _SPREAD_SD[1]) ** 2
 
     tried: list[float] = np.linspace(-3.0, 0.5, 15).tolist()
     return [math.exp(min(tried, key=loss))]
 
 
-def learn_setting(name: str, pairs: Sequence[SiblingPair], apart: list[float]) -> list[float]:
-    """Centre and spread of the exponents of rate and plateau of one setting."""
-    z, place = even_normals(), _SETTINGS[name]
-    alone = [
-        p
-        for p in pairs
-        if abs(p.change[place]) > 0.01 and all(abs(p.change[i]) <= 0.01 for i in _SETTINGS.values() if i != place)
-    ]
-    seen: dict[tuple[str, str], int] = {}
-    for p in alone:
-        seen[p.family, p.to] = seen.get((p.family, p.to), 0) + 1
+def learn_rate(pairs: Sequence[SiblingPair], apart: list[float]) -> dict[str, list[float]]:
+    """Centre and spread of the learning rate's exponents, and what levels lose near the border."""
+    z, alone = even_normals(), _alone("learning_rate", pairs)
+    share = _shares(alone)
+
+    def values(q: np.ndarray) -> dict[str, list[float]]:
+        own = [float(q[0]), math.exp(q[1]), 0.0, math.exp(q[2])]
+        return {"apart": apart, "learning_rate": own, "nearing": [math.exp(q[3]), float(q[4])]}
 
     def loss(q: np.ndarray) -> float:
-        values = {name: [q[0], math.exp(q[1]), 0.0, math.exp(q[2])], "apart": apart}
-        told = sum(score_of_end(p, ends_of(p, values, z)) / seen[p.family, p.to] for p in alone)
-        prior = ((q[0] - _THEORY[name]) / _CENTRE_SD) ** 2
-        return -told + 0.5 * (prior + (((q[1:] - math.log(_SPREAD)) / np.array(_SPREAD_SD)) ** 2).sum())
+        told = sum(w * score_of_end(p, ends_of(p, values(q), z)) for p, w in zip(alone, share, strict=True))
+        near = ((q[3] - math.log(_STRENGTH[0])) / _STRENGTH[1]) ** 2 + ((q[4] - _REACH[0]) / _REACH[1]) ** 2
+        return -told + 0.5 * near + _prior("learning_rate", q)
+
+    start = np.array(
+        [_THEORY["learning_rate"], math.log(_SPREAD), math.log(_SPREAD), math.log(_STRENGTH[0]), _REACH[0]]
+    )
+    found: Any = minimize(loss, start, method="Nelder-Mead", options={"maxiter": 200, "xatol": 0.02, "fatol": 0.02})
+    return values(found.x)
+
+
+def learn_setting(name: str, pairs: Sequence[SiblingPair], known: Mapping[str, Sequence[float]]) -> list[float]:
+    """Centre and spread of the exponents of rate and plateau of one setting.
+
+    Args:
+        name: The setting.
+        pairs: Pairs.
+        known: What is known of "apart" and "nearing".
+    """
+    z, alone = even_normals(), _alone(name, pairs)
+    share = _shares(alone)
+
+    def loss(q: np.ndarray) -> float:
+        values = dict(known) | {name: [q[0], math.exp(q[1]), 0.0, math.exp(q[2])]}
+        told = sum(w * score_of_end(p, ends_of(p, values, z)) for p, w in zip(alone, share, strict=True))
+        return -told + _prior(name, q)
 
     start = np.array([_THEORY[name], math.log(_SPREAD), math.log(_SPREAD)])
     found: Any = minimize(loss, start, method="Nelder-Mead", options={"maxiter": 100, "xatol": 0.02, "fatol": 0.02})
     return [float(found.x[0]), math.exp(found.x[1]), 0.0, math.exp(found.x[2])]
 
 
-def learn_all(pairs: Sequence[SiblingPair]) -> dict[str, list[float]]:
-    """What is learned from pairs: of every setting, and what siblings of equal settings lie apart."""
-    apart = learn_apart(pairs)
-    return {"apart": apart} | {name: learn_setting(name, pairs, apart) for name in _SETTINGS}
+def _prior(name: str, q: np.ndarray) -> float:
+    """Negative logarithm of the prior of a setting's exponents, but for a constant."""
+    centre = ((q[0] - _THEORY[name]) / _CENTRE_SD) ** 2
+    return 0.5 * float(centre + (((q[1:3] - math.log(_SPREAD)) / np.array(_SPREAD_SD)) ** 2).sum())
 
 
-def covered_ends(
-    pairs: Sequence[SiblingPair], by_repo: Mapping[str, Mapping[str, Sequence[float]]]
-) -> list[dict[str, Any]]:
-    """Where the ends lie in their predictions."""
+def _alone(name: str, pairs: Sequence[SiblingPair]) -> list[SiblingPair]:
+    """Pairs that changed one setting alone."""
+    rest = [place for other, place in SETTINGS.items() if other != name]
+    return [p for p in pairs if abs(p.change[SETTINGS[name]]) > 0.01 and all(abs(p.change[i]) <= 0.01 for i in rest)]
+
+
+def _shares(pairs: Sequence[SiblingPair]) -> list[float]:
+    """Weights by which a sibling counts once, however many look at it."""
+    seen: dict[tuple[str, str], int] = {}
+    for p in pairs:
+        seen[p.family, p.to] = seen.get((p.family, p.to), 0) + 1
+    return [1.0 / seen[p.family, p.to] for p in pairs]
+
+
+def learn_all(pairs: Sequence[SiblingPair], failures: LearnedFailures) -> dict[str, list[float]]:
+    """What is learned from pairs: of every setting, what siblings of equal settings lie apart, what nears the border.
+
+    Args:
+        pairs: Pairs.
+        failures: What is known of borders.
+    """
+    pairs = with_borders(pairs, failures)
+    known = learn_rate(pairs, learn_apart(pairs))
+    return known | {name: learn_setting(name, pairs, known) for name in SETTINGS if name != "learning_rate"}
+
+
+def covered_ends(pairs: Sequence[SiblingPair], known: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
+    """Where the ends lie in their predictions.
+
+    Args:
+        pairs: Pairs, with their borders.
+        known: What is known of exponents.
+    """
     z, out = even_normals(), []
     for p in pairs:
-        draws = ends_of(p, by_repo[p.repo], z) + p.error * np.random.default_rng(2).standard_normal(_DRAWS)
+        draws = ends_of(p, known, z) + p.error * np.random.default_rng(2).standard_normal(DRAWS)
         low, high = np.quantile(draws, [0.05, 0.95])
-        moved = [n for n, i in _SETTINGS.items() if p.change[i]]
+        moved = [n for n, i in SETTINGS.items() if p.change[i]]
         if not moved:
             continue
         out.append(
@@ -284,6 +231,9 @@ def main() -> None:
     """The program; its options are told by ``--help``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path, nargs="+", required=True)
+    parser.add_argument("--lab", type=Path, required=True, help="folder of the laboratory's runs")
+    parser.add_argument("--families", type=int, default=25, help="of the laboratory, of each seed")
+    parser.add_argument("--failing", type=Path, required=True, help="the cache of learners.failing, which comes before")
     parser.add_argument("--cache", type=Path, required=True)
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
@@ -291,31 +241,33 @@ def main() -> None:
     paths = {p.stem: p for index in options.index for p in sorted((index.parent / "csv").glob("*.csv"))}
     pairs = sibling_pairs(families, public_reads(families, paths, options.cache))
     say(f"{len(pairs)} pairs")
-    whole = learn_all(pairs)
+    whole = learn_all(pairs, learned_failures())
     table = {
         "about": {
             "made by": "bayes_grpo/laboratory/learners/exponents.py",
             "pairs": {r: sum(p.repo == r for p in pairs) for r in sorted({p.repo for p in pairs})},
         },
         "apart": round(whole["apart"][0], 3),
+        "nearing": [round(x, 3) for x in whole["nearing"]],
         "exponents": {
-            name: {"rate": [round(x, 3) for x in v[:2]], "plateau": [round(x, 3) for x in v[2:]]}
-            for name, v in whole.items()
-            if name != "apart"
+            name: {"rate": [round(x, 3) for x in whole[name][:2]], "plateau": [round(x, 3) for x in whole[name][2:]]}
+            for name in SETTINGS
         },
     }
     with written_whole(EXPONENTS_PATH) as temporary:
         temporary.write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     say(json.dumps(table))
-    by_repo = {}
+    lab = [f for each in lab_families(options.lab, options.families) for f in each]
+    draws, rows = posterior_of(families, options.failing / "whole_with_lab.npz", lab), []
     for repo in sorted({p.repo for p in pairs}):
-        by_repo[repo] = learn_all([p for p in pairs if p.repo != repo])
-        say(f"without {repo}: {by_repo[repo]}")
+        failures = failures_without(families, repo, draws, options.failing, lab)
+        known = learn_all([p for p in pairs if p.repo != repo], failures)
+        say(f"without {repo}: {known}")
+        rows += covered_ends(with_borders([p for p in pairs if p.repo == repo], failures), known)
     result = {
-        "apart": table["apart"],
-        "exponents": table["exponents"],
-        "left_out": coverage_by_group(covered_ends(pairs, by_repo)),
-        "within": coverage_by_group(covered_ends(pairs, dict.fromkeys(by_repo, whole))),
+        **{name: table[name] for name in ("apart", "nearing", "exponents")},
+        "left_out": coverage_by_group(rows),
+        "within": coverage_by_group(covered_ends(with_borders(pairs, learned_failures()), whole)),
     }
     keep("learn_exponents", result)
     print(json.dumps(result, indent=1))

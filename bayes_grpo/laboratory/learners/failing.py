@@ -15,7 +15,6 @@ import argparse
 import json
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,16 +22,13 @@ import jax
 import numpy as np
 
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.common.intervals import interval
-from bayes_grpo.laboratory.learners.lab_siblings import LAB_SEEDS, REPO, lab_siblings
+from bayes_grpo.laboratory.learners.failing_scores import both_scores, calibration_error, pair_scores
+from bayes_grpo.laboratory.learners.lab_siblings import LAB_SEEDS, lab_siblings
 from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import FAILING_PATH, LearnedFailures, p_fails
 from bayes_grpo.risk.model import KEPT, Pairs, View, log_density, moved, pairs_of, sample_failing
-
-_BINS = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
-_BOOTSTRAP = 2000
 
 
 def as_pairs(families: Sequence[SiblingFamily]) -> Pairs:
@@ -41,9 +37,9 @@ def as_pairs(families: Sequence[SiblingFamily]) -> Pairs:
 
 
 def pair_view(family: SiblingFamily, place: int, changes: np.ndarray, failed: np.ndarray) -> View:
-    """What a run that worked sees; a small network's learning rate has no scale that language models share."""
+    """What a run that worked sees."""
     own = family.runs[place].settings
-    rate = None if family.repo == REPO else own.get("learning_rate")
+    rate = own.get("learning_rate")
     return View(changes, failed, math.nan if rate is None else math.log(rate), float(own.get("full", 1.0)))
 
 
@@ -116,7 +112,9 @@ def failing_table(families: Sequence[SiblingFamily], posterior_draws: Mapping[st
         "kinds": {label: failed.count(label) for label in sorted(set(failed))},
         "settings": list(Change._fields),
         "posterior": {
-            name: [float(f"{x:.4g}") for x in values] for name, values in posterior_draws.items() if values.ndim == 1
+            name: [float(f"{x:.4g}") for x in values]
+            for name, values in posterior_draws.items()
+            if values.ndim == 1 and not name.startswith("lab_")
         },
         "cases": [
             {"change": [float(v) for v in np.frombuffer(key)], "pairs": int(n), "failed": int(k), "repository": repo}
@@ -139,6 +137,28 @@ def as_learned(table: Mapping[str, Any], draws: Mapping[str, np.ndarray]) -> Lea
     )
 
 
+def failures_without(
+    families: Sequence[SiblingFamily],
+    repo: str,
+    whole: Mapping[str, np.ndarray],
+    cache: Path,
+    lab: Sequence[SiblingFamily] = (),
+) -> LearnedFailures:
+    """What the other repositories tell, and the laboratory where it is given."""
+    others = [f for f in families if f.repo != repo]
+    return as_learned(failing_table(others, {}), posterior_without(families, repo, whole, cache, lab))
+
+
+def lab_families(folder: Path, count: int) -> list[list[SiblingFamily]]:
+    """The laboratory's families, by seed.
+
+    Args:
+        folder: Where its runs are kept; those that lack are trained.
+        count: How many of each seed.
+    """
+    return [sibling_families([x.sibling for x in lab_siblings(folder, seed, range(count))]) for seed in LAB_SEEDS]
+
+
 def pairs_predicted(
     families: Sequence[SiblingFamily],
     whole: Mapping[str, np.ndarray],
@@ -149,19 +169,28 @@ def pairs_predicted(
     out = []
     for repo in sorted({f.repo for f in families}):
         others = [f for f in families if f.repo != repo]
-        known = as_learned(failing_table(others, {}), posterior_without(families, repo, whole, cache, lab))
+        known = failures_without(families, repo, whole, cache, lab)
         rate = sum(y.sum() for f in others for _, _, y in f.views) / sum(f.pairs for f in others)
         out += told_of([f for f in families if f.repo == repo], known, float(rate))
     return out
 
 
-def told_of(families: Sequence[SiblingFamily], known: LearnedFailures, base_rate: float) -> list[dict[str, Any]]:
-    """P(fails) of every pair of some families by what is known."""
+def told_of(
+    families: Sequence[SiblingFamily], known: LearnedFailures, base_rate: float, *, scaled: bool = True
+) -> list[dict[str, Any]]:
+    """P(fails) of every pair of some families by what is known.
+
+    Args:
+        families: The families.
+        known: What is known.
+        base_rate: Share of the pairs that failed of those from which that was learned.
+        scaled: Whether their learning rates lie on its scale.
+    """
     out, seen = [], {}
     for f in families:
         for place, changes, failed in f.views:
             own, other = f.runs[place], [run for run in f.runs if run is not f.runs[place]]
-            rate = None if f.repo == REPO else own.settings.get("learning_rate")
+            rate = own.settings.get("learning_rate") if scaled else None
             for run, x, y in zip(other, changes, failed, strict=True):
                 if (x.tobytes(), rate) not in seen:
                     seen[x.tobytes(), rate] = p_fails(Change(*x), rate=rate, known=known)
@@ -183,59 +212,6 @@ def told_of(families: Sequence[SiblingFamily], known: LearnedFailures, base_rate
                     }
                 )
     return out
-
-
-def pair_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Brier and log score beside the base rate's, means over failed and unfailed pairs, reliability."""
-    p, y, rate = (np.array([row[k] for row in rows], float) for k in ("p", "failed", "base_rate"))
-    moved = np.array([any(row["change"]) for row in rows])
-    repos = np.array([row["repo"] for row in rows])
-
-    def log_score(q: np.ndarray) -> np.ndarray:
-        return -np.log(np.where(y > 0, q, 1.0 - q))
-
-    def spread(values: np.ndarray, kept: np.ndarray) -> list[float]:
-        """90% interval of a mean by drawing repositories."""
-        rng, names = np.random.default_rng(0), sorted(set(repos[kept]))
-        sums = {n: (values[kept & (repos == n)].sum(), (kept & (repos == n)).sum()) for n in names}
-        means = []
-        for _ in range(_BOOTSTRAP):
-            total = np.sum([sums[n] for n in rng.choice(names, len(names))], axis=0)
-            means.append(total[0] / total[1])
-        return list(interval(np.array(means))[1:3])
-
-    failed, held, every = y > 0, y == 0, np.ones(len(y), bool)
-    table = []
-    for low, high in pairwise(_BINS):
-        inside = (p >= low) & (p < high)
-        if inside.any():
-            table.append(
-                {
-                    "from": low,
-                    "to": high,
-                    "pairs": int(inside.sum()),
-                    "told": float(p[inside].mean()),
-                    "failed": float(y[inside].mean()),
-                }
-            )
-    return {
-        "pairs": len(rows),
-        "failed": int(y.sum()),
-        "moved": int(moved.sum()),
-        "brier": float(np.mean((p - y) ** 2)),
-        "brier_base_rate": float(np.mean((rate - y) ** 2)),
-        "brier_stable": float(np.mean((0.01 - y) ** 2)),
-        "log_score": float(log_score(p).mean()),
-        "log_score_base_rate": float(log_score(rate).mean()),
-        "log_score_stable": float(log_score(np.full(len(y), 0.01)).mean()),
-        "p_of_failed": float(p[failed].mean()),
-        "p_of_failed_interval": spread(p, failed),
-        "p_of_held": float(p[held].mean()),
-        "p_of_held_interval": spread(p, held),
-        "p_of_held_moved": float(p[held & moved].mean()),
-        "brier_interval": spread((p - y) ** 2, every),
-        "reliability": table,
-    }
 
 
 class LabLearned(NamedTuple):
@@ -264,6 +240,7 @@ def learned_in_lab(families: Sequence[SiblingFamily], others: Sequence[SiblingFa
     """
     draws = as_kept(posterior_of(families, file, others))
     own = {name: np.asarray(x) for name, x in moved(draws, draws["away"]).items()}
+    own |= {"scale": draws["lab_scale"], "scatter": draws["lab_scatter"]}
     return LabLearned(
         as_learned(failing_table(others, {}), own),
         as_learned(failing_table(families, {}), draws),
@@ -290,7 +267,7 @@ def lab_scores(
         found = learned_in_lab(families, others, cache / f"lab_without_{LAB_SEEDS[i]}.npz")
         apart.append(found.apart)
         told += told_of(own, found.lab, found.rate)
-        public += told_of(own, found.public, found.rate)
+        public += told_of(own, found.public, found.rate, scaled=False)
     (cache / "lab_pairs.json").write_text(json.dumps(told))
     return {
         "families": sum(map(len, labs)),
@@ -299,13 +276,6 @@ def lab_scores(
         "own": pair_scores(told) | {"ece": calibration_error(told)},
         "by_public_runs": pair_scores(public) | {"ece": calibration_error(public)},
     }
-
-
-def calibration_error(rows: Sequence[Mapping[str, Any]], bins: int = 10) -> float:
-    """Mean distance of what was told from what was seen, over bins of equal width weighed by their pairs."""
-    p, y = (np.array([row[k] for row in rows], float) for k in ("p", "failed"))
-    place = np.minimum((p * bins).astype(int), bins - 1)
-    return float(sum(abs((p - y)[place == b].sum()) for b in range(bins)) / len(p))
 
 
 def main() -> None:
@@ -323,10 +293,7 @@ def main() -> None:
     result: dict[str, Any] = {}
     whole = alone
     if options.lab is not None:
-        labs = [
-            sibling_families([x.sibling for x in lab_siblings(options.lab, seed, range(options.families))])
-            for seed in LAB_SEEDS
-        ]
+        labs = lab_families(options.lab, options.families)
         every = [f for lab in labs for f in lab]
         result["public_alone"] = both_scores(rows)
         whole = posterior_of(families, cache / "whole_with_lab.npz", every)
@@ -339,12 +306,6 @@ def main() -> None:
     result |= {"repositories": table["about"]["repositories"], **both_scores(rows)}
     keep("learn_failing", result)
     print(json.dumps(result, indent=1))
-
-
-def both_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Scores of all pairs, and of those that changed the learning rate alone."""
-    sweeps = [row for row in rows if np.count_nonzero(row["change"]) == 1 and row["change"][0] != 0.0]
-    return {"all": pair_scores(rows), "learning_rate_alone": pair_scores(sweeps)}
 
 
 if __name__ == "__main__":
