@@ -20,6 +20,7 @@ from bayes_grpo.families.data import data_of
 from bayes_grpo.families.design import quantities_of, together_of
 from bayes_grpo.families.effects import effects_of, exponent_of, spread_effect
 from bayes_grpo.families.index import Index, index_of
+from bayes_grpo.families.left_out import told
 from bayes_grpo.families.members import FamilyLogs, FamilyMember, Members, members_of, read_runs
 from bayes_grpo.families.pairs import ONE_SEED, could_pair, data_orders
 from bayes_grpo.families.posterior import LEAST_NODES, FamilyPosterior, Together, family_posterior
@@ -159,10 +160,11 @@ def _family(
         convergence=found.convergence,
         nodes=float(found.nodes.min()),
         thin=found.thin,
-        cautions=(*given.left_out, *_cautions(together, members, vary, found), *unpaired),
+        cautions=(*(x.sentence for x in given.left_out), *_cautions(together, members, vary, found), *unpaired),
         data=data_of(together, members, vary, found, drawn, named),
         transfer=transfer or {},
         orders=orders,
+        left_out=tuple(map(told, given.left_out)),
     )
 
 

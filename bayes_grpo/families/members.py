@@ -6,6 +6,7 @@ import glob
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.index import ALIASES, LONGEST, Index
+from bayes_grpo.families.left_out import LeftOut
 from bayes_grpo.learning.folder import REPOSITORIES
 from bayes_grpo.logs.finding import is_output_directory
 from bayes_grpo.logs.folder import logs_in
@@ -23,6 +25,7 @@ from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.logs.tabular import is_tabular
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.table import RowTable
 
 FamilyLogs = RunLike | Iterable[RunLike]
@@ -108,11 +111,11 @@ class Members(NamedTuple):
 
     Attributes:
         members: The runs.
-        left_out: A sentence for every run that the law cannot be put on.
+        left_out: Every run that the law cannot be put on.
     """
 
     members: list[FamilyMember]
-    left_out: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
 
 
 def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: Regime, signal: str = "auto") -> Members:
@@ -131,7 +134,8 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: R
     """
     if not vary or len(set(vary)) < len(vary):
         raise SettingError(f"vary: expected names of settings, each once, found {', '.join(vary) or 'none'}")
-    members, left_out = [], []
+    members: list[FamilyMember] = []
+    left_out: list[LeftOut] = []
     for run in runs:
         columns = index.of(run)
         try:
@@ -139,13 +143,13 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: R
             table = replace(rows_of(run, signal, LONGEST), noise=None, level=None)
             regime.check(table)
         except FitError as error:
-            left_out.append(f"left out: {plain(run.name, 80)}: {plain(error, 400)}")
+            left_out.append(LeftOut(run, str(error), _known(run, vary, columns)))
             continue
-        settings = {name: _setting(run, table, name, columns) for name in vary}
+        settings = {name: _setting(run, table.reference_rate, name, columns) for name in vary}
         study = next((str(columns[c]) for c in STUDIES if columns.get(c)), "")
         members.append(FamilyMember(run, table, settings, study))
     if len(members) < 3:
-        why = f" ({left_out[0]})" if left_out else ""
+        why = f" ({left_out[0].sentence})" if left_out else ""
         raise FitError(f"family: expected at least 3 runs, found {len(members)}; compare two with compare-runs{why}")
     for name in vary:
         values = {m.settings[name] for m in members}
@@ -158,12 +162,21 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: R
     return Members(members, tuple(left_out))
 
 
-def _setting(run: Run, table: RowTable, name: str, columns: Mapping[str, Any]) -> float:
+def _known(run: Run, vary: Sequence[str], columns: Mapping[str, Any]) -> dict[str, float]:
+    """Varied settings of a run without rows for a law, as far as they are known."""
+    out = {}
+    for name in vary:
+        with suppress(SettingError):
+            out[name] = _setting(run, logged_rate(run, run.step)[1], name, columns)
+    return out
+
+
+def _setting(run: Run, rate: float, name: str, columns: Mapping[str, Any]) -> float:
     """Value of a setting of a run: the index first, then what the log states."""
     names = (name, *ALIASES.get(name, ()))
     given = next((columns[c] for c in names if str(columns.get(c, "")).strip()), None)
-    if given is None and name == "learning_rate" and math.isfinite(table.reference_rate):
-        given = table.reference_rate
+    if given is None and name == "learning_rate" and math.isfinite(rate):
+        given = rate
     if given is None:
         said = dict(run.settings.items()).get(name)
         given = said.value if said is not None and said.provenance is not Provenance.ASSUMED else None

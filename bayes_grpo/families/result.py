@@ -13,6 +13,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.events.collapse import rows_collapsed
+from bayes_grpo.families.left_out import LeftOutRun
 from bayes_grpo.families.pairs import DataOrders
 from bayes_grpo.fitting.sampling.convergence import Convergence
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _SURE = 0.95
 """Probability from which something is said to be so."""
 _NAMED = 3
-"""Collapsed runs that a sentence names."""
+"""Collapsed or failed runs that a sentence names."""
 KNOWN = 0.3
 """Share of the prior's width that data have to take away before an exponent is said to be known."""
 
@@ -169,6 +170,7 @@ class Family(Result):
         data: Draws and rows as a DataTree; see `bayes_grpo.families.data`.
         transfer: The same of every further evaluation column, by its name.
         orders: Which runs saw the same data at the same steps; None where no two did.
+        left_out: Runs that the law could not be put on, and whether they failed.
     """
 
     picture_by: ClassVar[str] = "bayes_grpo.families.plot:plot_family"
@@ -188,6 +190,7 @@ class Family(Result):
     data: DataTree
     transfer: dict[str, Family]
     orders: DataOrders | None = None
+    left_out: tuple[LeftOutRun, ...] = ()
 
     in_json = (
         "sentence",
@@ -229,16 +232,16 @@ class Family(Result):
 
     @property
     def _collapsed(self) -> str:
-        """Which runs collapsed, with their settings: what a law's exponents do not say; "" without any."""
+        """Which runs collapsed or failed, with their settings: what a law's exponents do not say; "" without any."""
         found = [run for run in self.runs if run.collapsed]
-        if not found:
-            return ""
-        listed = "; ".join(
-            f"{plain(run.name, 60)} ({', '.join(f'{name} {value:g}' for name, value in run.settings.items())})"
-            for run in found[:_NAMED]
-        )
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        return f"{len(found)} of {len(self.runs)} runs collapsed: {listed}{more}. "
+        lost = [run for run in self.left_out if run.failed]
+        out = ""
+        if found:
+            out += f"{len(found)} of {len(self.runs)} runs collapsed: {_listed([_named(run) for run in found])}. "
+        if lost:
+            said = _listed([f"{_named(run)}: {run.failed}" for run in lost])
+            out += f"{len(lost)} further run{' is' if len(lost) == 1 else 's are'} left out and failed: {said}. "
+        return out
 
     def _told(self, setting: str) -> Sequence[Exponent]:
         """The exponents that a sentence tells of a setting."""
@@ -260,3 +263,14 @@ class Family(Result):
             for e in f.exponents
         ]
         return frame_of(rows, ["column", "quantity", "setting"])
+
+
+def _named(run: ShrunkRun | LeftOutRun) -> str:
+    """A run with its varied settings."""
+    settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in run.settings.items())
+    return plain(run.name, 60) + (f" ({settings})" if settings else "")
+
+
+def _listed(runs: Sequence[str]) -> str:
+    more = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
+    return "; ".join(runs[:_NAMED]) + more

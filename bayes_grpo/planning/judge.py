@@ -13,6 +13,7 @@ from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.failed import is_failing
 from bayes_grpo.events.collapse import rows_collapsed
 from bayes_grpo.families.result import Family
 from bayes_grpo.planning.difficulty import difficulty_of
@@ -29,7 +30,7 @@ from bayes_grpo.planning.outlook import (
 from bayes_grpo.planning.planned import Assumed, Candidate, Course, Plan, Rung
 from bayes_grpo.planning.question import PlanQuestion
 from bayes_grpo.planning.risks import risks_of
-from bayes_grpo.planning.tried import is_failing, tried_settings
+from bayes_grpo.planning.tried import tried_settings
 from bayes_grpo.planning.worth import Prospect
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import shared_rate

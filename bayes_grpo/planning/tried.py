@@ -14,8 +14,7 @@ from typing import NamedTuple
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.common.wording import counted
-from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.failed import is_failing
 from bayes_grpo.events.collapse import rows_collapsed
 from bayes_grpo.families.index import Index
 from bayes_grpo.logs.run import Run
@@ -124,13 +123,3 @@ def _setting(run: Run, table: RowTable, name: str, index: Index) -> float | None
         value = getattr(run.settings, name).value
         return None if value is None else float(value)
     return setting_of(run, table, name)
-
-
-def is_failing(run: Run) -> bool:
-    """Whether a run's own diagnosis finds, more probably than not, a failure of the kind that `p_fails` counts.
-
-    Args:
-        run: The run.
-    """
-    own = diagnose(run).own
-    return max(own.get(mode, 0.0) for mode in ("policy_concentration", "dynamical_instability")) > BORDERS.probable

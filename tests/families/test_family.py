@@ -16,10 +16,12 @@ from bayes_grpo.cli.compare_runs import each_by_itself
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.families.design import theory_of
 from bayes_grpo.families.index import Index
+from bayes_grpo.families.left_out import LeftOut, told
 from bayes_grpo.families.members import members_of
 from bayes_grpo.regimes import get_regime
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
+from tests.helpers.runs import make_run, steps
 
 EXAMPLE = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"
 
@@ -246,5 +248,22 @@ def test_a_run_that_collapsed_is_named_first(found):
     assert not any(run.collapsed for run in found.runs)
     lost = replace(found.runs[-1], reward=np.where(np.arange(60) < 40, 0.7, 0.01))
     told = replace(found, runs=(*found.runs[:-1], lost)).sentence
-    assert told.startswith(f"1 of 6 runs collapsed: {lost.name} (learning_rate")
+    assert told.startswith(f"1 of 6 runs collapsed: {lost.name} (learning rate")
     assert told.endswith(found.sentence[1:])
+
+
+def test_a_run_that_failed_before_it_had_rows_for_the_law_is_named_first(found):
+    """What fails first has the fewest rows: left out in silence it would make its settings look safe."""
+    spent = {"entropy": 0.7 * np.exp(-np.arange(14) / 2.0)}
+    dead = {1.0: 0.3, 2.0: 0.28, 5.0: 0.02, 8.0: 0.0, 12.0: 0.0}
+    lost = make_run(steps(14), np.full(14, np.nan), name="dead", signals=spent, evals=dead)
+    short = relaxing("short", rows=5, seed=9, learning_rate=1e-6)
+    failed, fine = (told(LeftOut(run, "too few rows", {"learning_rate": 1e-4})) for run in (lost, short))
+    assert failed.failed
+    assert fine.failed == ""
+    said = replace(found, left_out=(failed, fine))
+    assert said.sentence.startswith(
+        f"1 further run is left out and failed: dead (learning rate 0.0001): {failed.failed}. "
+    )
+    assert "short" not in said.sentence
+    assert said.to_dict()["left_out"][0]["failed"] == failed.failed

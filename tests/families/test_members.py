@@ -82,8 +82,9 @@ def test_runs_that_the_law_cannot_be_put_on_are_left_out_and_named():
     still = make_run(steps(30), np.full(30, 0.5), name="still", group_size=64)
     found = members_of([*GROUPS, short, still], ["group_size"], EMPTY, LAW)
     assert [m.run.name for m in found.members] == ["g4", "g8", "g16"]
-    assert "left out: short: regime exponential: needs at least 7 rows" in found.left_out[0]
-    assert "still" in found.left_out[1]
+    assert "left out: short: regime exponential: needs at least 7 rows" in found.left_out[0].sentence
+    assert "still" in found.left_out[1].sentence
+    assert [x.settings for x in found.left_out] == [{"group_size": 32.0}, {"group_size": 64.0}]
 
 
 def test_different_rewards_of_one_trainer_are_named():

@@ -14,12 +14,12 @@ import pytest
 from bayes_grpo import check_plan, family, groups_of, plan, plot_plan, read_rollouts, save_plot
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.diagnosis.advice import fails_at
+from bayes_grpo.diagnosis.failed import is_failing
 from bayes_grpo.planning.difficulty import Difficulty, difficulty_of, useless_share
 from bayes_grpo.planning.lessons import learned_lessons
 from bayes_grpo.planning.outlook import Base, LearnedExponents, outcome, prior_exponents, saturated
 from bayes_grpo.planning.planned import Candidate, Plan
 from bayes_grpo.planning.stability import stability
-from bayes_grpo.planning.tried import is_failing
 from bayes_grpo.report.answer import Answer, Stable
 from bayes_grpo.report.sections.steady import section
 from bayes_grpo.risk.change import Change
