@@ -2,6 +2,7 @@
 
 from .accounts.account import Account as Account
 from .accounts.account import account as account
+from .accounts.advice import forecast_given as forecast_given
 from .accounts.span import LawSpan as LawSpan
 from .accounts.span import law_span as law_span
 from .backtesting.backtest import backtest as backtest

@@ -12,7 +12,8 @@ from typing import Protocol
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision, Stopping
-from bayes_grpo.diagnosis.status import Status, TopLine
+from bayes_grpo.diagnosis.status import ALARMING, Status, TopLine
+from bayes_grpo.forecasting.summary import ForecastSummary
 
 LIKELY = 0.8
 """Probability from which on a forecast's gain, or its lack, is a reason to act."""
@@ -97,6 +98,24 @@ def given(top: TopLine | None, sentence: str) -> str:
     if top is None or not top.alarming or not sentence or sentence.startswith((GO_BACK, START_ANEW)):
         return sentence
     return f"{UNCHANGED}{_small(sentence)}"
+
+
+def forecast_given(top: TopLine, summary: ForecastSummary) -> ForecastSummary:
+    """A forecast by itself under how the run stands, which no path of it knows: a failure is said beside it.
+
+    Args:
+        top: Of the diagnosis of the same rows.
+        summary: The numbers of the forecast, which stay as they are.
+
+    Returns:
+        The same with a sentence that holds only if nothing is changed, and a note of what was found, where the run
+        fails or is to be watched.
+    """
+    if top.status not in (*ALARMING, "watch"):
+        return summary
+    found = f"{top.status.upper()} (probability {probability_text(top.probability)}): {top.headline}"
+    notes = (f"{found} What to do about it: bayes-grpo diagnose", *summary.notes)
+    return replace(summary, sentence=given(top, summary.sentence), notes=notes)
 
 
 def _small(text: str) -> str:

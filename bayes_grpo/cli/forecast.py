@@ -110,8 +110,9 @@ def forecast(
             like=siblings_asked(like, log, reading.sidecar),
             progress=tell,
         )
-        summary = bg.summarize_forecast(result, threshold, reach=reach or ())
-        doubt = bg.doubt_of(bg.diagnose(run)) if question.has_net_value else None
+        found = bg.diagnose(run)  # a fiftieth of a forecast's time
+        summary = bg.forecast_given(found.top, bg.summarize_forecast(result, threshold, reach=reach or ()))
+        doubt = bg.doubt_of(found) if question.has_net_value else None
         decision = question.answer(result, doubt)
         stopping = None if decision is None else decision.stopping
         if plot is not None:

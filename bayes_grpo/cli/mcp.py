@@ -72,7 +72,7 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
     def forecast(log: str, until: float | None = None) -> dict[str, Any]:
         """Where the reward goes from here, with intervals; seconds. ``until``: a step; else the planned end."""
         run = _read(root, log)
-        found = bg.summarize_forecast(bg.forecast(run, until))
+        found = bg.forecast_given(bg.diagnose(run).top, bg.summarize_forecast(bg.forecast(run, until)))
         return marked(found.to_dict(), found.sentence)
 
     def report(log: str) -> dict[str, Any]:

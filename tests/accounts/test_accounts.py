@@ -34,6 +34,24 @@ def decided(cost: float) -> Decision:
     return bg.decide(saturating(np.full(50, 100.0), np.full(50, 0.3)), cost_per_step=cost, value_per_reward=1.0)
 
 
+@dataclass(frozen=True)
+class Expected:
+    sentence: str
+    notes: tuple[str, ...] = ("the schedule",)
+
+
+def test_a_forecast_by_itself_says_what_it_does_not_know():
+    summary: Any = Expected("the train reward is expected to rise.")
+    told = bg.forecast_given(FAILED, summary)
+    assert told.sentence == UNCHANGED + summary.sentence
+    assert told.notes[0].startswith("FAILED (probability 0.90): the reward has fallen.")
+    assert told.notes[1:] == summary.notes
+    watch = replace(FAILED, status="watch", probability=0.3)
+    assert bg.forecast_given(watch, summary).sentence == summary.sentence
+    assert bg.forecast_given(watch, summary).notes[0].startswith("WATCH (probability 0.30)")
+    assert bg.forecast_given(FINE, summary) is summary
+
+
 def test_a_law_describes_the_rows_since_the_collapse():
     run = dipped_then_collapsed()
     span = law_span(run)

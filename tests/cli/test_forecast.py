@@ -36,6 +36,20 @@ def test_forecast_prints_json_and_a_picture(log, tmp_path):
 
 
 @pytest.mark.thorough
+def test_a_forecast_of_a_run_that_failed_holds_if_nothing_is_changed(log, tmp_path):
+    fallen = tmp_path / "fallen.csv"
+    header, *rows = log.read_text().splitlines()
+    rows[30:] = [f"{s},{0.02 + 0.01 * (s % 3)}" for s in range(31, 41)]
+    fallen.write_text("\n".join([header, *rows]))
+    for path, sure in ((fallen, True), (log, False)):
+        done = RUNNER.invoke(app, ["forecast", str(path), *QUICK, "--json"])
+        assert done.exit_code == 0, done.output
+        found = json.loads(done.stdout)
+        assert found["headline"].startswith("If nothing is changed: ") == sure
+        assert any(note.startswith("FAILED") for note in found["notes"]) == sure
+
+
+@pytest.mark.thorough
 def test_forecast_with_a_schedule_and_a_cost_prints_both_answers(log):
     done = RUNNER.invoke(
         app,
