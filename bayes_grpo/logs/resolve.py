@@ -25,6 +25,10 @@ _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
 
 _BATCHES = ("epochs_per_rollout_batch", "rollout_batch_size", "train_batch_size")
 
+_BATCH = ("group_size", "prompts_per_step")
+UNSTATED = "the log does not state it; --set {}=… does, or a line in bayes_grpo.toml"
+"""What is said of a part of the batch that nobody knows: fits, plans and diagnoses are sharper with it."""
+
 _LEAST_AGES = 3
 """Rows with a staleness from which on its mean is believed."""
 
@@ -67,6 +71,7 @@ def resolve_settings(
             f"expected reward_low below reward_high, found {low:g} and {high:g}; correct the call or the settings file"
         )
     found["schedule"] = _followed(found, columns, rows)
+    found |= {name: Setting(note=UNSTATED.format(name)) for name in _BATCH if found.get(name, Setting()).value is None}
     return Settings(**found)
 
 

@@ -43,7 +43,7 @@ class SeriesSummary:
 
 @dataclass(frozen=True)
 class SettingSummary:
-    """One setting: its value, where it comes from ("logged", "config", "user", "assumed"), and why."""
+    """One setting: its value, where it comes from ("logged", "config", "user", "assumed", "none"), and why."""
 
     value: Any
     provenance: str
@@ -121,7 +121,9 @@ def describe_run(run: RunLike) -> RunSummary:
         evals=_series(run.eval_reward, run.keys.get("eval_reward", "")),
         eval_rows=len(run.eval_step),
         settings={
-            name: SettingSummary(_plain_value(s.value), str(s.provenance), _plain(s.note))
+            name: SettingSummary(
+                _plain_value(s.value), "none" if s.value is None else str(s.provenance), _plain(s.note)
+            )
             for name, s in run.settings.items()
         },
         notes=tuple(_plain(note) for note in run.notes),

@@ -58,7 +58,8 @@ class Trainer:
         signals: Canonical signal → keys.
         prefixes: Put before every key above when it is looked up.
         derived: Signals that its logs hold only as a combination of keys; the first one that can be computed is used.
-        defaults: Setting → the trainer's documented default.
+        defaults: Setting → the trainer's documented default. A group of 1, which some trainers have for other
+            algorithms, is none: no run of GRPO has it.
         std_kind: Meaning of the logged reward_std where the trainer fixes it.
         config: Setting, or "completions_per_step" → names of its field in the run's configuration, parts joined by "/".
         axes: First words of keys that are logged at steps of their own, where a store keeps steps apart from keys.

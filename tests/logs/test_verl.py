@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.logs import Provenance, read_log
+from bayes_grpo.logs.summary import describe_run
 
 KEYS = {
     "actor/entropy": 0.4,
@@ -47,9 +48,20 @@ def test_file_logger(write):
 
 def test_defaults_are_those_of_verl(write):
     s = read_log(write("run.jsonl", [{"step": i, "data": row(i)} for i in range(1, 6)])).settings
-    assert (s.group_size.value, s.group_size.provenance) == (1, Provenance.ASSUMED)
+    assert (s.prompts_per_step.value, s.prompts_per_step.provenance) == (1024, Provenance.ASSUMED)
     assert s.schedule.value == "logged"
-    assert "verl" in s.group_size.note
+    assert "verl" in s.prompts_per_step.note
+
+
+def test_a_group_that_is_not_stated_is_not_known(write):
+    """verl's default of 1 is for other algorithms: as an assumed group it made every number that follows nonsense."""
+    run = read_log(write("run.jsonl", [{"step": i, "data": row(i)} for i in range(1, 6)]))
+    assert run.settings.group_size.value is None
+    assert "--set group_size=…" in run.settings.group_size.note
+    assert describe_run(run).settings["group_size"].provenance == "none"
+    sidecar = write("bayes_grpo.toml", "[settings]\ngroup_size = 8\n")
+    stated = read_log(write("run.jsonl", [{"step": i, "data": row(i)} for i in range(1, 6)]), sidecar=sidecar)
+    assert (stated.settings.group_size.value, stated.settings.group_size.provenance) == (8, Provenance.CONFIG)
 
 
 def test_several_sources_are_averaged_and_one_can_be_named(write):

@@ -178,7 +178,8 @@ def _larger_groups(trends: RunTrends) -> str:
     """What twice and four times the group size would leave without spread, by a Beta law of this log's prompts."""
     setting = trends.run.settings.group_size
     group = int(group_size_of(setting))
-    now = setting_text("G", setting) if group == setting.value else f"G = {group} (assumed)"
+    stated = group == setting.value
+    now = setting_text("G", setting) if stated else f"G = {group} (assumed; --set group_size=… states it)"
     if not trends.has_range or trends.uses_eval:
         return f"larger groups than {now}, and prompts whose rewards differ within a group"
     level = np.clip(trends.share(_late(trends.reward)), BORDERS.least_rate_ahead, 1.0 - BORDERS.least_rate_ahead)

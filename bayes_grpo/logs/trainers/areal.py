@@ -18,7 +18,7 @@ TRAINER = Trainer(
         "learning_rate": ("ppo_actor/update/lr",),
         "completions_clipped_ratio": ("ppo_actor/no_eos_ratios/avg",),
     },
-    defaults={**ADAM, "group_size": 1, "schedule": "constant"},
+    defaults={**ADAM, "schedule": "constant"},
     config={
         "group_size": ("gconfig/n_samples",),
         "prompts_per_step": ("train_dataset/batch_size",),

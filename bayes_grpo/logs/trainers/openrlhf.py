@@ -21,7 +21,7 @@ TRAINER = Trainer(
         "completions_clipped_ratio": ("train/truncated",),
         "loss": ("train/policy_loss", "train/act_loss"),
     },
-    defaults={**ADAM, "group_size": 1, "prompts_per_step": 1024, "schedule": "cosine"},
+    defaults={**ADAM, "prompts_per_step": 1024, "schedule": "cosine"},
     std_kind="within",
     config={
         "group_size": ("rollout/n_samples_per_prompt", "n_samples_per_prompt"),

@@ -34,7 +34,7 @@ TRAINER = Trainer(
         # Groups all wrong and all right have no spread.
         Derived("frac_reward_zero_std", {"train/agg/all/*/solved_none": 1.0, "train/agg/all/*/solved_all": 1.0}),
     ),
-    defaults={**ADAM, "group_size": 1},
+    defaults=dict(ADAM),
     config={
         "group_size": (
             "orchestrator/group_size",

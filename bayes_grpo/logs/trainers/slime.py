@@ -23,7 +23,7 @@ TRAINER = Trainer(
         "completions_clipped_ratio": ("rollout/truncated_ratio",),
     },
     rows_without_rollout=True,
-    defaults={**ADAM, "group_size": 1},
+    defaults=dict(ADAM),
     config={
         "group_size": ("n_samples_per_prompt",),
         "momentum": ("adam_beta1",),

@@ -25,7 +25,7 @@ TRAINER = Trainer(
         ),
         "completions_clipped_ratio": ("response_length/clip_ratio",),
     },
-    defaults={**ADAM, "group_size": 1, "prompts_per_step": 1024, "schedule": "constant"},
+    defaults={**ADAM, "prompts_per_step": 1024, "schedule": "constant"},
     config={
         "group_size": ("actor_rollout_ref/rollout/n",),
         "prompts_per_step": ("data/train_batch_size",),
