@@ -87,7 +87,7 @@ def _map(index: KeyIndex, choices: Choices, hint: Trainer | None) -> Columns:
     train = _signals(index, trainer, keys, notes)
     reward = reward_of(index, trainer, choices.reward, keys, notes)
     if reward is None and "eval_reward" not in keys:
-        raise LogReadError(no_reward(table, index))
+        raise LogReadError(no_reward(table, index, trainer, keys))
     if reward is None:
         notes.append("no train reward in the log; only the held-out reward is there")
         reward = np.full(table.n, np.nan)

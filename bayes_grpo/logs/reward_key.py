@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -13,10 +14,18 @@ from bayes_grpo.logs.rollouts import ROLLOUTS, means_of_rollouts
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Trainer
 from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
+from bayes_grpo.logs.unused import NO_SIGNAL, unused_keys
 
 _NOT_A_MEAN = re.compile(
     r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"
 )
+_NEVER = re.compile(
+    r"(?:^|[^a-z])(?:steps?|epochs?|iter|iteration|update|times?|timestamp|runtime|seconds?|sec|date|elapsed|duration|lr"
+    r"|learning|loss|losses|grad|norm|entropy|kl|clip|clipped|tokens?|lengths?|len|memory|mem|gpu|cpu|tflops|throughput"
+    r"|temperature|momentum|beta|epsilon|seed|rank|id|index|count|total|batch|prompts|samples|groups?|min|max|std|var"
+    r"|variance)(?:[^a-z]|$)"
+)
+"""Words of keys that a reward does not have."""
 _PART = re.compile(r"component|bonus|penalty|shaping")
 _TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of these names
 _REWARD_LIKE = re.compile(r"reward|score|return")
@@ -124,16 +133,33 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
     return candidates[0]
 
 
-def no_reward(table: Table, index: KeyIndex) -> str:
-    """What to say of a log without a reward."""
+def no_reward(table: Table, index: KeyIndex, trainer: Trainer, keys: Mapping[str, str]) -> str:
+    """What to say of a log without a reward.
+
+    Args:
+        table: The log.
+        index: Its keys.
+        trainer: Whose keys these are.
+        keys: Canonical name → raw key, as far as the log was read.
+    """
     if not table.n:
         return "expected rows of metrics, found none; pass the file that the trainer logs to"
     empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
-    if empty:
-        return (
-            f"expected a train reward, found {listed(empty)} without a finite number in {table.n} rows; "
-            f"name another key with --reward-column: {listed(index.keys)}"
-        )
-    return (
-        f"expected a train reward, found the numeric keys {listed(index.keys)}; name the right one with --reward-column"
+    found = (
+        f"{listed(empty)} without a finite number in {table.n} rows"
+        if empty
+        else f"the numeric keys {listed(index.keys)}"
     )
+    free = _could_be_rewards(table, index, trainer, keys)
+    if not free:
+        none = "none of its numeric keys" if empty else "none of which"
+        mend = "pass a log that has one (--reward-column names a key all the same)"
+        return f"expected a train reward, found {found}, {none} looks like one; {mend}"
+    one = f"{'one of ' if len(free) > 1 else ''}{listed(free)}"
+    return f"expected a train reward, found {found}; if it is {one}, name it with --reward-column"
+
+
+def _could_be_rewards(table: Table, index: KeyIndex, trainer: Trainer, keys: Mapping[str, str]) -> list[str]:
+    """Raw keys with numbers of which nothing else is known: no step, time, setting, size or signal."""
+    free = {key for key, why in unused_keys(table, trainer, keys).items() if why == NO_SIGNAL}
+    return [key for key in index.keys if key in free and not _NEVER.search(normal(key))]
