@@ -6,6 +6,7 @@ link leads. What they write is one page, into another folder, and only where tha
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -79,8 +80,7 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
         """Writes one page about a run, all of the above and the laws, and says where it lies; half a minute."""
         run = _read(root, log)
         made = bg.report_run(run)
-        name = re.sub(r"[^\w.-]+", "-", str(Path(log))).strip("-.") or "run"
-        page = Path(pages or "").resolve() / f"{name[-100:]}.html"
+        page = Path(pages or "").resolve() / page_name(root, log)
         bg.save_report(made, page)
         return marked({"page": str(page), "sentences": made.to_dict()["sentences"]}, made.sentence)
 
@@ -91,6 +91,18 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
         writes = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
         server.add_tool(_answering(report), annotations=writes)
     return server
+
+
+def page_name(root: Path, log: str) -> str:
+    """Name of a log's page, of its path; digits of the path's hash tell ``a/b`` and ``a-b`` apart.
+
+    Args:
+        root: The served folder.
+        log: Path inside it.
+    """
+    path = (root / log).resolve().relative_to(root).as_posix()
+    said = re.sub(r"[^\w.-]+", "-", path).strip("-.") or "run"
+    return f"{said[-100:]}-{hashlib.sha256(path.encode()).hexdigest()[:8]}.html"
 
 
 def _read(root: Path, log: str) -> Any:

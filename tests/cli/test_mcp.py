@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bayes_grpo.cli.mcp import server_of
+from bayes_grpo.cli.mcp import page_name, server_of
 from tests.helpers.command import call
 
 
@@ -43,6 +44,14 @@ def test_a_place_that_is_no_folder_is_refused(tmp_path: Path):
     assert done.code == 3
     assert "expected a folder" in done.err
     assert not done.out
+
+
+def test_pages_of_two_logs_never_share_a_name(tmp_path: Path):
+    paths = ["a/b.jsonl", "a-b.jsonl", "a b.jsonl", "a/c.jsonl", "x" * 150, "y" + "x" * 150, "..hidden", "."]
+    names = {page_name(tmp_path, path) for path in paths}
+    assert len(names) == len(paths)
+    assert all(re.fullmatch(r"[\w.-]{1,120}\.html", name) and not name.startswith(".") for name in names)
+    assert page_name(tmp_path, "a/./b.jsonl") == page_name(tmp_path, "a/../a/b.jsonl") == page_name(tmp_path, paths[0])
 
 
 @pytest.mark.thorough
@@ -87,6 +96,6 @@ def test_all_tools_answer_over_standard_input_as_the_commands_do(runs: Path, tmp
         assert found.keys() <= mine.keys()
     (page,) = pages.iterdir()
     assert Path(told[3]["page"]) == page
-    assert page.name == "a.jsonl.html"
+    assert page.name == page_name(runs, "a.jsonl")
     assert "<title>" in page.read_text()
     assert sorted(x.name for x in runs.iterdir()) == ["a.jsonl", "link.jsonl"]
