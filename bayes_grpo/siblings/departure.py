@@ -25,7 +25,8 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.common.wording import counted
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.siblings.gather import Like, NotSibling, gather_siblings
+from bayes_grpo.rows.table import RowTable
+from bayes_grpo.siblings.gather import Like, NotSibling, SiblingRuns, gather_siblings
 
 LEAST_SIBLINGS = 4
 """Siblings with rows at the same steps that a signal needs."""
@@ -156,7 +157,17 @@ def departure_of(run: Run, like: Like) -> Departure:
         FitError: The run has too few rewards to know its siblings by.
     """
     table = rows_of(run)
-    found = gather_siblings(run, table, like)
+    return departure_among(run, table, gather_siblings(run, table, like))
+
+
+def departure_among(run: Run, table: RowTable, found: SiblingRuns) -> Departure:
+    """The same where the siblings were read before.
+
+    Args:
+        run: The run.
+        table: Its rows.
+        found: Its siblings.
+    """
     siblings = [signals_of(x, table.signal) for x in found.runs]
     own = signals_of(run, table.signal)
     now = beside_at(own, siblings, float(table.step[-1]))

@@ -29,8 +29,8 @@ class Siblings(NamedTuple):
     courses: Courses
 
 
-def beside(run: Run, table: RowTable, like: Like, known: Siblings | None) -> tuple[ReadTogether, Siblings]:
-    """A run beside its siblings, and these for the next look.
+def siblings_of(run: Run, table: RowTable, like: Like, known: Siblings | None) -> Siblings:
+    """The siblings of a run, and for the next look.
 
     Args:
         run: The run.
@@ -43,5 +43,11 @@ def beside(run: Run, table: RowTable, like: Like, known: Siblings | None) -> tup
     """
     rows = len(table.y)
     if known is None or known.like != like or not known.rows <= rows < AGAIN * known.rows:
-        known = Siblings(like, rows, gather_siblings(run, table, like), {})
+        return Siblings(like, rows, gather_siblings(run, table, like), {})
+    return known
+
+
+def beside(run: Run, table: RowTable, like: Like, known: Siblings | None) -> tuple[ReadTogether, Siblings]:
+    """A run read together with its siblings, and these for the next look; arguments and errors as in `siblings_of`."""
+    known = siblings_of(run, table, like, known)
     return read_together(table, known.runs, known.courses), known

@@ -51,6 +51,8 @@ def view_of(update: Update, status: str = "") -> Any:
         said = ", ".join(f"{label_of(name)} at step {update.told[name]:g}" for name in told)
         parts.append(Text(f"told before: {said}", style="red"))
     parts.append(Text(plain(update.diagnosis, 800) or "Nothing can be said yet."))
+    if update.siblings is not None:
+        parts.append(Text(update.beside, style="yellow" if update.siblings["departs"] else ""))
     if update.outlook is not None:
         sentence = plain(update.outlook.sentence, 800)
         parts.append(Text(f"{sentence[:1].upper()}{sentence[1:]}"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
+from bayes_grpo.common.text import plain
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.classes import AnswerProbabilities
 from bayes_grpo.diagnosis.status import TopLine
@@ -45,7 +46,8 @@ class Watching:
         forecasts: Whether to forecast; without, a look is a diagnosis.
         draws: Paths of a forecast.
         seed: Seed of all looks: what changes from one to the next is the log.
-        like: Siblings, other runs of the same task, for the forecast: files, folders, stores and patterns.
+        like: Siblings, other runs of the same task, for the forecast and for whether the run departs from them: files,
+            folders, stores and patterns.
 
     Raises:
         SettingError: An impossible number.
@@ -166,6 +168,8 @@ class Update(AnswerProbabilities, Result):
         notes: What went wrong or was assumed.
         seconds: Time of the look.
         top: How the run stands and what to do; None where the diagnosis could not be made.
+        siblings: Whether the run departs from its siblings at the same steps, as in the dictionary of a diagnosis; None
+            where none were named or read.
     """
 
     name: str
@@ -182,19 +186,26 @@ class Update(AnswerProbabilities, Result):
     notes: tuple[str, ...]
     seconds: float
     top: TopLine | None = None
+    siblings: Mapping[str, Any] | None = None
 
     in_json = ("top", ..., "sentence")
 
     @property
     def sentence(self) -> str:
-        """The look in words: how it stands, alarms, diagnosis, forecast, advice."""
+        """The look in words: how it stands, alarms, diagnosis, siblings, forecast, advice."""
         said = [] if self.top is None else [self.top.sentence]
-        said += [*(f"ALARM: {alarm.sentence}" for alarm in self.alarms), self.diagnosis]
+        said += [*(f"ALARM: {alarm.sentence}" for alarm in self.alarms), self.diagnosis, self.beside]
         if self.outlook is not None:
             forecast = self.outlook.sentence
             said += [f"{forecast[:1].upper()}{forecast[1:]}", self.outlook.advice]
         text = " ".join(x for x in said if x)
         return f"Step {self.step:g}, {self.rows} rows. {text or 'Nothing can be said yet.'}"
+
+    @property
+    def beside(self) -> str:
+        """The run beside its siblings, a sentence; "" where none were named or read."""
+        said = "" if self.siblings is None else plain(self.siblings["sentence"], 800)
+        return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
 class Memory(NamedTuple):

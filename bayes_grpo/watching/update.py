@@ -38,8 +38,10 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.future import rows_ahead
 from bayes_grpo.rows.padding import doubled
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.siblings.departure import Departure, departure_among
 from bayes_grpo.watching.alarms import alarms_of
-from bayes_grpo.watching.beside import AGAIN, Siblings, beside
+from bayes_grpo.watching.beside import AGAIN, beside, siblings_of
 from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
 
 POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)
@@ -69,11 +71,18 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         diagnosis: Diagnosis | None = None
         alarms: tuple[Alarm, ...] = ()
         ahead: _Ahead | None = None
+        departure: Departure | None = None
         with noted(notes, "diagnosis"):
             diagnosis = diagnose(run)
         if diagnosis is not None:
             with noted(notes, "alarms"):
                 alarms = alarms_of(run, diagnosis, watching, sounded)
+        if watching.like:
+            with noted(notes, "siblings"):
+                table = rows_of(run, watching.signal)
+                named = siblings_of(run, table, watching.like, known.siblings)
+                known = known._replace(siblings=named)
+                departure = departure_among(run, table, named.runs)
         if watching.forecasts:
             with noted(notes, "forecast"):
                 ahead = _ahead(run, watching, known, doubt_of(diagnosis))
@@ -97,10 +106,11 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         told=told,
         notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else ahead.notes)))),
         seconds=time.perf_counter() - begin,
+        siblings=None if departure is None else departure.to_dict(),
     )
     after = known._replace(sounded=told, first=first)
     if ahead is not None:
-        after = after._replace(points=ahead.points, rough=ahead.rough, length=ahead.length, siblings=ahead.siblings)
+        after = after._replace(points=ahead.points, rough=ahead.rough, length=ahead.length)
     return update, after
 
 
@@ -120,7 +130,6 @@ class _Ahead(NamedTuple):
     points: Mapping[str, np.ndarray]
     rough: Mapping[str, int]
     length: int
-    siblings: Siblings | None
 
 
 def _ahead(run: Run, watching: Watching, memory: Memory, doubt: Doubt | None) -> _Ahead:
@@ -150,10 +159,10 @@ def _ahead(run: Run, watching: Watching, memory: Memory, doubt: Doubt | None) ->
     if len(found_rough) < len(fitted.draws):
         fitted, rough = without(fitted, found_rough), rough | found_rough
     unanswered: list[str] = []
-    together, siblings = None, memory.siblings
+    together = None
     if watching.like:
         with noted(unanswered, "siblings"):
-            together, siblings = beside(run, basis.table, watching.like, siblings)
+            together, _ = beside(run, basis.table, watching.like, memory.siblings)
     found = forecast_of_regimes(basis, fitted, ahead, draws=watching.draws, seed=watching.seed, siblings=together)
     summary = summarize_forecast(found)
     decision = None
@@ -186,7 +195,7 @@ def _ahead(run: Run, watching: Watching, memory: Memory, doubt: Doubt | None) ->
     said = () if decision is None else decision.warnings
     notes = (*summary.assumed, *summary.notes, *left_out, *said, *unanswered)
     points = {k: x.points for k, x in fitted.draws.items()}
-    return _Ahead(outlook, decision, notes, points, rough, length, siblings)
+    return _Ahead(outlook, decision, notes, points, rough, length)
 
 
 def _under(top: TopLine, outlook: Outlook) -> Outlook:
