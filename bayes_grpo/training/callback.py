@@ -43,7 +43,8 @@ class Watcher:
         until: Horizon of the forecasts, optimizer step; by default the planned length of the training.
         question: Costs and values behind the advice to stop: a `Question` or its fields.
         settings: Values for fields of `Settings`; they override what the trainer's arguments say.
-        stop: When to stop the training. It then saves a checkpoint and ends as it does with its last step.
+        stop: When to stop the training. It then saves a checkpoint and ends as it does with its last step. The status
+            of an update's top line alone stops nothing: an alarm has to last, and a function may ask for the status.
         every: Seconds between the beginnings of two updates.
         threads: Threads of the process beside; by default half of the processors, at most two.
         finish: Seconds that the end of a training waits for the update of all its rows.
