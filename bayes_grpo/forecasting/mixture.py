@@ -149,7 +149,10 @@ def held_at_end(mixture: Mixture, asked: RowsAhead, ahead: RemainingRate) -> Mix
     before, step = mixture.paths, asked.future.step
     latent, trend = (still_after(x, step, ahead.ends) for x in (before.latent, before.trend))
     noise = before.rows - before.latent  # stays with every row
-    return replace(mixture, paths=RewardPaths(latent, trend, latent + noise))
+    final = mixture.final
+    if math.isfinite(ahead.ends):  # where it comes to rest is where it ends, but for events, which end where they lead
+        final = np.where(mixture.event == "", trend[:, -1], final)
+    return replace(mixture, paths=RewardPaths(latent, trend, latent + noise), final=final)
 
 
 def still_after(paths: np.ndarray, step: np.ndarray, ends: float) -> np.ndarray:

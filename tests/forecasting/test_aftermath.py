@@ -1,11 +1,16 @@
 """What a forecast makes of a reward that has fallen, and that nothing moves once the learning rate has ended."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from bayes_grpo.events.fallen import fallen_of, last_lost, last_near_best
+from bayes_grpo.events.hazards import COLLAPSE
 from bayes_grpo.forecasting.aftermath import REGAINED, fallen_in, held
-from bayes_grpo.forecasting.mixture import still_after
+from bayes_grpo.forecasting.events import RewardPaths
+from bayes_grpo.forecasting.mixture import Mixture, held_at_end, still_after
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.cases import dipped_then_collapsed
 from tests.helpers.runs import rising_run
@@ -64,3 +69,23 @@ def test_nothing_moves_after_the_learning_rate_has_ended():
     assert still_after(paths, step, np.inf).tolist() == paths.tolist()
     assert still_after(paths, step, 13.0).tolist() == [[0.0, 1.0, 2.0, 2.0, 2.0]]
     assert still_after(paths, step, 10.0).tolist() == [[0.0] * 5]
+
+
+def test_where_a_rate_has_ended_a_run_ends_where_it_is():
+    """The end under the remaining schedule was the law's own course, and said a gain that no step could bring."""
+    course = np.array([[0.5, 0.6, 0.7], [0.5, 0.55, 0.6]])
+    mixture = Mixture(
+        paths=RewardPaths(course, course, course + 0.1),
+        regime=np.array(["exponential"] * 2),
+        event=np.array(["", COLLAPSE]),
+        initial=np.zeros(2),
+        fixed=np.array([0.9, 0.1]),
+        final=np.array([0.7, 0.1]),
+        shares={"exponential": 1.0},
+    )
+    asked: Any = SimpleNamespace(future=SimpleNamespace(step=np.array([10.0, 20.0, 30.0])))
+    for ends, final in ((10.0, [0.5, 0.1]), (20.0, [0.6, 0.1]), (np.inf, [0.7, 0.1])):
+        ahead: Any = SimpleNamespace(ends=ends)
+        held_on = held_at_end(mixture, asked, ahead)
+        assert held_on.final == pytest.approx(final)
+        assert held_on.paths.rows - held_on.paths.latent == pytest.approx(0.1)
