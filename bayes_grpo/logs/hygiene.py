@@ -98,9 +98,10 @@ def tidy(
         )
         steps, columns = steps[kept], {k: v[kept] for k, v in columns.items()}
     columns = {k: v for k, v in columns.items() if k == "reward" or np.isfinite(v).any()}
-    if "entropy" in columns and not np.nan_to_num(columns["entropy"]).any():
-        del columns["entropy"]
-        notes.append("entropy is logged as 0 throughout, that is not computed; left out")
+    for name in ("entropy", "kl"):  # a policy that moves has neither at exactly 0
+        if name in columns and not np.nan_to_num(columns[name]).any():
+            del columns[name]
+            notes.append(f"{name} is logged as 0 throughout, that is not computed; left out")
     return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(notes))
 
 

@@ -70,10 +70,13 @@ def test_rows_without_a_step_are_left_out_and_counted():
     assert "1 row without a step left out" in rows.notes
 
 
-def test_zero_entropy_is_not_an_entropy():
+def test_what_is_zero_throughout_was_not_computed():
     step, columns = table([1, 2, 3], reward=[0.1, 0.2, 0.3], entropy=[0, 0, 0], kl=[0, 0, 0])
     rows = tidy(step, columns, np.full(3, NAN), np.zeros(3, bool))
-    assert set(rows.train) == {"reward", "kl"}
+    assert set(rows.train) == {"reward"}
+    assert [note.split()[0] for note in rows.notes] == ["entropy", "kl"]
+    step, columns = table([1, 2, 3], reward=[0.1, 0.2, 0.3], entropy=[0, 0, 0.1], kl=[0, 1e-6, 0])
+    assert set(tidy(step, columns, np.full(3, NAN), np.zeros(3, bool)).train) == {"reward", "entropy", "kl"}
 
 
 @pytest.mark.parametrize("block", [2, 3, 10])
