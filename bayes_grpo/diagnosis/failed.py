@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from bayes_grpo.diagnosis.diagnose import diagnose
@@ -30,7 +31,15 @@ def failure_of(run: Run) -> Failure | None:
     Args:
         run: The run.
     """
-    own = diagnose(run).own
+    return failure_in(diagnose(run).own)
+
+
+def failure_in(own: Mapping[str, float]) -> Failure | None:
+    """The same of a diagnosis that was made.
+
+    Args:
+        own: Mode → probability that it is under way, alone or beside another.
+    """
     found = max((Failure(mode, own.get(mode, 0.0)) for mode in BY_SETTINGS), key=lambda x: x.probability)
     return found if found.probability > BORDERS.probable else None
 

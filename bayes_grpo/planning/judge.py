@@ -13,7 +13,9 @@ from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.failed import is_failing
+from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.diagnosis.failed import failure_in
+from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.collapse import rows_collapsed
 from bayes_grpo.families.result import Family
 from bayes_grpo.planning.difficulty import difficulty_of
@@ -87,6 +89,8 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
     if asked.like is not None:
         tell("siblings")
         tried = tried_settings(run, table, known, asked.grid.rate is not None, asked.index, asked.like)
+    own = diagnose(run).own
+    hacked = own.get("reward_hacking", 0.0) if table.signal == "reward" else 0.0
     prospect = Prospect(
         base=base,
         exponents=priors | learned,
@@ -106,7 +110,7 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
         risks=risks_of(
             known,
             len(base),
-            rows_collapsed(table.y) or is_failing(run),
+            rows_collapsed(table.y) or failure_in(own) is not None,
             shared_rate(grid.rate, table.optimizer.convention),
             seed,
             lessons.failures,
@@ -119,13 +123,13 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
     fails = prospect.fails(prospect.present)
     kept = prospect.worth(prospect.present, found, fails).worth
     judged = [_judged(prospect, settings, kept) for settings in grid.candidates]
-    own = next(j.candidate for j in judged if j.candidate.settings == prospect.present)
-    most = max(terms.risk, own.p_fails)
+    kept_on = next(j.candidate for j in judged if j.candidate.settings == prospect.present)
+    most = max(terms.risk, kept_on.p_fails)
     judged.sort(
         key=lambda j: (
-            j.candidate.p_fails <= most and (j.candidate.tried or j.candidate is own),
+            j.candidate.p_fails <= most and (j.candidate.tried or j.candidate is kept_on),
             j.candidate.expected_gain,
-            j.candidate is own,
+            j.candidate is kept_on,
         ),
         reverse=True,
     )
@@ -147,6 +151,7 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
         probability=0.9 if terms.probability is None else terms.probability,
         risk=terms.risk,
         present_failed=prospect.risks.failed,
+        present_hacked=hacked if hacked > BORDERS.probable else 0.0,
         prior_share=prior_share,
         prior_gain=prior_gain,
         exponents=_assumed(prospect.exponents),

@@ -147,6 +147,8 @@ class Plan(Result):
         probability: Probability with which it shall be reached.
         risk: Largest P(fails) of what is recommended.
         present_failed: Whether the present run seems to have failed itself.
+        present_hacked: Probability that the reward by which the plan judges is hacked, where that is more probable than
+            not; 0 otherwise.
         prior_share: Share of the variance of the recommended gain that exponents known from their priors alone bring.
         prior_gain: The recommended gain with every exponent at its prior; the same as its gain without a family.
         exponents: What settings do, as the plan takes it.
@@ -178,6 +180,7 @@ class Plan(Result):
     difficulty: str
     cautions: tuple[str, ...]
     siblings: TriedSettings | None = None
+    present_hacked: float = 0.0
 
     in_json = (
         "sentence",
@@ -217,7 +220,15 @@ class Plan(Result):
 
     @property
     def sentence(self) -> str:
-        """The recommendation in words."""
+        """The recommendation in words; of a reward that is hacked, that first."""
+        if not self.present_hacked:
+            return self._advice
+        hacked = f"The present run's reward is being hacked (probability {probability_text(self.present_hacked)})"
+        advice = f"{self._advice[0].lower()}{self._advice[1:]}"
+        return f"{hacked}: mend it before all else. By the reward as it is: {advice}"
+
+    @property
+    def _advice(self) -> str:
         best, kept = self.recommended, self.kept
         at = "at the same cost" if self.unit == "present steps" else f"for at most {self.budget:.4g}"
         what = "reward" if self.signal == "reward" else "held-out reward"

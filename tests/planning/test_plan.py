@@ -341,3 +341,18 @@ def test_a_run_that_its_diagnosis_finds_failing_is_no_run_that_worked():
     reward = np.clip(0.3 + 0.01 * rng.standard_normal(40) - 0.006 * np.arange(40), 0.0, 1.0)
     assert is_failing(make_run(steps(40), reward, signals={"entropy": entropy}))
     assert not is_failing(rising_run(40))
+
+
+@pytest.mark.thorough
+def test_a_plan_by_a_hacked_reward_says_so_first(found):
+    """A higher rate is expected to bring more of the same: the plan knows nothing of what the reward stands for."""
+    run = slow()
+    gold = 0.3 + 0.01 * np.random.default_rng(1).standard_normal(60)
+    parted = replace(run, signals=dict(run.signals) | {"gold_reward": gold}, reward=run.reward + 0.004 * run.step)
+    told = plan(parted, group_size=[8], prompts_per_step=[4], learning_rate=[1e-6, 2e-6], seed=1)
+    assert told.present_hacked > 0.5
+    assert told.sentence.startswith("The present run's reward is being hacked (probability ")
+    assert "mend it before all else. By the reward as it is: " in told.sentence
+    assert found.present_hacked == 0.0
+    assert "hacked" not in found.sentence
+    assert "hacked (probability 0.70): mend it" in replace(found, present_hacked=0.7).sentence
