@@ -86,8 +86,18 @@ def fails_fresh(run: Run, held: float) -> str:
     return p_fails(fresh, rate=shared_rate_of(run), failed=True).text
 
 
+_DUST = 1e-8
+"""A number below this is what is left of 0 in the trend of a signal that is constant."""
+
+
+def without_dust(found: Interval) -> Interval:
+    """An interval whose ends are 0 where they are 0 but for rounding."""
+    return found._replace(**{k: 0.0 for k in ("median", "low", "high") if abs(getattr(found, k)) < _DUST})
+
+
 def span_text(found: Interval, digits: str = ".2g") -> str:
     """Median and interval with its level."""
+    found = without_dust(found)
     return f"{found.median:{digits}} [{found.low:{digits}}, {found.high:{digits}}] ({found.level:.0%})"
 
 

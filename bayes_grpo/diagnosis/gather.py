@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.diagnosis.advice import span_text, without_dust
 from bayes_grpo.diagnosis.classes import PROGRESS
 from bayes_grpo.diagnosis.damping import dampings_of
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
@@ -79,10 +80,11 @@ def _progress(trends: RunTrends) -> ModeEvidence:
         quantity("late_gain", trend.change(first=late_start), "reward", "change over the last third of the log"),
         quantity("level", trend.draws[:, -1], "reward", "where it stands"),
     )
-    g, level, rose = quantities[0].posterior, quantities[2].posterior, grew(trend)
+    g, level = (without_dust(quantities[i].posterior) for i in (0, 2))
+    rose = grew(trend)
     p = float(np.mean(rose))
     sentence = (
-        f"the {name} changed by {g.median:.3g} [{g.low:.3g}, {g.high:.3g}] ({g.level:.0%}) to {level.median:.3g}; "
+        f"the {name} changed by {span_text(g, '.3g')} to {level.median:.3g}; "
         f"it rose by more than the noise of a row with probability {probability_text(p)}"
     )
     used, missing = (("eval_reward",), ("reward",)) if trends.uses_eval else (("reward",), ())

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
+from bayes_grpo.common.wording import counted
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, MODES
 from bayes_grpo.diagnosis.evidence import weighed_text
 from bayes_grpo.diagnosis.mode import label_of
@@ -37,7 +38,7 @@ def render_diagnosis(result: Diagnosis, console: Console) -> None:
     about = result.about
     until = "" if about.at is None else f", as of step {about.at:g}"
     head = (
-        f"{plain(about.source)}: {about.rows} rows, {about.evaluations} evaluations, steps "
+        f"{plain(about.source)}: {counted(about.rows, 'row')}, {counted(about.evaluations, 'evaluation')}, steps "
         f"{about.first_step:g} to {about.last_step:g}{until}"
     )
     console.print(Text(head, style="dim"))

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayes_grpo.common.results import Shown
+from bayes_grpo.common.wording import counted
 
 SIGNALS: tuple[str, ...] = (
     "reward_std",
@@ -269,7 +270,7 @@ class Run(Shown):
 def told(name: str, rows: int, ends: Sequence[float | None] | np.ndarray, evaluations: int) -> str:
     """A log in a line: its name, train rows, first and last step, evaluations."""
     steps = f", steps {ends[0]:g} to {ends[-1]:g}" if rows else ""
-    return f"{name}: {rows} rows{steps}, {evaluations} evaluations"
+    return f"{name}: {counted(rows, 'row')}{steps}, {counted(evaluations, 'evaluation')}"
 
 
 def _read_only(values: Any) -> np.ndarray:

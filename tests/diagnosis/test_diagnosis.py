@@ -128,6 +128,19 @@ def test_every_signal_may_be_missing_or_constant():
         assert sum(result.probability.values()) == pytest.approx(1.0)
 
 
+def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
+    """The trend of a constant has a spread of rounding's size, which was printed as 2.7e-12."""
+    kl = np.concatenate([np.zeros(20), np.linspace(0.0, 0.1, 20)])
+    found = diagnose(make_run(steps(40), np.zeros(40), signals={"kl": kl}, evals={40.0: 0.0}))
+    render_diagnosis(found, Console(file=(shown := io.StringIO()), width=2000))
+    said = shown.getvalue()
+    assert "made.json: 40 rows, 1 evaluation, steps 1 to 40" in said
+    assert "changed by 0 [0, 0] (90%) to 0;" in said
+    assert "the reward stands at 0 [0, 0] (90%)" in said
+    assert "the share of the KL's growth that lies in the second half is " in said
+    assert "above the reward's" in said
+
+
 def test_picture_and_terminal(hacked, tmp_path):
     result = diagnose(hacked, prior={"reward_hacking": 0.8})
     save_plot(plot_diagnosis(result), tmp_path / "page.png")

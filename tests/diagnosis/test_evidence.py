@@ -57,7 +57,7 @@ def test_without_a_held_out_signal_hacking_is_not_judged(rising):
     assert np.isnan(found.probability)
     assert "look alike" in found.sentence
     assert np.isnan(HACKING.course(trends_of(make_run(steps(ROWS), rising)))).all()
-    assert "runs" in found.sentence
+    assert "second half is 0.33 above the reward's" in found.sentence
 
 
 def test_the_curves_of_a_hacked_run_part_where_the_held_out_reward_turns(hacked):

@@ -58,7 +58,7 @@ class DynamicalInstability(Mode):
         quantities.append(quantity("fall", fallen(trend), "reward", "from the best of the trend to its end"))
         f = quantities[0].posterior
         fell, swung = float(np.mean(lost | sank)), trends.swinging
-        ends = f"the reward ends {f.median:.3g} [{f.low:.3g}, {f.high:.3g}] ({f.level:.0%}) below its best"
+        ends = f"the reward ends {span_text(f, '.3g')} below its best"
         parts.append((fell > BORDERS.probable, ends))
         probability = 1.0 - (1.0 - fell) * (1.0 - swung)
         damping = trends.damping

@@ -76,7 +76,10 @@ class RewardHacking(Mode):
             ahead = _ahead(trends)
             quantities.append(quantity("kl_ahead", ahead, "", "share of the KL gained in the second half minus the "
                                        "reward's share"))  # fmt: skip
-            parts.append(f"the KL's growth in the second half runs {ahead.mean():+.2f} against the reward's")
+            more = float(ahead.mean())
+            side = "above" if more > 0 else "below"
+            than = f"{abs(more):.2f} {side} the reward's" if abs(more) >= 0.005 else "that of the reward"
+            parts.append(f"the share of the KL's growth that lies in the second half is {than}")
         else:
             missing.append("kl")
         functions = reward_functions(trends)
