@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.rows.table import RowTable
 
 PLANNED = ("group_size", "prompts_per_step", "learning_rate", "refresh_interval")
@@ -20,6 +20,8 @@ _LEAST: Mapping[str, float] = {
     "learning_rate": 0.0,
     "refresh_interval": 1.0,
 }
+UNKNOWN_RATE = 1.0
+"""The present learning rate where nobody knows it: candidates are times it. No run has it."""
 WHOLE = ("group_size", "prompts_per_step")
 FACTORS = (0.5, 1.0, 2.0)
 """Candidates of a setting, over what the present run has, where nobody names any."""
@@ -69,7 +71,7 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
                     f"--set {name}=…, a line in bayes_grpo.toml beside the log, or --index CSV with that column"
                 )
             if name == "learning_rate":
-                now = 1.0
+                now = UNKNOWN_RATE
                 cautions.append(
                     "learning_rate: not logged; candidates are times the present one (--set learning_rate=… states it)"
                 )
@@ -77,6 +79,14 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
                 cautions.append(f"{name}: not known, so it is not varied; give --set {name}=…")
         elif name == "learning_rate":
             rate = float(now)
+        elif (
+            name in WHOLE
+            and name not in known
+            and (said := getattr(run.settings, name)).provenance is Provenance.ASSUMED
+        ):
+            cautions.append(
+                f"{name}: {now:g} is {said.note}, and nobody stated it; give --set {name}=… where it is not"
+            )
         # A policy refreshed every step cannot be refreshed more often, and seldom is no cheaper here.
         if now is None or (name == "refresh_interval" and now <= 1.0 and not wanted):
             continue

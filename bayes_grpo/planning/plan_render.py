@@ -9,7 +9,8 @@ from rich.table import Table
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import safe
-from bayes_grpo.planning.planned import WORDS, Candidate, Plan
+from bayes_grpo.planning.candidates import UNKNOWN_RATE
+from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
 
 HEADS = {"group_size": "G", "prompts_per_step": "prompts", "learning_rate": "rate", "refresh_interval": "K_ref"}
 _LISTED = 12
@@ -23,7 +24,12 @@ def render_plan(plan: Plan, console: Console) -> None:
         plan: The plan.
         console: Where to.
     """
-    now = ", ".join(f"{WORDS[name]} {value:g}" for name, value in plan.present.items())
+    now = ", ".join(
+        f"{WORDS[name]} {amount_of(name, value)}"
+        if (name, value) != ("learning_rate", UNKNOWN_RATE)
+        else "learning rate not known, rates are times it"
+        for name, value in plan.present.items()
+    )
     console.print(f"[dim]run {safe(plan.run)}, signal {safe(plan.signal)}; present: {safe(now)}[/dim]")
     console.print(plan.sentence, style="bold", markup=False)
     console.print()
@@ -79,7 +85,7 @@ def _candidates(plan: Plan) -> Table:
 
 
 def _row(plan: Plan, c: Candidate) -> list[str]:
-    cells = [f"{value:g}" for value in c.settings.values()]
+    cells = [amount_of(name, value) for name, value in c.settings.items()]
     cells += [f"{c.steps:.0f}", f"{c.expected:.3f}", rf"\[{c.next_run.low:.2f}, {c.next_run.high:.2f}]"]
     if plan.value_per_reward is not None:
         cells.append(f"{c.net_value:.4g}")

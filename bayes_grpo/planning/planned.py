@@ -11,6 +11,7 @@ import numpy as np
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
+from bayes_grpo.planning.candidates import UNKNOWN_RATE
 from bayes_grpo.planning.tried import TriedSettings
 
 if TYPE_CHECKING:
@@ -127,6 +128,11 @@ class Assumed:
     quantity: str
     value: Interval
     source: str
+
+
+def amount_of(name: str, value: float) -> str:
+    """A planned setting as one reads it: counts in full, rates to three digits."""
+    return f"{value:.3g}" if name == "learning_rate" else f"{value:g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +270,9 @@ class Plan(Result):
     def changes(self, candidate: Candidate | Rung) -> str:
         """What a candidate changes, in words."""
         moved = [
-            f"{WORDS[name]} {value:g} (now {self.present[name]:g})"
+            f"{WORDS[name]} {amount_of(name, value)} (now {amount_of(name, self.present[name])})"
+            if (name, self.present[name]) != ("learning_rate", UNKNOWN_RATE)
+            else f"{amount_of(name, value)} times the present learning rate"
             for name, value in candidate.settings.items()
             if value != self.present[name]
         ]

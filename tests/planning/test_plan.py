@@ -15,6 +15,8 @@ from bayes_grpo import check_plan, family, groups_of, plan, plot_plan, read_roll
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.diagnosis.advice import fails_at
 from bayes_grpo.diagnosis.failed import is_failing
+from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.planning.candidates import UNKNOWN_RATE, grid_of
 from bayes_grpo.planning.difficulty import Difficulty, difficulty_of, useless_share
 from bayes_grpo.planning.lessons import learned_lessons
 from bayes_grpo.planning.outlook import Base, LearnedExponents, outcome, prior_exponents, saturated
@@ -25,6 +27,7 @@ from bayes_grpo.report.sections.steady import section
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
 from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.rows.rows_of import rows_of
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, rising_run, steps
@@ -356,3 +359,21 @@ def test_a_plan_by_a_hacked_reward_says_so_first(found):
     assert found.present_hacked == 0.0
     assert "hacked" not in found.sentence
     assert "hacked (probability 0.70): mend it" in replace(found, present_hacked=0.7).sentence
+
+
+def test_a_rate_that_nobody_knows_and_a_default_are_no_present_settings(found):
+    """1 stood for the rate, as "learning rate 2 (now 1)"; verl's 1024 prompts were told as those of the run."""
+    best = replace(found.recommended, settings={"learning_rate": 2.0, "prompts_per_step": 2048.0})
+    unknown = replace(found, present={"learning_rate": UNKNOWN_RATE, "prompts_per_step": 1024.0})
+    assert unknown.changes(best) == "2 times the present learning rate and prompts a step 2048 (now 1024)"
+    long = replace(best, settings={"learning_rate": 1.99956e-05})
+    assert replace(found, present={"learning_rate": 9.99779e-06}).changes(long) == "learning rate 2e-05 (now 1e-05)"
+    run = slow()
+    said = Setting(4, Provenance.ASSUMED, "the documented default of a trainer")
+    assumed = replace(run, settings=replace(run.settings, prompts_per_step=said))
+    (told,) = grid_of(assumed, rows_of(assumed), {}, {}).cautions
+    assert told.startswith(
+        "prompts_per_step: 4 is the documented default of a trainer, and nobody stated it; give --set"
+    )
+    assert grid_of(run, rows_of(run), {}, {}).cautions == ()
+    assert grid_of(assumed, rows_of(assumed), {"prompts_per_step": 4.0}, {}).cautions == ()
