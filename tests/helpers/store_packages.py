@@ -38,7 +38,7 @@ def row(step: int) -> dict[str, float]:
         "train/reward_std": 0.25,
         "train/entropy": math.nan if step == 2 else 0.5,
         "train/loss": -0.001 * step,
-        "train/kl": 0.0,
+        "train/kl": 0.5 if step == STEPS[-1] else 0.0,  # zeros are numbers, which some formats leave out
     }
     return found | ({"eval/reward": 0.75} if step % 10 == 0 else {})
 

@@ -46,7 +46,7 @@ def test_what_a_package_wrote_is_read(name, tmp_path):
     np.testing.assert_array_equal(run.step, steps)
     np.testing.assert_allclose(run.reward, 1 / (steps + 2), rtol=close)
     np.testing.assert_allclose(run.signals["loss"], -0.001 * steps, rtol=close)
-    np.testing.assert_array_equal(run.signals["kl"], 0.0)
+    np.testing.assert_array_equal(run.signals["kl"], np.where(steps == steps[-1], 0.5, 0.0))
     np.testing.assert_array_equal(np.isnan(run.signals["entropy"]), steps == 2)
     np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([10, 20, 30], [0.75] * 3))
     expected = {"group_size": 16, "prompts_per_step": 4, "momentum": 0.95, "schedule": "constant", "total_steps": 300}
