@@ -46,12 +46,12 @@ def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
 
 
 def _residual_program(regime: Regime) -> Any:
-    def one(draw: Array, prior: PriorNumbers, rows: Rows) -> Residuals:
+    def one(draw: Array, prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
         space, y = state_space_at(regime, draw, prior.linear_mean, prior.linear_sd, rows), jnp.asarray(rows.y)
         filtered = filter_rows(space, y)
         found = smooth(space, y, filtered)
         loo = (jnp.where(jnp.isfinite(y), y, found.loo_mean) - found.loo_mean) / jnp.sqrt(found.loo_var)
-        return Residuals(filtered.innovation / jnp.sqrt(filtered.innovation_var), loo, found.loo_log_density)
+        return filtered.innovation / jnp.sqrt(filtered.innovation_var), loo, found.loo_log_density
 
     return jax.vmap(one, in_axes=(0, None, None))
 

@@ -62,20 +62,24 @@ def cache_directory() -> Path | None:
 
 
 @contextmanager
-def compilation_cache() -> Iterator[None]:
-    """What is compiled inside is kept, unless the user has set a cache of their own or turned ours off."""
+def compilation_cache() -> Iterator[Path | None]:
+    """What is compiled inside is kept, unless the user has set a cache of their own or turned ours off.
+
+    Yields:
+        The directory of our cache; None where it is not in use.
+    """
     directory = cache_directory()
     theirs = getattr(jax.config, _DIRECTORY) and not _BORROWED.users
     if directory is None or theirs:
-        yield
+        yield None
         return
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError:  # a read-only home costs seconds, not the result
-        yield
+        yield None
         return
     _BORROWED.enter(directory)
     try:
-        yield
+        yield directory
     finally:
         _BORROWED.leave()

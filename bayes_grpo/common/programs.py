@@ -17,6 +17,7 @@ from jax.errors import JaxRuntimeError
 from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.common.machine import cores, give_back, resident
 from bayes_grpo.common.once import once
+from bayes_grpo.common.traced import lowered
 
 _WIDE = {"xla_cpu_prefer_vector_width": 512}
 """Vectors as wide as the processor has them; XLA would stop at 256 bits. A tenth to a quarter faster with AVX-512."""
@@ -62,11 +63,10 @@ def _compiled(make: Any, options: tuple[Any, ...], treedef: Any, shapes: tuple[A
 
     A thread that asks for what another one is compiling waits for it.
     """
-    arguments = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
-    with compilation_cache():
-        compiled = _compile(jax.jit(make(*options)).lower(*arguments))
+    with compilation_cache() as folder:
+        compiled = _compile(lowered(make, options, treedef, shapes, folder))
     _LEAVINGS.look()
-    return compiled
+    return lambda *arguments: compiled(*jax.tree.leaves(arguments))
 
 
 def _compile(text: Any) -> Any:
@@ -80,7 +80,8 @@ def program(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
     """The compiled program for these arguments.
 
     Args:
-        make: Function of the options that returns the function to compile.
+        make: Function of the options that returns the function to compile. Where that returns arrays, plain tuples and
+            dictionaries, it is traced once for many processes (`bayes_grpo.common.traced`).
         options: Hashable.
         *arguments: Arrays, or trees of arrays; their shapes and types alone matter.
 

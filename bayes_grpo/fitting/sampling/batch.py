@@ -143,7 +143,7 @@ def summarise(target: Target, z: np.ndarray, seed: int) -> DrawSummary:
     each = (random_keys(seed, chains * draws), z.reshape(-1, p))
     with jax.enable_x64(True):
         out = over_draws(summary_program, (target.regime,), SMOOTHED, each, *target.arguments)
-    return jax.tree.map(lambda x: x.reshape(chains, draws, *x.shape[1:]), out)
+    return DrawSummary(*(x.reshape(chains, draws, *x.shape[1:]) for x in out))
 
 
 def random_keys(seed: int, size: int) -> np.ndarray:
@@ -167,11 +167,13 @@ def _densities_program(regime: Regime) -> Any:
 
 
 def summary_program(regime: Regime) -> Any:
-    """Program that smooths the rows for draws, each with a key."""
+    """Program that smooths the rows for draws, each with a key; it returns the fields of `DrawSummary`."""
 
-    def run(draws: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> DrawSummary:
+    def run(draws: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
         return jax.lax.map(
-            lambda a: _summary_of(regime, jax.random.wrap_key_data(a[0]), a[1], prior, rows), draws, batch_size=50
+            lambda a: tuple(_summary_of(regime, jax.random.wrap_key_data(a[0]), a[1], prior, rows)),
+            draws,
+            batch_size=50,
         )
 
     return run

@@ -77,7 +77,7 @@ def _chain_program(regime: Regime, holes: bool, warmup: int, draws: int, batched
     hmc, at_point = nuts_kernels()
     init_kernel, sample_kernel = hmc(potential_fn_gen=potential_of, algo="NUTS")
 
-    def run(key_data: Array, z: Array, inverse_mass: Array, target: Any, prior: PriorNumbers, rows: Rows) -> Chain:
+    def run(key_data: Array, z: Array, inverse_mass: Array, target: Any, prior: PriorNumbers, rows: Rows) -> Any:
         state = init_kernel(
             # A potential so large, and no force: the first iteration leaves the start with certainty, to a point whose
             # potential is known. With the true ones the gradient would be compiled twice.
@@ -107,7 +107,7 @@ def _chain_program(regime: Regime, holes: bool, warmup: int, draws: int, batched
 
         # One loop for warm-up and sampling, so that the tree builder is compiled once.
         out = jax.lax.scan(body, state, None, length=warmup + draws)[1]
-        return jax.tree.map(lambda x: x[warmup:], out)
+        return tuple(x[warmup:] for x in out)  # plain, so that the program is kept
 
     return jax.vmap(run, in_axes=(0, 0, None, None, None, None)) if batched else run
 
@@ -156,6 +156,6 @@ def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSett
     keys = random_keys(seed, settings.chains)
     shared = (start.inverse_mass, np.asarray(target_accept), *target.arguments)
     if accelerated():
-        return call(_chain_program, _options(target, settings, True), keys, start.z, *shared)
+        return Chain(*call(_chain_program, _options(target, settings, True), keys, start.z, *shared))
     each = list(zip(keys, start.z, strict=True))
-    return chains_side_by_side(_chain_program, _options(target, settings, False), each, *shared)
+    return Chain(*chains_side_by_side(_chain_program, _options(target, settings, False), each, *shared))
