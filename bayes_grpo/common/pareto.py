@@ -14,51 +14,67 @@ def smoothed_weights(log_weight: np.ndarray, efficiency: float) -> np.ndarray:
     """Weights whose largest ones are replaced by the quantiles of a generalised Pareto distribution.
 
     Args:
-        log_weight: Logarithms of the weights up to a constant, shape (n,).
+        log_weight: Logarithms of the weights up to a constant, shape (..., n).
         efficiency: Effective over actual number of the draws that are weighted.
 
     Returns:
-        Normalised weights, shape (n,).
+        Normalised weights, shape (..., n).
     """
-    n = len(log_weight)
+    return smoothed_with_shape(log_weight, efficiency)[0]
+
+
+def smoothed_with_shape(log_weight: np.ndarray, efficiency: float) -> tuple[np.ndarray, np.ndarray]:
+    """The same, and the shape of the tail that was replaced: Pareto k-hat.
+
+    Args:
+        log_weight: Logarithms of the weights up to a constant, shape (..., n).
+        efficiency: Effective over actual number of the draws that are weighted.
+
+    Returns:
+        Normalised weights, shape (..., n); and shapes (...), NaN where the tail is far from such a distribution.
+    """
+    n = log_weight.shape[-1]
     size = 3.0 * math.sqrt(n / efficiency) if n * efficiency > 225 else n / 5.0
     size = max(5, min(int(size), n // 2))
-    order = np.argsort(log_weight)
-    weight = np.exp(log_weight - log_weight[order[-1]])
-    tail = order[n - size :]
-    cutoff = weight[order[n - size - 1]]
-    shape, scale = generalised_pareto(weight[tail] - cutoff)
-    if math.isfinite(shape) and scale > 0:
-        left = np.log1p(-np.arange(0.5, size) / size)
-        excess = -left if shape == 0 else np.expm1(-shape * left) / shape
-        weight[tail] = np.minimum(cutoff + scale * excess, weight[tail].max())
-    return weight / weight.sum()
+    order = np.argsort(log_weight, axis=-1)
+    weight = np.exp(log_weight - np.take_along_axis(log_weight, order[..., -1:], -1))
+    tail = order[..., n - size :]
+    cutoff = np.take_along_axis(weight, order[..., n - size - 1 : n - size], -1)
+    logged = np.take_along_axis(weight, tail, -1)
+    shape, scale = generalised_pareto(logged - cutoff)
+    left = np.log1p(-np.arange(0.5, size) / size)
+    k, fits = shape[..., None], (np.isfinite(shape) & (scale > 0))[..., None]
+    with np.errstate(all="ignore"):  # what does not fit stays as it was
+        excess = np.where(k == 0, -left, np.expm1(-k * left) / k)
+        smooth = np.minimum(cutoff + scale[..., None] * excess, logged[..., -1:])
+    np.put_along_axis(weight, tail, np.where(fits, smooth, logged), -1)
+    return weight / weight.sum(axis=-1, keepdims=True), shape
 
 
-def generalised_pareto(excess: np.ndarray) -> tuple[float, float]:
+def generalised_pareto(excess: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Shape and scale of a generalised Pareto distribution, the shape with a weakly informative prior about 1/2.
 
     Zhang and Stephens 2009, https://doi.org/10.1198/tech.2009.08017.
 
     Args:
-        excess: Values above the cutoff in rising order, shape (n,).
+        excess: Values above the cutoff in rising order, shape (..., n).
 
     Returns:
-        Shape and scale; NaN where the values are far from such a distribution.
+        Shape and scale, (...); NaN where the values are far from such a distribution.
     """
-    n = len(excess)
-    quartile = excess[int(n / 4 + 0.5) - 1]
-    if quartile <= excess[0]:
-        return math.nan, math.nan
+    n = excess.shape[-1]
+    quartile = excess[..., int(n / 4 + 0.5) - 1]
     size = 30 + int(math.sqrt(n))
-    b = (1.0 - np.sqrt(size / (np.arange(1, size + 1) - 0.5))) / (3.0 * quartile) + 1.0 / excess[-1]
-    shapes = np.log1p(-b[:, None] * excess).mean(axis=1)
-    score = n * (np.log(-b / shapes) - shapes - 1.0)
-    weight = np.exp(score - score.max())
-    weight /= weight.sum()
-    weight = np.where(weight >= 10 * np.finfo(float).eps, weight, 0.0)
-    middle = float(np.sum(b * weight) / weight.sum())
-    shape = float(np.log1p(-middle * excess).mean())
-    if math.isnan(shape):
-        return math.nan, math.nan
-    return (n * shape + 10.0 * 0.5) / (n + 10.0), -shape / middle
+    with np.errstate(all="ignore"):
+        b = (1.0 - np.sqrt(size / (np.arange(1, size + 1) - 0.5))) / (3.0 * quartile[..., None])
+        b = b + 1.0 / excess[..., -1:]
+        shapes = np.log1p(-b[..., None] * excess[..., None, :]).mean(axis=-1)
+        score = n * (np.log(-b / shapes) - shapes - 1.0)
+        weight = np.exp(score - score.max(axis=-1, keepdims=True))
+        weight /= weight.sum(axis=-1, keepdims=True)
+        weight = np.where(weight >= 10 * np.finfo(float).eps, weight, 0.0)
+        middle = np.sum(b * weight, axis=-1) / weight.sum(axis=-1)
+        shape = np.log1p(-middle[..., None] * excess).mean(axis=-1)
+        usable = (quartile > excess[..., 0]) & ~np.isnan(shape)
+        scale = np.where(usable, -shape / middle, math.nan)
+    return np.where(usable, (n * shape + 10.0 * 0.5) / (n + 10.0), math.nan), scale

@@ -16,6 +16,7 @@ import numpy as np
 
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ParetoKWarning
+from bayes_grpo.common.pareto import smoothed_with_shape
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.loo_view import loo_view
@@ -108,9 +109,18 @@ def leave_one_out_of(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 
 def _scored(view: Any, efficiency: float, exact: Callable[[int], float], refits: int, what: str) -> LeaveOneOut:
     """PSIS of a view that ArviZ reads, with exact densities in place of the worst rows where it fails."""
     _, loo, _ = imports.scores()
-    with warnings.catch_warnings():
+    terms = view.log_likelihood["y"].transpose(..., "chain", "draw")
+    log_density = terms.values.reshape(*terms.shape[:-2], -1)
+    weight, shape = smoothed_with_shape(-log_density, efficiency)  # all rows at once; ArviZ takes them one by one
+    with warnings.catch_warnings(), np.errstate(divide="ignore"):  # weights of 0
         warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k, which is dealt with here
-        found: Any = loo(view, pointwise=True, reff=efficiency)
+        found: Any = loo(
+            view,
+            pointwise=True,
+            reff=efficiency,
+            log_weights=terms.copy(data=np.log(weight).reshape(terms.shape)),
+            pareto_k=terms.isel(chain=0, draw=0, drop=True).copy(data=shape),
+        )
     k = np.asarray(found.pareto_k)
     bad = [int(i) for i in np.flatnonzero(~(k <= found.good_k))]
     again = sorted(bad, key=lambda i: -k[i])[:refits]

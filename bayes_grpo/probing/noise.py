@@ -107,5 +107,5 @@ def ratio_tail(log_ratios: Sequence[float] | np.ndarray) -> RatioTail:
     effective = float(relative.sum() ** 2 / (relative**2).sum() / logs.size)
     size = logs.size // 5
     excess = relative[-size:] - relative[-size - 1] if size >= 5 else np.zeros(0)
-    shape = generalised_pareto(excess)[0] if size >= 5 and excess[-1] > 1e-9 else math.nan
+    shape = float(generalised_pareto(excess)[0]) if size >= 5 and excess[-1] > 1e-9 else math.nan
     return RatioTail(int(logs.size), effective, float(np.quantile(ratio, 0.99)), float(ratio[-1]), float(shape))

@@ -156,5 +156,5 @@ def pareto_shape(log_weight: np.ndarray) -> float:
         # No tail: all weights are alike, or one point has all of it.
         return -math.inf if effective_size(log_weight) > 0.5 * n else math.inf
     tail = np.exp(above - ordered[-1]) - math.exp(cutoff - ordered[-1])
-    shape = generalised_pareto(tail)[0]
+    shape = float(generalised_pareto(tail)[0])
     return math.inf if math.isnan(shape) else shape
