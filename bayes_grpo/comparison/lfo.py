@@ -136,10 +136,8 @@ def leave_future_out(
             doubtful.append(f"refit on {cut} rows: {found.note}")
         start = found.points if found.usable else None
         ahead, block = slice(cut, cut + horizon), rows.values(cut, cut + horizon)
-        step_by_step, unseen = (
-            densities_of_rows(found.target, found.points, block, rows.values(0, known))[:, ahead]
-            for known in (cut + horizon, cut)
-        )
+        known = (rows.values(0, cut + horizon), rows.values(0, cut))
+        step_by_step, unseen = densities_of_rows(found.target, found.points, block, *known)[..., ahead]
         blocks.append(_log_mean(step_by_step.sum(axis=1)))
         forecast.append(_log_mean(unseen))
     return LeaveFutureOut(

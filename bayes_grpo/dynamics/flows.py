@@ -13,6 +13,7 @@ Neither tail is exponential: the drift dies where groups have no spread left.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -62,8 +63,9 @@ NORMALISED = Flow(
 def centred_logit(c: Array) -> Array:
     """Solution z of z + sinh z = c, by Halley's method, to 1e-15; any derivative is right."""
     size = jnp.abs(c)
-    z = jnp.log(0.5 * size + jnp.sqrt(0.25 * size * size + 1.0))  # right at both ends, at most 15% off between
-    for _ in range(3):
+    near = jnp.log(0.5 * size + jnp.sqrt(0.25 * size * size + 1.0))  # z at 0, z - log 2 where far away
+    z = near + math.log(2.0) * (1.0 - 1.0 / (1.0 + near**3 / 8.3))  # nowhere 0.05 off, which two steps make 1e-16
+    for _ in range(2):
         grown = jnp.expm1(z)  # digits near 0
         fallen = grown / (1.0 + grown)
         sinh, first = 0.5 * (grown + fallen), 2.0 + 0.5 * grown * fallen

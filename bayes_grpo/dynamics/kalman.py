@@ -6,7 +6,6 @@ is NaN counts as missing.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import jax
@@ -135,13 +134,13 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
     """
     varying, at = over_rows(space)
 
-    body = jax.checkpoint(_summed(at))  # recomputing a row costs less than storing its values for the gradient
+    body = jax.checkpoint(summed(at))  # recomputing a row costs less than storing its values for the gradient
     mean, cov = initial_moments(space)
     (_, _, total), _ = lax.scan(body, (mean, cov, jnp.zeros(())), (y, varying))
     return total
 
 
-def _summed(at: Any) -> Any:
+def summed(at: Any) -> Any:
     """One row of the log density's sum: the body of a scan over (values, entries that vary)."""
 
     def body(carry: Any, row: Any) -> tuple[Any, None]:
@@ -152,37 +151,6 @@ def _summed(at: Any) -> Any:
         return (mean, cov, total - 0.5 * term), None
 
     return body
-
-
-_STRETCH = 32
-"""Rows of a stretch of `log_likelihood_of_logged`, where the number of rows is a multiple of it."""
-
-
-def log_likelihood_of_logged(space: StateSpace, y: Array) -> Array:
-    """`log_likelihood` for many draws at once and without a gradient.
-
-    It goes through the rows in stretches and stops behind the last logged one, so that rows may be padded to one of
-    few lengths at little cost.
-
-    Args:
-        space: The law on the rows.
-        y: Logged rewards, shape (T,); NaN = missing.
-
-    Returns:
-        The log density, a scalar.
-    """
-    varying, at = over_rows(space)
-    rows = y.shape[0]
-    length = math.gcd(_STRETCH, rows) if rows % 8 == 0 else rows
-    last = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, rows + 1), 0))
-    body = _summed(at)
-
-    def stretch(i: Any, carry: Any) -> Any:
-        value, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying))
-        return lax.scan(body, carry, (value, entries))[0]
-
-    mean, cov = initial_moments(space)
-    return lax.fori_loop(0, -(-last // length), stretch, (mean, cov, jnp.zeros(())))[2]
 
 
 def filter_rows(space: StateSpace, y: Array) -> Filtered:
@@ -209,35 +177,6 @@ def filter_rows(space: StateSpace, y: Array) -> Filtered:
     (last_mean, last_cov, total), out = lax.scan(body, (mean, cov, jnp.zeros(())), (y, varying))
     innovation, var, gain, means, covs = out
     return Filtered(total, innovation, var, gain, means, covs, last_mean, last_cov)
-
-
-def row_densities(space: StateSpace, y: Array, scored: Array) -> Array:
-    """Log density of values given the logged rows before each.
-
-    Where ``y`` is missing from some row on, every later density is that of a row some way ahead by itself.
-
-    Args:
-        space: The law on the rows.
-        y: Logged rewards, shape (T,); NaN = missing.
-        scored: Values whose densities are wanted, shape (T,); NaN = none.
-
-    Returns:
-        Shape (T,); 0 where there is nothing to score.
-    """
-    varying, at = over_rows(space)
-
-    def body(carry: Any, row: Any) -> tuple[Any, Array]:
-        value, wanted, entries = row
-        here = at(entries)
-        mean, cov = carry
-        var = plus(dot(here.observation, matvec(cov, here.observation)), here.observation_var)
-        var = plus(var, here.measurement_var)
-        error = jnp.where(jnp.isfinite(wanted), wanted, 0.0) - plus(dot(here.observation, mean), here.offset)
-        density = -0.5 * (jnp.log(var) + error**2 / var + LOG_2PI)
-        mean, cov, _ = advance(here, mean, cov, value)
-        return (mean, cov), jnp.where(jnp.isfinite(wanted), density, 0.0)
-
-    return lax.scan(body, initial_moments(space), (y, scored, varying))[1]
 
 
 def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array, Array]:

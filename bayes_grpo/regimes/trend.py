@@ -25,6 +25,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.common import NOISES, initial_levels, measurement_var
 from bayes_grpo.regimes.first_order import FirstOrderRow, first_order_row
 from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Prior
+from bayes_grpo.rows.clock import clocked
 from bayes_grpo.rows.padding import Rows
 
 FLUCTUATION: tuple[Parameter, ...] = (
@@ -75,17 +76,14 @@ def row_times(rows: Rows, weighted: bool) -> RowTimes:
     Returns:
         The times.
     """
-    n = rows.y.shape[0]
+    clock: Any = clocked(rows).clock
+    end = clock.weighted if weighted else clock.steps
     window = 0.0 if rows.window is None else rows.window
-    gap = 0.0 if rows.gap is None else rows.gap
     rate = 1.0 if rows.rate is None or not weighted else rows.rate
-    # One length for all rows needs no running sum.
-    total = jnp.asarray((window + gap) * rate)
-    end = total * jnp.arange(1.0, n + 1.0) if total.ndim == 0 else jnp.cumsum(total)
-    span = jnp.broadcast_to(jnp.asarray(window * rate), (n,))
+    span = jnp.broadcast_to(jnp.asarray(window * rate), rows.y.shape)
     places = jnp.asarray(_NODES if rows.window is not None else [1.0])
     nodes = end - span * (1.0 - places[:, None])
-    gap_middle = None if rows.gap is None else end - span - 0.5 * jnp.asarray(gap * rate)
+    gap_middle = None if rows.gap is None else end - span - 0.5 * jnp.asarray(rows.gap * rate)
     return RowTimes(nodes, gap_middle)
 
 
@@ -119,14 +117,10 @@ def fluctuation_rows(
         after_gap = None if gap_slope is None else _net_rate(rate, gap_slope)
         return first_order_row(_net_rate(rate, slope), diffusion, rows, after_gap)
     row = first_order_row(rate, diffusion, rows)
-    f, h, q, s, r = (jnp.broadcast_to(x, rows.y.shape) for x in row)
-    return FirstOrderRow(
-        transition=row.transition,
-        observation=row.observation,
-        noise_var=q.at[0].add(variance * f[0] ** 2),
-        cross_cov=s.at[0].add(variance * f[0] * h[0]),
-        observation_var=r.at[0].add(variance * h[0] ** 2),
-    )
+    clock: Any = clocked(rows).clock
+    f, h, q, s, r = row
+    start = jnp.where(clock.number == 0, variance, 0.0)
+    return row._replace(noise_var=q + start * f**2, cross_cov=s + start * f * h, observation_var=r + start * h**2)
 
 
 def _net_rate(rate: Array, slope: Array) -> Array:

@@ -5,17 +5,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo.dynamics import blocks, kalman, likelihood
+from bayes_grpo.dynamics import blocks, kalman, likelihood, stretches
 from bayes_grpo.regimes.built_in.exponential import Exponential
+from bayes_grpo.regimes.built_in.flat import Flat
+from bayes_grpo.regimes.built_in.logistic import Logistic
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.regimes.built_in.reduction import Reduction
 from bayes_grpo.regimes.built_in.sigmoid import Sigmoid
+from bayes_grpo.rows.clock import clocked
 from bayes_grpo.rows.padding import Rows
 from tests.helpers.selection import few
 
 LEVELS = {"fixed_point": (0.6, 0.5), "initial_reward": (0.2, 0.4)}
 N = 100
-REGIMES = [Oscillator(), Exponential(), Reduction(), Sigmoid()]
+REGIMES = [Oscillator(), Exponential(), Reduction(), Sigmoid(), Logistic(), Flat()]
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +52,7 @@ def falling_rows(missing: int = 7) -> Rows:
 def values_at(regime, free):
     """Parameters of a regime by their logarithms, near those of the rows."""
     typical = {"exponent": 1.5, "observation_sd": 0.05, "fluctuation_sd": 0.03, "damping_ratio": 1.2}
-    typical["lag_exposure"] = 0.4
+    typical |= {"lag_exposure": 0.4, "initial_success": 0.3}
     return {p.name: typical.get(p.name, 20.0) * jnp.exp(free[i]) for i, p in enumerate(regime.sampled)}
 
 
@@ -126,7 +129,7 @@ def test_laws_that_say_so_do_not_depend_on_the_order_of_the_rows(regime):
     def by_columns(free):
         values = values_at(regime, free)
         return likelihood.log_likelihood_of_rows(
-            lambda rows: regime.state_space(values, LEVELS, rows), rows, jnp.asarray(rows.y)
+            lambda rows: regime.state_space(values, LEVELS, rows), clocked(rows), jnp.asarray(rows.y)
         )
 
     found, expected = (
@@ -134,6 +137,31 @@ def test_laws_that_say_so_do_not_depend_on_the_order_of_the_rows(regime):
     )
     assert float(found[0]) == pytest.approx(float(expected[0]), rel=1e-11)
     close(found[1], expected[1])
+
+
+@pytest.mark.parametrize("regime", few([r for r in REGIMES if r.row_by_row], Logistic()), ids=lambda r: r.name)
+def test_laws_that_say_so_are_the_same_on_stretches_of_the_rows(regime):
+    rows = falling_rows()
+    rows = jax.tree.map(lambda x: x[:96] if np.shape(x) == (N,) else x, rows)
+    y, seen = jnp.asarray(rows.y), jnp.asarray(np.where(np.arange(96) < 50, rows.y, np.nan))
+    values = values_at(regime, 0.2 * np.random.default_rng(1).standard_normal(len(regime.sampled)))
+
+    @jax.jit
+    def on_stretches():
+        law = stretches.stretches(lambda rows: regime.state_space(values, LEVELS, rows), clocked(rows), 96, True)
+        return stretches.log_likelihood(law, y), stretches.row_densities(law, jnp.stack([y, seen]), y)
+
+    @jax.jit
+    def at_once():
+        space = regime.state_space(values, LEVELS, rows)
+        return [kalman.log_likelihood(space, known) for known in (y, seen)]
+
+    total, (stepwise, ahead) = on_stretches()
+    expected, of_seen = at_once()
+    assert float(total) == pytest.approx(float(expected), rel=1e-11)
+    assert float(stepwise.sum()) == pytest.approx(float(expected), rel=1e-11)
+    assert float(ahead[:50].sum()) == pytest.approx(float(of_seen), rel=1e-11)
+    assert not np.allclose(ahead[51:90], stepwise[51:90])
 
 
 @pytest.mark.thorough

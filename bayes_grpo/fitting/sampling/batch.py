@@ -14,12 +14,20 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.dynamics import kalman
+from bayes_grpo.dynamics import stretches
 from bayes_grpo.dynamics.paths import mean_path, square_root
 from bayes_grpo.dynamics.smoother import smooth
-from bayes_grpo.dynamics.state_space import dot
-from bayes_grpo.fitting.sampling.target import FARTHEST, PriorNumbers, Target, state_space
+from bayes_grpo.dynamics.state_space import StateSpace, dot
+from bayes_grpo.fitting.sampling.target import (
+    FARTHEST,
+    PriorNumbers,
+    Target,
+    state_space,
+    state_space_at,
+    values_of,
+)
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.clock import clocked
 from bayes_grpo.rows.padding import Rows
 
 _CHUNK = 512
@@ -44,8 +52,8 @@ def log_likelihoods(target: Target, z: np.ndarray) -> np.ndarray:
     return found.reshape(z.shape[:-1])
 
 
-def densities_of_rows(target: Target, z: np.ndarray, y: np.ndarray, known: np.ndarray | None = None) -> np.ndarray:
-    """Log density of every row given the known rows before it.
+def densities_of_rows(target: Target, z: np.ndarray, y: np.ndarray, *known: np.ndarray) -> np.ndarray:
+    """Log density of every row given the known rows before it, in one pass for all that may be known.
 
     Where no row is known from some row on, these are the densities of rows some way ahead, each by itself, the rows
     in between unseen.
@@ -54,15 +62,14 @@ def densities_of_rows(target: Target, z: np.ndarray, y: np.ndarray, known: np.nd
         target: Regime, priors and rows.
         z: Draws in the sampler's coordinates, shape (n, p).
         y: Values whose densities are wanted, shape (T,); NaN = none.
-        known: Values that are known, shape (T,); those of the target's rows if None.
+        *known: Values that are known in each of k cases, shape (T,).
 
     Returns:
-        Shape (n, T); 0 where ``y`` has no value.
+        Shape (k, n, T); 0 where ``y`` has no value.
     """
-    numbers, rows = target.arguments
-    rows = rows if known is None else rows._replace(y=known)
+    shared = (*target.arguments, np.stack(known), np.asarray(y, float))
     with jax.enable_x64(True):
-        return over_draws(_densities_program, (target.regime,), _CHUNK, z, numbers, rows, np.asarray(y, float))
+        return np.moveaxis(over_draws(_densities_program, (target.regime,), _CHUNK, z, *shared), 1, 0)
 
 
 def level_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -153,17 +160,27 @@ def random_keys(seed: int, size: int) -> np.ndarray:
 
 def _likelihood_program(regime: Regime) -> Any:
     def one(z: Array, prior: PriorNumbers, rows: Rows) -> Array:
-        space = state_space(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
-        return kalman.log_likelihood_of_logged(space, jnp.asarray(rows.y))
+        law = _stretches(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
+        return stretches.log_likelihood(law, jnp.asarray(rows.y))
 
     return jax.vmap(one, in_axes=(0, None, None))
 
 
-def _densities_program(regime: Regime) -> Any:
-    def one(z: Array, prior: PriorNumbers, rows: Rows, y: Array) -> Array:
-        return kalman.row_densities(state_space(regime, z, prior, rows), jnp.asarray(rows.y), y)
+def _stretches(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> stretches.Stretches:
+    values = values_of(regime, z, prior, rows)  # of all rows: some coordinates refer to the log
+    sampled = [values[p.name] for p in regime.sampled]
 
-    return jax.vmap(one, in_axes=(0, None, None, None))
+    def law(rows: Rows) -> StateSpace:
+        return state_space_at(regime, sampled, prior.linear_mean, prior.linear_sd, rows)
+
+    return stretches.stretches(law, clocked(rows), rows.y.shape[0], regime.row_by_row)
+
+
+def _densities_program(regime: Regime) -> Any:
+    def one(z: Array, prior: PriorNumbers, rows: Rows, known: Array, y: Array) -> Array:
+        return stretches.row_densities(_stretches(regime, z, prior, rows), known, y)
+
+    return jax.vmap(one, in_axes=(0, None, None, None, None))
 
 
 def summary_program(regime: Regime) -> Any:

@@ -25,6 +25,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.regimes.quantiles import GRID, interpolated_coordinates, slopes_of
+from bayes_grpo.rows.clock import clocked
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.prepared import PreparedRows
 
@@ -198,7 +199,7 @@ def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows, ho
     near, y = jnp.clip(z, -FARTHEST, FARTHEST), jnp.asarray(rows.y)
     missing = holes or regime.missing_anywhere
     if regime.row_by_row and not missing:
-        return likelihood.log_likelihood_of_rows(lambda rows: state_space(regime, near, prior, rows), rows, y)
+        return likelihood.log_likelihood_of_rows(lambda rows: state_space(regime, near, prior, rows), clocked(rows), y)
     return likelihood.log_likelihood(state_space(regime, near, prior, rows), y, missing)
 
 
