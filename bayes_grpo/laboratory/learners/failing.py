@@ -28,7 +28,7 @@ from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import FAILING_PATH, LearnedFailures, p_fails
-from bayes_grpo.risk.model import KEPT, Pairs, View, log_density, moved, pairs_of, sample_failing
+from bayes_grpo.risk.model import KEPT, MOST_BASE, Pairs, View, log_density, moved, pairs_of, sample_failing
 
 
 def as_pairs(families: Sequence[SiblingFamily]) -> Pairs:
@@ -240,7 +240,7 @@ def learned_in_lab(families: Sequence[SiblingFamily], others: Sequence[SiblingFa
     """
     draws = as_kept(posterior_of(families, file, others))
     own = {name: np.asarray(x) for name, x in moved(draws, draws["away"]).items()}
-    own |= {"scale": draws["lab_scale"], "scatter": draws["lab_scatter"]}
+    own |= {"scale": draws["lab_scale"], "scatter": draws["lab_scatter"], "base": np.minimum(own["base"], MOST_BASE)}
     return LabLearned(
         as_learned(failing_table(others, {}), own),
         as_learned(failing_table(families, {}), draws),
