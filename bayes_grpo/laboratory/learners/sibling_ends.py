@@ -177,7 +177,7 @@ def with_borders(pairs: Sequence[SiblingPair], failures: LearnedFailures) -> lis
             found = p_fails(Change(*p.change), rate=p.rate, known=failures)
             if found.room is None or found.before is None:
                 raise RuntimeError("no border above a run that held")
-            held = (1.0 - found.draws).ravel()
+            held = np.maximum(1.0 - found.draws, 0.0).ravel()  # a share above 1 is rounding
             picks = np.random.default_rng(3).choice(held.size, DRAWS, p=held / held.sum())
             seen[key] = found.before.ravel()[picks], found.room.ravel()[picks]
         out.append(p._replace(before=seen[key][0], after=seen[key][1]))
