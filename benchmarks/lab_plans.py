@@ -26,7 +26,14 @@ import numpy as np
 from bayes_grpo.laboratory.learners.exponents import learn_all
 from bayes_grpo.laboratory.learners.failing import learned_in_lab
 from bayes_grpo.laboratory.learners.failing_scores import calibration_error
-from bayes_grpo.laboratory.learners.lab_siblings import LAB_SEEDS, LADDER, MOMENTUM, LabSibling, as_run, lab_siblings
+from bayes_grpo.laboratory.learners.lab_siblings import (
+    LAB_SEEDS,
+    LADDER,
+    MOMENTUM,
+    LabSibling,
+    lab_siblings,
+    logged_run,
+)
 from bayes_grpo.laboratory.learners.sibling_ends import lab_reads, sibling_pairs
 from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from bayes_grpo.planning.lessons import Lessons, lessons_of
@@ -68,7 +75,7 @@ def decision(present: LabSibling, ladder: Sequence[LabSibling], lessons: Lessons
     """One decision: what the plan says of every rung, and what became of it."""
     own = present.sibling.settings
     rates = [x.sibling.settings["learning_rate"] for x in ladder]
-    now, run = own["learning_rate"], as_run(present)
+    now, run = own["learning_rate"], logged_run(present)
     fixed: dict[str, Any] = {name: [own[name]] for name in ("group_size", "prompts_per_step", "refresh_interval")}
     told = plan(run, learning_rate=rates, lessons=lessons, **fixed)
     said = [(c, rates.index(r)) for c in told.candidates if (r := c.settings["learning_rate"]) in rates]

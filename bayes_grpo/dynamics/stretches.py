@@ -31,7 +31,7 @@ class Stretches(NamedTuple):
     length: int
 
 
-def stretches(law: Callable[[Any], StateSpace], rows: Any, size: int, row_by_row: bool) -> Stretches:
+def stretches_of(law: Callable[[Any], StateSpace], rows: Any, size: int, row_by_row: bool) -> Stretches:
     """A law put on stretches of rows.
 
     Where a row's entries depend on that row's columns alone, they are computed when the filter gets to its stretch:

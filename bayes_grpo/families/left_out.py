@@ -19,7 +19,7 @@ from bayes_grpo.events.collapse import rows_collapsed
 from bayes_grpo.logs.run import Run
 
 
-class LeftOut(NamedTuple):
+class Refused(NamedTuple):
     """A run that the law cannot be put on.
 
     Attributes:
@@ -55,7 +55,7 @@ class LeftOutRun(Result):
     failed: str
 
 
-def told(left_out: LeftOut) -> LeftOutRun:
+def outcome_of(left_out: Refused) -> LeftOutRun:
     """A run that was left out, with what its rewards and its own diagnosis say of it.
 
     Args:

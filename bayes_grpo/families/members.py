@@ -16,7 +16,7 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.index import ALIASES, LONGEST, Index
-from bayes_grpo.families.left_out import LeftOut
+from bayes_grpo.families.left_out import Refused
 from bayes_grpo.learning.folder import REPOSITORIES
 from bayes_grpo.logs.finding import is_output_directory
 from bayes_grpo.logs.folder import logs_in
@@ -115,7 +115,7 @@ class Members(NamedTuple):
     """
 
     members: list[FamilyMember]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[Refused, ...]
 
 
 def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: Regime, signal: str = "auto") -> Members:
@@ -135,7 +135,7 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: R
     if not vary or len(set(vary)) < len(vary):
         raise SettingError(f"vary: expected names of settings, each once, found {', '.join(vary) or 'none'}")
     members: list[FamilyMember] = []
-    left_out: list[LeftOut] = []
+    left_out: list[Refused] = []
     for run in runs:
         columns = index.of(run)
         try:
@@ -143,7 +143,7 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: R
             table = replace(rows_of(run, signal, LONGEST), noise=None, level=None)
             regime.check(table)
         except FitError as error:
-            left_out.append(LeftOut(run, str(error), _known(run, vary, columns)))
+            left_out.append(Refused(run, str(error), _known(run, vary, columns)))
             continue
         settings = {name: _setting(run, table.reference_rate, name, columns) for name in vary}
         study = next((str(columns[c]) for c in STUDIES if columns.get(c)), "")

@@ -148,7 +148,7 @@ def test_laws_that_say_so_are_the_same_on_stretches_of_the_rows(regime):
 
     @jax.jit
     def on_stretches():
-        law = stretches.stretches(lambda rows: regime.state_space(values, LEVELS, rows), clocked(rows), 96, True)
+        law = stretches.stretches_of(lambda rows: regime.state_space(values, LEVELS, rows), clocked(rows), 96, True)
         return stretches.log_likelihood(law, y), stretches.row_densities(law, jnp.stack([y, seen]), y)
 
     @jax.jit

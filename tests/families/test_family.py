@@ -16,7 +16,7 @@ from bayes_grpo.cli.compare_runs import each_by_itself
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.families.design import theory_of
 from bayes_grpo.families.index import Index
-from bayes_grpo.families.left_out import LeftOut, told
+from bayes_grpo.families.left_out import Refused, outcome_of
 from bayes_grpo.families.members import members_of
 from bayes_grpo.regimes import get_regime
 from tests.families.made import relaxing, swept
@@ -258,7 +258,7 @@ def test_a_run_that_failed_before_it_had_rows_for_the_law_is_named_first(found):
     dead = {1.0: 0.3, 2.0: 0.28, 5.0: 0.02, 8.0: 0.0, 12.0: 0.0}
     lost = make_run(steps(14), np.full(14, np.nan), name="dead", signals=spent, evals=dead)
     short = relaxing("short", rows=5, seed=9, learning_rate=1e-6)
-    failed, fine = (told(LeftOut(run, "too few rows", {"learning_rate": 1e-4})) for run in (lost, short))
+    failed, fine = (outcome_of(Refused(run, "too few rows", {"learning_rate": 1e-4})) for run in (lost, short))
     assert failed.failed
     assert fine.failed == ""
     said = replace(found, left_out=(failed, fine))

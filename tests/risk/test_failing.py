@@ -236,6 +236,7 @@ def test_room_to_the_border_shrinks_by_what_a_change_weighs():
     here, there = p_fails(Change()), p_fails(faster(3.0))
     assert here.room is not None
     assert there.room is not None
+    assert here.before is not None
     np.testing.assert_allclose(here.room, here.before)
     np.testing.assert_allclose(there.room, here.room - math.log(3.0))
     assert p_fails(faster(2.0), failed=True).room is None

@@ -77,8 +77,8 @@ class RewardHacking(Mode):
             quantities.append(quantity("kl_ahead", ahead, "", "share of the KL gained in the second half minus the "
                                        "reward's share"))  # fmt: skip
             more = float(ahead.mean())
-            side = "above" if more > 0 else "below"
-            than = f"{abs(more):.2f} {side} the reward's" if abs(more) >= 0.005 else "that of the reward"
+            by, side = f"{abs(more):.2f}", "above" if more > 0 else "below"
+            than = f"{by} {side} the reward's" if float(by) else "that of the reward"
             parts.append(f"the share of the KL's growth that lies in the second half is {than}")
         else:
             missing.append("kl")

@@ -173,7 +173,7 @@ def _stretches(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> str
     def law(rows: Rows) -> StateSpace:
         return state_space_at(regime, sampled, prior.linear_mean, prior.linear_sd, rows)
 
-    return stretches.stretches(law, clocked(rows), rows.y.shape[0], regime.row_by_row)
+    return stretches.stretches_of(law, clocked(rows), rows.y.shape[0], regime.row_by_row)
 
 
 def _densities_program(regime: Regime) -> Any:

@@ -28,8 +28,8 @@ from bayes_grpo.common.files import written_whole
 from bayes_grpo.laboratory.learners.failing import failures_without, lab_families, posterior_of
 from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.laboratory.learners.sibling_ends import (
-    DRAWS,
-    SETTINGS,
+    PAIR_DRAWS,
+    PLANNED_PLACES,
     SiblingPair,
     public_reads,
     sibling_pairs,
@@ -53,7 +53,7 @@ _UNKNOWN = (0.0, 0.0)
 def ends_of(pair: SiblingPair, exponents: Mapping[str, Sequence[float]], z: np.ndarray) -> np.ndarray:
     """Draws of where one run of a pair's other settings ends, shape (draws,)."""
     learned, ratio = {}, {}
-    for i, (name, place) in enumerate(SETTINGS.items()):
+    for i, (name, place) in enumerate(PLANNED_PLACES.items()):
         if pair.change[place]:
             rate, rate_sd, plateau, plateau_sd = exponents[name]
             learned[name] = LearnedExponents(
@@ -83,9 +83,9 @@ def ends_of(pair: SiblingPair, exponents: Mapping[str, Sequence[float]], z: np.n
 
 def even_normals() -> np.ndarray:
     """Standard normal numbers for every exponent, shape (exponents, draws)."""
-    even = norm.ppf((np.arange(DRAWS) + 0.5) / DRAWS)
+    even = norm.ppf((np.arange(PAIR_DRAWS) + 0.5) / PAIR_DRAWS)
     rng = np.random.default_rng(1)
-    return np.stack([rng.permutation(even) for _ in range(2 * len(SETTINGS) + 1)])
+    return np.stack([rng.permutation(even) for _ in range(2 * len(PLANNED_PLACES) + 1)])
 
 
 def score_of_end(pair: SiblingPair, draws: np.ndarray) -> float:
@@ -97,7 +97,7 @@ def score_of_end(pair: SiblingPair, draws: np.ndarray) -> float:
 
 def learn_apart(pairs: Sequence[SiblingPair]) -> list[float]:
     """Standard deviation, log-odds, of the ends of siblings that no planned setting tells apart, beyond seeds."""
-    z, alike = even_normals(), [p for p in pairs if not any(p.change[i] for i in SETTINGS.values())]
+    z, alike = even_normals(), [p for p in pairs if not any(p.change[i] for i in PLANNED_PLACES.values())]
     share = _shares(alike)
 
     def loss(q: float) -> float:
@@ -159,8 +159,10 @@ def _prior(name: str, q: np.ndarray) -> float:
 
 def _alone(name: str, pairs: Sequence[SiblingPair]) -> list[SiblingPair]:
     """Pairs that changed one setting alone."""
-    rest = [place for other, place in SETTINGS.items() if other != name]
-    return [p for p in pairs if abs(p.change[SETTINGS[name]]) > 0.01 and all(abs(p.change[i]) <= 0.01 for i in rest)]
+    rest = [place for other, place in PLANNED_PLACES.items() if other != name]
+    return [
+        p for p in pairs if abs(p.change[PLANNED_PLACES[name]]) > 0.01 and all(abs(p.change[i]) <= 0.01 for i in rest)
+    ]
 
 
 def _shares(pairs: Sequence[SiblingPair]) -> list[float]:
@@ -180,7 +182,7 @@ def learn_all(pairs: Sequence[SiblingPair], failures: LearnedFailures) -> dict[s
     """
     pairs = with_borders(pairs, failures)
     known = learn_rate(pairs, learn_apart(pairs))
-    return known | {name: learn_setting(name, pairs, known) for name in SETTINGS if name != "learning_rate"}
+    return known | {name: learn_setting(name, pairs, known) for name in PLANNED_PLACES if name != "learning_rate"}
 
 
 def covered_ends(pairs: Sequence[SiblingPair], known: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
@@ -192,9 +194,9 @@ def covered_ends(pairs: Sequence[SiblingPair], known: Mapping[str, Sequence[floa
     """
     z, out = even_normals(), []
     for p in pairs:
-        draws = ends_of(p, known, z) + p.error * np.random.default_rng(2).standard_normal(DRAWS)
+        draws = ends_of(p, known, z) + p.error * np.random.default_rng(2).standard_normal(PAIR_DRAWS)
         low, high = np.quantile(draws, [0.05, 0.95])
-        moved = [n for n, i in SETTINGS.items() if p.change[i]]
+        moved = [n for n, i in PLANNED_PLACES.items() if p.change[i]]
         if not moved:
             continue
         out.append(
@@ -251,7 +253,7 @@ def main() -> None:
         "nearing": [round(x, 3) for x in whole["nearing"]],
         "exponents": {
             name: {"rate": [round(x, 3) for x in whole[name][:2]], "plateau": [round(x, 3) for x in whole[name][2:]]}
-            for name in SETTINGS
+            for name in PLANNED_PLACES
         },
     }
     with written_whole(EXPONENTS_PATH) as temporary:

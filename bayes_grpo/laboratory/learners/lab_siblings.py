@@ -186,7 +186,7 @@ def _file(folder: Path, seed: int, key: tuple[int, int]) -> Path:
     return folder / f"{seed}_{key[0]:03d}_{key[1]:02d}.npz"
 
 
-def as_run(x: LabSibling) -> Run:
+def logged_run(x: LabSibling) -> Run:
     """A run of the laboratory as a log of every step."""
     steps = np.arange(1.0, len(x.reward) + 1.0)
     own = x.sibling.settings

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.families.index import LONGEST
-from bayes_grpo.laboratory.learners.lab_siblings import LabSibling, as_run
+from bayes_grpo.laboratory.learners.lab_siblings import LabSibling, logged_run
 from bayes_grpo.laboratory.learners.record import say
 from bayes_grpo.laboratory.learners.siblings import SiblingFamily
 from bayes_grpo.logs import read_log
@@ -25,9 +25,9 @@ from bayes_grpo.risk.failing import LearnedFailures, p_fails
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 
-SETTINGS = {"learning_rate": 0, "refresh_interval": 1, "group_size": 3, "prompts_per_step": 4}
+PLANNED_PLACES = {"learning_rate": 0, "refresh_interval": 1, "group_size": 3, "prompts_per_step": 4}
 """Setting → its place in a change."""
-DRAWS = 400
+PAIR_DRAWS = 400
 _REACHED = 0.3
 """A pair is compared where the other ran for at least this share of the run."""
 
@@ -103,7 +103,7 @@ def public_reads(families: Sequence[SiblingFamily], paths: Mapping[str, Path], c
 def lab_reads(runs: Sequence[LabSibling], cache: Path) -> Reads:
     """Runs of the laboratory that did not fail."""
     return {
-        (x.sibling.name, "auto"): read_signal(lambda x=x: as_run(x), f"{x.sibling.name}.auto", cache)
+        (x.sibling.name, "auto"): read_signal(lambda x=x: logged_run(x), f"{x.sibling.name}.auto", cache)
         for x in runs
         if not x.sibling.failed
     }
@@ -133,9 +133,9 @@ def read_signal(run_of: Callable[[], Run | None], name: str, cache: Path) -> Rea
         np.savez(file, low=reward.low, high=reward.high, scale=table.scale, **arrays)
     with np.load(file) as kept:
         d = dict(kept)
-    some = np.random.default_rng(0).choice(len(d["rate"]), DRAWS)
+    some = np.random.default_rng(0).choice(len(d["rate"]), PAIR_DRAWS)
     drawn = {k: d[k][some] for k in ("rate", "plateau", "start", "fluctuation", "seed", "swing")}
-    base = Base(**drawn, stretch=np.zeros(DRAWS))
+    base = Base(**drawn, stretch=np.zeros(PAIR_DRAWS))
     reward = RewardRange(float(d["low"]), float(d["high"]))
     return ReadSignal(base, d["step"], d["y"], float(np.mean(d["relrate"])), reward, float(d["scale"]))
 
@@ -147,7 +147,7 @@ def sibling_pairs(families: Sequence[SiblingFamily], reads: Reads) -> list[Sibli
         for place, changes, failed in f.views:
             run, others = f.runs[place], [r for r in f.runs if r is not f.runs[place]]
             for other, x, y in zip(others, changes, failed, strict=True):
-                rest = np.delete(x, [*SETTINGS.values(), 2])
+                rest = np.delete(x, [*PLANNED_PLACES.values(), 2])
                 if y or np.abs(rest).max() > 0.01:
                     continue
                 x = np.where(np.abs(x) > 0.01, x, 0.0)
@@ -156,7 +156,7 @@ def sibling_pairs(families: Sequence[SiblingFamily], reads: Reads) -> list[Sibli
                     if a is not None and b is not None:
                         step = min(float(a.step[-1]), float(b.step[-1]))
                         if step >= _REACHED * float(a.step[-1]):
-                            rate, none = run.settings.get("learning_rate"), np.zeros(DRAWS)
+                            rate, none = run.settings.get("learning_rate"), np.zeros(PAIR_DRAWS)
                             ends = b.end(step)
                             out.append(SiblingPair(f.repo, f.name, other.name, a, rate, x, step, *ends, none, none))
                         break
@@ -178,7 +178,7 @@ def with_borders(pairs: Sequence[SiblingPair], failures: LearnedFailures) -> lis
             if found.room is None or found.before is None:
                 raise RuntimeError("no border above a run that held")
             held = np.maximum(1.0 - found.draws, 0.0).ravel()  # a share above 1 is rounding
-            picks = np.random.default_rng(3).choice(held.size, DRAWS, p=held / held.sum())
+            picks = np.random.default_rng(3).choice(held.size, PAIR_DRAWS, p=held / held.sum())
             seen[key] = found.before.ravel()[picks], found.room.ravel()[picks]
         out.append(p._replace(before=seen[key][0], after=seen[key][1]))
     return out
