@@ -20,6 +20,7 @@ from bayes_grpo.families.data import data_of
 from bayes_grpo.families.design import quantities_of, together_of
 from bayes_grpo.families.effects import effects_of, exponent_of, spread_effect
 from bayes_grpo.families.index import Index, index_of
+from bayes_grpo.families.left_out import outcome_of
 from bayes_grpo.families.members import FamilyLogs, FamilyMember, Members, members_of, read_runs
 from bayes_grpo.families.pairs import ONE_SEED, could_pair, data_orders
 from bayes_grpo.families.posterior import LEAST_NODES, FamilyPosterior, Together, family_posterior
