@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.dynamics.thresholds import critical_gain
-from bayes_grpo.laboratory.learners.failing import both_scores
+from bayes_grpo.laboratory.learners.failing_scores import both_scores
 from bayes_grpo.laboratory.learners.sibling_ends import read_signal
 from bayes_grpo.logs import read_log
 from benchmarks.common import keep

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.laboratory.learners.failing import as_learned, failing_table, posterior_without
+from bayes_grpo.laboratory.learners.failing import failures_without
 from bayes_grpo.laboratory.learners.lab_siblings import LAB_SEEDS, lab_siblings
 from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from bayes_grpo.risk.change import Change
@@ -77,11 +77,8 @@ def main() -> None:
     whole, every = learned_failures(), []
     found: dict[str, Any] = {"by_repository": {}}
     for repo in sorted({f.repo for f in families}):
-        others = [f for f in families if f.repo != repo]
-        posterior = posterior_without(families, repo, whole.posterior, options.cache, ())
-        some = pairs_of(
-            [f for f in families if f.repo == repo], thinned(as_learned(failing_table(others, {}), posterior))
-        )
+        known = failures_without(families, repo, whole.posterior, options.cache)
+        some = pairs_of([f for f in families if f.repo == repo], thinned(known))
         every += some
         found["by_repository"][repo] = scores(some)
         print(repo, {k: round(v, 3) for k, v in scores(some).items()}, flush=True)

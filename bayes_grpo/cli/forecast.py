@@ -110,7 +110,7 @@ def forecast(
             like=siblings_asked(like, log, reading.sidecar),
             progress=tell,
         )
-        found = bg.diagnose(run)  # a fiftieth of a forecast's time
+        found = bg.diagnose(run)  # a twentieth of a forecast's time
         summary = bg.forecast_given(found.top, bg.summarize_forecast(result, threshold, reach=reach or ()))
         doubt = bg.doubt_of(found) if question.has_net_value else None
         decision = question.answer(result, doubt)

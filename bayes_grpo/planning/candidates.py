@@ -21,7 +21,7 @@ _LEAST: Mapping[str, float] = {
     "refresh_interval": 1.0,
 }
 UNKNOWN_RATE = 1.0
-"""The present learning rate where nobody knows it: candidates are times it. No run has it."""
+"""The present learning rate where nobody knows it: candidates are times it."""
 WHOLE = ("group_size", "prompts_per_step")
 FACTORS = (0.5, 1.0, 2.0)
 """Candidates of a setting, over what the present run has, where nobody names any."""

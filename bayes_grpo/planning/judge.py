@@ -151,6 +151,7 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
         probability=0.9 if terms.probability is None else terms.probability,
         risk=terms.risk,
         present_failed=prospect.risks.failed,
+        rate_known="learning_rate" not in grid.present or grid.rate is not None,
         present_hacked=hacked if hacked > BORDERS.probable else 0.0,
         prior_share=prior_share,
         prior_gain=prior_gain,

@@ -9,7 +9,6 @@ from rich.table import Table
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import safe
-from bayes_grpo.planning.candidates import UNKNOWN_RATE
 from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
 
 HEADS = {"group_size": "G", "prompts_per_step": "prompts", "learning_rate": "rate", "refresh_interval": "K_ref"}
@@ -26,7 +25,7 @@ def render_plan(plan: Plan, console: Console) -> None:
     """
     now = ", ".join(
         f"{WORDS[name]} {amount_of(name, value)}"
-        if (name, value) != ("learning_rate", UNKNOWN_RATE)
+        if plan.rate_known or name != "learning_rate"
         else "learning rate not known, rates are times it"
         for name, value in plan.present.items()
     )

@@ -11,7 +11,6 @@ import numpy as np
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
-from bayes_grpo.planning.candidates import UNKNOWN_RATE
 from bayes_grpo.planning.tried import TriedSettings
 
 if TYPE_CHECKING:
@@ -162,6 +161,7 @@ class Plan(Result):
         difficulty: Where the shares of useless groups come from; "" where they are not known.
         cautions: What not to believe, one sentence each.
         siblings: What became of siblings at their settings; None where none were asked for.
+        rate_known: Whether the present learning rate is known; else the candidates' are times it.
     """
 
     picture_by: ClassVar[str] = "bayes_grpo.planning.plan_plot:plot_plan"
@@ -187,6 +187,7 @@ class Plan(Result):
     cautions: tuple[str, ...]
     siblings: TriedSettings | None = None
     present_hacked: float = 0.0
+    rate_known: bool = True
 
     in_json = (
         "sentence",
@@ -271,7 +272,7 @@ class Plan(Result):
         """What a candidate changes, in words."""
         moved = [
             f"{WORDS[name]} {amount_of(name, value)} (now {amount_of(name, self.present[name])})"
-            if (name, self.present[name]) != ("learning_rate", UNKNOWN_RATE)
+            if self.rate_known or name != "learning_rate"
             else f"{amount_of(name, value)} times the present learning rate"
             for name, value in candidate.settings.items()
             if value != self.present[name]

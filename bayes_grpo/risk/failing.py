@@ -105,8 +105,8 @@ class Failing:
     failed: bool
     borders: Interval | None
     draws: np.ndarray
-    room: np.ndarray | None = None
-    before: np.ndarray | None = None
+    room: np.ndarray | None
+    before: np.ndarray | None
 
     @property
     def tried(self) -> bool:
@@ -225,8 +225,8 @@ def p_fails(
     elif failed:
         p = _after_failure(change, rate, full, told)
     else:
-        weight = _weights(rate, full, worked, fell, told)
-        p, gaps = _by_others(change, weight, told), _picked(_gaps(told), weight)
+        gaps = _picked(_gaps(told), _weights(rate, full, worked, fell, told))
+        p = _by_others(change, gaps, told)
         room = gaps - effects(change, told).sum(axis=-1)[:, None]
     beyond = () if margin is not None or failed else _beyond(change, told)
     mean = p.mean(axis=-1)
@@ -261,11 +261,13 @@ def effects(change: Change, known: LearnedFailures) -> np.ndarray:
     return np.stack(parts, axis=-1)
 
 
-def _at(change: Change, known: LearnedFailures) -> np.ndarray:
-    """P(fails) at each draw and border, shape (draws, nodes)."""
+def _at(change: Change, known: LearnedFailures, gaps: np.ndarray | None = None) -> np.ndarray:
+    """P(fails) at each draw and border, shape (draws, nodes); at the learned borders if none are given."""
     q, part = known.posterior, effects(change, known)
     width = width_of(part, q["sharpness"], q["looseness"])
-    return chance(_gaps(known), part.sum(axis=-1)[:, None], width[:, None], q["base"][:, None])
+    return chance(
+        _gaps(known) if gaps is None else gaps, part.sum(axis=-1)[:, None], width[:, None], q["base"][:, None]
+    )
 
 
 def _weights(
@@ -311,8 +313,8 @@ def _picked(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     return np.take_along_axis(values, place, axis=-1)
 
 
-def _by_others(change: Change, weight: np.ndarray | None, known: LearnedFailures) -> np.ndarray:
-    p = _picked(_at(change, known), weight)
+def _by_others(change: Change, gaps: np.ndarray, known: LearnedFailures) -> np.ndarray:
+    p = _at(change, known, gaps)
     far = sum(x for _, x in _excess(change, known))
     if far > 0.0:
         spread = (np.arange(len(p)) + 0.5) / len(p)

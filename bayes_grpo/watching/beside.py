@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.gather import Like, SiblingRuns, gather_siblings
-from bayes_grpo.siblings.together import Courses, ReadTogether, read_together
+from bayes_grpo.siblings.together import Courses
 
 AGAIN = 1.25
 """Growth of a log after which its siblings are read anew, and a law that was left out is tried again."""
@@ -45,9 +45,3 @@ def siblings_of(run: Run, table: RowTable, like: Like, known: Siblings | None) -
     if known is None or known.like != like or not known.rows <= rows < AGAIN * known.rows:
         return Siblings(like, rows, gather_siblings(run, table, like), {})
     return known
-
-
-def beside(run: Run, table: RowTable, like: Like, known: Siblings | None) -> tuple[ReadTogether, Siblings]:
-    """A run read together with its siblings, and these for the next look; arguments and errors as in `siblings_of`."""
-    known = siblings_of(run, table, like, known)
-    return read_together(table, known.runs, known.courses), known

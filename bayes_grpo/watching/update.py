@@ -40,8 +40,9 @@ from bayes_grpo.rows.future import rows_ahead
 from bayes_grpo.rows.padding import doubled
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.siblings.departure import Departure, departure_among
+from bayes_grpo.siblings.together import read_together
 from bayes_grpo.watching.alarms import alarms_of
-from bayes_grpo.watching.beside import AGAIN, beside, siblings_of
+from bayes_grpo.watching.beside import AGAIN, siblings_of
 from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
 
 POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)
@@ -78,9 +79,10 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
             with noted(notes, "alarms"):
                 alarms = alarms_of(run, diagnosis, watching, sounded)
         if watching.like:
+            before, known = known.siblings, known._replace(siblings=None)
             with noted(notes, "siblings"):
                 table = rows_of(run, watching.signal)
-                named = siblings_of(run, table, watching.like, known.siblings)
+                named = siblings_of(run, table, watching.like, before)
                 known = known._replace(siblings=named)
                 departure = departure_among(run, table, named.runs)
         if watching.forecasts:
@@ -160,9 +162,9 @@ def _ahead(run: Run, watching: Watching, memory: Memory, doubt: Doubt | None) ->
         fitted, rough = without(fitted, found_rough), rough | found_rough
     unanswered: list[str] = []
     together = None
-    if watching.like:
+    if watching.like and memory.siblings is not None:  # read for this look; what kept them from it is noted there
         with noted(unanswered, "siblings"):
-            together, _ = beside(run, basis.table, watching.like, memory.siblings)
+            together = read_together(basis.table, memory.siblings.runs, memory.siblings.courses)
     found = forecast_of_regimes(basis, fitted, ahead, draws=watching.draws, seed=watching.seed, siblings=together)
     summary = summarize_forecast(found)
     decision = None

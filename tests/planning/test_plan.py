@@ -364,8 +364,9 @@ def test_a_plan_by_a_hacked_reward_says_so_first(found):
 def test_a_rate_that_nobody_knows_and_a_default_are_no_present_settings(found):
     """1 stood for the rate, as "learning rate 2 (now 1)"; verl's 1024 prompts were told as those of the run."""
     best = replace(found.recommended, settings={"learning_rate": 2.0, "prompts_per_step": 2048.0})
-    unknown = replace(found, present={"learning_rate": UNKNOWN_RATE, "prompts_per_step": 1024.0})
+    unknown = replace(found, present={"learning_rate": UNKNOWN_RATE, "prompts_per_step": 1024.0}, rate_known=False)
     assert unknown.changes(best) == "2 times the present learning rate and prompts a step 2048 (now 1024)"
+    assert replace(unknown, rate_known=True).changes(best).startswith("learning rate 2 (now 1)")  # there are such runs
     long = replace(best, settings={"learning_rate": 1.99956e-05})
     assert replace(found, present={"learning_rate": 9.99779e-06}).changes(long) == "learning rate 2e-05 (now 1e-05)"
     run = slow()
