@@ -157,7 +157,8 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
         prior_gain=prior_gain,
         exponents=_assumed(prospect.exponents),
         courses=tuple(_course(prospect, settings) for settings in (*shown, prospect.present)),
-        difficulty="" if prospect.difficulty is None else prospect.difficulty.sentence,
+        # Without a group size no share is told, and nothing of where it comes from.
+        difficulty="" if prospect.difficulty is None or size is None else prospect.difficulty.sentence,
         cautions=(*grid.cautions, *_cautions(prospect, best)),
         siblings=tried,
     )

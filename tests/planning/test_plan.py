@@ -320,6 +320,12 @@ def test_settings_that_are_not_known_are_not_varied(tmp_path, write_trl_log):
         plan(path, prompts_per_step=[8])
 
 
+def test_where_no_group_size_is_known_nothing_is_said_of_useless_groups():
+    """It asked for the share of groups without spread of a log that has it."""
+    assert plan(rising_run(), refresh_interval=[1, 2]).difficulty == ""
+    assert plan(rising_run(group_size=8), group_size=[8, 16]).difficulty.startswith("useless groups: ")
+
+
 def test_the_command_line(tmp_path, write_trl_log):
     path = write_trl_log(tmp_path / "run.json", slow().reward, learning_rate=1e-6)
     picture = tmp_path / "plan.png"
