@@ -8,6 +8,9 @@ the level at which the other ended. Centre and spread of the exponents of a sett
 was most probable, with priors about what theory expects; a sibling counts once, however many look at it. What levels
 lose near the border at which runs fail is learned with the learning rate. Coverage is of whole repositories left out,
 of what they tell of borders too.
+
+The search starts where the priors are. Its loss is rough, being of a few hundred draws: of four starts the best ended
+0.6 lower, at the same spread of the level; two that began narrower ended 3 and 7 higher.
 """
 
 from __future__ import annotations
