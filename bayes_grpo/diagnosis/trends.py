@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.diagnosis.smoothing import fit_trend
+from bayes_grpo.events.smoothing import fit_trend
 from bayes_grpo.events.swings import swings
 from bayes_grpo.events.trend import LatentSignals, Trend
 from bayes_grpo.logs.run import SIGNALS, Run
