@@ -18,7 +18,7 @@ from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.plausibility import implausible
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.story import story
-from bayes_grpo.diagnosis.timeline import Chains, Timeline
+from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.top_line import top_line
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.reading import RunLike, as_run
@@ -36,7 +36,6 @@ def diagnose(
     at: float | None = None,
     prior: Mapping[str, float] | None = None,
     history: int = 0,
-    chains: Chains | None = None,
     rollouts: Rollouts | None = None,
     like: Like | None = None,
 ) -> Diagnosis:
@@ -48,7 +47,6 @@ def diagnose(
         prior: Prior probability of some or all of healthy, plateaued, the four failures and cannot_tell; those left
             out share the rest as in the default prior.
         history: Also diagnose the log at this many cuts, each without the rows after it; 0 for none.
-        chains: Learned numbers; the shipped ones if None.
         rollouts: Completions of the same run, which tell what its gain is made of.
         like: Siblings, other runs of the same task: whether the run departs from them at the same steps. It is told
             beside the probabilities and does not move them.
@@ -87,8 +85,8 @@ def diagnose(
     beside, unread = _beside(shown, like)
     with compilation_cache():
         found = gather(shown, gain)
-        timeline, said = answers_of(None if found is None else found.trends, weights, chains)
-        past = history_of(shown, said, history, weights, chains) if history and found is not None else None
+        timeline, said = answers_of(None if found is None else found.trends, weights)
+        past = history_of(shown, said, history, weights) if history and found is not None else None
     evidence = {} if found is None else found.evidence
     own = {**said.own, **_own_of_others(timeline, evidence)}
     onsets, remedies = ({}, {}) if found is None or timeline is None else _what_to_do(found, timeline, own, said.answer)

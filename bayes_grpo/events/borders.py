@@ -242,6 +242,41 @@ class Borders:
     adds_up: float = _border(
         0.02, "scatter", _A, "of the total about its weighted parts, over its own, where they add up"
     )
+    # Rows (bayes_grpo.diagnosis.rows): what the definitions of failures are held against
+    window_part: int = _border(8, "1 / log", _D, "a running mean is over an eighth of the rows")
+    few_rows: float = _border(6.0, "rows", _D, "by which few rows make their noise less certain: 1 + 6/n")
+    trend_rows: int = _border(12, "rows", _D, "that a verdict on a trend needs at least")
+    waste_rows: int = _border(20, "rows", _D, "that a verdict on groups without spread needs at least")
+    direct_rows: int = _border(
+        8, "rows", _D, "that a direct measurement needs: one reward in all of them, NaN at the end"
+    )
+    held_out_rows: int = _border(6, "values", _D, "of a held-out reward before its fall counts")
+    late_part: int = _border(4, "1 / log", _D, "late is the last quarter")
+    fall_errors: float = _border(5.0, "standard errors", _D, "of two means, that a fall exceeds")
+    gain_errors: float = _border(
+        4.0, "standard errors", _D, "that a gain and its loss exceed, where nearly all is lost"
+    )
+    gain_lost: float = _border(0.6, "of the gain", _D, "that counts as nearly all")
+    gain_part: float = _border(0.08, "of the range", _D, "that its loss covers at least")
+    rise_errors: float = _border(4.0, "standard errors", _D, "that a rise exceeds")
+    going_errors: float = _border(
+        2.0, "standard errors", _D, "of two means, above which the last half rises, below which it rests"
+    )
+    risen: float = _border(0.05, "of the range", _D, "that a rise covers at least")
+    near_top: float = _border(
+        0.7, "of the range", _D, "above which a reward stands high: idle groups are waste, no failure"
+    )
+    waste: float = _border(
+        0.8, "of the groups", _D, "or rows, without spread late in the log, above which there is no signal"
+    )
+    loss_told: float = _border(1e-3, "loss", _D, "typical, from which a loss of exactly 0 is a row without gradient")
+    grad_times: float = _border(100.0, "ratio", _D, "of a gradient norm late over early, above which a run is unstable")
+    kl_times: float = _border(20.0, "ratio", _D, "of the highest KL over the usual one, above which it has exploded")
+    kl_high: float = _border(2.0, "nats", _D, "of KL at least, then")
+    burst_rows: int = _border(20, "rows", _D, "of a gradient norm or KL before its growth counts")
+    entropy_gone: float = _border(0.1, "of the start", _D, "of the entropy, below which it is spent")
+    hack_rise: float = _border(0.2, "of the range", _D, "that the train reward rises while the held-out one does not")
+    hack_shared: float = _border(0.1, "of the rise", _D, "that the held-out reward shares at most")
     probable: float = _border(0.5, "probability", _A, "from which an event is spoken of as a fact")
 
 

@@ -14,12 +14,12 @@ from bayes_grpo.diagnosis.advice import setting_text, span_text
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, group_size_of, implied_share, share_at
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.rows import RunRows
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.broken import constant_from
-from bayes_grpo.events.log_odds import about
 from bayes_grpo.events.trend import Trend
-from bayes_grpo.events.waste import Waste, dead_share, waste_log_odds, wasted
+from bayes_grpo.events.waste import Waste, dead_share, wasted
 
 
 class AdvantageDegeneracy(Mode):
@@ -29,7 +29,7 @@ class AdvantageDegeneracy(Mode):
     label = "advantage degeneracy"
     signals = ("frac_reward_zero_std", "reward_std")
     shown_by = "the share of groups without spread"
-    predictors = ("wasted", "share without spread", "share implied at least")
+    is_defined = True
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Share of zero-spread groups, its excess, and rows without any signal."""
@@ -76,39 +76,19 @@ class AdvantageDegeneracy(Mode):
         sentence = "; ".join(parts) or "no signal tells how many groups have no spread"
         return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), sentence)
 
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """Wasted groups near each row, and how far the level is from a solved task."""
-        reward = trends.reward
-        steps, n = reward.step, len(reward.step)
-        known = trends.has_range and not trends.uses_eval
-        level = trends.share(reward.draws) if known else None
-        trend = trends.signals.get("frac_reward_zero_std")
-        share = None if trend is None else np.clip(trend.at(steps), 0.0, 1.0)
-        size = group_size_of(trends.run.settings.group_size)
-        excess = None
-        if share is not None and level is not None:
-            excess = share - implied_share(np.clip(level, BORDERS.least_rate, 1.0 - BORDERS.least_rate), size)
-        dead = dead_rows(trends, all_rows=True)
-        near = None if dead is None else _near(trends, dead)
-        found = np.full((n, len(self.predictors)), np.nan)
-        for i in range(n):
-            waste = Waste(
-                share=None if share is None else share[:, i],
-                excess=None if excess is None else excess[:, i],
-                dead=None if near is None else near[i],
-                level=None if level is None else level[:, i],
-            )
-            found[i, 0] = waste_log_odds(waste)
-        if share is not None:
-            found[:, 1] = about(share.mean(axis=0), BORDERS.half)
-        else:  # a row with some spread may hold many groups without
-            found[:, 0] = np.maximum(found[:, 0], 0.0)
-        if share is None and level is not None and trends.low == 0.0 and trends.high == 1.0:
-            # Prompts that are all alike have the fewest groups without spread that a level allows.
-            within = np.clip(level, BORDERS.least_rate, 1.0 - BORDERS.least_rate)
-            least = implied_share(within, size, ALIKE).mean(axis=0)
-            found[:, 2] = np.where(level.mean(axis=0) < BORDERS.solved, about(least, BORDERS.half), 0.0)
-        return found
+    def strength(self, rows: RunRows) -> float:
+        """No signal and no progress: groups without spread, a reward that has not risen and does not stand high."""
+        if rows.constant:
+            spread = rows.signals.get("reward_std")
+            unrewarded = float(rows.reward.value[0]) <= max(rows.low, 0.0) if rows.has_range else True
+            if unrewarded and (spread is None or not np.any(spread.value > 0.0)):
+                return np.inf
+        waste = rows.waste
+        if np.isnan(waste):
+            return np.nan
+        if rows.reward.rows < BORDERS.waste_rows or rows.near_top or rows.rise > 1.0:
+            return 0.0
+        return waste / BORDERS.waste
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """How many groups, or rows, have no spread, and what that leaves of a step."""

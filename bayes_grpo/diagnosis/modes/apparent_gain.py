@@ -17,7 +17,6 @@ from bayes_grpo.diagnosis.evidence import EvidenceQuantity, ModeEvidence, quanti
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.log_odds import about
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.naming import is_form, is_task
 
@@ -28,19 +27,7 @@ class ApparentGain(Mode):
     name = "apparent_gain"
     label = "gain of form, not of the task"
     shown_by = "each reward function by itself"
-    predictors = ("share of form",)
     is_measured = True
-
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """Share of the rise so far that is form, where the reward has risen."""
-        steps, parts = trends.reward.step, _parts(trends)
-        if parts is None:
-            return np.full((len(steps), 1), np.nan)
-        form, task = parts
-        rise = np.maximum(form, 0.0) + np.maximum(task, 0.0)
-        rose = rise > np.maximum(trends.reward.noise_sd, BORDERS.going * trends.span)
-        share = np.where(rose, np.maximum(form, 0.0) / np.maximum(rise, 1e-12), 0.0)
-        return about(share.mean(axis=0)[:, None], BORDERS.half)
 
     def measured(self, trends: RunTrends) -> np.ndarray | None:
         """Whether the reward has risen, mostly by form: by rollouts, as often as they are sure, else by the log."""

@@ -11,20 +11,19 @@ import math
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.diagnosis.advice import fails_at, fails_fresh, rate_times, setting_text, span_text, swings_of
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.rows import RunRows, lost_strength
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.broken import broken, constant_end
-from bayes_grpo.events.collapse import best_so_far, collapsed, declined, fallen, lost_along, share_lost
+from bayes_grpo.events.collapse import best_so_far, collapsed, declined, fallen
 from bayes_grpo.events.fallen import fallen_of, last_near_best
-from bayes_grpo.events.log_odds import about, half_log_odds_along
-from bayes_grpo.events.strain import strain_along
-from bayes_grpo.events.swings import swing_sd, wider_from
+from bayes_grpo.events.swings import swing_sd
 from bayes_grpo.logs.run import Provenance
+from bayes_grpo.rows.table import is_share
 
 _MARGIN = (
     "learning time over refresh interval; the rule asks for more than 1, but from a lagged curve it is met by "
@@ -45,7 +44,7 @@ class DynamicalInstability(Mode):
     name = "dynamical_instability"
     label = "dynamical instability"
     signals = ("grad_norm", "kl")
-    predictors = ("lost", "share lost", "held-out reward lost", "swings", "strain")
+    is_defined = True
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Damping, fall after a rise, fluctuation beyond sampling noise, bursts."""
@@ -98,24 +97,24 @@ class DynamicalInstability(Mode):
         said = "; ".join(text for _, text in sorted(parts, key=lambda part: not part[0]))
         return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), said)
 
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """What is lost of reward and held-out reward, swings since they began, and strain."""
-        trend, held = trends.reward, trends.held_out
-        lost = half_log_odds_along(lost_along(trend, trends.span, trends.low))
-        deep = about(share_lost(trend, trends.span, trends.low), BORDERS.lost)
-        end, broke = constant_end(trends), broken(trends)
-        if end is not None and broke > 0.0:  # a verifier that breaks takes the reward, and no policy
-            excused = np.where(trend.step >= trend.raw_step[end.first - 1], BORDERS.explained * broke, 0.0)
-            lost, deep = (np.maximum(x - excused, -BORDERS.log_odds_bound) for x in (lost, deep))
-        parted = np.full(len(lost), np.nan)
-        if held is not None:
-            span = max(float(np.ptp(held.value)), 1e-12)
-            parted = np.interp(trend.step, held.step, half_log_odds_along(lost_along(held, span)))
-        swings = np.zeros(len(lost))
-        if trends.swinging > BORDERS.suspect:
-            begun = trend.raw_step[wider_from(trend.raw)]
-            swings = 2.0 * trends.swinging * (begun[:, None] <= trend.step).mean(axis=0)
-        return np.column_stack([lost, deep, parted, swings, strain_along(trends)])
+    def strength(self, rows: RunRows) -> float:
+        """A reward or a held-out reward that is lost, a gradient norm or a KL that has exploded."""
+        y, held = rows.reward, rows.held_out
+        found = [lost_strength(y, rows.low, rows.high, BORDERS.trend_rows)]
+        ends = (0.0, 1.0) if is_share(held.value) else (np.nan, np.nan)
+        found.append(lost_strength(held, *ends, BORDERS.held_out_rows))
+        norm, kl = (rows.signals.get(name) for name in ("grad_norm", "kl"))
+        if norm is not None and norm.rows >= BORDERS.burst_rows:
+            early, _, peak = _bursts(norm.value)
+            found.append(peak / max(BORDERS.grad_times * early, 1e-12) if early > 0.0 else 0.0)
+        if kl is not None and kl.rows >= BORDERS.burst_rows:
+            _, usual, peak = _bursts(kl.value)
+            found.append(min(peak / BORDERS.kl_high, peak / (BORDERS.kl_times * max(usual, BORDERS.least_kl))))
+        return max(found)
+
+    def began(self, rows: RunRows) -> Interval | None:
+        """From the best of what is lost to where half of the fall was over."""
+        return _began(rows)
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """How far the reward lies below its best so far at its worst, or how wide it swings."""
@@ -155,6 +154,29 @@ class DynamicalInstability(Mode):
         more = f" ({setting_text('B', prompts)}; {4 * float(prompts.value):g} would halve it)" if prompts.value else ""
         out.append(f"more prompts a step if the fluctuation is the batch's{more}")
         return tuple(out)
+
+
+def _began(rows: RunRows) -> Interval | None:
+    """Steps between the best mean of what is lost and the first mean below half of the fall."""
+    ends = (0.0, 1.0) if is_share(rows.held_out.value) else (np.nan, np.nan)
+    for y, low, high, least in (
+        (rows.reward, rows.low, rows.high, BORDERS.trend_rows),
+        (rows.held_out, *ends, BORDERS.held_out_rows),
+    ):
+        if lost_strength(y, low, high, least) > 1.0:
+            best = int(y.means.argmax())
+            half = best + int(np.argmax(y.means[best:] < y.best - BORDERS.half * (y.best - y.now)))
+            first, last = (float(y.step[i + y.window - 1]) for i in (best, half))
+            return Interval(0.5 * (first + last), first, last, LEVEL)
+    return None
+
+
+def _bursts(values: np.ndarray) -> tuple[float, float, float]:
+    """Sizes of a signal: median of its first quarter, of the rest, and of the highest quarter of the rest."""
+    size, quarter = np.abs(values), len(values) // BORDERS.late_part
+    rest = np.sort(size[quarter:])
+    highest = rest[-max(BORDERS.least_rows, quarter // BORDERS.late_part) :]
+    return float(np.median(size[:quarter])), float(np.median(rest)), float(np.median(highest))
 
 
 def _norms(trends: RunTrends) -> np.ndarray:

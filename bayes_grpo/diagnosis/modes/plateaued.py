@@ -9,10 +9,9 @@ from bayes_grpo.diagnosis.advice import fails_at, rate_times, setting_text, span
 from bayes_grpo.diagnosis.components import reward_functions
 from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.mode import Mode, steps_between
+from bayes_grpo.diagnosis.rows import RunRows
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.growth import going_along, still_along
-from bayes_grpo.events.log_odds import half_log_odds_along
 
 
 class Plateaued(Mode):
@@ -21,14 +20,16 @@ class Plateaued(Mode):
     name = "plateaued"
     label = "plateaued"
     is_failure = False
-    predictors = ("still", "not rising", "still from here on")
+    is_defined = True
 
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """Whether the reward stays where it is from each row to the end, and whether it rises there."""
-        trend, span = trends.reward, trends.span
-        still = half_log_odds_along(still_along(trend, span))
-        ahead = np.minimum.accumulate(still[::-1])[::-1]
-        return np.column_stack([still, -half_log_odds_along(going_along(trend, span)), ahead])
+    def strength(self, rows: RunRows) -> float:
+        """Enough rows, and over their last half the reward has not risen by more than its noise."""
+        y = rows.reward
+        if y.rows < BORDERS.waste_rows:
+            return 0.0
+        middle = float(y.means[(len(y.means) - 1) // 2])
+        moved = abs(y.now - middle)
+        return min(y.rows / BORDERS.waste_rows, 2.0) / max(moved / (BORDERS.going_errors * y.error), 0.5)
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """Where the reward stands over it."""

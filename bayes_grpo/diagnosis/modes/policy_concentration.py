@@ -13,11 +13,10 @@ from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.advice import fails_at, left_text, rate_times, span_text
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.rows import RunRows
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.entropy import factor, spent, spent_along
-from bayes_grpo.events.growth import going_along
-from bayes_grpo.events.log_odds import half_log_odds_along
+from bayes_grpo.events.entropy import factor, spent
 
 
 class PolicyConcentration(Mode):
@@ -27,7 +26,7 @@ class PolicyConcentration(Mode):
     label = "policy concentration"
     signals = ("entropy",)
     shown_by = "the entropy"
-    predictors = ("spent", "entropy gone", "reward rising")
+    is_defined = True
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Entropy left, entropy spent for the reward gained, headroom."""
@@ -54,16 +53,15 @@ class PolicyConcentration(Mode):
         used = ("entropy", "eval_reward" if trends.uses_eval else "reward")
         return ModeEvidence(self.name, float(np.mean(early)), tuple(quantities), used, (), "; ".join(parts))
 
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """Whether the entropy is spent before the reward is earned, how much of it is, and whether the reward rises."""
-        entropy, steps = trends.signals.get("entropy"), trends.reward.step
-        going = half_log_odds_along(going_along(trends.reward, trends.span))
-        if entropy is None:
-            unknown = np.full(len(steps), np.nan)
-            return np.column_stack([unknown, unknown, going])
-        folds = (entropy.at(steps) - entropy.draws[:, :1]).mean(axis=0)
-        gone = np.clip(-folds + np.log(BORDERS.spent), -BORDERS.log_odds_bound, BORDERS.log_odds_bound)
-        return np.column_stack([half_log_odds_along(spent_along(trends)), gone, going])
+    def strength(self, rows: RunRows) -> float:
+        """Little entropy is left, and the reward neither stands high nor has risen to the middle of its range."""
+        entropy = rows.signals.get("entropy")
+        if entropy is None or entropy.rows < BORDERS.least_rows:
+            return np.nan
+        earned = rows.near_top or (rows.rise > 1.0 and not rows.level <= BORDERS.short)
+        if entropy.rows < BORDERS.trend_rows or entropy.start <= 0.0 or earned:
+            return 0.0
+        return BORDERS.entropy_gone * entropy.start / max(entropy.now, 1e-9)
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """What is left of the entropy."""

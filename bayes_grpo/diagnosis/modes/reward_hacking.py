@@ -17,11 +17,12 @@ from bayes_grpo.diagnosis.advice import span_text
 from bayes_grpo.diagnosis.components import reward_functions
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.rows import RunRows
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.coupling import coupling, turnover, uncoupled
-from bayes_grpo.events.log_odds import about, half_log_odds_of
 from bayes_grpo.events.trend import Trend
+from bayes_grpo.rows.table import is_share
 
 
 class RewardHacking(Mode):
@@ -31,7 +32,7 @@ class RewardHacking(Mode):
     label = "reward hacking"
     signals = ("kl", "completion_length")
     shown_by = "a held-out or gold reward"
-    predictors = ("uncoupled", "turned over", "gap")
+    is_defined = True
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Coupling, turnover and growth of the KL."""
@@ -97,26 +98,24 @@ class RewardHacking(Mode):
             quantities.append(quantity("length_ratio", change, "", meaning))
         return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), "; ".join(parts))
 
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """Whether the train reward has risen without the held-out one up to each row, and how far that is down."""
-        train, held = trends.reward, trends.held_out
-        found = np.full((len(train.step), len(self.predictors)), np.nan)
-        if held is None:
-            return found
-        first, last = max(train.step[0], held.step[0]), min(train.step[-1], held.step[-1])
-        for i, step in enumerate(train.step):
-            if not first < step <= last:
-                continue
-            found[i, 0] = half_log_odds_of(float(np.mean(uncoupled(trends, held, first, step))))
-            gap = train.change(first, step) - held.change(first, step)
-            found[i, 2] = about(np.clip(gap / (BORDERS.gap * trends.span), 0.0, 1.0).mean(), BORDERS.half)
-            fall, best = turnover(train, held, first, step)
-            found[i, 1] = float(about(np.mean(np.clip(fall / np.maximum(best, 1e-9), 0.0, 1.0)), 0.0))
-        told = np.isfinite(found[:, 0])
-        if told.any():  # before the first held-out reward, and after the last, what its neighbour says
-            at = np.arange(len(found))
-            found = np.column_stack([np.interp(at, at[told], column[told]) for column in found.T])
-        return found
+    def strength(self, rows: RunRows) -> float:
+        """The train reward has risen; the held-out one stays at nothing, or has lost what it had."""
+        train, held = rows.reward, rows.held_out
+        if held.rows < BORDERS.least_rows:
+            return np.nan
+        if train.rows < BORDERS.trend_rows:
+            return 0.0
+        gain, share = train.now - train.start, is_share(held.value)
+        rose = min(gain / (BORDERS.fall_errors * train.error), gain / (BORDERS.hack_rise * rows.span))
+        hollow = 0.0
+        if share and rows.has_range and held.now - held.start < BORDERS.hack_shared * gain:
+            hollow = min(BORDERS.hollow / max(held.now, 1e-3), rows.level / BORDERS.stands)
+        top = float(held.value.max())
+        fall, level = top - held.now, top - (0.0 if share else float(held.value.min()))
+        turned = 0.0
+        if held.rows >= BORDERS.held_out_rows - 1 and held.now <= held.start + held.error:
+            turned = min(fall / (BORDERS.fall_errors * held.error), fall / max(BORDERS.turned * level, 1e-9))
+        return min(rose, max(hollow, turned))
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """How both rewards moved up to the end of the episode."""

@@ -9,7 +9,6 @@ from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode, steps_between
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.log_odds import about
 
 
 class Truncated(Mode):
@@ -19,14 +18,7 @@ class Truncated(Mode):
     label = "truncated completions"
     signals = ("completions_clipped_ratio", "completion_length")
     shown_by = "the share of truncated completions"
-    predictors = ("share truncated",)
-
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """Share of completions that run into the limit."""
-        trend, steps = trends.signals.get("completions_clipped_ratio"), trends.reward.step
-        if trend is None:
-            return np.full((len(steps), 1), np.nan)
-        return about(np.clip(trend.at(steps), 0.0, 1.0).mean(axis=0)[:, None], BORDERS.truncated)
+    is_measured = True
 
     def measured(self, trends: RunTrends) -> np.ndarray | None:
         """Whether the share of completions that run into the limit is above its border."""
