@@ -12,7 +12,7 @@ from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.rows import always_logged, lost_rows, near_rows
 from bayes_grpo.events.waste import dead_share
 
-_EVERY_ROW = ("reward", "loss", "grad_norm", "kl", "entropy")
+_EVERY_ROW = ("reward", "loss", "grad_norm")
 """Signals that a trainer logs in every row, or in none."""
 
 
@@ -72,7 +72,16 @@ def _lost(trends: RunTrends) -> np.ndarray | None:
     """Rows with a lost value, shape (rows,); None where none is lost."""
     columns = _columns(trends)
     lost = np.logical_or.reduce([lost_rows(v) for v in columns.values()]) if columns else np.zeros(0, bool)
+    end = len(lost) - 1 - int(np.argmax(~lost[::-1])) if not lost.all() else -1
+    if len(lost) - 1 - end < BORDERS.least_rows:  # the last row may be a summary, which logs other things
+        lost[end + 1 :] = False
     return lost if lost.any() else None
+
+
+def lost_at_end(trends: RunTrends) -> tuple[str, ...]:
+    """Signals without a number in all of the last rows."""
+    last = {name: lost_rows(v)[-BORDERS.least_rows :] for name, v in _columns(trends).items()}
+    return tuple(name for name, lost in last.items() if len(lost) >= BORDERS.least_rows and lost.all())
 
 
 MODE = LostValues()
