@@ -111,7 +111,7 @@ ACTIONS: dict[str, Action] = {
         _broken,
         _never,
         lambda f: (
-            "stop; restart from a checkpoint before it in bfloat16 or float32, and clip the gradient norm: weights that "
+            "stop; restart from a checkpoint before it in bfloat16 or float32 with clipped gradients: weights that "
             "have seen a NaN cannot be recovered"
         ),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -64,8 +65,6 @@ def diagnose(
         PriorError: A prior with unknown names or impossible numbers.
         SettingError: A negative number of cuts.
     """
-    from bayes_grpo.common.cache import compilation_cache
-
     if history < 0:
         raise SettingError(f"--history: expected a number of cuts of at least 0, found {history}; 0 is for none")
     weights = dict(PRIOR) if prior is None else checked_prior(prior)
@@ -88,10 +87,9 @@ def diagnose(
     )
     gain, doubts = _gain(shown, rollouts, at)
     beside, unread = _beside(shown, like)
-    with compilation_cache():
-        found = gather(shown, gain)
-        timeline, said = answers_of(None if found is None else found.trends, weights)
-        past = history_of(shown, said, history, weights) if history and found is not None else None
+    found = gather(shown, gain)
+    timeline, said = answers_of(None if found is None else found.trends, weights)
+    past = history_of(shown, said, history, weights) if history and found is not None else None
     evidence = {} if found is None else found.evidence
     own = {**said.own, **_own_of_others(timeline, evidence)}
     rows, facts = None, Facts(rows=about.rows)
@@ -99,6 +97,7 @@ def diagnose(
         rows = RunRows.of(shown, found.trends)
         failing = 1.0 - math.prod(1.0 - own[mode] for mode in MODES)
         facts = facts_of(found.trends, rows, failing, lost_at_end(found.trends))
+    evidence = {m: replace(e, probability=own.get(m, e.probability)) for m, e in evidence.items()}
     onsets, remedies = ({}, {}) if timeline is None else _what_to_do(timeline, own, said.answer, facts)
     missing = dict.fromkeys(name for e in evidence.values() for name in e.missing) if found else ("reward",)
     assumed = "" if found is None else found.trends.assumed_range

@@ -91,16 +91,6 @@ class Mode:
         """
         return None
 
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """What to do about it, tied to the run's own numbers.
-
-        Args:
-            trends: Trends of the run.
-            evidence: Its evidence, or what all modes share.
-            onset: Step at which it began, where known.
-        """
-        return ()
-
 
 def steps_between(first: float, last: float) -> np.ndarray:
     """Evenly spaced steps at which to ask a trend, shape (`EPISODE_STEPS`,)."""

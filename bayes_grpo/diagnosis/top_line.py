@@ -105,7 +105,8 @@ def _solved(facts: Facts, rows: RunRows, said: ClassPosterior) -> TopLine | None
     p = 1.0 - max(said.own["reward_hacking"], said.own["dynamical_instability"])
     share = f"; {facts.waste:.0%} of the groups have no spread" if idle else ""
     if rows.uses_eval or facts.solved:
-        text = f"The held-out score stands at {rows.held_out.now if facts.solved and rows.held_out.rows else rows.reward.now:.2g}"
+        score = rows.held_out if rows.held_out.rows else rows.reward
+        text = f"The held-out score stands at {score.now:.2g}"
         return _line(
             "done", "plateaued", p, f"{text}: the task is solved{share}", facts, "the held-out score", of="solved"
         )

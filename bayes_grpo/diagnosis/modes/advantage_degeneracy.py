@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import setting_text, span_text
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
-from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, group_size_of, implied_share, share_at
+from bayes_grpo.diagnosis.groups import group_size_of, implied_share
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunRows
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.broken import constant_from
 from bayes_grpo.events.trend import Trend
-from bayes_grpo.events.waste import Waste, dead_share, wasted
+from bayes_grpo.events.waste import dead_share
 
 
 class AdvantageDegeneracy(Mode):
@@ -64,9 +63,6 @@ class AdvantageDegeneracy(Mode):
             quantities.append(quantity("dead_rows", draws, "", meaning))
             parts.append(f"{int(dead.sum())} of the last {len(dead)} rows show no spread at all")
             used += [name for name in ("reward_std", "loss") if name in trends.run.signals]
-        waste = Waste(share, excess, dead, level if known_level else None)
-        event = wasted(waste)
-        probability = np.nan if event is None else float(event.mean())
         if known_level and trend is not None and quantities[0].posterior.median > BORDERS.share_said:
             middle = float(np.median(level))
             if middle < BORDERS.hard or middle > BORDERS.easy:
@@ -74,7 +70,7 @@ class AdvantageDegeneracy(Mode):
                     f"at a reward of {middle:.2f} most of them are too {'hard' if middle < BORDERS.hard else 'easy'}"
                 )
         sentence = "; ".join(parts) or "no signal tells how many groups have no spread"
-        return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), sentence)
+        return ModeEvidence(self.name, np.nan, tuple(quantities), tuple(used), tuple(missing), sentence)
 
     def strength(self, rows: RunRows) -> float:
         """No signal and no progress: groups without spread, a reward that has not risen and does not stand high."""
@@ -107,97 +103,6 @@ class AdvantageDegeneracy(Mode):
         steps = trends.reward.raw_step[-len(dead) :]
         inside = dead[(steps >= first) & (steps <= last)]
         return f"{int(inside.sum())} of {len(inside)} rows show no spread at all" if len(inside) else ""
-
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """By what leaves the groups without spread: a reward that never differs, solved prompts, hopeless ones."""
-        since = constant_since(trends)
-        if since is not None:
-            return _broken(trends, since)
-        level = float(np.clip(trends.share(trends.reward.mean[-1]), 0.0, 1.0))
-        if level > BORDERS.solved:
-            # Groups without spread are what solved prompts give: nothing to mend.
-            return (f"the task is solved (reward {level:.0%} of its range): stop, or take harder prompts",)
-        out = [_copies(trends, evidence) or _larger_groups(trends)]
-        where = f"at {level:.0%} of the range most groups"
-        if level > BORDERS.easy:
-            out.append(
-                f"harder prompts, or prompts sampled by their success rate (0.2 to 0.8): {where} are solved whole"
-            )
-        elif level < BORDERS.hard:
-            easier = f"easier prompts first, partial credit, or a supervised start: {where} fail whole"
-            group = group_size_of(trends.run.settings.group_size)
-            left = implied_share(np.asarray(max(level, BORDERS.least_rate_ahead)), 4 * group)
-            out.insert(0 if left > BORDERS.half and len(out) == 1 and not _copies(trends, evidence) else 1, easier)
-        elif trends.has_range:
-            out.append("drop prompts that are always or never solved, and resample until groups have spread")
-        else:
-            out.append("resample prompts until the batch is full of groups with spread")
-        share, prompts = evidence.posterior("zero_share"), trends.run.settings.prompts_per_step
-        if share is not None:
-            line = f"at a share of {share.median:.0%} a step does the work of {1.0 - share.median:.0%} of its batch"
-            if prompts.value:
-                usable = float(prompts.value) * (1.0 - share.median)
-                line += f": of {usable:.2g} of its {setting_text('B', prompts)} prompts"
-            out.append(line)
-        return tuple(out)
-
-
-def _copies(trends: RunTrends, evidence: ModeEvidence) -> str:
-    """What to look at where nearly no group has spread though the level implies that many should; "" elsewhere."""
-    share, excess = evidence.posterior("zero_share"), evidence.posterior("zero_excess")
-    if share is None or excess is None or share.median < BORDERS.copies or excess.low < BORDERS.excess:
-        return ""
-    return (
-        f"{share.median:.0%} of the groups have no spread where reward and group size imply "
-        f"{share.median - excess.median:.0%}: completions of a group are copies (temperature, seed, cache), or the "
-        "verifier does not tell them apart"
-    )
-
-
-def _larger_groups(trends: RunTrends) -> str:
-    """What twice and four times the group size would leave without spread, by a Beta law of this log's prompts."""
-    setting = trends.run.settings.group_size
-    group = int(group_size_of(setting))
-    stated = group == setting.value
-    now = setting_text("G", setting) if stated else f"G = {group} (assumed; --set group_size=… states it)"
-    if not trends.has_range or trends.uses_eval:
-        return f"larger groups than {now}, and prompts whose rewards differ within a group"
-    level = np.clip(trends.share(_late(trends.reward)), BORDERS.least_rate_ahead, 1.0 - BORDERS.least_rate_ahead)
-    trend, sizes = trends.signals.get("frac_reward_zero_std"), (2 * group, 4 * group)
-    stand = f"at {float(np.median(level)):.0%} of the reward's range the share without spread"
-    head = f"a larger group than {now}: {stand}"
-    if trend is not None:
-        share = np.clip(_late(trend), 0.0, BORDERS.dead_groups)
-        then = [f"{span_text(interval(share_at(share, level, group, g)), '.0%')} at {g}" for g in sizes]
-        return f"{head}, now {share.mean():.0%}, is expected to be {then[0]} and {then[1]}"
-    uneven, alike = (
-        [float(np.median(implied_share(level, g, spread))) for g in (group, *sizes)]
-        for spread in (CONCENTRATION, ALIKE)
-    )
-    (now, twice, four), least = uneven, ", ".join(f"{a:.0%}" for a in alike)
-    return (
-        f"{head} is expected to go from {now:.0%} to {twice:.0%} at {sizes[0]} and {four:.0%} at {sizes[1]} with "
-        f"prompts as uneven as in most sets ({least} were they all alike)"
-    )
-
-
-def _broken(trends: RunTrends, since: float) -> tuple[str, ...]:
-    """What to do where the reward never differs: look at what gives it."""
-    value = float(trends.reward.raw[-1])
-    level = float(trends.share(value))
-    first = f"the reward is {value:.4g} in every row from step {since:g} on: look at the verifier before all else; "
-    if level >= 1.0:
-        return (
-            first + "give it a wrong answer by hand: if that earns as much, it passes everything",
-            "if it does not, the task was solved from the start: take harder prompts",
-        )
-    return (
-        first
-        + "give it a right answer by hand, and read what it parses: format, time limits, exceptions that count as "
-        "no reward",
-        "if a right answer is rewarded, the prompts are hopeless for this policy: easier ones, partial credit, or a "
-        "supervised start",
-    )
 
 
 def constant_since(trends: RunTrends) -> float | None:
@@ -241,18 +146,6 @@ def dead_rows(trends: RunTrends, all_rows: bool = False) -> np.ndarray | None:
     if not len(chosen):
         return None
     return dead[chosen if all_rows else chosen[len(chosen) // 2 :]]
-
-
-def _near(trends: RunTrends, dead: np.ndarray) -> list[np.ndarray]:
-    """Of each row of the trend, which logged rows near it show no spread; near is a twelfth of the log each way."""
-    reward = trends.reward
-    steps = reward.raw_step[-len(dead) :]
-    reach = max((reward.step[-1] - reward.step[0]) / BORDERS.end_part, 1e-9)
-    found = []
-    for step in reward.step:
-        at = np.abs(steps - step)
-        found.append(dead[at <= max(reach, np.partition(at, min(2, len(at) - 1))[min(2, len(at) - 1)])])
-    return found
 
 
 def _late(trend: Trend) -> np.ndarray:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import span_text
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.components import weights_of
-from bayes_grpo.diagnosis.evidence import EvidenceQuantity, ModeEvidence, quantity
+from bayes_grpo.diagnosis.evidence import EvidenceQuantity, ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
@@ -70,16 +69,6 @@ class ApparentGain(Mode):
             f"the task by {t.median:.3g} [{t.low:.3g}, {t.high:.3g}]"
         )
         return ModeEvidence(self.name, float(_mostly_form(trends, form, task).mean()), found, ("components",), (), said)
-
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """What to watch instead, and what to weigh less."""
-        by = "the reward function of the task alone, or by a held-out score"
-        if trends.gain is not None:
-            by = "its completions scored again by a grader that asks for no form"
-        return (
-            f"judge the run by {by}: the total rises for form",
-            "once the format is learned, lower its weight: its spread within a group is noise to the task",
-        )
 
 
 def _mostly_form(trends: RunTrends, form: np.ndarray, task: np.ndarray) -> np.ndarray:

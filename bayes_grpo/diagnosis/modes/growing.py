@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval
-from bayes_grpo.diagnosis.advice import span_text
+from bayes_grpo.diagnosis.evidence import span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunRows
 from bayes_grpo.diagnosis.trends import RunTrends

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
@@ -45,16 +44,6 @@ class LostValues(Mode):
         found = quantity("lost_rows", dead_share(lost), "", "share of rows with a value that is not a number")
         said = f"{int(lost.sum())} of {len(lost)} rows have no number for {' and '.join(_which(trends))}"
         return ModeEvidence(self.name, float(lost.any()), (found,), tuple(_which(trends)), (), said)
-
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """Precision, clipping, and the batch that did it."""
-        where = "" if onset is None else f" before step {onset.median:.0f}"
-        return (
-            f"go back to the checkpoint{where}, train in bfloat16 or float32 and clip the gradient norm: what a value "
-            "that is not a number has touched stays broken",
-            "keep the batch that did it: an empty completion, a division by a spread of 0 or a log of 0 is the usual "
-            "cause",
-        )
 
 
 def _columns(trends: RunTrends) -> dict[str, np.ndarray]:

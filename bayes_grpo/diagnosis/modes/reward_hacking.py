@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import span_text
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.components import reward_functions
-from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
+from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunRows
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.coupling import coupling, turnover, uncoupled
+from bayes_grpo.events.coupling import coupling, turnover
 from bayes_grpo.events.trend import Trend
 from bayes_grpo.rows.table import is_share
 
@@ -38,7 +37,6 @@ class RewardHacking(Mode):
         """Coupling, turnover and growth of the KL."""
         train = trends.reward
         quantities, used, missing, parts = [], [], [], []
-        probability = np.nan
         held = trends.held_out
         name = "gold" if trends.held_out_name == "gold_reward" else "held-out"
         if held is not None:
@@ -46,8 +44,6 @@ class RewardHacking(Mode):
             if last > first:
                 used += ["eval_reward" if trends.held_out_name == "eval_reward" else "gold_reward"]
                 carried = coupling(train, held, first, last)
-                event = uncoupled(trends, held, first, last)
-                probability = float(np.mean(event))
                 quantities += [
                     quantity("coupling", carried, "", "change of the held-out reward over that of the train reward"),
                     quantity(
@@ -88,7 +84,7 @@ class RewardHacking(Mode):
             used.append("components")
             quantities += functions.quantities
             parts.append(functions.sentence)
-            if held is not None and functions.rises is not None and probability > BORDERS.probable:
+            if held is not None and functions.rises is not None and quantities[0].posterior.high < BORDERS.half:
                 parts.append(f"the rise of {functions.rises.name} is what the {name} reward does not share")
         length = trends.signals.get("completion_length")
         if length is not None:
@@ -96,7 +92,7 @@ class RewardHacking(Mode):
             change = np.exp(length.change())
             meaning = "completion length at the end over that at the start"
             quantities.append(quantity("length_ratio", change, "", meaning))
-        return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), "; ".join(parts))
+        return ModeEvidence(self.name, np.nan, tuple(quantities), tuple(used), tuple(missing), "; ".join(parts))
 
     def strength(self, rows: RunRows) -> float:
         """The train reward has risen; the held-out one stays at nothing, or has lost what it had."""
@@ -131,35 +127,6 @@ class RewardHacking(Mode):
             f"since step {begin:g} the train reward changed by {span_text(rise, '.2g')}, the {name} one by "
             f"{span_text(carried, '.2g')}"
         )
-
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """The checkpoint before, a look at the completions, a tighter KL."""
-        out = []
-        if onset is not None:
-            out.append(f"go back to the checkpoint of about step {onset.median:.0f}, where the two rewards part")
-        if trends.held_out is None:
-            out.append("log a held-out or gold reward every 10 to 20 steps: without one this cannot be confirmed")
-        else:
-            out.append(
-                "read 20 completions of the last steps with a high train and a low held-out reward; mend the reward"
-            )
-        functions = reward_functions(trends)
-        if functions is not None and functions.rises is not None:
-            out.append(f"the reward function that rises is {functions.rises.name}: bound it or lower its weight")
-        kl = trends.signals.get("kl")
-        if kl is None:
-            out.append("log the KL to the reference, and raise its weight or stop at a KL budget")
-        elif onset is None:
-            out.append(f"raise the KL weight or stop at a KL budget below {_kl(trends, kl.step[-1])}, where it stands")
-        else:
-            then, now = _kl(trends, onset.median), _kl(trends, kl.step[-1])
-            out.append(f"raise the KL weight, or stop at a KL budget of {then}: there the two parted, now it is {now}")
-        return tuple(out)
-
-
-def _kl(trends: RunTrends, step: float) -> str:
-    """The KL at a step with its interval."""
-    return span_text(interval(trends.signals["kl"].at(np.array([step]))[:, 0]))
 
 
 def _ahead(trends: RunTrends) -> np.ndarray:
