@@ -196,9 +196,7 @@ def summary(logs: Sequence[Judged]) -> dict[str, Any]:
             "ends: alarms on failed": rate(alarms(x.looks[x.rows]) for x in bad),
             "named at some time": rate(any(names(x, x.looks[c]) for c in x.lives) for x in bad),
             "false at some time": rate(any(alarms(x.looks[c]) for c in x.lives) for x in good),
-            "named by label": {
-                m: rate(names(x, x.looks[x.rows]) for x in bad if x.label == m) for m in MODES
-            },
+            "named by label": {m: rate(names(x, x.looks[x.rows]) for x in bad if x.label == m) for m in MODES},
         }
     early = [x for x in bad if x.measured]
     out["package"] |= {
@@ -206,8 +204,8 @@ def summary(logs: Sequence[Judged]) -> dict[str, Any]:
         "watch: false alarms": rate(any(x.looks[c].watched for c in x.lives) for x in good),
         "watch: named": rate(any(x.label in x.looks[c].watched for c in x.lives) for x in bad),
         "calibration": {m: calibration(logs, m) for m in MODES},
-        "false at the end": sorted(f"{x.name}: {', '.join(sorted(x.looks[x.rows].named))}" for x in good if x.looks[x.rows].alarm),
-        "not named": sorted(f"{x.name}: {x.label}" for x in bad if not any(names(x, x.looks[c], "package") for c in x.lives)),
+        "false at the end": sorted(x.name for x in good if x.looks[x.rows].alarm),
+        "not named": sorted(x.name for x in bad if not any(names(x, x.looks[c], "package") for c in x.lives)),
     }
     return out
 

@@ -16,7 +16,6 @@ from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunRows
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.broken import constant_from
 from bayes_grpo.events.trend import Trend
 from bayes_grpo.events.waste import dead_share
 
@@ -103,17 +102,6 @@ class AdvantageDegeneracy(Mode):
         steps = trends.reward.raw_step[-len(dead) :]
         inside = dead[(steps >= first) & (steps <= last)]
         return f"{int(inside.sum())} of {len(inside)} rows show no spread at all" if len(inside) else ""
-
-
-def constant_since(trends: RunTrends) -> float | None:
-    """Step from which the train reward never changed, where that is within its first rows; else None."""
-    run = trends.run
-    kept = np.flatnonzero(np.isfinite(run.reward))
-    if len(kept) < BORDERS.first_rows + BORDERS.constant_rows:
-        return None
-    values = run.reward[kept]
-    start = constant_from(values, BORDERS.broken_same * max(abs(float(values[-1])), BORDERS.least_reward))
-    return float(run.step[kept[start]]) if start <= BORDERS.first_rows else None
 
 
 def dead_rows(trends: RunTrends, all_rows: bool = False) -> np.ndarray | None:

@@ -57,7 +57,8 @@ class DynamicalInstability(Mode):
         y, held = rows.reward, rows.held_out
         found = [lost_strength(y, rows.low, rows.high, BORDERS.trend_rows)]
         ends = (0.0, 1.0) if is_share(held.value) else (np.nan, np.nan)
-        found.append(lost_strength(held, *ends, BORDERS.held_out_rows))
+        if rows.rise <= 1.0:  # beside a train reward that rose, what is lost is what it stands for
+            found.append(lost_strength(held, *ends, BORDERS.held_out_rows))
         norm, kl = (rows.signals.get(name) for name in ("grad_norm", "kl"))
         if norm is not None and norm.rows >= BORDERS.burst_rows:
             early, _, peak = _bursts(norm.value)

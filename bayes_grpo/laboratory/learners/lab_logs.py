@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.laboratory.families import Draw, deep_families, draw_run
 from bayes_grpo.laboratory.learners.record import keep, say
 from bayes_grpo.laboratory.runs import LABORATORY_BATCH, train_draws
 from bayes_grpo.laboratory.setups import Setup
+from bayes_grpo.laboratory.true_events import BORDERS
 from bayes_grpo.laboratory.truth import smoothed
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
