@@ -133,7 +133,7 @@ def facts_of(trends: RunTrends, rows: RunRows, failing: float, not_finite: tuple
         truncated_pays=bool(truncated > BORDERS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
         not_finite=not_finite,
         learning_rate=_highest_rate(run),
-        group_size=float(group.value) if group.value and float(group.value) >= 2.0 else None,
+        group_size=float(group.value) if group.value and float(group.value) >= 2 else None,
         entropy="entropy" in rows.signals,
         noise=y.noise,
         rate_spent=rate_spent_at(run.step, run.signals.get("learning_rate")),

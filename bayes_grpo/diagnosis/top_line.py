@@ -157,8 +157,10 @@ def _calm(said: ClassPosterior, timeline: Timeline, rows: RunRows, facts: Facts)
     rises, rests = (timeline.modes[name].under_way for name in ("growing", "plateaued"))
     ended = facts.rate_spent is not None or facts.planned is not None
     if ended and facts.rows >= BORDERS.direct_rows:
-        at = f"The learning rate ended at step {facts.rate_spent:g}"
-        at = f"The {facts.planned:g} planned steps are over" if facts.rate_spent is None else at
+        if facts.rate_spent is not None:
+            at = f"The learning rate ended at step {facts.rate_spent:g}"
+        else:
+            at = f"The {facts.planned:g} planned steps are over"
         if facts.rose:
             text = f"{at}; the reward rose from {y.start:.3g} to {level}"
             return _line("done", said.answer, calm, text, facts, "schedule and reward", of="ended")

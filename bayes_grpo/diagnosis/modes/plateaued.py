@@ -25,7 +25,7 @@ class Plateaued(Mode):
             return 0.0
         middle = float(y.means[(len(y.means) - 1) // 2])
         moved = abs(y.now - middle)
-        return min(y.rows / BORDERS.waste_rows, 2.0) / max(moved / (BORDERS.going_errors * y.error), 0.5)
+        return min(y.rows / BORDERS.waste_rows, 2) / max(moved / (BORDERS.going_errors * y.error), 0.5)
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """Where the reward stands over it."""

@@ -105,7 +105,7 @@ class RewardHacking(Mode):
         rose = min(gain / (BORDERS.fall_errors * train.error), gain / (BORDERS.hack_rise * rows.span))
         hollow = 0.0
         if share and rows.has_range and held.now - held.start < BORDERS.hack_shared * gain:
-            hollow = min(BORDERS.hollow / max(held.now, 1e-3), rows.level / BORDERS.stands)
+            hollow = min(BORDERS.hollow / max(held.now, 1e-6), rows.level / BORDERS.stands)
         top = float(held.value.max())
         fall, level = top - held.now, top - (0.0 if share else float(held.value.min()))
         turned = 0.0
