@@ -16,7 +16,7 @@ from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.progress import StepCounter
 from bayes_grpo.logs.readers.json_records import of_document
 from bayes_grpo.logs.readers.trl_state import of_state
-from bayes_grpo.logs.rowkinds import parted, told_apart
+from bayes_grpo.logs.rowkinds import parted, told_apart, without_nan
 from bayes_grpo.logs.run_config import flat_config
 from bayes_grpo.logs.table import Table, flatten, to_float
 
@@ -59,7 +59,7 @@ def parsed_of(data: Any) -> Parsed:
     if isinstance(data, Mapping) and isinstance(data.get(_TRAINER_ROWS), list):
         return of_state(data)
     if isinstance(data, Mapping):
-        return of_document({str(k): v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()})
+        return of_document({str(k): without_nan(v) if isinstance(v, np.ndarray) else v for k, v in data.items()})
     if isinstance(data, Sequence):
         return _of_records(data)
     return Parsed(Table.from_columns(parted(_columns(data))))
@@ -104,7 +104,10 @@ def _columns(frame: Any) -> dict[str, Any]:
         )
     columns: dict[str, Any] = {}
     for name, values in given:
-        values = values if isinstance(values, list) or values.dtype.kind in "fiub" else list(values)
+        if not isinstance(values, list) and values.dtype.kind not in "fiub":
+            values = list(values)
+            if not any(v is None or type(v).__name__ == "NAType" for v in values):
+                values = [None if v != v else v for v in values]  # NaN is pandas' own word for a missing value
         if isinstance(values, list) and any(isinstance(v, Mapping) for v in values):
             nested = [flatten({name: v}) if isinstance(v, Mapping) else {} for v in values]
             for key in dict.fromkeys(k for row in nested for k in row):

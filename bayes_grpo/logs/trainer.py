@@ -64,7 +64,6 @@ class Trainer:
         config: Setting, or "completions_per_step" → names of its field in the run's configuration, parts joined by "/".
         axes: First words of keys that are logged at steps of their own, where a store keeps steps apart from keys.
         rows_without_rollout: Whether steps between two rollouts get rows of their own, without a reward.
-        rank: Of trainers with equally many signature keys in a log the one of lowest rank is taken, then by name.
     """
 
     name: str
@@ -82,4 +81,3 @@ class Trainer:
     config: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     axes: tuple[str, ...] = ()
     rows_without_rollout: bool = False
-    rank: int = 100
