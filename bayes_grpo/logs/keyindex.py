@@ -17,8 +17,6 @@ _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 
 OWN = "bayes_grpo/"
 """Before every key that our callback writes into a trainer's log: what we said of a run is no signal of it."""
-
-
 MAX_COLUMNS = 200
 """Keys that may make one quantity together, such as the reward functions of a training."""
 

@@ -217,8 +217,6 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "entropy_weight": ("entropy_weight", "entropy_coef", "entropy_coeff", "ent_coef"),
 }
 """Setting → names under which scripts keep it beside their records. Ambiguous names are left out."""
-
-
 ROW_KEYS = frozenset(
     ("group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step", "num_groups")
 )

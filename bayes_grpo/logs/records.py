@@ -16,8 +16,6 @@ from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import trainer_named
 
-_FORMAT = "records"
-
 
 @dataclass(frozen=True)
 class Known:
@@ -70,7 +68,7 @@ def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
     return Run(
         name=clean(known.name),
         source=clean(known.name),
-        format=_FORMAT,
+        format="records",
         log_hash=table.digest(),
         **assemble([parsed], Choices(), known.settings, {}),
     )

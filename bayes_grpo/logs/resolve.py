@@ -60,7 +60,8 @@ def resolve_settings(
     found |= settings_in_config(parsed.config)
     found |= settings_of_run(parsed.config, trainer)
     found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
-    found |= estimator_of(parsed.config) | parsed.settings
+    found |= estimator_of(parsed.config)
+    found |= parsed.settings
     found |= _logged(parsed, columns, rows)
     found |= _observed(columns, rows, found.get("refresh_interval", Setting()))
     found |= sidecar

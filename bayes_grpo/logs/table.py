@@ -179,12 +179,6 @@ class Table:
         """Whether any row has a number under ``key``."""
         return any(np.isfinite(chunk.values).any() for chunk in self._chunks.get(key, ()))
 
-    def first(self, key: str, default: float = math.nan) -> float:
-        """The first finite value of a key, or ``default``."""
-        values = self.column(key)
-        finite = values[np.isfinite(values)]
-        return float(finite[0]) if len(finite) else default
-
     def digest(self) -> str:
         """SHA-256 of keys and values, hexadecimal: what tells rows apart that come from no file."""
         found = hashlib.sha256()

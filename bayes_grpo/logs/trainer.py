@@ -69,14 +69,14 @@ class Trainer:
     name: str
     label: str
     signature: tuple[str, ...]
-    steps: tuple[tuple[str, ...], ...]
     reward: tuple[str, ...]
+    steps: tuple[tuple[str, ...], ...] = (("step",), ("_step",))
     evals: tuple[str, ...] = ()
     signals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     prefixes: tuple[str, ...] = ("",)
     rollouts: tuple[str, ...] = ()
     derived: tuple[Derived, ...] = ()
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=ADAM.copy)
     std_kind: str | None = None
     config: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     axes: tuple[str, ...] = ()

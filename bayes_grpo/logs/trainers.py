@@ -5,6 +5,7 @@ is not known. A new trainer is a row of `TRAINERS`; of trainers with equally man
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.trainer import ADAM, Derived, Trainer
@@ -71,40 +72,32 @@ GENERIC = Trainer(
         "total_cost": _keys("total_cost cumulative_cost"),
     },
     prefixes=("", "train/"),
-    defaults=ADAM,
+)
+
+_TRL = Trainer(
+    name="trl",
+    label="TRL",
+    signature=_keys(
+        "rewards/** completions/mean_length clip_ratio/region_mean eval_rewards/** num_tokens train_runtime "
+        "eval_runtime"
+    ),
+    steps=_groups("train/global_step global_step | step | _step"),
+    reward=_keys("reward"),
+    evals=_keys("eval_reward eval/reward eval_*_reward eval/*_reward"),
+    signals={
+        "clip_ratio": _keys("clip_ratio/region_mean clip_ratio"),
+        "completion_length": _keys("completions/mean_length completion_length"),
+        "engine_mismatch": _keys("sampling/sampling_logp_difference/mean"),
+        "staleness": _keys("sample/staleness_mean"),
+        "completions_clipped_ratio": _keys("completions/clipped_ratio"),
+    },
+    prefixes=("", "train/"),
+    defaults=ADAM | {"group_size": 8, "schedule": "linear"},
+    rows_without_rollout=True,
 )
 
 TRAINERS = (
-    Trainer(
-        name="trl",
-        label="TRL",
-        signature=_keys(
-            "rewards/** completions/mean_length clip_ratio/region_mean eval_rewards/** num_tokens train_runtime "
-            "eval_runtime"
-        ),
-        steps=_groups("train/global_step global_step | step | _step"),
-        reward=_keys("reward"),
-        evals=_keys("eval_reward eval/reward eval_*_reward eval/*_reward"),
-        signals={
-            "reward_std": _keys("reward_std"),
-            "frac_reward_zero_std": _keys("frac_reward_zero_std"),
-            "entropy": _keys("entropy"),
-            "kl": _keys("kl"),
-            "clip_ratio": _keys("clip_ratio/region_mean clip_ratio"),
-            "grad_norm": _keys("grad_norm"),
-            "completion_length": _keys("completions/mean_length completion_length"),
-            "learning_rate": _keys("learning_rate"),
-            "loss": _keys("loss"),
-            "engine_mismatch": _keys("sampling/sampling_logp_difference/mean"),
-            "staleness": _keys("sample/staleness_mean"),
-            "step_time": _keys("step_time"),
-            "accuracy": _keys("accuracy"),
-            "completions_clipped_ratio": _keys("completions/clipped_ratio"),
-        },
-        prefixes=("", "train/"),
-        defaults=ADAM | {"group_size": 8, "schedule": "linear"},
-        rows_without_rollout=True,
-    ),
+    _TRL,
     Trainer(
         name="trl_ppo",
         label="TRL (PPO, RLOO)",
@@ -116,7 +109,6 @@ TRAINERS = (
             "entropy": _keys("policy/entropy_avg"),
             "kl": _keys("objective/kl"),
             "clip_ratio": _keys("policy/clipfrac_avg"),
-            "grad_norm": _keys("grad_norm"),
             "learning_rate": _keys("lr learning_rate"),
             "loss": _keys("loss/policy_avg loss"),
         },
@@ -187,7 +179,6 @@ TRAINERS = (
         name="prime_rl",
         label="prime-rl",
         signature=_keys("train/agg/** mismatch_kl/all/mean entropy/all/mean is_masked/** off_policy/**"),
-        steps=_groups("step | _step"),
         reward=_keys("train/agg/all/*/reward/mean train/agg/effective/*/reward/mean reward/all/mean reward/mean"),
         evals=_keys("eval/*/all/*/avg@* eval/*/effective/*/avg@* eval/**/avg@*"),
         signals={
@@ -207,7 +198,6 @@ TRAINERS = (
         derived=(
             Derived("frac_reward_zero_std", {"train/agg/all/*/solved_none": 1.0, "train/agg/all/*/solved_all": 1.0}),
         ),
-        defaults=ADAM,
         config={
             "group_size": _keys(
                 "orchestrator/group_size group_size orchestrator/rollouts_per_example rollouts_per_example"
@@ -222,7 +212,6 @@ TRAINERS = (
         name="nemo_rl",
         label="NeMo-RL",
         signature=_keys("train/baseline_reward/** train/probs_ratio train/approx_entropy train/gen_kl_error"),
-        steps=_groups("step | _step"),
         reward=_keys("train/reward"),
         evals=_keys("validation/accuracy validation/reward"),
         signals={
@@ -278,7 +267,6 @@ TRAINERS = (
         name="areal",
         label="AReaL",
         signature=_keys("ppo_actor/**"),
-        steps=_groups("step | _step"),
         reward=_keys("ppo_actor/task_reward/avg rollout/reward"),
         evals=_keys("eval-rollout/reward"),
         signals={
@@ -319,7 +307,6 @@ TRAINERS = (
             "completions_clipped_ratio": _keys("rollout/truncated_ratio"),
         },
         rollouts=_keys("rollout/step eval/step"),
-        defaults=ADAM,
         config={
             "group_size": _keys("n_samples_per_prompt"),
             "momentum": _keys("adam_beta1"),
@@ -341,7 +328,6 @@ TRAINERS = (
             "kl": _keys("train_kl"),
             "clip_ratio": _keys("train_clip_ratio_total"),
             "completion_length": _keys("train_average_generated_tokens"),
-            "learning_rate": _keys("learning_rate"),
             "loss": _keys("train_loss"),
             "completions_clipped_ratio": _keys("train_hit_max_tokens_ratio hit_max_tokens_ratio"),
         },
@@ -380,7 +366,6 @@ TRAINERS = (
                 over="data/step_num_groups_submitted",
             ),
         ),
-        defaults=ADAM,
         std_kind="within",
     ),
     Trainer(
@@ -416,36 +401,17 @@ TRAINERS = (
             "prompts_per_step": _keys("dataset_builder/batch_size groups_per_batch"),
         },
     ),
-    Trainer(
+    replace(  # TRL's keys, with the step as text and entropy under a name of its own
+        _TRL,
         name="ms_swift",
         label="ms-swift",
-        signature=_keys(
-            "global_step/max_steps entropy/mean rewards/** completions/mean_length clip_ratio/region_mean "
-            "eval_rewards/** "
-            "num_tokens train_runtime eval_runtime"
-        ),
-        steps=_groups("global_step/max_steps iteration | train/global_step global_step | step | _step"),
-        reward=_keys("reward"),
-        evals=_keys("eval_reward eval/reward eval_*_reward eval/*_reward"),
+        signature=("global_step/max_steps", "entropy/mean", *_TRL.signature),
+        steps=(("global_step/max_steps", "iteration"), *_TRL.steps),
         signals={
-            "reward_std": _keys("reward_std"),
-            "frac_reward_zero_std": _keys("frac_reward_zero_std"),
+            **_TRL.signals,
             "entropy": _keys("entropy/mean entropy"),
-            "kl": _keys("kl"),
-            "clip_ratio": _keys("clip_ratio/region_mean clip_ratio cispo_clip_ratio"),
-            "grad_norm": _keys("grad_norm"),
-            "completion_length": _keys("completions/mean_length completion_length"),
-            "learning_rate": _keys("learning_rate"),
-            "loss": _keys("loss"),
-            "engine_mismatch": _keys("sampling/sampling_logp_difference/mean"),
-            "staleness": _keys("sample/staleness_mean"),
-            "step_time": _keys("step_time"),
-            "accuracy": _keys("accuracy"),
-            "completions_clipped_ratio": _keys("completions/clipped_ratio"),
+            "clip_ratio": (*_TRL.signals["clip_ratio"], "cispo_clip_ratio"),
         },
-        prefixes=("", "train/"),
-        defaults=ADAM | {"group_size": 8, "schedule": "linear"},
-        rows_without_rollout=True,
     ),
     Trainer(
         name="skyrl",
@@ -469,7 +435,6 @@ TRAINERS = (
             "staleness": _keys("async/staleness_mean"),
             "step_time": _keys("timing/step"),
         },
-        defaults=ADAM,
         config={
             "group_size": _keys("generator/n_samples_per_prompt"),
             "prompts_per_step": _keys("trainer/train_batch_size"),
@@ -484,7 +449,6 @@ TRAINERS = (
             "val/reward_score actor/pg_clipfrac_higher actor/pg_clipfrac_lower reward/overall critic/score/mean "
             "critic/rewards/mean actor/**"
         ),
-        steps=_groups("step | _step"),
         reward=_keys("critic/score/mean critic/rewards/mean reward/overall"),
         evals=_keys("val/reward_score val/overall_reward"),
         signals={
@@ -515,7 +479,6 @@ TRAINERS = (
             "val_correct/** critic/entropy/mean token*/response_length/mean actor/ppo_ratio_clipfrac* actor_train/** "
             "critic/score/mean critic/rewards/mean actor/**"
         ),
-        steps=_groups("step | _step"),
         reward=_keys("critic/score/mean critic/rewards/mean"),
         evals=_keys("val_correct/all/mean val_correct/*/mean"),
         signals={
@@ -527,7 +490,6 @@ TRAINERS = (
             "learning_rate": _keys("actor/lr*"),
             "loss": _keys("actor/pg_loss* actor/total_loss*"),
         },
-        defaults=ADAM,
         config={
             "group_size": _keys("num_return_sequences_in_group"),
             "prompts_per_step": _keys("rollout_batch_size"),
@@ -547,70 +509,6 @@ TRAINERS = (
             "loss": _keys("actor_loss"),
             "accuracy": _keys("correct"),
         },
-        defaults=ADAM,
-    ),
-    Trainer(
-        name="generic",
-        label="unknown trainer",
-        signature=(),
-        steps=_groups(
-            "train/global_step | training_step | step | global_step | training/global_step | progress/step | "
-            "train_step | "
-            "train/step | optimizer_step | steps | iteration | iter | update | rollout/step | grpo_step | "
-            "rollout_step | "
-            "_step | batch"
-        ),
-        reward=_keys(
-            "reward train/reward train_reward reward/mean train/reward/mean reward_mean mean_reward train/reward_mean "
-            "train/mean_reward train_mean_reward train_reward_mean avg_reward reward_avg average_reward rewards/mean "
-            "rewards_mean mean_rewards reward_trace rewards score/mean mean_score"
-        ),
-        evals=_keys(
-            "eval_reward eval/reward eval_reward_mean eval/reward_mean eval/reward/mean eval/mean_reward "
-            "eval_mean_reward "
-            "val_reward val/reward validation/reward validation_reward test/reward test_reward eval_accuracy "
-            "eval/accuracy eval_acc eval/acc val_accuracy val/accuracy validation/accuracy test_accuracy test/accuracy "
-            "val-core/**/mean@* eval/pass_at_1 eval_pass_at_1 eval/pass@1 eval_pass@1 val/pass_at_1 val/pass@1 "
-            "test/pass_at_1 test/pass@1 eval/solve_rate eval_solve_rate eval/success_rate eval_success_rate eval/score "
-            "eval_score eval/correct eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy "
-            "val/**/reward val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1"
-        ),
-        signals={
-            "reward_std": _keys(
-                "reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std"
-            ),
-            "frac_reward_zero_std": _keys("frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio"),
-            "entropy": _keys(
-                "entropy policy/entropy mean_entropy entropy_mean entropy/mean token_entropy optim/entropy"
-            ),
-            "kl": _keys("kl kl_divergence kl_div kl_mean mean_kl kl/mean approx_kl kl_loss"),
-            "clip_ratio": _keys(
-                "clip_ratio clip_ratio/region_mean clip_frac clipfrac clip_fraction train_clip_fraction"
-            ),
-            "grad_norm": _keys("grad_norm gradient_norm optim/grad_norm"),
-            "stiffness": _keys("curvature/stiffest"),
-            "stability_margin": _keys("curvature/margin"),
-            "completion_length": _keys(
-                "completion_length completions/mean_length response_length response_length/mean mean_completion_length "
-                "mean_response_length avg_completion_length avg_response_length avg_response_token_length "
-                "avg_gen_tokens "
-                "mean_length"
-            ),
-            "learning_rate": _keys("learning_rate lr optim/lr optim/learning_rate"),
-            "loss": _keys("loss train_loss policy_loss pg_loss training_loss train_loss_mean"),
-            "accuracy": _keys("accuracy acc train_accuracy mean_accuracy correct"),
-            "completions_clipped_ratio": _keys("completions_clipped_ratio completions/clipped_ratio"),
-            "gold_reward": _keys(
-                "gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f"
-            ),
-            "engine_mismatch": _keys("engine_mismatch"),
-            "staleness": _keys("staleness staleness_mean async/staleness_mean async/steps_since_sync"),
-            "step_time": _keys("step_time time/step step_seconds seconds_per_step"),
-            "step_cost": _keys("step_cost cost_per_step"),
-            "total_cost": _keys("total_cost cumulative_cost"),
-        },
-        prefixes=("", "train/"),
-        defaults=ADAM,
     ),
 )
 """Every trainer. Groups all right and groups all wrong have no spread, mixed ones have."""

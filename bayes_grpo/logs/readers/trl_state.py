@@ -16,8 +16,6 @@ from bayes_grpo.logs.trainers import trainer_named
 NAME = "trl_trainer_state"
 
 _MARKS = re.compile(r'"(?:log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
-
-
 _EPOCHS = ("num_train_epochs", "global_step", "epoch")
 """What tells the planned length where ``max_steps`` does not."""
 
