@@ -24,7 +24,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.out.exists():
         parser.error(f"{args.out}: expected a new directory, found one that exists; choose another name")
-    runs = simulate_deep(args.family, args.n, args.seed, lambda text: print(text, file=sys.stderr))
+    runs = simulate_deep(args.family, args.n, args.seed, lambda stage, _: print(stage, file=sys.stderr))
     paths = write_runs(runs, args.out, logging_steps=args.logging_steps)
     render_deep(runs, paths, Console())
 
