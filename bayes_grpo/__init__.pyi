@@ -16,9 +16,6 @@ from .checking.result import Check as Check
 from .common.errors import BayesGrpoError as BayesGrpoError
 from .common.errors import BayesGrpoWarning as BayesGrpoWarning
 from .common.picture import save_plot as save_plot
-from .comparison.among import AmongSiblings as AmongSiblings
-from .comparison.among import among_siblings as among_siblings
-from .comparison.among import render_among as render_among
 from .comparison.compare import compare as compare
 from .comparison.loo import leave_one_out as leave_one_out
 from .comparison.render import render_comparison as render_comparison
@@ -70,9 +67,6 @@ from .forecasting.render import render_forecast as render_forecast
 from .forecasting.result import Forecast as Forecast
 from .forecasting.summary import ForecastSummary as ForecastSummary
 from .forecasting.summary import summarize_forecast as summarize_forecast
-from .laboratory.families import deep_families as deep_families
-from .laboratory.render import render_deep as render_deep
-from .laboratory.runs import simulate_deep as simulate_deep
 from .learning.learn import corpus_priors as corpus_priors
 from .learning.learn import learn as learn
 from .learning.learn_prior import learn_prior as learn_prior
