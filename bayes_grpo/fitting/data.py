@@ -83,13 +83,14 @@ def build_fit(run: Run, found: SmoothedDraws, prior: PriorSide, sampler: Sampler
         The fit.
     """
     import arviz_base as az
+    from xarray import Dataset, DataTree
 
     draws, chains = found.draws, found.draws.chains
     if chains is None:
         raise ValueError("expected the draws of NUTS, found those of another sampler")
     regime, table, values = draws.regime, draws.rows.table, draws.values
     latent, rows = found.measured_again(prior.rng)
-    trajectories = {"curve": found.curves()[None], "latent": latent[None], "rows": rows[None]}
+    trajectories = {"curve": found.curves(), "latent": latent, "rows": rows}
     ours = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))
     held_out = _held_out(found, np.random.default_rng([seed, _HELD_OUT]))
     constant = _constant_data(found)
@@ -111,12 +112,13 @@ def build_fit(run: Run, found: SmoothedDraws, prior: PriorSide, sampler: Sampler
             "leave_one_out": held_out,
             "observed_data": {"y": table.y},
             "constant_data": constant,
-            "trajectories": trajectories,
         },
-        dims={name: ["step"] for name in ("y", *held_out, *constant, *trajectories)},
+        dims={name: ["step"] for name in ("y", *held_out, *constant)},
         coords={"step": table.step},
         sample_dims=["chain", "draw"],
     )
+    kept = {"chain": np.arange(len(latent)), "draw": found.kept, "step": table.step}
+    tree["trajectories"] = DataTree(Dataset({k: (tuple(kept), v) for k, v in trajectories.items()}, kept))
     tree.attrs.update(_attributes(run, draws, sampler, seed))
     return Fit(tree, regime)
 

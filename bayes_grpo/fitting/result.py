@@ -48,8 +48,8 @@ class Fit(Shown):
               integrated out, and ``predicted``, a value drawn from that conditional; dimension ``step``.
               `bayes_grpo.loo_view` shows them as ArviZ's leave-one-out functions read them;
             - `posterior_predictive`, `prior_predictive`: a new run drawn at each draw of `posterior` and of `prior`;
-            - `trajectories`: 400 draws of the unforced law (``curve``), of the latent reward of this run (``latent``)
-              and of this run measured again (``rows``);
+            - `trajectories`: at 400 of the draws, each under its chain and draw, the unforced law (``curve``), the
+              latent reward of this run (``latent``) and this run measured again (``rows``);
             - `observed_data`, `constant_data`.
 
             Attributes hold regime, priors, settings, versions, seed, the log's hash and the convergence checks.
@@ -138,7 +138,7 @@ class Fit(Shown):
     def trajectories(self, name: str) -> np.ndarray:
         """Draws of "curve" (the unforced law), "latent" (the latent reward) or "rows" (the same, measured again).
 
-        Shape (1, trajectories, n).
+        Shape (chains, kept draws, n).
         """
         return self.data["trajectories"].dataset[name].to_numpy()
 

@@ -178,10 +178,14 @@ def test_fits_are_sampled_when_asked_for_and_say_what_the_scores_said(found, mon
     np.testing.assert_allclose(found.loo["exponential"].pointwise, scores.pointwise, atol=0.1)
     curve = fit_.data["constant_data"].dataset["curve_mean"].to_numpy()
     np.testing.assert_allclose(ours.curve_mean, curve, atol=0.2 * np.ptp(curve))
-    again = [ours.measured_again(np.random.default_rng(i))[1] for i in range(10)]  # ends of 400 draws alone are rough
-    assert ours.curves().shape == again[0].shape == (400, len(ours.draws.rows.table.y))
+    again = [
+        ours.measured_again(np.random.default_rng(i))[1][0] for i in range(10)
+    ]  # ends of 400 draws alone are rough
+    assert ours.curves()[0].shape == again[0].shape == (400, len(ours.draws.rows.table.y))
     rows = np.concatenate(again)
-    one, other = (np.quantile(x, [0.05, 0.95], axis=0) for x in (rows, fit_.trajectories("rows")[0]))
+    one, other = (
+        np.quantile(x, [0.05, 0.95], axis=0) for x in (rows, fit_.trajectories("rows").reshape(-1, len(fit_.step())))
+    )
     np.testing.assert_allclose(one, other, atol=0.5 * float(fit_.draws("observation_sd").mean()))
     with pytest.raises(KeyError):
         found.fits["pendulum"]

@@ -67,9 +67,9 @@ class Start(NamedTuple):
     inverse_mass: np.ndarray
 
 
-def _chain_program(regime: Regime, holes: bool, warmup: int, draws: int, batched: bool) -> Any:
+def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> Any:
     # Traced once, not at each of the places where NUTS calls it.
-    traced = jax.jit(partial(potential, regime, holes=holes))
+    traced = jax.jit(partial(potential, regime))
 
     def potential_of(prior: PriorNumbers, rows: Rows) -> Any:
         return lambda z: traced(z, prior, rows)
@@ -137,7 +137,7 @@ def _beside(compile_: Callable[[], Any]) -> None:
 
 
 def _options(target: Target, settings: SamplerSettings, batched: bool) -> tuple[Any, ...]:
-    return target.regime, target.rows.holes, settings.warmup, settings.draws, batched
+    return target.regime, settings.warmup, settings.draws, batched
 
 
 def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSettings, target_accept: float) -> Chain:
