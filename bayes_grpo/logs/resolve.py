@@ -18,7 +18,7 @@ from bayes_grpo.logs.reward_spread import spread_kind
 from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.logs.run_config import settings_of_run
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
+from bayes_grpo.logs.trainers import GENERIC
 
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
 """Keys whose steps are optimizer updates, in logs whose rollouts serve several."""
@@ -60,6 +60,7 @@ def resolve_settings(
     found |= settings_in_config(parsed.config)
     found |= settings_of_run(parsed.config, trainer)
     found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
+    found |= estimator_of(parsed.config)
     found |= parsed.settings
     found |= _logged(parsed, columns, rows)
     found |= _observed(columns, rows, found.get("refresh_interval", Setting()))
@@ -73,6 +74,34 @@ def resolve_settings(
     found["schedule"] = _followed(found, columns, rows)
     found |= {name: Setting(note=UNSTATED.format(name)) for name in _BATCH if found.get(name, Setting()).value is None}
     return Settings(**found)
+
+
+def estimator_of(config: Mapping[str, Any]) -> dict[str, Setting]:
+    """How advantages are made, by the fields of a trainer's configuration under whatever path they stand."""
+    plain = {str(k).rpartition("/")[2].lower(): v for k, v in config.items()}
+    found: dict[str, Setting] = {}
+
+    def state(name: str, value: Any, key: str) -> None:
+        found[name] = Setting(value, Provenance.CONFIG, f"{key} in the run's configuration")
+
+    scaling = {"true": "group", "1": "group", "group": "group", "false": "none", "0": "none", "none": "none"} | {
+        "batch": "batch"
+    }
+    said = scaling.get(str(plain.get("scale_rewards", "")).lower(), "")
+    if said:
+        state("advantage_scaling", said, "scale_rewards")
+    if str(plain.get("norm_adv_by_std_in_grpo")).lower() in ("false", "0"):
+        state("advantage_scaling", "none", "norm_adv_by_std_in_grpo")
+    for key in ("adv_estimator", "multi_objective_aggregation", "loss_type"):
+        if "gdpo" in str(plain.get(key)).lower() or str(plain.get(key)) == "normalize_then_sum":
+            state("advantage_scaling", "gdpo", key)
+    filtered = any(
+        str(v).lower() in ("true", "1") and ("filter_groups/enable" in str(k) or str(k).endswith("dynamic_filtering"))
+        for k, v in config.items()
+    )
+    if filtered:
+        state("group_filter", "after", "filter_groups")
+    return found
 
 
 def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Setting:
