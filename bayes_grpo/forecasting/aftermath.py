@@ -7,14 +7,12 @@ A law that describes how a reward rose says nothing of a policy that has lost it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from bayes_grpo.events.fallen import Fallen, fallen_of
-from bayes_grpo.events.smoothing import fit_trend
+from bayes_grpo.events.smoothing import reward_trend
 from bayes_grpo.events.trend import span_of
-from bayes_grpo.logs.run import Setting
+from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import both_ends
 from bayes_grpo.rows.table import RowTable
 
@@ -28,17 +26,17 @@ def held(fallen: Fallen, paths: np.ndarray) -> np.ndarray:
     return np.clip(paths, low, high)
 
 
-def fallen_in(table: RowTable, settings: Mapping[str, Setting]) -> Fallen | None:
-    """What the reward of a log has lost at its last row, as its diagnosis sees it; None where it has not.
+def fallen_in(run: Run, table: RowTable) -> Fallen | None:
+    """What the reward of a run has lost at its last row, as its diagnosis sees it; None where it has not.
 
     Args:
-        table: Rows of the log.
-        settings: Settings of the run.
+        run: The run.
+        table: Its rows.
     """
-    trend = fit_trend(table.step, table.y, seed=1)
+    trend = reward_trend(run, table.signal)
     if trend is None:
         return None
-    ends = both_ends(table, settings)
+    ends = both_ends(table, dict(run.settings.items()))
     if ends.known:
         return fallen_of(trend, ends.high - ends.low, ends.low)
     return fallen_of(trend, span_of(trend.value))
