@@ -22,7 +22,7 @@ from bayes_grpo.rows.rows_of import rows_of
 
 FitRows = Literal["since_break", "all"]
 """Rows to fit: those since the reward last broke, or all of them."""
-LEAST_ROWS = 8
+MIN_WINDOW_ROWS = 8
 """Rows since a break that a regime needs; fewer say no more than that it happened."""
 
 
@@ -95,7 +95,7 @@ def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -
         signal: "auto", "reward" (train) or "eval" (held-out).
 
     Raises:
-        FitError: Fewer than `LEAST_ROWS` rows since the break.
+        FitError: Fewer than `MIN_WINDOW_ROWS` rows since the break.
         SettingError: Unknown rows.
     """
     if rows not in ("since_break", "all"):
@@ -106,11 +106,10 @@ def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -
     cut = window.cut(run)
     kept = cut.reward if run.has_reward and signal != "eval" else cut.eval_reward
     later = int(np.isfinite(kept).sum())
-    if later < LEAST_ROWS:
-        since = f"step {window.start_step:.0f}"
+    if later < MIN_WINDOW_ROWS:
         raise FitError(
-            f"{run.source}: {window.reason} A fit needs {LEAST_ROWS} rows since then, found {later} after {since}; fit "
-            f'the rows before (--at {window.start_step:.0f}) or all rows (--all-rows, rows="all")'
+            f"{run.source}: {window.reason} A fit needs {MIN_WINDOW_ROWS} rows since then, found {later}; fit the rows "
+            f'before (--at {window.start_step:.0f}) or all rows (--all-rows, rows="all")'
         )
     return cut, window
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.events.fallen import Fallen
+from bayes_grpo.events.fallen import Fallen, fallen_of
+from bayes_grpo.events.smoothing import reward_trend
+from bayes_grpo.events.trend import span_of
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
-from bayes_grpo.forecasting.aftermath import fallen_in
 from bayes_grpo.logs.run import Provenance, Run, Setting
 from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
-from bayes_grpo.rows.reward_range import RewardRange, reward_range
+from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, schedule_of
 from bayes_grpo.rows.table import RowTable
@@ -125,3 +126,19 @@ def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Ru
 
 def _setting(stored: Mapping[str, Any]) -> Setting:
     return Setting(stored["value"], Provenance(stored["provenance"]), stored.get("note", ""))
+
+
+def fallen_in(run: Run, table: RowTable) -> Fallen | None:
+    """What the reward of a run has lost at its last row, as its diagnosis sees it; None where it has not.
+
+    Args:
+        run: The run.
+        table: Its rows.
+    """
+    trend = reward_trend(run, table.signal)
+    if trend is None:
+        return None
+    ends = both_ends(table, dict(run.settings.items()))
+    if ends.known:
+        return fallen_of(trend, ends.high - ends.low, ends.low)
+    return fallen_of(trend, span_of(trend.value))
