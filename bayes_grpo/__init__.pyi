@@ -1,10 +1,6 @@
 """The public names, each stated once; `__init__` imports them from here on first use."""
 
-from .accounts.account import Account as Account
-from .accounts.account import account as account
 from .accounts.advice import forecast_given as forecast_given
-from .accounts.span import LawSpan as LawSpan
-from .accounts.span import law_span as law_span
 from .backtesting.backtest import backtest as backtest
 from .backtesting.many import backtest_logs as backtest_logs
 from .backtesting.render import render_backtest as render_backtest

@@ -10,6 +10,7 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
+    AllRows,
     At,
     Json,
     Plot,
@@ -30,6 +31,7 @@ def check(
     regime: Annotated[str | None, typer.Option(help="Regime to fit to a log; oscillator if absent.")] = None,
     signal: Signal = "auto",
     at: At = None,
+    all_rows: AllRows = False,
     plot: Plot = None,
     json_: Json = False,
     seed: Seed = 0,
@@ -47,8 +49,9 @@ def check(
                 )
             fit = bg.load_fit(log[0])
         else:
-            run = bg.law_span(reading.read(log, at, stated), signal).checked()
-            fit = bg.fit(run, regime or "oscillator", signal=signal, seed=seed, progress=tell)
+            run = reading.read(log, at, stated)
+            chosen = "all" if all_rows else "since_break"
+            fit = bg.fit(run, regime or "oscillator", signal=signal, rows=chosen, seed=seed, progress=tell)
         tell("looking at the residuals")
         found = bg.check(fit)
         if plot is not None:

@@ -9,6 +9,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.options import (
+    AllRows,
     At,
     Json,
     LogFile,
@@ -35,6 +36,7 @@ def compare(
     ] = None,
     signal: Signal = "auto",
     at: At = None,
+    all_rows: AllRows = False,
     no_lfo: Annotated[bool, typer.Option("--no-lfo", help="No forecast scores; faster.")] = False,
     out: Annotated[
         Path | None,
@@ -53,10 +55,18 @@ def compare(
     check_pictures(plot)
     if out is not None:
         _make_directory(out)
-    run = bg.law_span(reading.read(log, at, stated), signal).checked()
+    run = reading.read(log, at, stated)
     names = None if regimes is None else names_in(regimes)
     with progress() as tell:
-        found = bg.compare(run, names, signal=signal, seed=seed, lfo=not no_lfo, progress=tell)
+        found = bg.compare(
+            run,
+            names,
+            signal=signal,
+            rows="all" if all_rows else "since_break",
+            seed=seed,
+            lfo=not no_lfo,
+            progress=tell,
+        )
         if out is not None:
             for i, name in enumerate(found.fits):
                 tell(f"{name}: fitting by NUTS", i / len(found.fits))

@@ -10,6 +10,7 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
+    AllRows,
     At,
     Json,
     LikeRuns,
@@ -52,9 +53,7 @@ def fit(
     ] = None,
     prior_table: PriorTableFile = None,
     prior_file: Annotated[Path | None, typer.Option(help="TOML file with a table named priors.")] = None,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Fit all rows, those before a collapse of the reward too.")
-    ] = False,
+    all_rows: AllRows = False,
     like: LikeRuns = None,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
     plot: Plot = None,
@@ -75,22 +74,25 @@ def fit(
     word, texts = split_priors(prior)
     given = overrides(texts, prior_file)
     run = reading.read(log, at, stated)
-    span = bg.LawSpan(run) if whole else bg.law_span(run, signal)
-    run = span.checked()
     priors = base_priors(word, prior_table, regime, run, signal) | given
     with progress() as tell:
         result = bg.fit(
             run,
             regime,
             signal=signal,
+            rows="all" if all_rows else "since_break",
             priors=priors,
             seed=seed,
             sampler=bg.SamplerSettings(chains=chains, warmup=warmup, draws=draws),
             progress=tell,
         )
-        summary = span.leads(bg.summarize(result))
+        summary = bg.summarize(result)
         where = siblings_asked(like, log, reading.sidecar)
-        among = None if where is None else bg.among_siblings(result, run, where, seed=seed, progress=tell)
+        among = (
+            None
+            if where is None
+            else bg.among_siblings(result, result.window.cut(run), where, seed=seed, progress=tell)
+        )
         if out is not None:
             bg.save_fit(result, out)
         if plot is not None:

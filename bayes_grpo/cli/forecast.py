@@ -135,4 +135,5 @@ def _source(run: Run, weights: str, regimes: list[str], compared: Callable[[], C
         return run, None
     if weights == "equal":
         return run, dict.fromkeys(regimes, 1.0)
-    return compared(), None
+    found = compared()
+    return found, found.weights_lfo

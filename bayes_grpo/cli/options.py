@@ -30,6 +30,9 @@ Json = Annotated[bool, typer.Option("--json", help="Everything as JSON on standa
 Seed = Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")]
 Plot = Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .svg).")]
 At = Annotated[float | None, typer.Option("--at", help="Use rows up to this step only.")]
+AllRows = Annotated[
+    bool, typer.Option("--all-rows", help="Fit all rows; by default those since the reward last collapsed.")
+]
 Signal = Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")]
 Jobs = Annotated[int, typer.Option(help="Worker processes; the numbers are the same for every number of them.")]
 LikeRuns = Annotated[

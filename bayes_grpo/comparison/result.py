@@ -13,6 +13,7 @@ from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.smoothed import SmoothedDraws
+from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Comparison(Result):
             (see `bayes_grpo.comparison.stacking.shrunk_weights`, with the forecast origins as points). Equal weights of
             all laws that can forecast where there are no forecast scores.
         run: The run.
+        window: Which of its rows were fitted, and why.
         posteriors: Regime → draws by which it was weighed, for the laws of the table.
         fits: Regime → fit by NUTS, sampled when it is asked for first.
         overrides: Regime → prior overrides that were given.
@@ -114,6 +116,7 @@ class Comparison(Result):
     weights_loo: Mapping[str, float]
     weights_lfo: Mapping[str, float]
     run: Run
+    window: FitWindow
     posteriors: Mapping[str, SmoothedDraws]
     fits: Mapping[str, Fit]
     overrides: Mapping[str, Mapping[str, Any]]

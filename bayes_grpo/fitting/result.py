@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ from bayes_grpo.common.results import Shown
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
 from bayes_grpo.fitting.sampling.target import Target, prior_numbers
+from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Provenance
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
@@ -112,6 +114,12 @@ class Fit(Shown):
             last_step=float(step[-1]),
             source=attrs["source"],
         )
+
+    @property
+    def window(self) -> FitWindow:
+        """Which rows of the run were fitted, and why."""
+        start = float(self.data.attrs["window_start"])
+        return FitWindow(None if math.isnan(start) else start, str(self.data.attrs["window_reason"]))
 
     @property
     def settings(self) -> dict[str, dict[str, Any]]:

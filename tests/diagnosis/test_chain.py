@@ -9,8 +9,8 @@ from scipy.special import expit, logsumexp
 
 from bayes_grpo.diagnosis.chain import CHAIN_DRAWS, FIXED, FULL_ROWS, ModeChain, _passes
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.smoothing import TREND_ROWS
 from bayes_grpo.diagnosis.timeline import shipped_chains
+from bayes_grpo.events.smoothing import TREND_ROWS
 from benchmarks.lab.learners.episode_cases import OFF, ON, OPEN, EpisodeCase
 from benchmarks.lab.learners.episodes import _log_sum, learn_chain
 from tests.helpers.runs import make_run, steps

@@ -24,7 +24,7 @@ import numpy as np
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.diagnosis.chain import FIXED, FULL_ROWS, ModeChain
 from bayes_grpo.diagnosis.mode import Mode, followed_modes
-from bayes_grpo.diagnosis.smoothing import TREND_ROWS
+from bayes_grpo.events.smoothing import TREND_ROWS
 from benchmarks.lab.learners.episode_cases import OFF, ON, OPEN, EpisodeCase, lab_episodes, public_episodes
 from benchmarks.lab.learners.record import keep
 
