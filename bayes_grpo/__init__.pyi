@@ -7,12 +7,10 @@ from .accounts.span import LawSpan as LawSpan
 from .accounts.span import law_span as law_span
 from .backtesting.backtest import backtest as backtest
 from .backtesting.many import backtest_logs as backtest_logs
-from .backtesting.plot import plot_backtest as plot_backtest
 from .backtesting.render import render_backtest as render_backtest
 from .backtesting.result import Backtest as Backtest
 from .backtesting.result import merge_backtests as merge_backtests
 from .checking.check import check as check
-from .checking.plot import plot_check as plot_check
 from .checking.render import render_check as render_check
 from .checking.result import Check as Check
 from .common.errors import BayesGrpoError as BayesGrpoError
@@ -23,13 +21,10 @@ from .comparison.among import among_siblings as among_siblings
 from .comparison.among import render_among as render_among
 from .comparison.compare import compare as compare
 from .comparison.loo import leave_one_out as leave_one_out
-from .comparison.plot import plot_comparison as plot_comparison
 from .comparison.render import render_comparison as render_comparison
 from .comparison.result import Comparison as Comparison
 from .decision.budget import steps_for_gain as steps_for_gain
 from .decision.decide import decide as decide
-from .decision.plot import mark_stop as mark_stop
-from .decision.plot import plot_decision as plot_decision
 from .decision.price import priced as priced
 from .decision.question import Question as Question
 from .decision.recall import doubt_of as doubt_of
@@ -49,8 +44,6 @@ from .diagnosis.status import TopLine as TopLine
 from .families.compare_runs import compare_runs as compare_runs
 from .families.compared import Compared as Compared
 from .families.family import family as family
-from .families.plot import plot_compare_runs as plot_compare_runs
-from .families.plot import plot_family as plot_family
 from .families.render import render_compare_runs as render_compare_runs
 from .families.render import render_family as render_family
 from .families.result import Family as Family
@@ -58,9 +51,6 @@ from .fitting.file import load_fit as load_fit
 from .fitting.file import save_fit as save_fit
 from .fitting.fit import fit as fit
 from .fitting.loo_view import loo_view as loo_view
-from .fitting.plot import plot_curve as plot_curve
-from .fitting.plot import plot_fit as plot_fit
-from .fitting.plot import plot_quantity as plot_quantity
 from .fitting.render import render_fit as render_fit
 from .fitting.result import Fit as Fit
 from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
@@ -68,12 +58,10 @@ from .fitting.summary import Summary as Summary
 from .fitting.summary import summarize as summarize
 from .fleets.deciding import decide_fleet as decide_fleet
 from .fleets.fleet import fleet as fleet
-from .fleets.plot import plot_fleet as plot_fleet
 from .fleets.render import render_fleet as render_fleet
 from .fleets.result import Fleet as Fleet
 from .forecasting.fits import FORECAST_REGIMES as FORECAST_REGIMES
 from .forecasting.forecast import forecast as forecast
-from .forecasting.plot import plot_forecast as plot_forecast
 from .forecasting.priors import forecast_priors as forecast_priors
 from .forecasting.priors import priors_named as priors_named
 from .forecasting.reach import Reach as Reach
@@ -99,7 +87,6 @@ from .learning.table import (
     save_prior_table as save_prior_table,
 )
 from .logs.options import stated_siblings as stated_siblings
-from .logs.plot import plot_run as plot_run
 from .logs.reading import read_log as read_log
 from .logs.render import render_run as render_run
 from .logs.run import Provenance as Provenance
@@ -110,7 +97,6 @@ from .logs.summary import RunSummary as RunSummary
 from .logs.summary import describe_run as describe_run
 from .planning.curvature import curvature_of as curvature_of
 from .planning.plan import plan as plan
-from .planning.plan_plot import plot_plan as plot_plan
 from .planning.plan_render import render_plan as render_plan
 from .planning.planned import Plan as Plan
 from .planning.question import check_plan as check_plan
@@ -167,7 +153,6 @@ from .rollouts.join import Joined as Joined
 from .rollouts.join import join as join
 from .rollouts.paired import ByPrompt as ByPrompt
 from .rollouts.paired import compare_by_prompt as compare_by_prompt
-from .rollouts.plot import plot_rollouts as plot_rollouts
 from .rollouts.reading import read_rollouts as read_rollouts
 from .rollouts.records import Rollouts as Rollouts
 from .rollouts.render import render_by_prompt as render_by_prompt
@@ -190,6 +175,21 @@ from .simulate.render import render_simulated as render_simulated
 from .simulate.scenarios import scenario_names as scenario_names
 from .simulate.scenarios import simulate_scenario as simulate_scenario
 from .training.monitor import Monitor as Monitor
+from .views.plots.backtesting import plot_backtest as plot_backtest
+from .views.plots.checking import plot_check as plot_check
+from .views.plots.comparison import plot_comparison as plot_comparison
+from .views.plots.decision import mark_stop as mark_stop
+from .views.plots.decision import plot_decision as plot_decision
+from .views.plots.families import plot_compare_runs as plot_compare_runs
+from .views.plots.families import plot_family as plot_family
+from .views.plots.fitting import plot_curve as plot_curve
+from .views.plots.fitting import plot_fit as plot_fit
+from .views.plots.fitting import plot_quantity as plot_quantity
+from .views.plots.fleets import plot_fleet as plot_fleet
+from .views.plots.forecasting import plot_forecast as plot_forecast
+from .views.plots.logs import plot_run as plot_run
+from .views.plots.planning import plot_plan as plot_plan
+from .views.plots.rollouts import plot_rollouts as plot_rollouts
 from .watching.render import line_of as line_of
 from .watching.render import render_update as render_update
 from .watching.render import view_of as view_of

@@ -33,7 +33,6 @@ import numpy as np
 from bayes_grpo import read_log
 from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, backtest
 from bayes_grpo.backtesting.pieces import Piece
-from bayes_grpo.backtesting.plot import plot_backtest
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, ScoreLine
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
@@ -45,6 +44,7 @@ from bayes_grpo.learning.folder import load_cases
 from bayes_grpo.learning.learn import learn
 from bayes_grpo.learning.table import PriorTable
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.views.plots.backtesting import plot_backtest
 from benchmarks.common import keep
 
 AIM_RATIO = 0.95

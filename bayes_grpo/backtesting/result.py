@@ -92,7 +92,7 @@ class Backtest(Result):
         pieces: What the share of the level is learned from, one entry a log and origin; empty where it has none.
     """
 
-    picture_by: ClassVar[str] = "bayes_grpo.backtesting.plot:plot_backtest"
+    picture_by: ClassVar[str] = "bayes_grpo.views.plots.backtesting:plot_backtest"
 
     scores: tuple[Score, ...]
     refused: tuple[str, ...] = ()

@@ -104,7 +104,7 @@ class Comparison(Result):
         seed: Seed that was used.
     """
 
-    picture_by: ClassVar[str] = "bayes_grpo.comparison.plot:plot_comparison"
+    picture_by: ClassVar[str] = "bayes_grpo.views.plots.comparison:plot_comparison"
 
     lines: tuple[ComparisonLine, ...]
     sentence: str

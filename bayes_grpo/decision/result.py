@@ -90,7 +90,7 @@ class Stopping(Result):
         choice: Which of the checkpoints so far to take; None likewise.
     """
 
-    picture_by: ClassVar[str] = "bayes_grpo.decision.plot:plot_decision"
+    picture_by: ClassVar[str] = "bayes_grpo.views.plots.decision:plot_decision"
 
     cost_per_step: float
     value_per_reward: float

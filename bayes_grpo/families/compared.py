@@ -108,7 +108,7 @@ class Compared(Result):
         same_order: Runs of both recipes that saw the same data at the same steps; None where none did.
     """
 
-    picture_by: ClassVar[str] = "bayes_grpo.families.plot:plot_compare_runs"
+    picture_by: ClassVar[str] = "bayes_grpo.views.plots.families:plot_compare_runs"
 
     signal: str
     counts: Counts

@@ -173,7 +173,7 @@ class Family(Result):
         left_out: Runs that the law could not be put on, and whether they failed.
     """
 
-    picture_by: ClassVar[str] = "bayes_grpo.families.plot:plot_family"
+    picture_by: ClassVar[str] = "bayes_grpo.views.plots.families:plot_family"
 
     vary: tuple[str, ...]
     regime: str

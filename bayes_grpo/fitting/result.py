@@ -61,7 +61,7 @@ class Fit(Shown):
     regime: Regime
 
     summary_by: ClassVar[str] = "bayes_grpo.fitting.summary:summarize"
-    picture_by: ClassVar[str] = "bayes_grpo.fitting.plot:plot_fit"
+    picture_by: ClassVar[str] = "bayes_grpo.views.plots.fitting:plot_fit"
 
     @property
     def sentence(self) -> str:

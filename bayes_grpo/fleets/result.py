@@ -39,7 +39,7 @@ class Fleet(Result):
         seconds: Duration of this call.
     """
 
-    picture_by: ClassVar[str] = "bayes_grpo.fleets.plot:plot_fleet"
+    picture_by: ClassVar[str] = "bayes_grpo.views.plots.fleets:plot_fleet"
 
     frame: pd.DataFrame
     resumed: int

@@ -83,7 +83,7 @@ class Forecast(Shown):
     fallen: Fallen | None = None
 
     summary_by: ClassVar[str] = "bayes_grpo.forecasting.summary:summarize_forecast"
-    picture_by: ClassVar[str] = "bayes_grpo.forecasting.plot:plot_forecast"
+    picture_by: ClassVar[str] = "bayes_grpo.views.plots.forecasting:plot_forecast"
 
     @property
     def sentence(self) -> str:

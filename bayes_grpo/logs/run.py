@@ -162,7 +162,7 @@ class Run(Shown):
     unused: Mapping[str, str] = field(default_factory=dict)
 
     summary_by: ClassVar[str] = "bayes_grpo.logs.summary:describe_run"
-    picture_by: ClassVar[str] = "bayes_grpo.logs.plot:plot_run"
+    picture_by: ClassVar[str] = "bayes_grpo.views.plots.logs:plot_run"
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""

@@ -164,7 +164,7 @@ class Plan(Result):
         rate_known: Whether the present learning rate is known; else the candidates' are times it.
     """
 
-    picture_by: ClassVar[str] = "bayes_grpo.planning.plan_plot:plot_plan"
+    picture_by: ClassVar[str] = "bayes_grpo.views.plots.planning:plot_plan"
 
     run: str
     signal: str

@@ -13,7 +13,6 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
-from bayes_grpo.fleets.plot import plot_fleet
 from bayes_grpo.fleets.result import Fleet
 from bayes_grpo.fleets.table import table_of
 from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
@@ -21,6 +20,7 @@ from bayes_grpo.report.page import Cell, Lead, Page, PageTable, Part, Picture, S
 from bayes_grpo.report.result import Report
 from bayes_grpo.report.sections.common import NARROW, digits, new_figure
 from bayes_grpo.report.svg import Pictures
+from bayes_grpo.views.plots.fleets import plot_fleet
 
 _COLUMNS = {"log", "source", "log_hash", "task", "verdict", "error"}
 """Columns by which the table of a fleet is known."""

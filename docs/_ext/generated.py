@@ -42,6 +42,7 @@ ROOMS = {
     "risk": "What happened to others",
     "simulate": "Simulating",
     "laboratory": "The deep laboratory",
+    "views": "Figures and documents of results",
     "report": "The page",
     "common": "Errors and files",
 }

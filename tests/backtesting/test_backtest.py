@@ -7,13 +7,13 @@ import pytest
 from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.many import backtest_logs
 from bayes_grpo.backtesting.origins import Method, origin_of, predicted
-from bayes_grpo.backtesting.plot import plot_backtest
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, merge_backtests
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.views.plots.backtesting import plot_backtest
 from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run
 

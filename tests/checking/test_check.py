@@ -9,10 +9,10 @@ import pytest
 
 from bayes_grpo import SamplerSettings, check, fit, save_fit
 from bayes_grpo.checking.check import combined, findings_of
-from bayes_grpo.checking.plot import plot_check
 from bayes_grpo.checking.residuals import Residuals, loo_pit, residuals_of
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.regimes import get_regime
+from bayes_grpo.views.plots.checking import plot_check
 from benchmarks.calibration import PRIORS, SHARED, empty_run, simulate, with_reward
 from tests.helpers.command import call
 from tests.helpers.pictures import halves

@@ -16,7 +16,6 @@ import bayes_grpo.comparison.compare as module
 from bayes_grpo import SamplerSettings, compare, fit
 from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
 from bayes_grpo.comparison.loo import exact_density, leave_one_out
-from bayes_grpo.comparison.plot import plot_comparison
 from bayes_grpo.comparison.render import render_comparison
 from bayes_grpo.comparison.result import FEW_ROWS, ComparisonLine, verdict_sentence
 from bayes_grpo.comparison.stacking import shrunk_weights, stacking_weights
@@ -29,6 +28,7 @@ from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.views.plots.comparison import plot_comparison
 from tests.helpers.command import call
 from tests.helpers.pictures import halves
 from tests.helpers.reference import dense_moments

@@ -11,11 +11,11 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.decision.budget import amount, steps_for_gain
 from bayes_grpo.decision.decide import decide
-from bayes_grpo.decision.plot import plot_decision
 from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.render import render_decision
 from bayes_grpo.decision.result import expectation_text
 from bayes_grpo.events.fallen import Fallen
+from bayes_grpo.views.plots.decision import plot_decision
 from tests.helpers.pictures import halves
 from tests.helpers.trends import there
 

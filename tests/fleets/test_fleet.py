@@ -21,9 +21,9 @@ from bayes_grpo.fleets import deciding, unit
 from bayes_grpo.fleets import table as table_module
 from bayes_grpo.fleets.fleet import fleet
 from bayes_grpo.fleets.journal import journal_of
-from bayes_grpo.fleets.plot import plot_fleet
 from bayes_grpo.fleets.render import render_fleet
 from bayes_grpo.forecasting.horizon import horizon_of
+from bayes_grpo.views.plots.fleets import plot_fleet
 from tests.decision.test_decision import made
 from tests.helpers.command import call
 from tests.helpers.pictures import halves

@@ -19,7 +19,6 @@ from bayes_grpo.forecasting.bounds import bounded
 from bayes_grpo.forecasting.fits import fit_regimes
 from bayes_grpo.forecasting.forecast import ALONE, OF_A_FIT, forecast
 from bayes_grpo.forecasting.paths import allot, regime_paths
-from bayes_grpo.forecasting.plot import plot_forecast
 from bayes_grpo.forecasting.reach import reached_steps
 from bayes_grpo.forecasting.render import render_forecast
 from bayes_grpo.forecasting.result import Forecast
@@ -34,6 +33,7 @@ from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, remaining_rate
+from bayes_grpo.views.plots.forecasting import plot_forecast
 from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run
 from tests.helpers.selection import few

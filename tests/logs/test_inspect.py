@@ -8,10 +8,10 @@ from rich.console import Console
 
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.picture import save_plot
-from bayes_grpo.logs.plot import plot_run
 from bayes_grpo.logs.render import render_run
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.logs.summary import describe_run
+from bayes_grpo.views.plots.logs import plot_run
 
 
 def make_run(**more) -> Run:

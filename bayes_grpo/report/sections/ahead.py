@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from bayes_grpo.accounts.advice import given
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.decision.budget import amount
-from bayes_grpo.decision.plot import draw_best_step, draw_net_value, mark_stop
 from bayes_grpo.decision.result import Decision, Stopping
 from bayes_grpo.diagnosis.status import TopLine
-from bayes_grpo.forecasting.plot import plot_forecast
 from bayes_grpo.forecasting.reach import Reached
 from bayes_grpo.forecasting.summary import ForecastSummary
 from bayes_grpo.report.answer import Forecasted, Found
@@ -28,6 +26,8 @@ from bayes_grpo.report.sections.common import (
     untitled,
 )
 from bayes_grpo.report.svg import Pictures
+from bayes_grpo.views.plots.decision import draw_best_step, draw_net_value, mark_stop
+from bayes_grpo.views.plots.forecasting import plot_forecast
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

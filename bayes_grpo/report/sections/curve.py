@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.fitting.plot import plot_curve, plot_quantity
 from bayes_grpo.fitting.summary import CONTRACTION_LIMIT, Summary, SummaryRow
 from bayes_grpo.report.answer import Answer, Fitted
 from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.sections.common import SMALL, drawn, estimate, new_figure, nothing, panels, span, untitled
 from bayes_grpo.report.svg import Pictures
+from bayes_grpo.views.plots.fitting import plot_curve, plot_quantity
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
-from bayes_grpo.families.plot import plot_family
 from bayes_grpo.families.result import Exponent, Family
 from bayes_grpo.report.answer import Answer
 from bayes_grpo.report.page import Cell, Lead, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.sections.common import digits, estimate, new_figure, nothing, panels, span
 from bayes_grpo.report.svg import Pictures
+from bayes_grpo.views.plots.families import plot_family
 
 KEY, TITLE, QUESTION = "effects", "What settings do", "By which exponent does each quantity follow a varied setting?"
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
-from bayes_grpo.comparison.plot import plot_comparison
 from bayes_grpo.comparison.result import CLEAR, Comparison, ComparisonLine
 from bayes_grpo.report.answer import Answer
 from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.sections.common import SMALL, new_figure, nothing, panels
 from bayes_grpo.report.svg import Pictures
+from bayes_grpo.views.plots.comparison import plot_comparison
 
 KEY, TITLE, QUESTION = "laws", "The law", "Which law does the curve follow?"
 _SHOWN = 4

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bayes_grpo.logs.plot import plot_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary, SeriesSummary
 from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, head, number, words
 from bayes_grpo.report.sections.common import SMALL, digits, new_figure, panels
 from bayes_grpo.report.svg import Pictures
+from bayes_grpo.views.plots.logs import plot_run
 
 KEY, TITLE, QUESTION = "logged", "The log", "What was logged, and what had to be assumed?"
 _MOST = 12

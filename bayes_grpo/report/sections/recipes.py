@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.families.compared import Compared
-from bayes_grpo.families.plot import plot_compare_runs
 from bayes_grpo.report.answer import Answer
 from bayes_grpo.report.page import Cell, Lead, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.sections.common import estimate, new_figure, nothing, panels
 from bayes_grpo.report.svg import Pictures
+from bayes_grpo.views.plots.families import plot_compare_runs
 
 KEY, TITLE, QUESTION = "better", "A or B", "Is one recipe better, when seeds of one recipe differ too?"
 SIZE = (11.0, 3.9)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bayes_grpo.checking.plot import plot_check
 from bayes_grpo.checking.result import Check, Finding
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.report.answer import Answer
 from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, head, number, said, words
 from bayes_grpo.report.sections.common import SMALL, digits, new_figure, nothing, panels
 from bayes_grpo.report.svg import Pictures
+from bayes_grpo.views.plots.checking import plot_check
 
 KEY, TITLE, QUESTION = "check", "The check", "What does this law miss in its rows?"
 _PANELS = (

@@ -19,7 +19,7 @@ from bayes_grpo.report.page import Cell, PageTable, Part, Picture, Section, Tone
 from bayes_grpo.report.sections.common import SMALL, digits, estimate, new_figure, nothing, panels
 from bayes_grpo.report.svg import Pictures
 from bayes_grpo.rollouts.decomposition import Decomposition
-from bayes_grpo.rollouts.plot import plot_gain
+from bayes_grpo.views.plots.rollouts import plot_gain
 
 KEY, TITLE, QUESTION = (
     "diagnosis",

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-_PANEL_WIDTH = 9.0
-
-
-_PANEL_HEIGHT = 2.2
+_PANEL_WIDTH, _PANEL_HEIGHT = 9.0, 2.2
 
 
 def plot_run(run: RunLike, figure: Figure | None = None) -> Figure:

@@ -88,7 +88,7 @@ def mark_stop(figure: Canvas, stopping: Stopping) -> Canvas:
     """Marks the recommended step, the limit and the interval of the best step in a picture of a forecast.
 
     Args:
-        figure: Picture from `bayes_grpo.forecasting.plot.plot_forecast`.
+        figure: Picture from `bayes_grpo.views.plots.forecasting.plot_forecast`.
         stopping: What stopping at every step is worth.
 
     Returns:

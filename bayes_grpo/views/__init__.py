@@ -1,0 +1,1 @@
+"""Results as documents, and documents on a terminal, in a notebook and as a page."""

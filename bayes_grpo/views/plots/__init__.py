@@ -1,0 +1,1 @@
+"""Figures of results: one function each, which draws on a new figure or on one that is given."""
