@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo import Question, diagnose
-from bayes_grpo.common.cache import compilation_cache
+from bayes_grpo.common.programs import compilation_cache
 from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior, answers_of
 from bayes_grpo.diagnosis.gather import gather_all

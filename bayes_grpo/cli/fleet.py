@@ -23,6 +23,7 @@ from bayes_grpo.cli.options import (
     names_in,
 )
 from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.common.executor import dask_executor
 
 
 @grouped
@@ -71,7 +72,7 @@ def fleet(
         else:
             bg.render_split(split, console())
         return
-    with progress(left=True) as tell:
+    with dask_executor(dask) as executor, progress(left=True) as tell:
         result = bg.fleet(
             logs,
             names_in(do),
@@ -82,7 +83,7 @@ def fleet(
             out=out,
             resume=not no_resume,
             jobs=jobs,
-            dask=dask,
+            executor=executor,
             read=replace(reading, run_name=None).options(stated),
             seed=seed,
             progress=tell,

@@ -61,7 +61,7 @@ def diagnose(
         PriorError: A prior with unknown names or impossible numbers.
         SettingError: A negative number of cuts.
     """
-    from bayes_grpo.common.cache import compilation_cache
+    from bayes_grpo.common.programs import compilation_cache
 
     if history < 0:
         raise SettingError(f"--history: expected a number of cuts of at least 0, found {history}; 0 is for none")

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.cache import compilation_cache
 from bayes_grpo.common.errors import BayesGrpoError
+from bayes_grpo.common.programs import compilation_cache
 from bayes_grpo.diagnosis.gather import RunEvidence, gather_all
 from bayes_grpo.diagnosis.mode import followed_modes
 from bayes_grpo.logs.reading import read_log
