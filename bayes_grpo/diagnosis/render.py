@@ -51,7 +51,7 @@ def render_diagnosis(result: Diagnosis, console: Console) -> None:
         console.print(Text(f"Evidence ({about.interval_level:.0%} intervals)", style="bold"))
         for name, evidence in result.evidence.items():
             title = label_of(name)
-            p = weighed_text(evidence, result.own.get(name))
+            p = weighed_text(evidence)
             console.print(Text(f"  {title}{p}: {plain(evidence.sentence, 600)}"))
     told = [e for e in result.timeline.episodes if e.probable] if result.timeline is not None else []
     if told:

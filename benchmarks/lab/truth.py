@@ -2,7 +2,7 @@
 
 A *cause* is what was set; an *event* is what came of it. Events are conditions on smoothed true quantities: the gold
 reward, the reward that the completions deserved, the entropy and the share of groups without spread; they are defined
-in `bayes_grpo.events`. An event counts from the step on from which its condition holds to the end of the run, so what a
+in `true_events`. An event counts from the step on from which its condition holds to the end of the run, so what a
 run recovers from is none.
 """
 
@@ -14,17 +14,22 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from bayes_grpo.common.results import Result
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.broken import misrewarded
-from bayes_grpo.events.collapse import at_stake, lost
-from bayes_grpo.events.coupling import hacked
-from bayes_grpo.events.entropy import exploded, spent_early
-from bayes_grpo.events.growth import learned
-from bayes_grpo.events.swings import swings_from
 from bayes_grpo.events.trend import stretches
-from bayes_grpo.events.waste import solved, too_hard
 from benchmarks.lab.settings import REWARDS, LabNumbers
 from benchmarks.lab.training import DeepTrajectory
+from benchmarks.lab.true_events import (
+    BORDERS,
+    at_stake,
+    exploded,
+    hacked,
+    learned,
+    lost,
+    misrewarded,
+    solved,
+    spent_early,
+    swings_from,
+    too_hard,
+)
 
 Event = Literal[
     "broken_reward",

@@ -214,9 +214,7 @@ def _history(d: Diagnosis) -> PageTable:
 def _parts(d: Diagnosis) -> tuple[Part, ...]:
     parts = []
     if d.evidence:
-        parts.append(
-            Part("Evidence", tuple(_evidence_line(name, e, d.own.get(name)) for name, e in d.evidence.items()))
-        )
+        parts.append(Part("Evidence", tuple(_evidence_line(name, e) for name, e in d.evidence.items())))
     if d.timeline is not None and (told := tuple(_episode_line(e) for e in d.timeline.episodes if e.probable)):
         parts.append(Part("What happened, in order", told))
     remedies = tuple(f"{said(label_of(m))}: {x}" for m, lines in d.remedies.items() for x in lines)
@@ -239,8 +237,8 @@ def _episode_line(e: Episode) -> str:
     return said(f"{text}: {e.depth}" if e.depth else text)
 
 
-def _evidence_line(name: str, e: ModeEvidence, own: float | None) -> str:
-    return f"{said(label_of(name))}{weighed_text(e, own)}: {e.sentence}"
+def _evidence_line(name: str, e: ModeEvidence) -> str:
+    return f"{said(label_of(name))}{weighed_text(e)}: {e.sentence}"
 
 
 def _would_tell(d: Diagnosis) -> tuple[str, ...]:

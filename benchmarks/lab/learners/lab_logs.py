@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate.dataset import write_runs
@@ -29,6 +28,7 @@ from benchmarks.lab.families import Draw, deep_families, draw_run
 from benchmarks.lab.learners.record import keep, say
 from benchmarks.lab.runs import LABORATORY_BATCH, train_draws
 from benchmarks.lab.setups import Setup
+from benchmarks.lab.true_events import BORDERS
 from benchmarks.lab.truth import smoothed
 
 DEGENERATE = "advantage_degeneracy"
