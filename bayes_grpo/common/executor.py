@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, MissingExtraError, SettingError, WorkerError
 from bayes_grpo.common.machine import cores, threads
 
-Task = Callable[[Any], Any]
+ParallelTask = Callable[[Any], Any]
 """What is done with every argument."""
 
 POOL_TASKS = 50
@@ -51,7 +51,7 @@ class TaskOutcome(NamedTuple):
 
 @contextmanager
 def outcomes(
-    task: Task, arguments: Sequence[Any], *, jobs: int = 1, executor: Executor | None = None
+    task: ParallelTask, arguments: Sequence[Any], *, jobs: int = 1, executor: Executor | None = None
 ) -> Iterator[Iterator[TaskOutcome]]:
     """Does a task with every argument, and gives the outcomes as they come.
 
@@ -117,7 +117,7 @@ def dask_executor(address: str | None) -> Iterator[Executor | None]:
         yield client.get_executor(pure=False)
 
 
-def _here(task: Task, arguments: Sequence[Any]) -> Generator[TaskOutcome]:
+def _here(task: ParallelTask, arguments: Sequence[Any]) -> Generator[TaskOutcome]:
     for place, argument in enumerate(arguments):
         try:
             yield TaskOutcome(place, task(argument), None)
@@ -125,7 +125,7 @@ def _here(task: Task, arguments: Sequence[Any]) -> Generator[TaskOutcome]:
             yield TaskOutcome(place, None, error)
 
 
-def _on_executor(task: Task, arguments: Sequence[Any], executor: Executor) -> Generator[TaskOutcome]:
+def _on_executor(task: ParallelTask, arguments: Sequence[Any], executor: Executor) -> Generator[TaskOutcome]:
     places = {executor.submit(_attempt, task, argument): i for i, argument in enumerate(arguments)}
     try:
         for future in as_completed(list(places)):
@@ -135,7 +135,7 @@ def _on_executor(task: Task, arguments: Sequence[Any], executor: Executor) -> Ge
             future.cancel()
 
 
-def _in_processes(task: Task, arguments: Sequence[Any], jobs: int) -> Generator[TaskOutcome]:
+def _in_processes(task: ParallelTask, arguments: Sequence[Any], jobs: int) -> Generator[TaskOutcome]:
     """Pools of processes, one after another; a pool breaks as a whole where one of its processes dies.
 
     The tasks under way are then begun a second time, each alone in a pool, so that the one to blame is known.
@@ -197,7 +197,7 @@ def _end_with(ear: Connection) -> None:
     os._exit(0)  # threads may be inside XLA; a normal end of the interpreter would crash
 
 
-def _attempt(task: Task, argument: Any) -> tuple[Any, Exception | None]:
+def _attempt(task: ParallelTask, argument: Any) -> tuple[Any, Exception | None]:
     """Value and error of a task in another process; the error can be pickled, and an unforeseen one has its origin."""
     try:
         return task(argument), None
