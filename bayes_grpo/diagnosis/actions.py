@@ -81,7 +81,7 @@ ACTIONS: dict[str, Action] = {
     ),
     "watch it": Action(
         _always,
-        lambda f: _broken(f) or f.failing > BORDERS.half,
+        _broken,
         lambda f: "look again after a tenth more steps; if it lasts, stop and lower the learning rate",
     ),
     "stop": Action(

@@ -155,7 +155,8 @@ def _highest_rate(run: Run) -> float | None:
 def _checkpoint(rows: RunRows, judged: Logged | None) -> tuple[float | None, str]:
     """The step before which a checkpoint is best: by a held-out reward, else by a train reward that is being lost."""
     if judged is not None:
-        return float(judged.step[int(np.argmax(judged.value))]), "held-out score"
+        best = float(judged.step[int(np.argmax(judged.value))])
+        return (best, "held-out score") if best > rows.reward.step[0] else (None, "")  # before it nothing was learned
     y = rows.reward
     if lost_strength(y, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
         return float(y.step[int(y.means.argmax()) + y.window - 1]), "train reward"

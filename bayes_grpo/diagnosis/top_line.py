@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bayes_grpo.diagnosis.actions import advice
+from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior
 from bayes_grpo.diagnosis.facts import Facts
@@ -145,7 +145,7 @@ def _suspected(said: ClassPosterior, timeline: Timeline, facts: Facts) -> TopLin
         return None
     mode = max(seen, key=said.own.__getitem__)
     text = f"{_upper(label_of(mode))} is possible, and less likely than not"
-    again = advice("cannot_tell", facts)[0]
+    again = f"{ACTIONS['watch it'].words(facts)}."
     return _line("watch", mode, said.own[mode], text, facts, "the timeline", first=again)
 
 

@@ -1,5 +1,7 @@
 """Definitions on the rows: what they hold for, what they leave alone, and how few rows say nothing."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.probability import CALIBRATION, MOST, Chances, probability_of
 from bayes_grpo.diagnosis.rows import Logged, lost_strength
 from bayes_grpo.diagnosis.status import ALARMING
+from bayes_grpo.events.borders import table
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import evaluated, make_run, rising_run, steps
 
@@ -131,3 +134,9 @@ def test_one_probability_a_mode_wherever_it_stands():
     for mode, evidence in found.evidence.items():
         if mode in found.own:
             assert evidence.probability == found.own[mode]
+
+
+def test_the_page_shows_every_threshold():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    for b in table():
+        assert f"| `{b.name}` | {b.value:g} | {b.unit} | {', '.join(b.readers)} | {b.meaning} |" in page
