@@ -76,32 +76,29 @@ def resolve_settings(
     return Settings(**found)
 
 
+_SCALING = (
+    dict.fromkeys(("true", "1", "group"), "group") | dict.fromkeys(("false", "0", "none"), "none") | {"batch": "batch"}
+)
+
+
 def estimator_of(config: Mapping[str, Any]) -> dict[str, Setting]:
     """How advantages are made, by the fields of a trainer's configuration under whatever path they stand."""
-    plain = {str(k).rpartition("/")[2].lower(): v for k, v in config.items()}
-    found: dict[str, Setting] = {}
-
-    def state(name: str, value: Any, key: str) -> None:
-        found[name] = Setting(value, Provenance.CONFIG, f"{key} in the run's configuration")
-
-    scaling = {"true": "group", "1": "group", "group": "group", "false": "none", "0": "none", "none": "none"} | {
-        "batch": "batch"
-    }
-    said = scaling.get(str(plain.get("scale_rewards", "")).lower(), "")
-    if said:
-        state("advantage_scaling", said, "scale_rewards")
-    if str(plain.get("norm_adv_by_std_in_grpo")).lower() in ("false", "0"):
-        state("advantage_scaling", "none", "norm_adv_by_std_in_grpo")
+    plain = {str(k).rpartition("/")[2].lower(): str(v).lower() for k, v in config.items()}
+    found = {"scale_rewards": _SCALING.get(plain.get("scale_rewards", ""))}
+    if plain.get("norm_adv_by_std_in_grpo") in ("false", "0"):
+        found["norm_adv_by_std_in_grpo"] = "none"
     for key in ("adv_estimator", "multi_objective_aggregation", "loss_type"):
-        if "gdpo" in str(plain.get(key)).lower() or str(plain.get(key)) == "normalize_then_sum":
-            state("advantage_scaling", "gdpo", key)
-    filtered = any(
-        str(v).lower() in ("true", "1") and ("filter_groups/enable" in str(k) or str(k).endswith("dynamic_filtering"))
-        for k, v in config.items()
-    )
-    if filtered:
-        state("group_filter", "after", "filter_groups")
-    return found
+        if "gdpo" in plain.get(key, "") or plain.get(key) == "normalize_then_sum":
+            found[key] = "gdpo"
+    note = "{} in the run's configuration"
+    settings: dict[str, Setting] = {}
+    for key, scaling in found.items():
+        if scaling:
+            settings["advantage_scaling"] = Setting(scaling, Provenance.CONFIG, note.format(key))
+    for key, value in config.items():
+        if str(key).endswith(("filter_groups/enable", "dynamic_filtering")) and str(value).lower() in ("true", "1"):
+            settings["group_filter"] = Setting("after", Provenance.CONFIG, note.format(key))
+    return settings
 
 
 def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Setting:

@@ -164,17 +164,6 @@ class Table:
             rows[chunk.where] = np.isinf(chunk.values)
         return rows
 
-    def between(self, start: int, end: int) -> Table:
-        """The rows from ``start`` to before ``end``; keys without a value there are left out."""
-        chunks: dict[str, list[_Chunk]] = {}
-        for key, parts in self._chunks.items():
-            whole = np.full(self.n, np.nan)
-            for part in parts:
-                whole[part.where] = part.values
-            if not np.isnan(whole[start:end]).all():
-                chunks[key] = [_Chunk(0, None, whole[start:end])]
-        return Table(end - start, chunks)
-
     def has_numbers(self, key: str) -> bool:
         """Whether any row has a number under ``key``."""
         return any(np.isfinite(chunk.values).any() for chunk in self._chunks.get(key, ()))
