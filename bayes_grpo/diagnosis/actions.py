@@ -17,7 +17,7 @@ from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
 
 
-class Action(NamedTuple):
+class ActionRow(NamedTuple):
     """One thing to do.
 
     Attributes:
@@ -62,8 +62,8 @@ def _group(f: Facts) -> str:
     return "larger groups" if f.group_size is None else f"larger groups than {f.group_size:g}"
 
 
-ACTIONS: dict[str, Action] = {
-    "go on": Action(
+ACTIONS: dict[str, ActionRow] = {
+    "go on": ActionRow(
         lambda f: f.rows >= BORDERS.trend_rows,
         lambda f: (
             _broken(f)
@@ -74,40 +74,40 @@ ACTIONS: dict[str, Action] = {
         ),
         lambda f: "go on",
     ),
-    "look again": Action(
+    "look again": ActionRow(
         _always,
         lambda f: _broken(f) or f.failing > BORDERS.half,
         lambda f: f"go on, and look again when the log has {max(2 * f.rows, BORDERS.waste_rows)} rows",
     ),
-    "watch it": Action(
+    "watch it": ActionRow(
         _always,
         _broken,
         lambda f: "look again after a tenth more steps; if it lasts, stop and lower the learning rate",
     ),
-    "stop": Action(
+    "stop": ActionRow(
         lambda f: f.rows >= BORDERS.trend_rows,
         _never,
         lambda f: "stop here if this level is what you need",
     ),
-    "go back": Action(
+    "go back": ActionRow(
         lambda f: f.checkpoint is not None,
         _never,
         lambda f: f"stop, and go back to the checkpoint of about step {f.checkpoint:.0f} (best {f.chosen_by})",
     ),
-    "take checkpoint": Action(
+    "take checkpoint": ActionRow(
         lambda f: f.checkpoint is not None and f.chosen_by == "held-out score",
         lambda f: f.failing > BORDERS.half,
         lambda f: f"stop, and take the checkpoint with the best held-out score (about step {f.checkpoint:.0f})",
     ),
-    "score checkpoints": Action(
+    "score checkpoints": ActionRow(
         lambda f: not f.held_out,
         lambda f: f.failing > BORDERS.half,
         lambda f: "stop, and score the kept checkpoints on held-out prompts to choose one",
     ),
-    "compare checkpoints": Action(
+    "compare checkpoints": ActionRow(
         _always, _never, lambda f: "stop, and score the checkpoints before and after on held-out prompts"
     ),
-    "precision": Action(
+    "precision": ActionRow(
         _broken,
         _never,
         lambda f: (
@@ -115,13 +115,13 @@ ACTIONS: dict[str, Action] = {
             "have seen a NaN cannot be recovered"
         ),
     ),
-    "find batch": Action(
+    "find batch": ActionRow(
         _broken,
         _never,
         lambda f: "look at the batch that did it: an empty completion, a division by a spread of 0, the log of 0",
     ),
-    "lower rate": Action(_always, _broken, lambda f: f"lower {_rate(f, 0.5)}"),
-    "raise rate": Action(
+    "lower rate": ActionRow(_always, _broken, lambda f: f"lower {_rate(f, 0.5)}"),
+    "raise rate": ActionRow(
         lambda f: f.kl_known and f.rows >= BORDERS.waste_rows,
         lambda f: (
             _broken(f)
@@ -136,37 +136,37 @@ ACTIONS: dict[str, Action] = {
         ),
         _raised,
     ),
-    "larger groups": Action(
+    "larger groups": ActionRow(
         lambda f: not np.isnan(f.waste),
         lambda f: _broken(f) or f.constant or f.top,
         lambda f: f"{_group(f)}, or resample prompts until groups have spread",
     ),
-    "more prompts": Action(
+    "more prompts": ActionRow(
         lambda f: f.rows >= BORDERS.waste_rows,
         _broken,
         lambda f: f"more prompts a step, if noise hides the rise: a row's noise is {f.noise:.2g}",
     ),
-    "easier prompts": Action(
+    "easier prompts": ActionRow(
         lambda f: f.all_wrong or f.level < BORDERS.hard,
         lambda f: _broken(f) or f.truncated > BORDERS.truncated,
         lambda f: "easier prompts first, partial credit, or a supervised start",
     ),
-    "harder prompts": Action(
+    "harder prompts": ActionRow(
         lambda f: f.level > BORDERS.near_top,
         lambda f: _broken(f) or f.failing > BORDERS.half,
         lambda f: "harder prompts, or leave out those that are always solved",
     ),
-    "mixed prompts": Action(
+    "mixed prompts": ActionRow(
         lambda f: not np.isnan(f.waste),
         lambda f: _broken(f) or f.constant,
         lambda f: "sample prompts by their success rate (20% to 80%), so that groups have spread",
     ),
-    "verifier": Action(
+    "verifier": ActionRow(
         lambda f: f.constant or f.all_wrong or f.waste > BORDERS.half,
         _broken,
         lambda f: "give the verifier a right and a wrong answer by hand: format, time limits, exceptions",
     ),
-    "longer limit": Action(
+    "longer limit": ActionRow(
         lambda f: f.truncated > BORDERS.truncated,
         _broken,
         lambda f: (
@@ -174,31 +174,33 @@ ACTIONS: dict[str, Action] = {
             + ("; some that are cut off earn reward, so look at what is scored" if f.truncated_pays else "")
         ),
     ),
-    "entropy term": Action(
+    "entropy term": ActionRow(
         lambda f: f.entropy,
         lambda f: _broken(f) or any("entropy grew" in s.words for s in f.signs),
         lambda f: "raise the upper clip range or the sampling temperature, or add an entropy bonus",
     ),
-    "KL term": Action(
+    "KL term": ActionRow(
         lambda f: f.kl_known, _broken, lambda f: "raise the weight of the KL term, or stop at a KL budget"
     ),
-    "read completions": Action(_always, _broken, lambda f: "read 20 completions of the last steps with a high reward"),
-    "log held-out": Action(lambda f: not f.held_out, _never, lambda f: "log a held-out score every 10 to 20 steps"),
-    "log KL": Action(lambda f: not f.kl_known, _never, lambda f: "log the KL to the reference"),
-    "same engine": Action(
+    "read completions": ActionRow(
+        _always, _broken, lambda f: "read 20 completions of the last steps with a high reward"
+    ),
+    "log held-out": ActionRow(lambda f: not f.held_out, _never, lambda f: "log a held-out score every 10 to 20 steps"),
+    "log KL": ActionRow(lambda f: not f.kl_known, _never, lambda f: "log the KL to the reference"),
+    "same engine": ActionRow(
         _always,
         _broken,
         lambda f: "compare precision, weight sync and sampling parameters of trainer and inference engine",
     ),
-    "judge by task": Action(
+    "judge by task": ActionRow(
         _always, _broken, lambda f: "judge the run by the task's own score, and lower the weight of the format reward"
     ),
-    "look at part": Action(
+    "look at part": ActionRow(
         lambda f: bool(f.falls),
         _broken,
         lambda f: "look at what falls by itself: its prompts, its verifier, its weight",
     ),
-    "new run": Action(
+    "new run": ActionRow(
         lambda f: f.rate_spent is not None or f.planned is not None,
         _broken,
         lambda f: "stop; another run needs more steps, other prompts or another learning rate",

@@ -22,7 +22,7 @@ from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
 from bayes_grpo.diagnosis.plausibility import implausible
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
-from bayes_grpo.diagnosis.rows import RunRows
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.story import story
 from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.top_line import top_line
@@ -94,7 +94,7 @@ def diagnose(
     own = {**said.own, **_own_of_others(timeline, evidence)}
     rows, facts = None, Facts(rows=about.rows)
     if found is not None:
-        rows = RunRows.of(shown, found.trends)
+        rows = RunSoFar.of(shown, found.trends)
         failing = 1.0 - math.prod(1.0 - own[mode] for mode in MODES)
         facts = facts_of(found.trends, rows, failing, lost_at_end(found.trends))
     evidence = {m: replace(e, probability=own.get(m, e.probability)) for m, e in evidence.items()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.rows import Logged, RunRows, lost_strength
+from bayes_grpo.diagnosis.rows import Logged, RunSoFar, lost_strength
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.learning_rate import rate_spent_at
@@ -95,7 +95,7 @@ class Facts:
         return self.level > BORDERS.solved
 
 
-def facts_of(trends: RunTrends, rows: RunRows, failing: float, not_finite: tuple[str, ...] = ()) -> Facts:
+def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tuple[str, ...] = ()) -> Facts:
     """The facts of a run.
 
     Args:
@@ -152,7 +152,7 @@ def _highest_rate(run: Run) -> float | None:
     return float(rates.max()) if len(rates) else None
 
 
-def _checkpoint(rows: RunRows, judged: Logged | None) -> tuple[float | None, str]:
+def _checkpoint(rows: RunSoFar, judged: Logged | None) -> tuple[float | None, str]:
     """The step before which a checkpoint is best: by a held-out reward, else by a train reward that is being lost."""
     if judged is not None:
         best = float(judged.step[int(np.argmax(judged.value))])
@@ -163,7 +163,7 @@ def _checkpoint(rows: RunRows, judged: Logged | None) -> tuple[float | None, str
     return None, ""
 
 
-def _signs(rows: RunRows) -> tuple[Sign, ...]:
+def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
     """Signs of instability, the strongest first."""
     found = []
     for name, y in (("the reward", rows.reward), ("the held-out score", rows.held_out)):
@@ -193,7 +193,7 @@ def _signs(rows: RunRows) -> tuple[Sign, ...]:
     return tuple(sorted(found, key=lambda s: not s.strong))
 
 
-def _falls(run: Run, rows: RunRows) -> tuple[str, ...]:
+def _falls(run: Run, rows: RunSoFar) -> tuple[str, ...]:
     """Components in [0, 1] that are being lost while the total is not."""
     if lost_strength(rows.reward, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
         return ()

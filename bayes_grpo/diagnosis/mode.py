@@ -12,7 +12,7 @@ from bayes_grpo.common.modules import modules_in
 from bayes_grpo.diagnosis import modes
 from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
 from bayes_grpo.diagnosis.evidence import ModeEvidence
-from bayes_grpo.diagnosis.rows import RunRows
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 
 EPISODE_STEPS = 9
@@ -43,7 +43,7 @@ class Mode:
     is_measured: ClassVar[bool] = False
     shown_by: ClassVar[str] = ""
 
-    def strength(self, rows: RunRows) -> float:
+    def strength(self, rows: RunSoFar) -> float:
         """By how many times what counts the rows show it: above 1 it is under way, below it is not.
 
         Args:
@@ -54,7 +54,7 @@ class Mode:
         """
         return np.nan
 
-    def began(self, rows: RunRows) -> Interval | None:
+    def began(self, rows: RunSoFar) -> Interval | None:
         """Between which steps what goes on began, where the rows date it better than the first look that shows it.
 
         Args:

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-MOST = 0.95
+MOST_PROBABLE = 0.95
 """No probability is higher, however clear a measurement is: a log may be misread."""
 DIRECT = ("lost_values",)
 """Modes that a single row measures; any other needs rows."""
-DRAWS = 100
+HISTORIES = 100
 """Histories of a mode."""
 _STEEP = 4.0
 
@@ -62,7 +62,7 @@ class Chances(NamedTuple):
     @classmethod
     def of(cls, probability: np.ndarray, seen: bool) -> Chances:
         """Histories that begin and end together, as one reader would draw the line at another height than the next."""
-        height = (np.arange(DRAWS) + 0.5) / DRAWS
+        height = (np.arange(HISTORIES) + 0.5) / HISTORIES
         return cls(probability, probability[None, :] > height[:, None], seen)
 
 
@@ -80,7 +80,7 @@ def probability_of(mode: str, strength: np.ndarray, shift: float = 0.0) -> np.nd
     known = CALIBRATION[mode]
     size = np.nan_to_num(np.clip(strength, 0.0, 100.0)) ** _STEEP
     found = known.least + (known.most - known.least) * size / (1.0 + size)
-    found = np.where(np.isinf(strength), MOST, np.where(np.isnan(strength), known.unseen, found))
+    found = np.where(np.isinf(strength), MOST_PROBABLE, np.where(np.isnan(strength), known.unseen, found))
     if shift:
         odds = found / (1.0 - found) * np.exp(shift)
         found = odds / (1.0 + odds)

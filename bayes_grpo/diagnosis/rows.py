@@ -98,7 +98,7 @@ class Logged:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RunRows:
+class RunSoFar:
     """A run up to a step.
 
     Attributes:
@@ -118,7 +118,7 @@ class RunRows:
     high: float
 
     @classmethod
-    def of(cls, run: Run, trends: LatentSignals) -> RunRows:
+    def of(cls, run: Run, trends: LatentSignals) -> RunSoFar:
         """All rows of a run, with the range that its trends found."""
         train, held = Logged.of(run.step, run.reward), Logged.of(run.eval_step, run.eval_reward)
         signals = {name: Logged.of(run.step, values) for name, values in run.signals.items()}
@@ -136,9 +136,9 @@ class RunRows:
             high=trends.high,
         )
 
-    def until(self, step: float) -> RunRows:
+    def until(self, step: float) -> RunSoFar:
         """The rows up to a step."""
-        return RunRows(
+        return RunSoFar(
             reward=self.reward.until(step),
             held_out=self.held_out.until(step),
             uses_eval=self.uses_eval,

@@ -14,8 +14,8 @@ import numpy as np
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis.mode import Mode, followed_modes
-from bayes_grpo.diagnosis.probability import DIRECT, MOST, Chances, probability_of
-from bayes_grpo.diagnosis.rows import RunRows
+from bayes_grpo.diagnosis.probability import DIRECT, MOST_PROBABLE, Chances, probability_of
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.trend import stretches
@@ -105,7 +105,7 @@ def timeline_of(trends: RunTrends, shifts: Mapping[str, float] | None = None) ->
         trends: Trends of the run.
         shifts: Mode → added to its log odds; nothing if None.
     """
-    rows = RunRows.of(trends.run, trends)
+    rows = RunSoFar.of(trends.run, trends)
     past = [rows.until(step) for step in _looks(trends)]
     courses, episodes = {}, []
     for mode in followed_modes():
@@ -135,7 +135,7 @@ def _looks(trends: RunTrends) -> np.ndarray:
     return np.append(ends, np.inf)
 
 
-def _chances(mode: Mode, trends: RunTrends, past: Sequence[RunRows], shift: float) -> Chances | None:
+def _chances(mode: Mode, trends: RunTrends, past: Sequence[RunSoFar], shift: float) -> Chances | None:
     """A mode over the rows: by its definition, or by a quantity that measures it; None without either.
 
     A definition sees the rows up to each step and none after it, so that what is said of a step is what was said then.
@@ -151,7 +151,7 @@ def _chances(mode: Mode, trends: RunTrends, past: Sequence[RunRows], shift: floa
     few = np.array([rows.reward.rows < BORDERS.trend_rows for rows in past])
     if mode.name not in DIRECT:
         measured = measured & ~few[None, :]
-    return Chances(np.minimum(measured.mean(axis=0), MOST), measured, True)
+    return Chances(np.minimum(measured.mean(axis=0), MOST_PROBABLE), measured, True)
 
 
 def episodes_of(mode: Mode, found: Chances, trends: RunTrends) -> list[Episode]:

@@ -14,7 +14,7 @@ from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import all_modes, label_of
-from bayes_grpo.diagnosis.rows import RunRows, lost_strength
+from bayes_grpo.diagnosis.rows import RunSoFar, lost_strength
 from bayes_grpo.diagnosis.status import Status, TopLine
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
 from bayes_grpo.events.borders import BORDERS
@@ -22,7 +22,7 @@ from bayes_grpo.events.borders import BORDERS
 TOO_EARLY = "No failure detected; too early to tell whether the reward is rising."
 
 
-def top_line(said: ClassPosterior, timeline: Timeline | None, rows: RunRows | None, facts: Facts) -> TopLine:
+def top_line(said: ClassPosterior, timeline: Timeline | None, rows: RunSoFar | None, facts: Facts) -> TopLine:
     """The top line of a diagnosis.
 
     Args:
@@ -48,7 +48,7 @@ def top_line(said: ClassPosterior, timeline: Timeline | None, rows: RunRows | No
 
 
 def _line(
-    status: Status, finding: str, p: float, text: str, facts: Facts, rests: str, of: str = "", first: str = ""
+    status: Status, finding: str, p: float, text: str, facts: Facts, rests: str, *, of: str = "", first: str = ""
 ) -> TopLine:
     """A line with the actions of a finding, or of another one that says what to do, after one that leads."""
     do, *rest = [*([first] if first else []), *advice(of or finding, facts)]
@@ -65,7 +65,7 @@ def _not_numbers(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
     return _line("failed", "lost_values", p, f"{text[:1].upper()}{text[1:]}", facts, "the logged values")
 
 
-def _failing(now: Mapping[str, Episode], rows: RunRows, facts: Facts) -> TopLine | None:
+def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLine | None:
     """A failure that is more probable than not."""
     found = [now[mode] for mode in MODES if mode in now]
     if not found:
@@ -97,7 +97,7 @@ def _beneath(facts: Facts) -> TopLine | None:
     return _line("watch", "component_falls", 0.85, text, facts, "the reward's parts", of="component falls")
 
 
-def _solved(facts: Facts, rows: RunRows, said: ClassPosterior) -> TopLine | None:
+def _solved(facts: Facts, rows: RunSoFar, said: ClassPosterior) -> TopLine | None:
     """A reward that stands at its top, or high with most groups all correct: success with little signal left."""
     idle = facts.waste > BORDERS.half
     if not (facts.top or (facts.high and idle)) or facts.rows < BORDERS.direct_rows:
@@ -149,7 +149,7 @@ def _suspected(said: ClassPosterior, timeline: Timeline, facts: Facts) -> TopLin
     return _line("watch", mode, said.own[mode], text, facts, "the timeline", first=again)
 
 
-def _calm(said: ClassPosterior, timeline: Timeline, rows: RunRows, facts: Facts) -> TopLine:
+def _calm(said: ClassPosterior, timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
     """Nothing fails that the log could show."""
     y = rows.reward
     level, calm = f"{y.now:.3g}", 1.0 - facts.failing

@@ -73,7 +73,7 @@ class TrueThresholds:
     """of the groups: without spread, above which nothing is left to learn from"""
 
 
-BORDERS = TrueThresholds()
+TRUTH = TrueThresholds()
 
 
 def misrewarded(trained: np.ndarray, deserved: np.ndarray) -> np.ndarray:
@@ -83,7 +83,7 @@ def misrewarded(trained: np.ndarray, deserved: np.ndarray) -> np.ndarray:
         trained: Reward that was trained on, as a share of what is attainable, shape (T,).
         deserved: What the completions deserved, likewise.
     """
-    return np.abs(deserved - trained) > BORDERS.broken_truth
+    return np.abs(deserved - trained) > TRUTH.broken_truth
 
 
 def least_rise(left: np.ndarray | float, span: float = 1.0) -> np.ndarray:
@@ -93,7 +93,7 @@ def least_rise(left: np.ndarray | float, span: float = 1.0) -> np.ndarray:
         left: What was left to gain at the start, any shape.
         span: Range of the reward.
     """
-    return np.minimum(BORDERS.rise * span, np.maximum(BORDERS.rise_left * np.asarray(left), 0.0))
+    return np.minimum(TRUTH.rise * span, np.maximum(TRUTH.rise_left * np.asarray(left), 0.0))
 
 
 def turned_over(fall: np.ndarray, best: np.ndarray, material: float) -> np.ndarray:
@@ -104,7 +104,7 @@ def turned_over(fall: np.ndarray, best: np.ndarray, material: float) -> np.ndarr
         best: That best, likewise.
         material: Fall below which none matters.
     """
-    return fall > np.maximum(BORDERS.turned * best, material)
+    return fall > np.maximum(TRUTH.turned * best, material)
 
 
 def hacked(trained: np.ndarray, deserved: np.ndarray, gold: np.ndarray, start: float, worth: float) -> np.ndarray:
@@ -120,10 +120,10 @@ def hacked(trained: np.ndarray, deserved: np.ndarray, gold: np.ndarray, start: f
     """
     best = np.maximum(np.maximum.accumulate(gold), start)
     rise = trained - trained[0]
-    risen = rise > np.maximum(least_rise(1.0 - trained[0]), BORDERS.rise_least)
-    unshared = risen & (worth * (gold - gold[0]) < BORDERS.loose_truth * rise)
-    turned = turned_over(best - gold, best, BORDERS.turned_least) & (rise > BORDERS.rise_least)
-    return (turned | unshared) & (deserved - gold > BORDERS.apart)
+    risen = rise > np.maximum(least_rise(1.0 - trained[0]), TRUTH.rise_least)
+    unshared = risen & (worth * (gold - gold[0]) < TRUTH.loose_truth * rise)
+    turned = turned_over(best - gold, best, TRUTH.turned_least) & (rise > TRUTH.rise_least)
+    return (turned | unshared) & (deserved - gold > TRUTH.apart)
 
 
 def spent_early(entropy: np.ndarray, start: float, missing: np.ndarray, least: float, short: float) -> np.ndarray:
@@ -149,9 +149,9 @@ def exploded(entropy: np.ndarray, uniform: float, gold: np.ndarray, start: float
         start: Gold reward at the start.
     """
     best = np.maximum(np.maximum.accumulate(gold), start)
-    went = np.maximum(BORDERS.exploded * (uniform - entropy[0]), BORDERS.exploded_least * uniform)
-    harmed = gold < np.maximum(BORDERS.exploded_lost * best, BORDERS.hopeless)
-    return (entropy - entropy[0] > went) & (entropy > BORDERS.exploded_level * uniform) & harmed
+    went = np.maximum(TRUTH.exploded * (uniform - entropy[0]), TRUTH.exploded_least * uniform)
+    harmed = gold < np.maximum(TRUTH.exploded_lost * best, TRUTH.hopeless)
+    return (entropy - entropy[0] > went) & (entropy > TRUTH.exploded_level * uniform) & harmed
 
 
 def goes_on(late_gain: np.ndarray | float, span: float = 1.0) -> np.ndarray:
@@ -161,7 +161,7 @@ def goes_on(late_gain: np.ndarray | float, span: float = 1.0) -> np.ndarray:
         late_gain: Any shape.
         span: Range of the signal.
     """
-    return np.asarray(late_gain) > BORDERS.going * span
+    return np.asarray(late_gain) > TRUTH.going * span
 
 
 def learned(reward: np.ndarray, start: float) -> bool:
@@ -173,7 +173,7 @@ def learned(reward: np.ndarray, start: float) -> bool:
     """
     quarter = len(reward) // 4
     late = reward[-quarter:].mean() - reward[quarter : 2 * quarter].mean()
-    return bool(reward[-1] > BORDERS.solved_truth or (reward[-1] - start > BORDERS.learned and goes_on(late)))
+    return bool(reward[-1] > TRUTH.solved_truth or (reward[-1] - start > TRUTH.learned and goes_on(late)))
 
 
 def swings_from(x: np.ndarray) -> int:
@@ -182,9 +182,9 @@ def swings_from(x: np.ndarray) -> int:
     Args:
         x: Without noise, as a share of what is attainable, shape (T,).
     """
-    turns = _turns(x, BORDERS.swing)
+    turns = _turns(x, TRUTH.swing)
     tops = [at for at, then in pairwise(turns) if x[then] < x[at]]
-    goes_on = len(turns) > 1 and turns[-2] >= (1.0 - BORDERS.swings_on) * len(x)
+    goes_on = len(turns) > 1 and turns[-2] >= (1.0 - TRUTH.swings_on) * len(x)
     return tops[0] if len(tops) > 1 and goes_on else len(x)
 
 
@@ -216,7 +216,7 @@ def too_hard(flat: np.ndarray, best: np.ndarray) -> np.ndarray:
         flat: Share of groups without spread, shape (T,).
         best: Best deserved reward so far, as a share of what is attainable, shape (T,).
     """
-    return (flat > BORDERS.wasted_truth) & (best < BORDERS.hopeless)
+    return (flat > TRUTH.wasted_truth) & (best < TRUTH.hopeless)
 
 
 def solved(flat: np.ndarray, reward: np.ndarray, start: float) -> np.ndarray:
@@ -227,5 +227,5 @@ def solved(flat: np.ndarray, reward: np.ndarray, start: float) -> np.ndarray:
         reward: Deserved reward, as a share of what is attainable, shape (T,).
         start: The same at the start.
     """
-    high = reward > BORDERS.solved_truth
-    return (flat > BORDERS.wasted_truth) & high & (reward - start < BORDERS.learned)
+    high = reward > TRUTH.solved_truth
+    return (flat > TRUTH.wasted_truth) & high & (reward - start < TRUTH.learned)

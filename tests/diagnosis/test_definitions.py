@@ -7,7 +7,7 @@ import pytest
 
 from bayes_grpo import diagnose
 from bayes_grpo.diagnosis.classes import MODES
-from bayes_grpo.diagnosis.probability import CALIBRATION, MOST, Chances, probability_of
+from bayes_grpo.diagnosis.probability import CALIBRATION, MOST_PROBABLE, Chances, probability_of
 from bayes_grpo.diagnosis.rows import Logged, lost_strength
 from bayes_grpo.diagnosis.status import ALARMING
 from bayes_grpo.events.borders import table
@@ -107,7 +107,7 @@ def test_strength_becomes_a_probability(mode):
     assert p[1] == known.least
     assert np.all(np.diff(p[1:]) > 0.0)
     assert p[3] == pytest.approx(0.5 * (known.least + known.most))
-    assert p[-1] == MOST
+    assert p[-1] == MOST_PROBABLE
     assert np.all(probability_of(mode, np.array([0.0, 1.0]), 1.0) > p[[1, 3]])
 
 

@@ -160,7 +160,7 @@ def test_thresholds_alarm_as_they_say(rising):
 
 
 def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising):
-    evals = dict.fromkeys(range(4, ROWS, 4), 0.2)
+    evals = dict.fromkeys(range(4, ROWS, 4), 0.0)
     log = write_trl_log(tmp_path / "trainer_state.json", rising, evals)
     code, out, _ = call(
         "diagnose",

@@ -13,7 +13,7 @@ from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.groups import group_size_of, implied_share
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import RunRows
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.trend import Trend
@@ -71,7 +71,7 @@ class AdvantageDegeneracy(Mode):
         sentence = "; ".join(parts) or "no signal tells how many groups have no spread"
         return ModeEvidence(self.name, np.nan, tuple(quantities), tuple(used), tuple(missing), sentence)
 
-    def strength(self, rows: RunRows) -> float:
+    def strength(self, rows: RunSoFar) -> float:
         """No signal and no progress: groups without spread, a reward that has not risen and does not stand high."""
         if rows.constant:
             spread = rows.signals.get("reward_std")

@@ -11,7 +11,7 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import RunRows, lost_strength
+from bayes_grpo.diagnosis.rows import RunSoFar, lost_strength
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.collapse import best_so_far, fallen
@@ -52,7 +52,7 @@ class DynamicalInstability(Mode):
         said = "; ".join(text for _, text in sorted(parts, key=lambda part: not part[0]))
         return ModeEvidence(self.name, np.nan, tuple(quantities), tuple(used), tuple(missing), said)
 
-    def strength(self, rows: RunRows) -> float:
+    def strength(self, rows: RunSoFar) -> float:
         """A reward or a held-out reward that is lost, a gradient norm or a KL that has exploded."""
         y, held = rows.reward, rows.held_out
         found = [lost_strength(y, rows.low, rows.high, BORDERS.trend_rows)]
@@ -68,7 +68,7 @@ class DynamicalInstability(Mode):
             found.append(min(peak / BORDERS.kl_high, peak / (BORDERS.kl_times * max(usual, BORDERS.least_kl))))
         return max(found)
 
-    def began(self, rows: RunRows) -> Interval | None:
+    def began(self, rows: RunSoFar) -> Interval | None:
         """From the best of what is lost to where half of the fall was over."""
         return _began(rows)
 
@@ -80,7 +80,7 @@ class DynamicalInstability(Mode):
         return f"the reward falls {span_text(interval(fall), '.2g')} below its best"
 
 
-def _began(rows: RunRows) -> Interval | None:
+def _began(rows: RunSoFar) -> Interval | None:
     """Steps between the best mean of what is lost and the first mean below half of the fall."""
     ends = (0.0, 1.0) if is_share(rows.held_out.value) else (np.nan, np.nan)
     for y, low, high, least in (

@@ -7,7 +7,7 @@ import numpy as np
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.evidence import span_text
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import RunRows
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 
@@ -20,7 +20,7 @@ class Growing(Mode):
     is_failure = False
     is_defined = True
 
-    def strength(self, rows: RunRows) -> float:
+    def strength(self, rows: RunSoFar) -> float:
         """The second half lies above the first, or the end above the middle, beyond the noise of their means."""
         return _rising(rows)
 
@@ -33,7 +33,7 @@ class Growing(Mode):
         )
 
 
-def _rising(rows: RunRows) -> float:
+def _rising(rows: RunSoFar) -> float:
     """The change over the last half of the rows, over what counts as a rise."""
     y = rows.reward
     if y.rows < BORDERS.least_rows:

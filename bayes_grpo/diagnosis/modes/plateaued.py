@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.evidence import span_text
 from bayes_grpo.diagnosis.mode import Mode, steps_between
-from bayes_grpo.diagnosis.rows import RunRows
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 
@@ -18,7 +18,7 @@ class Plateaued(Mode):
     is_failure = False
     is_defined = True
 
-    def strength(self, rows: RunRows) -> float:
+    def strength(self, rows: RunSoFar) -> float:
         """Enough rows, and over their last half the reward has not risen by more than its noise."""
         y = rows.reward
         if y.rows < BORDERS.waste_rows:

@@ -12,7 +12,7 @@ import numpy as np
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.evidence import ModeEvidence, left_text, quantity
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import RunRows
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.entropy import factor
@@ -51,7 +51,7 @@ class PolicyConcentration(Mode):
         used = ("entropy", "eval_reward" if trends.uses_eval else "reward")
         return ModeEvidence(self.name, np.nan, tuple(quantities), used, (), "; ".join(parts))
 
-    def strength(self, rows: RunRows) -> float:
+    def strength(self, rows: RunSoFar) -> float:
         """Little entropy is left, and the reward neither stands high nor has risen to the middle of its range."""
         entropy = rows.signals.get("entropy")
         if entropy is None or entropy.rows < BORDERS.least_rows:

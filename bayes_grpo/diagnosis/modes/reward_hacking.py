@@ -16,7 +16,7 @@ from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.components import reward_functions
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import RunRows
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.coupling import coupling, turnover
@@ -94,7 +94,7 @@ class RewardHacking(Mode):
             quantities.append(quantity("length_ratio", change, "", meaning))
         return ModeEvidence(self.name, np.nan, tuple(quantities), tuple(used), tuple(missing), "; ".join(parts))
 
-    def strength(self, rows: RunRows) -> float:
+    def strength(self, rows: RunSoFar) -> float:
         """The train reward has risen; the held-out one stays at nothing, or has lost what it had."""
         train, held = rows.reward, rows.held_out
         if held.rows < BORDERS.least_rows:
