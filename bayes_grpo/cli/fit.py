@@ -13,7 +13,6 @@ from bayes_grpo.cli.options import (
     AllRows,
     At,
     Json,
-    LikeRuns,
     LogFile,
     LogTo,
     Plot,
@@ -24,7 +23,6 @@ from bayes_grpo.cli.options import (
     check_pictures,
     grouped,
     log_to,
-    siblings_asked,
 )
 from bayes_grpo.cli.priors import PriorTableFile, base_priors, overrides, split_priors
 from bayes_grpo.cli.terminal import console, print_json, progress
@@ -54,7 +52,6 @@ def fit(
     prior_table: PriorTableFile = None,
     prior_file: Annotated[Path | None, typer.Option(help="TOML file with a table named priors.")] = None,
     all_rows: AllRows = False,
-    like: LikeRuns = None,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
     plot: Plot = None,
     log_to_: LogTo = None,
@@ -87,22 +84,14 @@ def fit(
             progress=tell,
         )
         summary = bg.summarize(result)
-        where = siblings_asked(like, log, reading.sidecar)
-        among = (
-            None
-            if where is None
-            else bg.among_siblings(result, result.window.cut(run), where, seed=seed, progress=tell)
-        )
         if out is not None:
             bg.save_fit(result, out)
         if plot is not None:
             bg.save_plot(bg.plot_fit(result, summary.verdict), plot)
     log_to(log_to_, run, "fit", summary.to_dict(), summary.verdict)
     if json_:
-        print_json(summary.to_dict() | ({} if among is None else {"siblings": among.to_dict()}), summary.verdict)
+        print_json(summary.to_dict(), summary.verdict)
     else:
         bg.render_fit(summary, console())
-        if among is not None:
-            bg.render_among(among, console())
     if not summary.convergence.passed:
         raise typer.Exit(EXIT_NOT_CONVERGED)
