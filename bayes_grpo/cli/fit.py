@@ -12,7 +12,6 @@ from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
     At,
     Json,
-    LikeRuns,
     LogFile,
     LogTo,
     Plot,
@@ -23,7 +22,6 @@ from bayes_grpo.cli.options import (
     check_pictures,
     grouped,
     log_to,
-    siblings_asked,
 )
 from bayes_grpo.cli.priors import PriorTableFile, base_priors, overrides, split_priors
 from bayes_grpo.cli.terminal import console, print_json, progress
@@ -55,7 +53,6 @@ def fit(
     whole: Annotated[
         bool, typer.Option("--whole", help="Fit all rows, those before a collapse of the reward too.")
     ] = False,
-    like: LikeRuns = None,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
     plot: Plot = None,
     log_to_: LogTo = None,
@@ -89,18 +86,14 @@ def fit(
             progress=tell,
         )
         summary = span.leads(bg.summarize(result))
-        where = siblings_asked(like, log, reading.sidecar)
-        among = None if where is None else bg.among_siblings(result, run, where, seed=seed, progress=tell)
         if out is not None:
             bg.save_fit(result, out)
         if plot is not None:
             bg.save_plot(bg.plot_fit(result, summary.verdict), plot)
     log_to(log_to_, run, "fit", summary.to_dict(), summary.verdict)
     if json_:
-        print_json(summary.to_dict() | ({} if among is None else {"siblings": among.to_dict()}), summary.verdict)
+        print_json(summary.to_dict(), summary.verdict)
     else:
         bg.render_fit(summary, console())
-        if among is not None:
-            bg.render_among(among, console())
     if not summary.convergence.passed:
         raise typer.Exit(EXIT_NOT_CONVERGED)
