@@ -11,7 +11,7 @@ import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
     At,
-    Json,
+    Output,
     Plot,
     Reading,
     Seed,
@@ -20,7 +20,7 @@ from bayes_grpo.cli.options import (
     check_pictures,
     grouped,
 )
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.errors import SettingError
 
 
@@ -31,9 +31,9 @@ def check(
     signal: Signal = "auto",
     at: At = None,
     plot: Plot = None,
-    json_: Json = False,
     seed: Seed = 0,
     *,
+    output: Output,
     reading: Reading,
     stated: StatedSettings,
 ) -> None:
@@ -53,9 +53,6 @@ def check(
         found = bg.check(fit)
         if plot is not None:
             bg.save_plot(bg.plot_check(fit, found), plot)
-    if json_:
-        print_json(found.to_dict(), found.sentence)
-    else:
-        bg.render_check(found, console())
+    output.show(found)
     if not found.converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -11,10 +11,10 @@ import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
     At,
-    Json,
     LikeRuns,
     LogFile,
     LogTo,
+    Output,
     Plot,
     Reading,
     Seed,
@@ -26,7 +26,7 @@ from bayes_grpo.cli.options import (
     siblings_asked,
 )
 from bayes_grpo.cli.priors import PriorTableFile, base_priors, overrides, split_priors
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import console, progress
 from bayes_grpo.common.files import check_writable
 
 
@@ -59,12 +59,12 @@ def fit(
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
     plot: Plot = None,
     log_to_: LogTo = None,
-    json_: Json = False,
     seed: Seed = 0,
     chains: Annotated[int, typer.Option(help="Chains.")] = 4,
     warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.")] = 150,
     draws: Annotated[int, typer.Option(help="Kept draws a chain.")] = 1000,
     *,
+    output: Output,
     reading: Reading,
     stated: StatedSettings,
 ) -> None:
@@ -89,6 +89,7 @@ def fit(
             progress=tell,
         )
         summary = span.leads(bg.summarize(result))
+        top = None if output.json_ else bg.diagnose(run, history=0).top
         where = siblings_asked(like, log, reading.sidecar)
         among = None if where is None else bg.among_siblings(result, run, where, seed=seed, progress=tell)
         if out is not None:
@@ -96,11 +97,8 @@ def fit(
         if plot is not None:
             bg.save_plot(bg.plot_fit(result, summary.verdict), plot)
     log_to(log_to_, run, "fit", summary.to_dict(), summary.verdict)
-    if json_:
-        print_json(summary.to_dict() | ({} if among is None else {"siblings": among.to_dict()}), summary.verdict)
-    else:
-        bg.render_fit(summary, console())
-        if among is not None:
-            bg.render_among(among, console())
+    output.show(summary, more={} if among is None else {"siblings": among.to_dict()}, run=run, top=top)
+    if among is not None and not output.json_:
+        bg.render_among(among, console())
     if not summary.convergence.passed:
         raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import Json
+from bayes_grpo.cli.options import (
+    Output,
+    grouped,
+)
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.wording import counted
 
 
+@grouped
 def simulate(
     scenario: Annotated[
         str,
@@ -33,19 +36,21 @@ def simulate(
     deep: Annotated[
         bool, typer.Option("--deep", help="Train a small transformer that writes tokens; needs the extra lab.")
     ] = False,
-    json_: Json = False,
+    *,
+    output: Output,
 ) -> None:
     """Run real GRPO updates on a policy whose dynamics or failures are known; logs in TRL's format."""
     name = scenario.replace("-", "_")
     if out.exists():
         raise OutputError(f"{out}: expected a new directory, found one that exists; choose another name")
-    render: Any = bg.render_deep if deep else bg.render_simulated
     with progress(left=deep) as tell:
         tell(f"simulating {n} runs")
-        runs: Sequence[Any] = bg.simulate_deep(name, n, seed, tell) if deep else bg.simulate_scenario(name, n, seed)
+        runs: Any = bg.simulate_deep(name, n, seed, tell) if deep else bg.simulate_scenario(name, n, seed)
         paths = bg.write_runs(runs, out, logging_steps=logging_steps)
-    if json_:
+    if output.json_:
         made = [{"path": str(p), "settings": r.settings, **r.truth.to_dict()} for p, r in zip(paths, runs, strict=True)]
         print_json({"runs": made}, f"{counted(len(made), 'run')} of {name} in {out}")
+    elif deep:
+        bg.render_deep(runs, paths, console())
     else:
-        render(runs, paths, console())
+        output.show(bg.WrittenRuns(runs, paths))

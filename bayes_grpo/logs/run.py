@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -160,9 +160,6 @@ class Run(Shown):
     notes: tuple[str, ...] = ()
     components: Mapping[str, np.ndarray] = field(default_factory=dict)
     unused: Mapping[str, str] = field(default_factory=dict)
-
-    summary_by: ClassVar[str] = "bayes_grpo.logs.summary:describe_run"
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.logs:plot_run"
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""

@@ -1,13 +1,11 @@
 """A mode is one file: evidence, course and remedies are found by being there, and take part in nothing unasked."""
 
-import io
 import json
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from bayes_grpo import diagnose, plot_diagnosis, render_diagnosis
+from bayes_grpo import diagnose, plot_diagnosis
 from bayes_grpo.diagnosis import modes
 from bayes_grpo.diagnosis.chain import ModeChain
 from bayes_grpo.diagnosis.classes import MODES
@@ -15,6 +13,7 @@ from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.timeline import shipped_chains
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import make_run, steps
+from tests.helpers.shown import text_of
 from tests.helpers.trends import there
 
 CLIPPED = '''
@@ -123,10 +122,9 @@ def test_a_new_mode_without_learned_numbers_speaks_by_its_evidence(with_clipped,
 
 def test_a_new_mode_is_shown(with_clipped, clipping):
     result = diagnose(clipping, chains=learned())
-    out = io.StringIO()
-    render_diagnosis(result, Console(file=out, width=160))
-    for words in ("everything clipped (by itself", "half of the tokens are clipped", "clipped: refresh"):
-        assert words in out.getvalue()
+    shown = text_of(result, 160)
+    for words in ("Everything clipped (by itself", "half of the tokens are clipped", "clipped: refresh"):
+        assert words in shown
     texts = [t.get_text() for axes in plot_diagnosis(result).axes for t in (axes.title, *axes.get_yticklabels())]
     texts += [axes.get_title(loc="left") for axes in plot_diagnosis(result).axes]
     assert "everything clipped" in texts
