@@ -60,9 +60,6 @@ from .forecasting.reach import reach_of as reach_of
 from .forecasting.result import Forecast as Forecast
 from .forecasting.summary import ForecastSummary as ForecastSummary
 from .forecasting.summary import summarize_forecast as summarize_forecast
-from .laboratory.families import deep_families as deep_families
-from .laboratory.render import render_deep as render_deep
-from .laboratory.runs import simulate_deep as simulate_deep
 from .learning.learn import corpus_priors as corpus_priors
 from .learning.learn import learn as learn
 from .learning.learn_prior import learn_prior as learn_prior

@@ -39,13 +39,13 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import save_plot
 from bayes_grpo.forecasting.pool import Pool
 from bayes_grpo.forecasting.priors import LearnedPriors, forecast_priors
-from bayes_grpo.laboratory.learners.pool import learn_pool
 from bayes_grpo.learning.folder import load_cases
 from bayes_grpo.learning.learn import learn
 from bayes_grpo.learning.table import PriorTable
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.plots.backtesting import plot_backtest
 from benchmarks.common import keep
+from benchmarks.lab.learners.pool import learn_pool
 
 AIM_RATIO = 0.95
 AIM_COVERAGE = (0.86, 0.94)
@@ -112,7 +112,7 @@ def scores_of(found: list[dict[str, Any]]) -> Backtest:
 def nested(found: list[dict[str, Any]], repos: dict[str, str]) -> list[dict[str, Any]]:
     """The same scores, those of the forecast with a share of the level that other repositories taught.
 
-    Events (`bayes_grpo.laboratory.learners.hazard`) play no part in these.
+    Events (`benchmarks.lab.learners.hazard`) play no part in these.
     """
     pieces = {f["log"]: [Piece(**p) for p in f.get("pieces", ())] for f in found}
     known = [(repos.get(log, "unknown"), p) for log, own in pieces.items() for p in own]

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import expm
 
-from bayes_grpo.laboratory.learners.record import RESULTS as RESULTS
-from bayes_grpo.laboratory.learners.record import keep as keep
-from bayes_grpo.laboratory.learners.record import processor
-from bayes_grpo.laboratory.learners.record import say as say
+from benchmarks.lab.learners.record import RESULTS as RESULTS
+from benchmarks.lab.learners.record import keep as keep
+from benchmarks.lab.learners.record import processor
+from benchmarks.lab.learners.record import say as say
 
 PACKAGES = ("bayes-grpo", "jax", "numpyro", "tinygp", "arviz", "numpy")
 

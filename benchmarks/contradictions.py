@@ -38,8 +38,6 @@ from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.summary import summarize_forecast
-from bayes_grpo.laboratory.learners.record import keep, say
-from bayes_grpo.laboratory.learners.simulated_runs import labelled_runs
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.risk.change import Change
@@ -47,6 +45,8 @@ from bayes_grpo.risk.failing import p_fails
 from bayes_grpo.rows.future import rows_ahead
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
+from benchmarks.lab.learners.record import keep, say
+from benchmarks.lab.learners.simulated_runs import labelled_runs
 
 Said = Mapping[str, Any]
 """What is said of a log, as `said_of` gives it."""

@@ -115,7 +115,7 @@ def leads(looked: Sequence[Looked], border: dict[str, float]) -> list[dict[str, 
 
 def laboratory(folder: Path) -> dict[str, Any]:
     """The same in the laboratory's families, at the border of the package."""
-    from bayes_grpo.laboratory.learners.lab_siblings import lab_siblings
+    from benchmarks.lab.learners.lab_siblings import lab_siblings
     from tests.helpers.runs import make_run
 
     out: list[Looked] = []

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bayes_grpo import read_log, simulate_deep, write_runs
+from bayes_grpo import read_log, write_runs
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.picture import canvas
@@ -35,6 +35,7 @@ from bayes_grpo.events.growth import going, grew
 from bayes_grpo.events.swings import about_trend
 from bayes_grpo.events.trend import Trend
 from benchmarks.common import keep, say
+from benchmarks.lab.runs import simulate_deep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

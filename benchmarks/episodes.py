@@ -25,7 +25,8 @@ from bayes_grpo.diagnosis.chain import Chances
 from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.mode import followed_modes
 from bayes_grpo.events.trend import stretches
-from bayes_grpo.laboratory.learners.episode_cases import (
+from benchmarks.common import keep
+from benchmarks.lab.learners.episode_cases import (
     NAMES,
     OFF,
     ON,
@@ -34,8 +35,7 @@ from bayes_grpo.laboratory.learners.episode_cases import (
     lab_episodes,
     public_episodes,
 )
-from bayes_grpo.laboratory.learners.episodes import learn_chain
-from benchmarks.common import keep
+from benchmarks.lab.learners.episodes import learn_chain
 
 BINS = 10
 OVERLAP = 0.5

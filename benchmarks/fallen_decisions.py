@@ -28,10 +28,10 @@ from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
-from bayes_grpo.laboratory.learners.record import keep, say
-from bayes_grpo.laboratory.truth import smoothed
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.rows.future import rows_ahead
+from benchmarks.lab.learners.record import keep, say
+from benchmarks.lab.truth import smoothed
 
 POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)
 FAMILIES = ("collapse", "explosion", "broken_reward", "unstable", "oscillation")

@@ -40,7 +40,6 @@ from bayes_grpo.families.evidence import Scale
 from bayes_grpo.families.family import family
 from bayes_grpo.families.model import spread_of
 from bayes_grpo.families.posterior import Together, family_posterior
-from bayes_grpo.laboratory.learners.seeds import recipes_in, rows_in
 from bayes_grpo.planning.plan import plan
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.rows_of import rows_of
@@ -49,6 +48,7 @@ from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
 from benchmarks.common import keep, say
 from benchmarks.family_cases import Case, case_of, decision, draw_run, run_of, simulated_case, twelve_runs
+from benchmarks.lab.learners.seeds import recipes_in, rows_in
 
 VARIED = ("group_size", "learning_rate", "prompts_per_step", "model_size")
 PARTS = ("known", "simulated", "shared", "pairs", "laboratory", "decisions", "sbc", "time", "keep")

@@ -44,11 +44,11 @@ from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.backtesting.rivals import RIVALS, Rival
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.laboratory.learners.seeds import rows_in
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.backtest_auto import normal_crps
 from benchmarks.common import RESULTS, keep, say
 from benchmarks.diagnosis_rivals import external, thresholds
+from benchmarks.lab.learners.seeds import rows_in
 
 FALLBACK = "mean10"
 OURS = "bayes_grpo"

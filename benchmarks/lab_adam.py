@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.dynamics.thresholds import critical_gain
-from bayes_grpo.laboratory.curvature import balancing_reference, leading_modes, local
 from benchmarks.common import say
+from benchmarks.lab.curvature import balancing_reference, leading_modes, local
 from benchmarks.lab_cases import Case, relisted, run
 from benchmarks.lab_thresholds import LEFT, bisected, pushed
 

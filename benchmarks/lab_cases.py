@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.laboratory.curvature import (
+from bayes_grpo.simulate.settings import Numbers, Structure
+from benchmarks.lab.curvature import (
     Local,
     RewardSpectrum,
     balancing_reference,
@@ -17,13 +18,12 @@ from bayes_grpo.laboratory.curvature import (
     local,
     reward_spectrum,
 )
-from bayes_grpo.laboratory.enumerated_training import EnumeratedPath, Places, follow
-from bayes_grpo.laboratory.enumeration import Listing, list_completions
-from bayes_grpo.laboratory.network import Network
-from bayes_grpo.laboratory.settings import Lab, LabNumbers
-from bayes_grpo.laboratory.tasks import Task, make_task
-from bayes_grpo.laboratory.warm_start import warm_start
-from bayes_grpo.simulate.settings import Numbers, Structure
+from benchmarks.lab.enumerated_training import EnumeratedPath, Places, follow
+from benchmarks.lab.enumeration import Listing, list_completions
+from benchmarks.lab.network import Network
+from benchmarks.lab.settings import Lab, LabNumbers
+from benchmarks.lab.tasks import Task, make_task
+from benchmarks.lab.warm_start import warm_start
 
 KL_WEIGHT = 1.0
 CASES = {"early": (0.6, 1.0), "late": (None, 3.5)}

@@ -3,7 +3,7 @@
     python -m benchmarks.lab_failures [--runs 2000] [--seed 0] [--minutes 60] [--logs FOLDER] [--pictures FOLDER]
         [--table FILE.csv] [--keep] [--speed]
 
-Small transformers are trained by GRPO (`bayes_grpo.laboratory`), as many of each family. A run is judged by true
+Small transformers are trained by GRPO (`benchmarks.lab`), as many of each family. A run is judged by true
 quantities: what was set is its family, what came of it its event, with an onset. ``--table`` takes one row a run with
 scale-free features of its log: numbers that no change of units or of the reward's scale would alter. ``--logs`` is a
 folder of public logs as CSV files with canonical columns, which are compared by the same features. ``--speed`` times
@@ -25,15 +25,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bayes_grpo.laboratory.families import deep_families, draw_run
-from bayes_grpo.laboratory.learners.lab_logs import interleaved
-from bayes_grpo.laboratory.runs import LABORATORY_BATCH, DeepRun, train_draws
-from bayes_grpo.laboratory.settings import Lab, LabNumbers
-from bayes_grpo.laboratory.tasks import make_task
-from bayes_grpo.laboratory.training import train
-from bayes_grpo.laboratory.warm_start import warm_start
 from bayes_grpo.simulate.settings import Numbers, Structure
 from benchmarks.common import keep, say
+from benchmarks.lab.families import deep_families, draw_run
+from benchmarks.lab.learners.lab_logs import interleaved
+from benchmarks.lab.runs import LABORATORY_BATCH, DeepRun, train_draws
+from benchmarks.lab.settings import Lab, LabNumbers
+from benchmarks.lab.tasks import make_task
+from benchmarks.lab.training import train
+from benchmarks.lab.warm_start import warm_start
 
 SHOWN = 4
 """Runs of a family in the first picture."""

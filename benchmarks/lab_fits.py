@@ -13,8 +13,8 @@ from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.dynamics.reduction import mean_lag, oscillator_coefficients
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
-from bayes_grpo.laboratory.curvature import RewardSpectrum, balancing_reference, leading_modes, reward_spectrum
 from benchmarks.common import say
+from benchmarks.lab.curvature import RewardSpectrum, balancing_reference, leading_modes, reward_spectrum
 from benchmarks.lab_cases import Case, relisted, run
 
 GROUP_SIZE, WINDOW, STEPS = 8, 12, 1536

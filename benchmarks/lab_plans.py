@@ -3,7 +3,7 @@
     python -m benchmarks.lab_plans --lab runs --families 76 --first 25 --cache folder
     python -m benchmarks.lab_plans --lab runs --families 76 --first 25 --cache other --index index.csv more/index.csv
 
-Every family of `bayes_grpo.laboratory.learners.lab_siblings` has a ladder of learning rates, a run of its own seed on
+Every family of `benchmarks.lab.learners.lab_siblings` has a ladder of learning rates, a run of its own seed on
 each rung. Each run that held is taken for the one that somebody has; `plan` is asked for the others. What it takes is
 the best of its candidates that the laboratory ran. The truth of a rung is that one run: the mean of its reward over
 the last tenth, and whether it failed. "before" is what `plan` would have taken when it believed the reward's own
@@ -23,19 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.laboratory.learners.exponents import learn_all
-from bayes_grpo.laboratory.learners.failing import learned_in_lab
-from bayes_grpo.laboratory.learners.failing_scores import calibration_error
-from bayes_grpo.laboratory.learners.lab_siblings import (
-    LAB_SEEDS,
-    LADDER,
-    MOMENTUM,
-    LabSibling,
-    lab_siblings,
-    logged_run,
-)
-from bayes_grpo.laboratory.learners.sibling_ends import lab_reads, sibling_pairs
-from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from bayes_grpo.planning.lessons import Lessons, lessons_of
 from bayes_grpo.planning.outlook import base_of_run
 from bayes_grpo.planning.plan import plan
@@ -43,6 +30,19 @@ from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import keep
 from benchmarks.families import cached
+from benchmarks.lab.learners.exponents import learn_all
+from benchmarks.lab.learners.failing import learned_in_lab
+from benchmarks.lab.learners.failing_scores import calibration_error
+from benchmarks.lab.learners.lab_siblings import (
+    LAB_SEEDS,
+    LADDER,
+    MOMENTUM,
+    LabSibling,
+    lab_siblings,
+    logged_run,
+)
+from benchmarks.lab.learners.sibling_ends import lab_reads, sibling_pairs
+from benchmarks.lab.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from benchmarks.plan_before import fails_before
 
 RULES = ("plan", "plan where sure", "before", "keep", "next rung")

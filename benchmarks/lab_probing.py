@@ -20,18 +20,18 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.dynamics.thresholds import critical_gain
-from bayes_grpo.laboratory.enumerated_training import Places, follow
-from bayes_grpo.laboratory.enumeration import Listing, list_completions
-from bayes_grpo.laboratory.learners.held_policies import HeldPolicy, held_policies
-from bayes_grpo.laboratory.network import Network
-from bayes_grpo.laboratory.probed import drawn_reward_slopes, drawn_updates
-from bayes_grpo.laboratory.settings import Lab, LabNumbers
-from bayes_grpo.laboratory.tasks import make_task
 from bayes_grpo.probing.probe import probe
 from bayes_grpo.probing.result import Probe
 from bayes_grpo.risk.stiffness import learned_stiffness
 from bayes_grpo.simulate.settings import Structure
 from benchmarks.common import keep, say
+from benchmarks.lab.enumerated_training import Places, follow
+from benchmarks.lab.enumeration import Listing, list_completions
+from benchmarks.lab.learners.held_policies import HeldPolicy, held_policies
+from benchmarks.lab.network import Network
+from benchmarks.lab.probed import drawn_reward_slopes, drawn_updates
+from benchmarks.lab.settings import Lab, LabNumbers
+from benchmarks.lab.tasks import make_task
 from benchmarks.lab_cases import numbers_of
 from benchmarks.lab_thresholds import LEFT, PUSH
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from bayes_grpo import compare
 from bayes_grpo.common.errors import BayesGrpoWarning
-from bayes_grpo.laboratory.enumerated_training import policy
-from bayes_grpo.laboratory.enumeration import all_logits
 from benchmarks.common import say
+from benchmarks.lab.enumerated_training import policy
+from benchmarks.lab.enumeration import all_logits
 from benchmarks.lab_cases import Case, relisted, run
 from benchmarks.lab_fits import as_run
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
-from bayes_grpo.laboratory.curvature import Local, balancing_reference, leading_modes
 from benchmarks.common import say
+from benchmarks.lab.curvature import Local, balancing_reference, leading_modes
 from benchmarks.lab_cases import Case, relisted, run
 
 MOMENTA, INTERVALS = (0.0, 0.5, 0.9), (1, 2, 4, 8, 16)

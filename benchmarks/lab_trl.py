@@ -23,15 +23,15 @@ import jax.numpy as jnp
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from bayes_grpo.laboratory.loss import group_statistics
-from bayes_grpo.laboratory.network import Network
-from bayes_grpo.laboratory.rollout import read, write
-from bayes_grpo.laboratory.settings import Lab, LabNumbers
-from bayes_grpo.laboratory.tasks import make_task
-from bayes_grpo.laboratory.training import DeepTrajectory, Policies, Program, step_gradient, train
-from bayes_grpo.laboratory.warm_start import warm_start
 from bayes_grpo.simulate import Numbers, Structure
 from benchmarks.common import keep, say
+from benchmarks.lab.loss import group_statistics
+from benchmarks.lab.network import Network
+from benchmarks.lab.rollout import read, write
+from benchmarks.lab.settings import Lab, LabNumbers
+from benchmarks.lab.tasks import make_task
+from benchmarks.lab.training import DeepTrajectory, Policies, Program, step_gradient, train
+from benchmarks.lab.warm_start import warm_start
 from benchmarks.peers import trl_llama
 
 SIGNALS = ("reward", "reward_std", "frac_reward_zero_std", "entropy", "kl", "grad_norm", "mean_length", "loss")

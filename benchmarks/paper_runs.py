@@ -18,14 +18,14 @@ import numpy as np
 
 from bayes_grpo import Run, read_log, rows_of
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.laboratory.learners.record import say
-from bayes_grpo.laboratory.learners.seeds import rows_in
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.course import cuts_of, smooth_course
 from bayes_grpo.siblings.effect import step_effects
 from bayes_grpo.siblings.order import orders_of
 from benchmarks.known_noise import whole
+from benchmarks.lab.learners.record import say
+from benchmarks.lab.learners.seeds import rows_in
 
 SETTINGS = ("group_size", "learning_rate", "model_size", "prompts_per_step", "refresh")
 """Settings that are asked about; `refresh` is optimizer steps per rollout."""

@@ -4,7 +4,7 @@
 
 Until then a candidate was stable where the gain g = (1 − μ)·rate' of its learning curve lies below the exact threshold
 of a held policy, rate' the present run's response rate under exponents that theory expects. The pairs and what is told
-of them now are those that `bayes_grpo.laboratory.learners.failing` left in the same folder; a run without a log is left
+of them now are those that `benchmarks.lab.learners.failing` left in the same folder; a run without a log is left
 out on both sides.
 """
 
@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.dynamics.thresholds import critical_gain
-from bayes_grpo.laboratory.learners.failing_scores import both_scores
-from bayes_grpo.laboratory.learners.sibling_ends import read_signal
 from bayes_grpo.logs import read_log
 from benchmarks.common import keep
+from benchmarks.lab.learners.failing_scores import both_scores
+from benchmarks.lab.learners.sibling_ends import read_signal
 
 EXPONENTS = {"learning_rate": (1.0, 0.3), "refresh_interval": (0.0, 0.1), "group_size": (0.2, 0.2)}
 """Centre and sd of the rate's exponents then; those of the prompts were the group size's."""

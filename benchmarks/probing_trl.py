@@ -27,16 +27,16 @@ from transformers import PrinterCallback  # pyright: ignore[reportMissingImports
 
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.dynamics.thresholds import critical_gain
-from bayes_grpo.laboratory.network import Network
-from bayes_grpo.laboratory.settings import Lab, LabNumbers
-from bayes_grpo.laboratory.tasks import make_task
-from bayes_grpo.laboratory.warm_start import warm_start
 from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.result import Probe
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.trl import CurvatureProbe
 from benchmarks.common import keep, say
+from benchmarks.lab.network import Network
+from benchmarks.lab.settings import Lab, LabNumbers
+from benchmarks.lab.tasks import make_task
+from benchmarks.lab.warm_start import warm_start
 from benchmarks.peers import trl_llama
 
 TASK = make_task("modular_sum", size=4)

@@ -18,10 +18,10 @@ from typing import Any
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.laboratory.learners.episode_cases import lab_episodes, public_episodes
-from bayes_grpo.laboratory.learners.episodes import learn_chains
-from bayes_grpo.laboratory.learners.public_logs import labelled_logs
-from bayes_grpo.laboratory.learners.record import keep, say
+from benchmarks.lab.learners.episode_cases import lab_episodes, public_episodes
+from benchmarks.lab.learners.episodes import learn_chains
+from benchmarks.lab.learners.public_logs import labelled_logs
+from benchmarks.lab.learners.record import keep, say
 
 ALARM = 0.5
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.laboratory.learners.failing import failures_without
-from bayes_grpo.laboratory.learners.lab_siblings import LAB_SEEDS, lab_siblings
-from bayes_grpo.laboratory.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import LearnedFailures, learned_failures, p_fails
 from benchmarks.common import keep
+from benchmarks.lab.learners.failing import failures_without
+from benchmarks.lab.learners.lab_siblings import LAB_SEEDS, lab_siblings
+from benchmarks.lab.learners.siblings import SiblingFamily, sibling_families, siblings_in
 
 DRAWS = 60
 """Draws of the learned posterior that are looked at."""

@@ -28,14 +28,14 @@ from bayes_grpo.diagnosis.classify import ClassPosterior, answers_of
 from bayes_grpo.diagnosis.gather import gather_all
 from bayes_grpo.diagnosis.timeline import Chains
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.laboratory.learners.episode_cases import lab_episodes, public_episodes
-from bayes_grpo.laboratory.learners.episodes import learn_chains
-from bayes_grpo.laboratory.learners.public_logs import LabelledLog, labelled_logs
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.watching.alarms import earlier
 from bayes_grpo.watching.result import ALARM, LASTING, LEAST_LOOK_ROWS, Watching
 from bayes_grpo.watching.update import rewards_of, update_of
 from benchmarks.common import keep, say
+from benchmarks.lab.learners.episode_cases import lab_episodes, public_episodes
+from benchmarks.lab.learners.episodes import learn_chains
+from benchmarks.lab.learners.public_logs import LabelledLog, labelled_logs
 
 FIRST, CUTS, BATCH = 8, 60, 64
 SUSPECT = 0.4

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bayes_grpo.laboratory import learners
-from bayes_grpo.laboratory.learners import record
 from benchmarks.common import RESULTS, keep
+from benchmarks.lab import learners
+from benchmarks.lab.learners import record
 
 ROOT = RESULTS.parents[1]
 LEARNERS = Path(learners.__path__[0])
@@ -59,7 +59,7 @@ def test_every_program_keeps_its_result(path: Path):
 def test_a_learner_says_how_it_was_called(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(LEARNERS / "pool.py"), "/private/cache", "--index", "/private/index.csv"])
     content = json.loads(keep("learn_pool", {"logs": 3}, tmp_path).read_text())
-    assert content["command"] == "python -m bayes_grpo.laboratory.learners.pool cache --index index.csv"
+    assert content["command"] == "python -m benchmarks.lab.learners.pool cache --index index.csv"
     assert record.RESULTS == ROOT / "benchmarks" / "results"
 
 

@@ -85,7 +85,7 @@ def test_kept_results_say_where_they_come_from(path: Path):
     else:
         assert {"cpu", "cores"} <= set(content["machine"])
         assert {"python", "jax", "numpyro", "arviz", "bayes-grpo"} <= set(content["versions"])
-        assert content["command"].startswith(("python benchmarks/", "python -m bayes_grpo.laboratory.learners."))
+        assert content["command"].startswith(("python benchmarks/", "python -m benchmarks.lab.learners."))
 
 
 def test_claims_are_read_and_compared():

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayes_grpo.laboratory.curvature import RewardSpectrum
+from benchmarks.lab.curvature import RewardSpectrum
 from benchmarks.lab_cases import make_cases
 from benchmarks.lab_dynamics import main
 from benchmarks.lab_fits import courses, covered, seen_curvature

@@ -10,7 +10,7 @@ spread is learned and its value is not known for a log that was never seen, so t
 signal that would show the mode is not logged, a is another number and x is left out: what is then said is how often the
 mode is under way in such logs. A linear-chain conditional random field: Lafferty, McCallum and Pereira (2001), ICML;
 forward filtering, backward sampling: Frühwirth-Schnatter (1994), https://doi.org/10.1111/j.1467-9892.1994.tb00184.x.
-`laboratory/learners/episodes.py` learns the numbers.
+`benchmarks/lab/learners/episodes.py` learns the numbers.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class SeedPrior(NamedTuple):
 
 @cache
 def seed_prior(path: Path = PATH) -> SeedPrior:
-    """The learned prior that comes with the package; `laboratory/learners/seeds.py` makes it."""
+    """The learned prior that comes with the package; `benchmarks/lab/learners/seeds.py` makes it."""
     kept = json.loads(path.read_text(encoding="utf-8"))
     return SeedPrior(kept["centre"], kept["width"], kept["difference"], kept["about"])
 

@@ -9,7 +9,7 @@ up, and each has its share of the probability.
 The rates are the same for all logs that an event can meet. Nine signs of the rows before were tried (length, level,
 late fall, noise, entropy, gradients, KL divergence, refresh interval, groups without spread): learned without the
 repository that is judged, rates that depend on them said no more than the base rates beyond two standard errors. Three
-public logs of 184 collapsed, which is too few to learn a sign from. `laboratory/learners/hazard.py` learns the
+public logs of 184 collapsed, which is too few to learn a sign from. `benchmarks/lab/learners/hazard.py` learns the
 numbers and prints all this; repositories count alike.
 """
 

@@ -4,7 +4,7 @@
 
 A linear opinion pool whose weight depends on a few features of the log (Gneiting and Ranjan 2013,
 https://doi.org/10.1214/13-EJS823; covariate-dependent stacking, Yao et al. 2022, https://doi.org/10.1214/21-BA1287).
-`laboratory/learners/pool.py` learns the numbers by the CRPS of forecasts of public logs, repositories counting alike.
+`benchmarks/lab/learners/pool.py` learns the numbers by the CRPS of forecasts of public logs; repositories count alike.
 """
 
 from __future__ import annotations

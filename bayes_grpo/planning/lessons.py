@@ -1,6 +1,6 @@
 """What others' runs teach a plan: which changes failed, and what settings do to a curve. The shipped ones are public's.
 
-Whoever has labelled families of their own can learn theirs (`bayes_grpo.laboratory.learners`) and hand them to `plan`.
+Whoever has labelled families of their own can learn theirs (`benchmarks.lab.learners`) and hand them to `plan`.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ _WORDS = {
 
 
 class LearnedFailures(NamedTuple):
-    """What was learned from labelled runs; `bayes_grpo.laboratory.learners.failing` makes it.
+    """What was learned from labelled runs; `benchmarks.lab.learners.failing` makes it.
 
     Attributes:
         posterior: Parameter of the model → draws, shape (draws,).

@@ -1,8 +1,8 @@
 """How much stiffer the stiffest direction of a network is than the curvature that its reward shows.
 
 A reward curve feels the directions that carry it; the stiffest one decides whether a run is stable. In the laboratory
-both are known without looking at any curve (`bayes_grpo.laboratory.curvature`), and their ratio, a log-normal number,
-was learned from several policies: `stiffness.json`, made by `bayes_grpo.laboratory.learners.stiffness`. Policies of one
+both are known without looking at any curve (`benchmarks.lab.curvature`), and their ratio, a log-normal number,
+was learned from several policies: `stiffness.json`, made by `benchmarks.lab.learners.stiffness`. Policies of one
 network are alike, so its logarithm has the tails of a Student t of as many degrees of freedom as four networks leave.
 """
 

@@ -21,9 +21,9 @@ from transformers import (  # pyright: ignore[reportMissingImports]
 )
 from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportMissingImports]
 
-from bayes_grpo.laboratory.network import NORM_EPSILON, ROPE_BASE, flat, unflattened
-from bayes_grpo.laboratory.settings import Lab, LabNumbers
-from bayes_grpo.laboratory.tasks import END, PAD, Task
+from benchmarks.lab.network import NORM_EPSILON, ROPE_BASE, flat, unflattened
+from benchmarks.lab.settings import Lab, LabNumbers
+from benchmarks.lab.tasks import END, PAD, Task
 
 LOSSES = {"sequence": ("grpo",), "token": ("bnpo", "dapo"), "constant": ("dr_grpo",)}
 """Our word for a mean and TRL's."""

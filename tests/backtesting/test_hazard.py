@@ -8,9 +8,9 @@ from bayes_grpo.backtesting.result import AVERAGED
 from bayes_grpo.events.hazards import COLLAPSE
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.hazard import Hazard, Rate
-from bayes_grpo.laboratory.learners.hazard import learn_hazard, learn_rates, nested, stated
-from bayes_grpo.laboratory.learners.hazard_cases import HAZARD_SIGNS, MOST_ROWS, Case, hazard_cases_of
-from bayes_grpo.laboratory.learners.hazard_scores import compared, reliability, reliability_text
+from benchmarks.lab.learners.hazard import learn_hazard, learn_rates, nested, stated
+from benchmarks.lab.learners.hazard_cases import HAZARD_SIGNS, MOST_ROWS, Case, hazard_cases_of
+from benchmarks.lab.learners.hazard_scores import compared, reliability, reliability_text
 from tests.helpers.runs import make_run, rising_run, steps
 
 OPTIONS = {"origins": (0.5,), "rivals": (), "settings": ImportanceSettings(effective=500.0, draws=500)}

@@ -6,7 +6,7 @@ import pytest
 from bayes_grpo.backtesting.pieces import Piece, apart, piece_of
 from bayes_grpo.backtesting.scores import crps, energy
 from bayes_grpo.forecasting.pool import FEATURES
-from bayes_grpo.laboratory.learners.pool import learn_pool
+from benchmarks.lab.learners.pool import learn_pool
 
 
 def drawn(seed, shift=0.0, scale=1.0, size=2000, horizon=4):

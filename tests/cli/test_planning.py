@@ -1,8 +1,6 @@
 """The commands for before a run: simulate and stability."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -73,36 +71,3 @@ def test_circular_verdicts_are_named():
     code, out, _ = call(*words)
     assert code == 0
     assert "circular" in out
-
-
-@pytest.mark.thorough
-def test_deep_runs_are_simulated_and_read_like_any_log(tmp_path, monkeypatch):
-    pytest.importorskip("equinox")
-    from bayes_grpo.laboratory import families
-    from tests.helpers.lab import TINY
-
-    monkeypatch.setattr(families, "SETUPS", (TINY,))
-    place = tmp_path / "runs"
-    code, out, _ = call("simulate", "hacking-length", "--deep", "--out", place, "-n", 2, "--json")
-    assert code == 0
-    truths = json.loads(out)["runs"]
-    assert [t["causes"] for t in truths] == [["length"], ["length"]]
-    code, out, _ = call("inspect", place / "run-001", "--json")
-    assert code == 0
-    assert json.loads(out)["settings"]["group_size"]["value"] == 4
-    code, out, _ = call("simulate", "healthy", "--deep", "--out", tmp_path / "table", "-n", 2)
-    assert code == 0
-    assert "2 runs of family healthy" in out
-    code, _, err = call("simulate", "oscillatory", "--deep", "--out", tmp_path / "none")
-    assert code == 3
-    assert "hacking_loophole" in err
-
-
-@pytest.mark.thorough
-def test_missing_equinox_is_named_with_its_extra(tmp_path):
-    words = ["bayes-grpo", "simulate", "healthy", "--deep", "--out", str(tmp_path / "runs")]
-    program = f"import sys; sys.modules['equinox'] = None; sys.argv = {words!r}\n"
-    program += "from bayes_grpo.cli.app import main; main()"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert found.returncode == 3
-    assert "bayes-grpo[lab]" in found.stderr

@@ -11,8 +11,8 @@ from bayes_grpo.diagnosis.chain import CHAIN_DRAWS, FIXED, FULL_ROWS, ModeChain,
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.smoothing import TREND_ROWS
 from bayes_grpo.diagnosis.timeline import shipped_chains
-from bayes_grpo.laboratory.learners.episode_cases import OFF, ON, OPEN, EpisodeCase
-from bayes_grpo.laboratory.learners.episodes import _log_sum, learn_chain
+from benchmarks.lab.learners.episode_cases import OFF, ON, OPEN, EpisodeCase
+from benchmarks.lab.learners.episodes import _log_sum, learn_chain
 from tests.helpers.runs import make_run, steps
 
 ROWS = 6

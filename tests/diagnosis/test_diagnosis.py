@@ -15,10 +15,10 @@ from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES, MODES
 from bayes_grpo.diagnosis.classify import answers_of, checked_prior, effective
 from bayes_grpo.diagnosis.gather import gather_all
 from bayes_grpo.diagnosis.plot import plot_diagnosis
-from bayes_grpo.laboratory.learners import simulated_draws
-from bayes_grpo.laboratory.learners.simulated_runs import labelled_runs
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
 from benchmarks.episodes import calibration_error
+from benchmarks.lab.learners import simulated_draws
+from benchmarks.lab.learners.simulated_runs import labelled_runs
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
 from tests.helpers.runs import evaluated, make_run, steps

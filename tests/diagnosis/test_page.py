@@ -12,8 +12,8 @@ from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.events.borders import BORDERS, DIAGNOSIS, FORECAST, TRUTH, table
 from bayes_grpo.events.catalogue import DEFINITIONS
 from bayes_grpo.events.hazards import HAZARDS
-from bayes_grpo.laboratory.truth import TRUE_EVENTS
 from benchmarks.diagnosis_pictures import EXAMPLES, TABLES, border_table, with_tables
+from benchmarks.lab.truth import TRUE_EVENTS
 from tests.helpers.claims import MARKER, claims_in, unmarked
 
 ROOT = Path(__file__).resolve().parents[2]

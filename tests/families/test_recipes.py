@@ -65,7 +65,7 @@ def test_further_seeds_are_few_for_a_clear_difference_and_none_are_enough_for_no
 
 def test_the_kept_prior_says_where_it_is_from():
     prior = seed_prior()
-    assert prior.about["made by"] == "bayes_grpo/laboratory/learners/seeds.py"
+    assert prior.about["made by"] == "benchmarks/lab/learners/seeds.py"
     assert f"{prior.about['recipes']} public recipes" in prior.words
     assert prior.width > 0
     assert prior.difference > 0

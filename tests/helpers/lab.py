@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayes_grpo.laboratory.families import Draw, draw_run
-from bayes_grpo.laboratory.network import Network
-from bayes_grpo.laboratory.runs import DeepRun, train_draws
-from bayes_grpo.laboratory.settings import Lab
-from bayes_grpo.laboratory.setups import Setup
-from bayes_grpo.laboratory.training import network_from
 from bayes_grpo.simulate.settings import Structure
+from benchmarks.lab.families import Draw, draw_run
+from benchmarks.lab.network import Network
+from benchmarks.lab.runs import DeepRun, train_draws
+from benchmarks.lab.settings import Lab
+from benchmarks.lab.setups import Setup
+from benchmarks.lab.training import network_from
 
 
 @dataclass(frozen=True)

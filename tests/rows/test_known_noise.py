@@ -14,7 +14,6 @@ import pytest
 from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.forecasting.basis import basis_of_run
-from bayes_grpo.laboratory.learners.record import RESULTS
 from bayes_grpo.learning.learn import corpus_priors
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
@@ -23,6 +22,7 @@ from bayes_grpo.rows.future import FutureRows, extended
 from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, beta_binomial, row_noise, scatter
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
+from benchmarks.lab.learners.record import RESULTS
 from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, steps
 

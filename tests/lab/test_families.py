@@ -1,0 +1,56 @@
+"""Families: draws that depend on nothing but their name, seed and number."""
+
+import pytest
+
+from bayes_grpo.common.errors import SettingError
+from benchmarks.lab.families import CAUSES, FAMILIES, MIXED, deep_families, draw_run
+from benchmarks.lab.runs import simulate_deep
+from benchmarks.lab.settings import check_lab_numbers
+from benchmarks.lab.setups import SETUPS
+
+
+@pytest.mark.parametrize("family", deep_families())
+def test_every_draw_can_be_run(family):
+    for index in range(20):
+        draw = draw_run(family, 0, index)
+        draw.setup.lab.check(draw.setup.make_task())
+        check_lab_numbers(draw.numbers)
+        assert draw.setup in SETUPS
+        assert 0.0 < draw.success <= 1.0
+        assert 1 <= draw.logging_steps <= 10
+
+
+@pytest.mark.parametrize("family", deep_families())
+def test_a_draw_depends_on_family_seed_and_number_alone(family):
+    assert draw_run(family, 3, 7) == draw_run(family, 3, 7)
+    others = [draw_run(family, 3, 8), draw_run(family, 4, 7)]
+    assert all(draw_run(family, 3, 7).seed != other.seed for other in others)
+
+
+def test_families_state_their_causes():
+    assert set(FAMILIES) | {"mixture"} == set(deep_families())
+    assert {cause for causes in FAMILIES.values() for cause in causes} == set(CAUSES)
+    for index in range(20):
+        first, second = draw_run("mixture", 0, index).causes
+        assert {first, second} <= set(MIXED)
+        assert first != second
+
+
+def test_causes_set_what_they_say():
+    for index in range(20):
+        assert draw_run("hacking_loophole", 0, index).numbers.anywhere == 1.0
+        assert draw_run("explosion", 0, index).numbers.base.entropy_weight >= 0.2
+        assert draw_run("collapse_stale", 0, index).numbers.base.refresh_interval >= 8
+        broken = draw_run("broken_reward", 0, index)
+        assert 0 < broken.numbers.broken_from < broken.setup.lab.structure.n_steps
+        assert draw_run("solved", 0, index).success >= 0.97
+        assert draw_run("too_hard", 0, index).success <= 0.02
+
+
+@pytest.mark.parametrize(
+    ("family", "n", "seed", "message"),
+    [("nothing", 1, 0, "expected one of healthy"), ("healthy", 0, 0, "at least 1"), ("healthy", 1, -1, "at least 0")],
+)
+def test_wrong_requests_are_named(family, n, seed, message):
+    with pytest.raises(SettingError, match=message):
+        simulate_deep(family, n, seed)
