@@ -14,9 +14,6 @@ from .checking.result import Check as Check
 from .common.errors import BayesGrpoError as BayesGrpoError
 from .common.errors import BayesGrpoWarning as BayesGrpoWarning
 from .common.picture import save_plot as save_plot
-from .comparison.among import AmongSiblings as AmongSiblings
-from .comparison.among import among_siblings as among_siblings
-from .comparison.among import render_among as render_among
 from .comparison.compare import compare as compare
 from .comparison.loo import leave_one_out as leave_one_out
 from .comparison.result import Comparison as Comparison

@@ -12,14 +12,14 @@ import numpy as np
 
 from bayes_grpo.dynamics.groups import group_drift_factor, leading_order_factor
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
-from bayes_grpo.simulate.measure import (
+from benchmarks.common import keep
+from benchmarks.lab.measure import (
     log_log_slope,
     measured_drift_factor,
     measured_fluctuation,
     measured_onset,
     measured_threshold,
 )
-from benchmarks.common import keep
 
 MOMENTA = (0.0, 0.5, 0.9)
 INTERVALS = (1, 2, 4, 8, 16, 32)

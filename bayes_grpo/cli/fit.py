@@ -11,7 +11,6 @@ import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
     At,
-    LikeRuns,
     LogFile,
     LogTo,
     Output,
@@ -23,10 +22,9 @@ from bayes_grpo.cli.options import (
     check_pictures,
     grouped,
     log_to,
-    siblings_asked,
 )
 from bayes_grpo.cli.priors import PriorTableFile, base_priors, overrides, split_priors
-from bayes_grpo.cli.terminal import console, progress
+from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.files import check_writable
 
 
@@ -55,7 +53,6 @@ def fit(
     whole: Annotated[
         bool, typer.Option("--whole", help="Fit all rows, those before a collapse of the reward too.")
     ] = False,
-    like: LikeRuns = None,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
     plot: Plot = None,
     log_to_: LogTo = None,
@@ -90,15 +87,11 @@ def fit(
         )
         summary = span.leads(bg.summarize(result))
         top = None if output.json_ else bg.diagnose(run, history=0).top
-        where = siblings_asked(like, log, reading.sidecar)
-        among = None if where is None else bg.among_siblings(result, run, where, seed=seed, progress=tell)
         if out is not None:
             bg.save_fit(result, out)
         if plot is not None:
             bg.save_plot(bg.plot_fit(result, summary.verdict), plot)
     log_to(log_to_, run, "fit", summary.to_dict(), summary.verdict)
-    output.show(summary, more={} if among is None else {"siblings": among.to_dict()}, run=run, top=top)
-    if among is not None and not output.json_:
-        bg.render_among(among, console())
+    output.show(summary, run=run, top=top)
     if not summary.convergence.passed:
         raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -1,6 +1,5 @@
 """Siblings on the command line: commands hand on what was named, or what stands beside the log."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,16 +10,9 @@ from tests.helpers.command import call
 ROWS = "\n".join(["step,reward,learning_rate", *(f"{i},{0.5 + 0.01 * (i % 3)},1e-5" for i in range(1, 31))])
 
 
-@dataclass(frozen=True)
-class Said:
-    """A summary of nothing."""
-
-    verdict: str = ""
-
-
 @pytest.mark.parametrize(
     ("words", "function"),
-    [(("diagnose",), "diagnose"), (("plan", "--group-size", "8"), "plan"), (("fit",), "among_siblings")],
+    [(("diagnose",), "diagnose"), (("plan", "--group-size", "8"), "plan")],
 )
 def test_siblings_are_handed_on(words, function, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     import bayes_grpo as bg
@@ -28,13 +20,11 @@ def test_siblings_are_handed_on(words, function, tmp_path: Path, monkeypatch: py
     log, asked = tmp_path / "run.csv", []
     log.write_text(ROWS)
 
-    def seen(*given, like=None, **_):
-        asked.append(given[2] if function == "among_siblings" else like)
+    def seen(*_, like=None, **__):
+        asked.append(like)
         raise FitError("seen")
 
     monkeypatch.setattr(bg, function, seen, raising=False)
-    monkeypatch.setattr(bg, "fit", lambda *_, **__: None, raising=False)
-    monkeypatch.setattr(bg, "summarize", lambda _: Said(), raising=False)
     call(words[0], log, *words[1:], "--like", tmp_path, "--like", "other")
     (tmp_path / "bayes_grpo.toml").write_text('like = ["others"]\n')
     call(words[0], log, *words[1:])

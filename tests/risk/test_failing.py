@@ -10,7 +10,7 @@ import pytest
 from bayes_grpo.risk.border import BORDER_NODES, borders, chance, likeness
 from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failing import LearnedFailures, learned_failures, p_fails, shared_rate
-from bayes_grpo.risk.model import (
+from benchmarks.lab.failing_model import (
     EFFECTIVE_PAIRS,
     MOVED,
     WEIGHTS,

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from bayes_grpo.simulate.fixed_points import find_fixed_point
-from bayes_grpo.simulate.measure import bernoulli_group_noise
 from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
 from bayes_grpo.simulate.truth import truth_of
+from benchmarks.lab.measure import bernoulli_group_noise
 
 
 def test_std_normalised_bandit_with_kl_penalty():

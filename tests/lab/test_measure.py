@@ -5,7 +5,7 @@ import pytest
 
 from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
-from bayes_grpo.simulate.measure import (
+from benchmarks.lab.measure import (
     log_log_slope,
     measured_drift_factor,
     measured_fluctuation,
