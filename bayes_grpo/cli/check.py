@@ -12,7 +12,7 @@ from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
     AllRows,
     At,
-    Json,
+    Output,
     Plot,
     Reading,
     Seed,
@@ -21,7 +21,7 @@ from bayes_grpo.cli.options import (
     check_pictures,
     grouped,
 )
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.errors import SettingError
 
 
@@ -33,9 +33,9 @@ def check(
     at: At = None,
     all_rows: AllRows = False,
     plot: Plot = None,
-    json_: Json = False,
     seed: Seed = 0,
     *,
+    output: Output,
     reading: Reading,
     stated: StatedSettings,
 ) -> None:
@@ -56,9 +56,6 @@ def check(
         found = bg.check(fit)
         if plot is not None:
             bg.save_plot(bg.plot_check(fit, found), plot)
-    if json_:
-        print_json(found.to_dict(), found.sentence)
-    else:
-        bg.render_check(found, console())
+    output.show(found)
     if not found.converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -11,8 +11,8 @@ import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     AllRows,
     At,
-    Json,
     LogFile,
+    Output,
     Plot,
     Reading,
     Seed,
@@ -22,7 +22,7 @@ from bayes_grpo.cli.options import (
     grouped,
     names_in,
 )
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.files import check_writable
 
@@ -45,9 +45,9 @@ def compare(
         ),
     ] = None,
     plot: Plot = None,
-    json_: Json = False,
     seed: Seed = 0,
     *,
+    output: Output,
     reading: Reading,
     stated: StatedSettings,
 ) -> None:
@@ -74,10 +74,7 @@ def compare(
         tell("writing", 1.0)
         if plot is not None:
             bg.save_plot(bg.plot_comparison(found), plot)
-    if json_:
-        print_json(found.to_dict(), found.sentence)
-    else:
-        bg.render_comparison(found, console())
+    output.show(found, run=run)
 
 
 def _make_directory(out: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import frame_of
@@ -105,8 +105,6 @@ class Comparison(Result):
         horizon_rows: Rows after each; None likewise.
         seed: Seed that was used.
     """
-
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.comparison:plot_comparison"
 
     lines: tuple[ComparisonLine, ...]
     sentence: str

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -61,9 +61,6 @@ class Fit(Shown):
 
     data: DataTree
     regime: Regime
-
-    summary_by: ClassVar[str] = "bayes_grpo.fitting.summary:summarize"
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.fitting:plot_fit"
 
     @property
     def sentence(self) -> str:

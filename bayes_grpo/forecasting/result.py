@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -81,9 +81,6 @@ class Forecast(Shown):
     until_from: str = GIVEN
     siblings: SiblingsUsed | None = None
     fallen: Fallen | None = None
-
-    summary_by: ClassVar[str] = "bayes_grpo.forecasting.summary:summarize_forecast"
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.forecasting:plot_forecast"
 
     @property
     def sentence(self) -> str:

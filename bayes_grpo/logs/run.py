@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -181,9 +181,6 @@ class Run(Shown):
     second_counter: tuple[str, np.ndarray] | None = None
     resumes: tuple[float, ...] = ()
     _once: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
-
-    summary_by: ClassVar[str] = "bayes_grpo.logs.summary:describe_run"
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.logs:plot_run"
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""

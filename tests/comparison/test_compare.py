@@ -16,7 +16,6 @@ import bayes_grpo.comparison.compare as module
 from bayes_grpo import SamplerSettings, compare, fit
 from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
 from bayes_grpo.comparison.loo import exact_density, leave_one_out
-from bayes_grpo.comparison.render import render_comparison
 from bayes_grpo.comparison.result import FEW_ROWS, ComparisonLine, verdict_sentence
 from bayes_grpo.comparison.stacking import shrunk_weights, stacking_weights
 from bayes_grpo.dynamics.smoother import smooth
@@ -34,6 +33,7 @@ from tests.helpers.pictures import halves
 from tests.helpers.reference import dense_moments
 from tests.helpers.runs import make_run
 from tests.helpers.selection import few
+from tests.helpers.shown import text_of
 
 
 @pytest.fixture(scope="module")
@@ -250,8 +250,6 @@ def test_stacking_maximises_the_mixture_s_score():
 
 
 def test_pictures_and_terminal_hold_every_law(found):
-    from rich.console import Console
-
     figure = plot_comparison(found)
     titles = [a.get_title(loc="left") for part in figure.subfigs for a in part.axes]
     assert any(t.startswith("exponential") for t in titles)
@@ -260,9 +258,7 @@ def test_pictures_and_terminal_hold_every_law(found):
     assert plot_comparison(found, figure=left) is left
     assert (len(left.subfigs), len(right.axes), len(right.subfigs)) == (2, 0, 0)
     assert found.sentence in " ".join(left.get_suptitle().split())
-    console = Console(width=160, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    render_comparison(found, console)
-    text = console.export_text()
+    text = text_of(found, details=False)
     assert found.sentence in " ".join(text.split())
     verdicts = {name: next(x for x in text.splitlines() if x.startswith(name)) for name in ("exponential", "flat")}
     assert verdicts["exponential"].split()[-1] == "best"
