@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from bayes_grpo.common.intervals import Interval, probability_text
-from bayes_grpo.diagnosis.classes import ANSWERS
 from bayes_grpo.diagnosis.evidence import weighed_text
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.plot import plot_diagnosis
@@ -31,7 +30,7 @@ from bayes_grpo.views.rollouts import gain_table
 
 @shows(Diagnosis)
 def diagnosis_document(d: Diagnosis) -> Document:
-    """The status first, then the probability of each answer, evidence, history and remedies."""
+    """The status first, then the probability of each mode, evidence, history and remedies."""
     answer, why = split(sentence_case(d.top.headline), ": ")
     a, found = d.about, episodes(d)
     reward = None if d.trends is None else d.trends.reward
@@ -46,7 +45,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         why=why or f"It rests on {d.top.rests_on}.",
         do=d.top.action,
         tone=TONES[d.top.status],
-        table=_answers(d),
+        table=_modes(d),
         plot=Drawing(partial(plot_diagnosis, d), f"Signals, and what was under way. {answer}", ratio=0.7),
         sections=(
             section("Story", sentence_case(d.sentence, 900)),
@@ -77,27 +76,20 @@ def _rounded(e: Episode) -> float:
     return float(round(e.onset.median))
 
 
-def _answers(d: Diagnosis) -> Tabular:
+def _modes(d: Diagnosis) -> Tabular:
     rows = []
-    for name in sorted((*ANSWERS, *(n for n in d.own if n not in ANSWERS)), key=lambda n: -d.probability.get(n, 0.0)):
-        p, onset = d.probability.get(name), d.onsets.get(name)
-        own = probability_text(d.own[name]) if name in d.own else ""
+    for name, p in sorted(d.own.items(), key=lambda item: -item[1]):
+        mark, onset = name == d.leads, d.onsets.get(name)
         since = "" if onset is None else _steps(onset.step)
-        shown = "" if p is None else probability_text(p)
-        mark = name == d.leads
         rows.append(
             (
                 words(label_of(name), term=label_of(name), mark=mark),
-                number(shown, mark=mark),
-                number(own),
+                number(probability_text(p), mark=mark),
                 number(since),
             )
         )
-    heads = head(
-        "answer", Cell("probability", term="probability"), Cell("under way", term="under way"),
-        Cell("since step", term="onset"),
-    )  # fmt: skip
-    return Tabular("Probability of each answer", heads, tuple(rows))
+    heads = head("mode", Cell("under way", term="under way"), Cell("since step", term="onset"))
+    return Tabular("Probability that each is under way", heads, tuple(rows))
 
 
 def _episodes(found: list[Episode]) -> Tabular:

@@ -3,8 +3,8 @@
     python -m benchmarks.lab.learners.lab_logs FOLDER [--runs 480] [--seed 30]
 
 Trains runs of every family in turn (`benchmarks.lab`) and writes each as its trainer would have, with what
-only the laboratory knows beside it. Runs that lie in the folder are not trained again. `episodes`
-and `benchmarks.episodes` take such folders; give them different seeds.
+only the laboratory knows beside it. Runs that lie in the folder are not trained again. Learners
+take such folders; give them different seeds.
 """
 
 from __future__ import annotations
