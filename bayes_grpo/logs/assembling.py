@@ -12,7 +12,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import counted
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
 from bayes_grpo.logs.keyindex import KeyIndex
-from bayes_grpo.logs.mapping import Choices, Columns, map_columns
+from bayes_grpo.logs.mapping import Choices, Columns, counter_of, map_columns
 from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.resolve import resolve_settings, setting_keys
 from bayes_grpo.logs.reward_key import single_rewards
@@ -20,6 +20,7 @@ from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.unused import unused_keys
 
+_ENVIRONMENT = "environments/"
 _PART = "rewards/"
 """Before the name of a reward function among the columns."""
 
@@ -46,8 +47,9 @@ def assemble(
         summary |= np.isfinite(parsed.table.column(key))
     row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(parts)), [part.table.n for part in parts])
-    functions = {_PART + name: values for name, values in columns.components.items()}
-    rows = tidy(columns.step, columns.train | functions, columns.evals, summary, row_steps, file)
+    environments = {_ENVIRONMENT + name: values for name, values in columns.environments.items()}
+    functions = environments | {_PART + name: values for name, values in columns.components.items()}
+    rows = tidy(columns.step, columns.train | functions, columns.evals, summary, row_steps, file, columns.broken)
     finite = int(np.sum(np.isfinite(rows.train["reward"])))
     if max(finite, len(rows.eval_step)) < 2:
         raise LogReadError(
@@ -61,7 +63,14 @@ def assemble(
         "reward": rows.train["reward"],
         "window": row_windows(rows.step, settings.logging_window.value or 1),
         "signals": {k: v for k, v in rows.train.items() if k != "reward" and k not in functions},
-        "components": {k.removeprefix(_PART): rows.train[k] for k in sorted(functions) if k in rows.train},
+        "components": {
+            k.removeprefix(_PART): rows.train[k] for k in sorted(functions) if k in rows.train and k.startswith(_PART)
+        },
+        "environments": {k.removeprefix(_ENVIRONMENT): rows.train[k] for k in sorted(environments) if k in rows.train},
+        "logged": rows.logged,
+        "step_counter": counter_of(columns.keys),
+        "second_counter": _on_rows(columns, rows, parsed.table),
+        "resumes": rows.resumes,
         "eval_step": rows.eval_step,
         "eval_reward": rows.eval_reward,
         "settings": settings,
@@ -69,6 +78,17 @@ def assemble(
         "notes": (*parsed.notes, *columns.notes, *rows.notes, *_seldom(columns, rows, settings)),
         "unused": unused_keys(parsed.table, columns.trainer, used, _read_otherwise(parsed.table)),
     }
+
+
+def _on_rows(columns: Columns, rows: Tidy, table: Table) -> tuple[str, np.ndarray] | None:
+    """The log's second counter with its value in each row; None where it has none."""
+    if columns.counter is None or columns.step is None or not len(rows.step):
+        return None
+    values = table.column(columns.counter)
+    known = np.isfinite(values) & np.isin(columns.step, rows.step)
+    out = np.full(len(rows.step), np.nan)
+    out[np.searchsorted(rows.step, columns.step[known])] = values[known]
+    return columns.counter, out
 
 
 def _read_otherwise(table: Table) -> list[str]:

@@ -15,8 +15,6 @@ _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[[^\]\n]{0,80}\]?")
 _BAR_TEXT = re.compile(r"[^|\n]{0,80}?\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
 _REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
 _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
-
-
 MAX_LINE = 65_536
 """Characters of a line of console text; a longer one is no row of metrics, and is passed over with a note."""
 

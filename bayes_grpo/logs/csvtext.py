@@ -19,6 +19,8 @@ _LOOKED_AT = 12
 _CELLS_A_BYTE = 4
 """A full row has a delimiter or an end of line for each of its cells."""
 _CHEAP = 1_000_000
+_EMPTY = ["", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "none", "<NA>", "-"]
+_NAN = ("nan", "-nan", "+nan")
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -62,6 +64,8 @@ def load_csv(source: Source, delimiter: str) -> Table:
                 skipinitialspace=True,
                 index_col=False,
                 low_memory=False,
+                keep_default_na=False,
+                na_values=_EMPTY,
             )
     except (ValueError, OverflowError, csv.Error, RecursionError, MemoryError) as error:
         raise LogReadError(
@@ -72,8 +76,25 @@ def load_csv(source: Source, delimiter: str) -> Table:
     for position, name in enumerate(frame.columns):
         series = frame.iloc[:, position]
         values = series.to_numpy()
-        columns.setdefault(str(name).strip(), values if values.dtype.kind in "fiub" else list(series))
+        columns.setdefault(str(name).strip(), values if values.dtype.kind in "fiub" else _cells(series, decimal))
     return Table.from_columns(parted(columns))
+
+
+def _cells(series: Any, decimal: str) -> list[Any]:
+    """Cells of a column that is not all numbers; None where empty.
+
+    The word "nan" is a value that the trainer wrote, unless it only fills the rows of another kind: then most
+    cells have it, none is empty, and numbers stand after it.
+    """
+    cells = [x if isinstance(x, str) else None for x in series.astype(object).map(lambda x: str(x) if x == x else None)]
+    if decimal == ",":
+        cells = [x and x.replace(",", ".") for x in cells]
+    words = [i for i, x in enumerate(cells) if x is not None and x.strip().lower() in _NAN]
+    if 2 * len(words) > len(cells) and None not in cells:
+        others = sorted(set(range(len(cells))) - set(words))
+        if others and others[-1] > words[len(words) // 2]:
+            cells = [None if x is not None and x.strip().lower() in _NAN else x for x in cells]
+    return cells
 
 
 def _check_size(data: bytes, delimiter: str) -> None:

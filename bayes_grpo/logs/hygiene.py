@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,8 @@ class Tidy:
         eval_step: Steps of the evaluations, shape (m,), strictly increasing.
         eval_reward: Held-out reward, shape (m,), finite.
         notes: What was dropped or merged.
+        logged: Column → whether a value was logged in each row, shape (n,), where a logged value is no number.
+        resumes: Steps at which the training was resumed.
     """
 
     step: np.ndarray
@@ -32,6 +35,8 @@ class Tidy:
     eval_step: np.ndarray
     eval_reward: np.ndarray
     notes: tuple[str, ...]
+    logged: dict[str, np.ndarray]
+    resumes: tuple[float, ...]
 
 
 def tidy(
@@ -41,6 +46,7 @@ def tidy(
     summary: np.ndarray,
     row_steps: float = 1.0,
     file: np.ndarray | None = None,
+    broken: Mapping[str, np.ndarray] | None = None,
 ) -> Tidy:
     """Sorts, merges and thins rows.
 
@@ -55,10 +61,13 @@ def tidy(
         summary: Whether a row is the summary that closes a training, shape (n,).
         row_steps: Optimizer steps that one row stands for where rows are counted.
         file: Number of the file that a row is from, shape (n,); all are from one by default.
+        broken: Column → rows in which a value was logged that is no number, shape (n,).
     """
     notes: list[str] = []
-    used = _any_finite(train)
+    broken = broken or {}
+    used = np.logical_or.reduce([*(np.isfinite(v) for v in train.values()), *broken.values()])
     if step is None:
+        used = used & ~summary if np.any(np.isfinite(train["reward"]) & ~summary) else used
         step = np.cumsum(used) * float(row_steps)
         notes.append("no step column; rows are counted from 1" + ("" if row_steps == 1 else f" by {row_steps:g}"))
     step = np.where(np.abs(step) <= LARGEST_STEP, step, np.nan)
@@ -102,7 +111,13 @@ def tidy(
         if name in columns and not np.nan_to_num(columns[name]).any():
             del columns[name]
             notes.append(f"{name} is logged as 0 throughout, that is not computed; left out")
-    return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(notes))
+    logged = {}
+    for name, rows in broken.items():
+        value = columns.get(name, np.full(len(steps), np.nan))
+        mask = np.isfinite(value) | np.isin(steps, step[rows & placed & used])
+        if np.any(mask & np.isnan(value)):
+            logged[name] = mask
+    return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(notes), logged, left.resumes)
 
 
 def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
@@ -204,16 +219,12 @@ def usual_spacing(step: np.ndarray) -> int | None:
     return int(gap)
 
 
-def _any_finite(columns: dict[str, np.ndarray]) -> np.ndarray:
-    return np.logical_or.reduce([np.isfinite(v) for v in columns.values()])
-
-
 def _repeats_the_last_row(step: np.ndarray, reward: np.ndarray, summary: np.ndarray) -> np.ndarray:
-    """Summary rows to drop: without a reward, or at a step that has its own row."""
+    """Closing lines of a training, which are no rows; kept is one that has the only reward of a step of its own."""
     if not summary.any():
         return summary
     own = step[~summary & np.isfinite(reward)]
-    return summary & (np.isnan(reward) | np.isin(step, own))
+    return summary & (np.isnan(reward) | np.isnan(step) | np.isin(step, own))
 
 
 def _order_notes(step: np.ndarray, columns: dict[str, np.ndarray]) -> list[str]:

@@ -12,7 +12,7 @@ from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.source import Source
-from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
+from bayes_grpo.logs.trainers import GENERIC
 
 
 def load_json(source: Source, instead: str = "a complete file") -> Any:

@@ -17,8 +17,6 @@ _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 
 OWN = "bayes_grpo/"
 """Before every key that our callback writes into a trainer's log: what we said of a run is no signal of it."""
-
-
 MAX_COLUMNS = 200
 """Keys that may make one quantity together, such as the reward functions of a training."""
 
@@ -26,17 +24,19 @@ MAX_COLUMNS = 200
 class KeyIndex:
     """Finds the raw keys of a table by their usual spelling, whatever their case and spacing.
 
+    With ``numbers=False`` the keys are those under which something was written that is no number.
+
     Attributes:
         table: The table.
         names: Usual spellings of the keys with numbers, but for those that we wrote.
         keys: The keys with numbers as the log spells them.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, numbers: bool = True) -> None:
         self.table = table
         self._raw: dict[str, str] = {}
         for key in table.keys:
-            if OWN not in normal(key) and table.has_numbers(key):
+            if OWN not in normal(key) and (table.has_numbers(key) if numbers else table.broken(key).any()):
                 self._raw.setdefault(normal(key), key)
         for name, key in list(self._raw.items()):
             if name.startswith(_WRAPPERS):

@@ -6,26 +6,26 @@ What a log does not decide is an error that lists the candidates, never a guess.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import counted, listed
-from bayes_grpo.logs.identify import all_trainers, identify
 from bayes_grpo.logs.keyindex import KeyIndex, normal
-from bayes_grpo.logs.reward_key import components_of, no_reward, reward_of
+from bayes_grpo.logs.reward_key import components_keys, components_of, environments_of, no_reward, reward_of
 from bayes_grpo.logs.rollouts import ROLLOUTS, first_updates, on_updates, said_again
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Derived, Trainer
-from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
+from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
 
 _NOT_AN_EVAL = re.compile(
     r"step|epoch|time|runtime|per_second|truncated|length|_len|tokens|num_turns|loss|/std@|/best@|-pass@"
 )
-
-
 _ZERO = 1e-9
+_COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", "update_step", "policy_step")
+"""Keys that count rollouts or updates beside the step."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,9 @@ class Columns:
         keys: Canonical name → raw key or combination of raw keys.
         components: Reward function → its mean, shape (n,).
         notes: What was decided on the way.
+        broken: "reward", signal or "rewards/COMPONENT" → rows whose logged value is no number, shape (n,).
+        environments: Environment → its mean reward, shape (n,), where the reward is a mean over them.
+        counter: Raw key that counts something else than the step.
         rows_without_rollout: Whether steps between two rollouts have rows of their own, without a reward.
     """
 
@@ -51,6 +54,9 @@ class Columns:
     components: dict[str, np.ndarray] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     rows_without_rollout: bool = False
+    broken: dict[str, np.ndarray] = field(default_factory=dict)
+    environments: dict[str, np.ndarray] = field(default_factory=dict)
+    counter: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,55 @@ def _map(index: KeyIndex, choices: Choices, hint: Trainer | None) -> Columns:
     for values in (*train.values(), *components.values(), evals):
         values[np.isinf(values)] = np.nan  # a sum of huge values
     apart = trainer.rows_without_rollout or shared or placed
-    return Columns(trainer, step, train, evals, keys, components, notes, apart)
+    environments = environments_of(index, trainer, keys)
+    broken = _broken(table, trainer, keys, components_keys(index))
+    return Columns(
+        trainer, step, train, evals, keys, components, notes, apart, broken, environments, _second(index, step, keys)
+    )
+
+
+def _broken(table: Table, trainer: Trainer, keys: dict[str, str], parts: dict[str, str]) -> dict[str, np.ndarray]:
+    """Where the trainer wrote what is no number, by canonical name; also under keys that never hold a number."""
+    written = KeyIndex(table, numbers=False)
+    named = {name: key for name, key in keys.items() if name not in ("step", "eval_reward")}
+    for name in GENERIC.signals:
+        if name not in named:
+            key = written.first(trainer.signals.get(name, ()), trainer.prefixes) or written.first(
+                GENERIC.signals[name], GENERIC.prefixes
+            )
+            named |= {name: key} if key is not None else {}
+    named |= {f"rewards/{name}": key for name, key in parts.items()}
+    found = {}
+    for name, text in named.items():
+        raw = [k for k in (text, *re.split(r" \+ |, ", text.removeprefix("mean of "))) if k in table]
+        rows = np.logical_or.reduce([table.broken(k) for k in raw]) if raw else np.zeros(table.n, dtype=bool)
+        if rows.any():
+            found[name] = rows
+    return found
+
+
+def _second(index: KeyIndex, step: np.ndarray | None, keys: dict[str, str]) -> str | None:
+    """The key of another counter than the step's that goes its own way; None where there is none."""
+    used = keys.get("step", "").split(" or ")
+    for key in (index.first((name,), GENERIC.prefixes) for name in _COUNTERS):
+        if key is None or key in used or step is None:
+            continue
+        values = index.table.column(key)
+        both = np.isfinite(values) & np.isfinite(step)
+        if both.sum() > 2 and np.ptp(values[both]) > 0 and np.ptp((values - step)[both]) > 0:
+            return key
+    return None
+
+
+def counter_of(keys: Mapping[str, str]) -> str:
+    """What the step counts, by its key: "optimizer step", "rollout step", "log row" or the log's own word."""
+    name = normal(keys.get("step", "")).split("_or_")[0].split(" or ")[0]
+    last = name.rpartition("/")[2]
+    if not name or last == "_step":
+        return "log row"
+    if name in ROLLOUTS or last in ROLLOUTS:
+        return "rollout step"
+    return last if last in ("iteration", "iter", "batch", "episode", "epoch") else "optimizer step"
 
 
 def _step(
@@ -200,7 +254,7 @@ def _signals(index: KeyIndex, trainer: Trainer, keys: dict[str, str], notes: lis
 
 def _derived(trainer: Trainer) -> list[Derived]:
     """Combinations of keys that make a signal: the trainer's own, then the others', whose keys scripts borrow."""
-    others = [d for t in all_trainers() if t is not trainer for d in t.derived]
+    others = [d for t in TRAINERS if t is not trainer for d in t.derived]
     return [*trainer.derived, *others]
 
 

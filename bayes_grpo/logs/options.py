@@ -83,6 +83,9 @@ CHECKS: Mapping[str, OptionCheck] = {
     "clip_range": ("a number above 0", _number(0, above=True)),
     "model_size": ("a number above 0", _number(0, above=True)),
     "save_steps": ("a number of steps of at least 1", _number(1)),
+    "advantage_scaling": _one_of("group", "batch", "none", "gdpo"),
+    "group_filter": _one_of("none", "before", "after"),
+    "entropy_weight": ("a number of at least 0", _number(0)),
 }
 """Setting → what it may be."""
 
@@ -210,10 +213,10 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "save_steps": ("save_steps", "save_freq", "save_interval"),
     "kl_weight": ("kl_weight", "kl_coef", "kl_beta"),
     "clip_range": ("clip_range", "clip_ratio_high", "epsilon_high", "clip_eps"),
+    "advantage_scaling": ("advantage_scaling", "scale_rewards"),
+    "entropy_weight": ("entropy_weight", "entropy_coef", "entropy_coeff", "ent_coef"),
 }
 """Setting → names under which scripts keep it beside their records. Ambiguous names are left out."""
-
-
 ROW_KEYS = frozenset(
     ("group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step", "num_groups")
 )

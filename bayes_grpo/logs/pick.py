@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, listed
 
 
-class Named(Protocol):
-    """A run with a name, which others may share, and an id, which they may not."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-        ...
-
-
-def chosen_run(runs: Sequence[Named], wanted: str | None) -> int:
+def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
     """Which run is meant: the only one, or the one whose name or id is or begins with a text.
+
+    Args:
+        runs: Runs with a name, which others may share, and an id, which they may not.
+        wanted: The text; None for the only one.
 
     Returns:
         Its place in ``runs``.
@@ -53,6 +43,6 @@ def chosen_run(runs: Sequence[Named], wanted: str | None) -> int:
     raise LogReadError(f"expected a run among {listed_runs(runs)}, found {clean(wanted)!r}; correct --run")
 
 
-def listed_runs(runs: Sequence[Named]) -> str:
+def listed_runs(runs: Sequence[Any]) -> str:
     """Runs by name, each with its id where that says more."""
     return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in runs)

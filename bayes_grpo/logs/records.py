@@ -8,16 +8,13 @@ from typing import Any
 
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.assembling import assemble
-from bayes_grpo.logs.identify import all_trainers
 from bayes_grpo.logs.mapping import Choices
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
-
-_FORMAT = "records"
+from bayes_grpo.logs.trainers import trainer_named
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
         SettingError: Settings contradict each other.
     """
     table = Table.from_rows(told_apart(dict(x)) for x in records)
-    trainer = next((t for t in all_trainers() if t.name == known.trainer), GENERIC)
+    trainer = trainer_named(known.trainer)
     parsed = Parsed(
         table,
         total_steps=known.total_steps,
@@ -71,7 +68,7 @@ def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
     return Run(
         name=clean(known.name),
         source=clean(known.name),
-        format=_FORMAT,
+        format="records",
         log_hash=table.digest(),
         **assemble([parsed], Choices(), known.settings, {}),
     )

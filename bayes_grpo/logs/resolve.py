@@ -18,7 +18,7 @@ from bayes_grpo.logs.reward_spread import spread_kind
 from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.logs.run_config import settings_of_run
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
+from bayes_grpo.logs.trainers import GENERIC
 
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
 """Keys whose steps are optimizer updates, in logs whose rollouts serve several."""
@@ -60,6 +60,7 @@ def resolve_settings(
     found |= settings_in_config(parsed.config)
     found |= settings_of_run(parsed.config, trainer)
     found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
+    found |= estimator_of(parsed.config)
     found |= parsed.settings
     found |= _logged(parsed, columns, rows)
     found |= _observed(columns, rows, found.get("refresh_interval", Setting()))
@@ -73,6 +74,31 @@ def resolve_settings(
     found["schedule"] = _followed(found, columns, rows)
     found |= {name: Setting(note=UNSTATED.format(name)) for name in _BATCH if found.get(name, Setting()).value is None}
     return Settings(**found)
+
+
+_SCALING = (
+    dict.fromkeys(("true", "1", "group"), "group") | dict.fromkeys(("false", "0", "none"), "none") | {"batch": "batch"}
+)
+
+
+def estimator_of(config: Mapping[str, Any]) -> dict[str, Setting]:
+    """How advantages are made, by the fields of a trainer's configuration under whatever path they stand."""
+    plain = {str(k).rpartition("/")[2].lower(): str(v).lower() for k, v in config.items()}
+    found = {"scale_rewards": _SCALING.get(plain.get("scale_rewards", ""))}
+    if plain.get("norm_adv_by_std_in_grpo") in ("false", "0"):
+        found["norm_adv_by_std_in_grpo"] = "none"
+    for key in ("adv_estimator", "multi_objective_aggregation", "loss_type"):
+        if "gdpo" in plain.get(key, "") or plain.get(key) == "normalize_then_sum":
+            found[key] = "gdpo"
+    note = "{} in the run's configuration"
+    settings: dict[str, Setting] = {}
+    for key, scaling in found.items():
+        if scaling:
+            settings["advantage_scaling"] = Setting(scaling, Provenance.CONFIG, note.format(key))
+    for key, value in config.items():
+        if str(key).endswith(("filter_groups/enable", "dynamic_filtering")) and str(value).lower() in ("true", "1"):
+            settings["group_filter"] = Setting("after", Provenance.CONFIG, note.format(key))
+    return settings
 
 
 def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Setting:

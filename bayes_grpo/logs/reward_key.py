@@ -9,11 +9,11 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, listed
-from bayes_grpo.logs.keyindex import KeyIndex, normal
+from bayes_grpo.logs.keyindex import MAX_COLUMNS, KeyIndex, normal
 from bayes_grpo.logs.rollouts import ROLLOUTS, means_of_rollouts
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainer import Trainer
-from bayes_grpo.logs.trainers.generic import TRAINER as GENERIC
+from bayes_grpo.logs.trainers import GENERIC
 from bayes_grpo.logs.unused import NO_SIGNAL, unused_keys
 
 _NOT_A_MEAN = re.compile(
@@ -27,6 +27,8 @@ _NEVER = re.compile(
 )
 """Words of keys that a reward does not have."""
 _PART = re.compile(r"component|bonus|penalty|shaping")
+_WHOLE = ("total", "all", "overall", "sum", "aggregate", "combined")
+_ENVIRONMENTS = ("env/*/reward", "env/*/reward/mean", "env/*/reward/total", "reward/*/mean", "reward/env/*")
 _TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of these names
 _REWARD_LIKE = re.compile(r"reward|score|return")
 
@@ -77,10 +79,65 @@ def _function(key: str) -> str:
     return clean(joined.rpartition("rewards/")[2].removesuffix("/mean"))
 
 
-def components_of(index: KeyIndex) -> dict[str, np.ndarray]:
-    """Reward function → its mean, shape (n,)."""
+def components_keys(index: KeyIndex) -> dict[str, str]:
+    """Reward function → raw key of its mean."""
     named = {_function(k): k for k in reversed(single_rewards(index))}
     named = {name: k for name, k in named.items() if name not in _TOTALS}
+    parts = index.find(("reward/*",)) if total_of(index, _parts(index)) else []
+    for key in (k for group in parts for k in group):
+        name = normal(key).rpartition("/")[2]
+        if name not in (*_TOTALS, *_WHOLE):
+            named.setdefault(clean(name), key)
+    return named
+
+
+def _parts(index: KeyIndex) -> list[str]:
+    return [k for group in index.find(("reward/*",)) for k in group if normal(k).rpartition("/")[2] not in _TOTALS]
+
+
+def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
+    """The key among several rewards that is their total: by its name, or as the sum or mean of the others."""
+    if len(candidates) < 2 or len(candidates) > MAX_COLUMNS:
+        return None
+    named = [k for k in candidates if normal(k).rpartition("/")[2] in _WHOLE]
+    if len(named) == 1:
+        return named[0]
+    columns = np.array([index.table.column(k) for k in candidates])
+    rows = np.isfinite(columns).all(axis=0)
+    if len(candidates) < 3 or rows.sum() < 2:
+        return None
+    values = columns[:, rows]
+    for i, key in enumerate(candidates):
+        rest = np.delete(values, i, axis=0)
+        for made in (rest.sum(axis=0), rest.mean(axis=0)):
+            if np.allclose(values[i], made, rtol=1e-3, atol=1e-4):
+                return key
+    return None
+
+
+def environments_of(index: KeyIndex, trainer: Trainer, keys: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """Environment → its mean reward, shape (n,), where keys name them beside a reward that is their mean."""
+    patterns = (*(p for p in trainer.reward if "*" in p), *_ENVIRONMENTS)
+    used = keys.get("reward", "")
+    for pattern in patterns:
+        for group in index.find((pattern,), ("", "train/")):
+            found = {_star(pattern, normal(k)): k for k in group if k != used}
+            found = {name: k for name, k in found.items() if name not in (*_TOTALS, "all", "agg", "overall", "total")}
+            if len(found) > 1:
+                return dict(zip(found, index.columns(list(found.values()), "environments"), strict=True))
+    return {}
+
+
+def _star(pattern: str, name: str) -> str:
+    """What stands in a key for the star of a pattern."""
+    before, _, after = pattern.partition("*")
+    start = name.find(before) + len(before) if before else 0
+    return clean(name[start : len(name) - len(after)] if after else name[start:])
+
+
+def components_of(index: KeyIndex) -> dict[str, np.ndarray]:
+    """Reward function → its mean, shape (n,)."""
+    named = components_keys(index)
     return dict(zip(named, index.columns(list(named.values()), "reward functions"), strict=True))
 
 
@@ -88,9 +145,9 @@ def _trainer_reward(index: KeyIndex, trainer: Trainer, notes: list[str]) -> str 
     found = index.find(trainer.reward, trainer.prefixes)
     if trainer is GENERIC or not found:
         return None
-    if len(found[0]) > 1:
-        return _only_one(index, found[0], notes)
-    return found[0][0]
+    if len(found[0]) == 1:
+        return found[0][0]
+    return _only_one(index, found[0], notes)
 
 
 def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
@@ -106,6 +163,8 @@ def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
     ]
     near = list(dict.fromkeys(near))
     whole = [key for key in near if not _PART.search(normal(key))] or near
+    plain = [key for key in whole if normal(key) in ("reward", "train/reward", "reward/mean", "train/reward/mean")]
+    whole = plain or whole
     if not whole:
         return None
     key = _only_one(index, whole, notes)
@@ -124,6 +183,9 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
             one, two = means_of_rollouts(index.table.column(counter), one, two)
         both = np.isfinite(one) & np.isfinite(two)
         if not both.any() or not np.allclose(one[both], two[both], rtol=1e-4, atol=1e-6):
+            if (total := total_of(index, candidates)) is not None:
+                notes.append(f"{total!r} is the total of {listed([k for k in candidates if k != total])}")
+                return total
             raise LogReadError(
                 f"expected one train reward, found several that differ: {listed(candidates)}; "
                 f"choose with --reward-column"

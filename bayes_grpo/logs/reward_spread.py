@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.logs.keyindex import KeyIndex
+from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.table import Table
 
+_GROUPLESS = 0.05
+"""Share of groups without spread that a mean reward makes sure of, above which a logged 0 is not of groups."""
 _CLOSE = 0.05
 _MIN_ROWS = 5
 
@@ -59,3 +62,33 @@ def _std_of_single_reward(table: Table) -> np.ndarray | None:
     found = [k for group in KeyIndex(table).find(("rewards/*/std", "rewards/**/std"), ("", "train/")) for k in group]
     unique = list(dict.fromkeys(found))
     return table.column(unique[0]) if len(unique) == 1 else None
+
+
+def share_without_spread_of(run: Run) -> str:
+    """What the logged share of groups without spread (frac_reward_zero_std) is a share of.
+
+    TRL computes it from the spread that advantages are divided by. Under batch scaling and GDPO that is the whole
+    batch's, and the share is 0 or 1 whatever the groups do. Where the log does not state the scaling, a value between
+    0 and 1 is of groups. 0 throughout is not, where binary rewards of the logged means in groups of the known size must
+    leave some without spread (by Jensen at least p^G + (1 - p)^G of them).
+
+    Returns:
+        "groups", "batch" or "unknown".
+    """
+    share = run.signals.get("frac_reward_zero_std")
+    known = share[np.isfinite(share)] if share is not None else np.empty(0)
+    if not len(known):
+        return "unknown"
+    if np.any((known > 1e-6) & (known < 1.0 - 1e-6)):
+        return "groups"
+    scaling = run.settings.advantage_scaling.value
+    if scaling in ("batch", "gdpo"):
+        return "batch"
+    if scaling in ("group", "none"):
+        return "groups"
+    size = run.settings.group_size.value
+    p = run.reward[np.isfinite(run.reward)]
+    if not np.any(known) and size and len(p) and p.min() >= 0.0 and p.max() <= 1.0:
+        least = float(np.mean(p**size + (1.0 - p) ** size))
+        return "batch" if least > _GROUPLESS else "unknown"
+    return "unknown"

@@ -50,12 +50,18 @@ def parted(columns: dict[str, Any]) -> dict[str, Any]:
 def _beside(columns: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, values in columns.items():
+        values = without_nan(values) if isinstance(values, np.ndarray) else values
         if _KEPT.search(normal(name)):
             out[name] = values
             continue
         out[name] = [None if held_out else v for v, held_out in zip(values, rows, strict=True)]
         out[f"{_BEFORE}{name}"] = [v if held_out else None for v, held_out in zip(values, rows, strict=True)]
     return out
+
+
+def without_nan(values: np.ndarray) -> list[Any]:
+    """An array's values as a list; NaN, which stands for a missing value in arrays and frames, as None."""
+    return [None if x != x else x for x in values.tolist()]
 
 
 def _is_evaluation(value: Any) -> bool:

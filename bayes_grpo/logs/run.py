@@ -1,7 +1,8 @@
 """`Run`: what a trainer logged, in one shape for every trainer.
 
 Conventions: time is the optimizer step; t = 0 is the first update. The reward logged at step ``s`` is the
-mean over the ``window`` steps that end at ``s``, that is over ``(s - window, s]``. NaN means "not logged".
+mean over the ``window`` steps that end at ``s``, that is over ``(s - window, s]``. NaN means "no number here":
+`Run.logged` tells a value that was not logged from one that the trainer logged as NaN or infinite (`Run.not_finite`).
 """
 
 from __future__ import annotations
@@ -94,6 +95,11 @@ class Settings:
         clip_range: Upper clip range of the ratios.
         model_size: Parameters of the model, in whatever unit the runs share (billions, as in names of models).
         save_steps: Optimizer steps between checkpoints.
+        advantage_scaling: What rewards are divided by: the spread of their "group", of the whole "batch", "none", or
+            "gdpo" (each reward by its group's, then the sum by the batch's).
+        group_filter: Whether groups without spread are taken out: "none", or they are and the logged share of them is
+            of the groups "before" or "after".
+        entropy_weight: Weight of the entropy bonus.
     """
 
     group_size: Setting = field(default_factory=Setting)
@@ -113,6 +119,9 @@ class Settings:
     clip_range: Setting = field(default_factory=Setting)
     model_size: Setting = field(default_factory=Setting)
     save_steps: Setting = field(default_factory=Setting)
+    advantage_scaling: Setting = field(default_factory=Setting)
+    group_filter: Setting = field(default_factory=Setting)
+    entropy_weight: Setting = field(default_factory=Setting)
 
     def items(self) -> list[tuple[str, Setting]]:
         """Names and settings in declaration order."""
@@ -143,6 +152,12 @@ class Run(Shown):
         notes: What the reader did that a user should know (duplicates dropped, rows skipped, …).
         components: Reward function → its mean reward of each row, shape (n,), where the trainer logs them one by one.
         unused: Key of the log → why nothing was made of it.
+        logged: "reward", signal or "rewards/COMPONENT" → whether a value was logged in each row, shape (n,), bool. A
+            name without an entry was logged exactly where it is finite.
+        environments: Environment → its mean reward of each row, shape (n,), where the reward is a mean over them.
+        step_counter: What ``step`` counts: "optimizer step", "rollout step", "log row", or the log's own word.
+        second_counter: Key of another counter of the log, and its value in each row, shape (n,); None without any.
+        resumes: Steps at which the training was resumed.
     """
 
     name: str
@@ -160,6 +175,11 @@ class Run(Shown):
     notes: tuple[str, ...] = ()
     components: Mapping[str, np.ndarray] = field(default_factory=dict)
     unused: Mapping[str, str] = field(default_factory=dict)
+    logged: Mapping[str, np.ndarray] = field(default_factory=dict)
+    environments: Mapping[str, np.ndarray] = field(default_factory=dict)
+    step_counter: str = "optimizer step"
+    second_counter: tuple[str, np.ndarray] | None = None
+    resumes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""
@@ -174,7 +194,15 @@ class Run(Shown):
         object.__setattr__(self, "unused", MappingProxyType(dict(self.unused)))
         components = {k: _read_only(v) for k, v in self.components.items()}
         object.__setattr__(self, "components", MappingProxyType(components))
-        both = [*components.items(), *signals.items()]
+        environments = {k: _read_only(v) for k, v in self.environments.items()}
+        object.__setattr__(self, "environments", MappingProxyType(environments))
+        logged = {k: _read_only(v, np.bool_) for k, v in self.logged.items()}
+        object.__setattr__(self, "logged", MappingProxyType(logged))
+        both = [*components.items(), *signals.items(), *environments.items(), *logged.items()]
+        if self.second_counter is not None:
+            name, values = self.second_counter
+            object.__setattr__(self, "second_counter", (name, _read_only(values)))
+            both.append((name, self.second_counter[1]))
         shapes = {k: v.shape for k, v in both} | {k: frozen[k].shape for k in ("reward", "window")}
         wrong = {k: s for k, s in shapes.items() if s != (n,)}
         if wrong or self.eval_step.shape != self.eval_reward.shape:
@@ -203,7 +231,8 @@ class Run(Shown):
 
         Args:
             frame: A pandas or Polars frame, a PyArrow table, column → values, a list of records such as
-                ``trainer.state.log_history``, a trainer or its state, or a run of W&B's client.
+                ``trainer.state.log_history``, a trainer or its state, or a run of W&B's client. NaN in a pandas
+                column or an array is a missing value, unless None or NA stands beside it; elsewhere it was logged.
             settings: Values for fields of `Settings`; they override everything else.
             name: Name of the run; else what W&B calls it, or "run".
             step_column: Key of the optimizer step.
@@ -240,6 +269,27 @@ class Run(Shown):
         """Whether any held-out reward was logged."""
         return bool(np.isfinite(self.eval_reward).any())
 
+    def values(self, name: str) -> np.ndarray:
+        """The reward, a signal, or a component under "rewards/NAME", shape (n,); NaN throughout where there is none."""
+        if name == "reward":
+            return self.reward
+        found = self.signals.get(name, self.components.get(name.removeprefix("rewards/")))
+        return np.full(len(self.step), np.nan) if found is None else found
+
+    def not_finite(self, name: str) -> np.ndarray:
+        """Rows in which the trainer wrote a value that is no number (NaN, an infinity), shape (n,), bool."""
+        logged = self.logged.get(name)
+        return np.zeros(len(self.step), dtype=bool) if logged is None else logged & ~np.isfinite(self.values(name))
+
+    def step_text(self, step: float) -> str:
+        """A step as sentences name it: "step 141", or "step 141 (grpo_step 36)" where the log has a second counter."""
+        text = f"{'row' if self.step_counter == 'log row' else 'step'} {step:.6g}"
+        if self.second_counter is None:
+            return text
+        name, values = self.second_counter
+        known = np.flatnonzero(np.isfinite(values) & (self.step <= step))
+        return f"{text} ({name} {values[known[-1]]:g})" if len(known) else text
+
     def with_settings(self, values: Mapping[str, Setting]) -> Run:
         """The run with some settings in place of its own; the windows of its rows follow `logging_window`."""
         changed = replace(self, settings=replace(self.settings, **values))
@@ -261,6 +311,10 @@ class Run(Shown):
             components={k: v[:n] for k, v in self.components.items()},
             eval_step=self.eval_step[:m],
             eval_reward=self.eval_reward[:m],
+            logged={k: v[:n] for k, v in self.logged.items()},
+            environments={k: v[:n] for k, v in self.environments.items()},
+            second_counter=self.second_counter and (self.second_counter[0], self.second_counter[1][:n]),
+            resumes=tuple(s for s in self.resumes if s <= step),
         )
 
 
@@ -270,7 +324,7 @@ def told(name: str, rows: int, ends: Sequence[float | None] | np.ndarray, evalua
     return f"{name}: {counted(rows, 'row')}{steps}, {counted(evaluations, 'evaluation')}"
 
 
-def _read_only(values: Any) -> np.ndarray:
-    array = np.array(values, dtype=np.float64)
+def _read_only(values: Any, kind: Any = np.float64) -> np.ndarray:
+    array = np.array(values, dtype=kind)
     array.setflags(write=False)
     return array

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bayes_grpo.logs.identify import identify
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.table import Table, TableBuilder
+from bayes_grpo.logs.trainers import identify
 
 StoreRow = dict[str, float]
 

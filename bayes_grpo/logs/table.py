@@ -1,6 +1,7 @@
 """Columns of numbers under the keys that the trainer wrote: the shape every reader produces.
 
-Values that are not numbers become NaN. Rows are kept in file order, nothing is merged or dropped here.
+Missing values are NaN. A value that was logged and is no number (NaN, an infinity) is kept as +inf inside, so that
+`Table.column` gives NaN for both and `Table.broken` tells them apart. Nothing is merged or dropped here.
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ def to_float(value: Any) -> float:
 
     Percentages become fractions ("62.5%" is 0.625); infinities become NaN.
     """
+    number = _cell(value)
+    return number if math.isfinite(number) else math.nan
+
+
+def _cell(value: Any) -> float:
+    """One value: finite, NaN where none was logged, +inf where one was logged that is no number."""
     try:
         if isinstance(value, str):
             number = _text_to_float(value)
@@ -40,15 +47,17 @@ def to_float(value: Any) -> float:
             number = float(value)
         else:
             return math.nan
-    except (ValueError, OverflowError):
+    except ValueError:
         return math.nan
-    return number if math.isfinite(number) else math.nan
+    except OverflowError:
+        return math.inf
+    return number if math.isfinite(number) else math.inf
 
 
 def _text_to_float(text: str) -> float:
     text = text.strip()
     if not text or len(text) > _MAX_NUMBER_LENGTH:
-        return math.nan
+        raise ValueError
     wrapped = _WRAPPED.match(text)
     if wrapped:
         text = wrapped.group(1)
@@ -56,14 +65,16 @@ def _text_to_float(text: str) -> float:
 
 
 def to_floats(values: list[Any]) -> np.ndarray:
-    """`to_float` of every value, shape (n,); fast where the values already are numbers or None."""
+    """Every value as a cell of a column, shape (n,): NaN where missing, +inf where logged as no number."""
     try:
         array = np.array(values, dtype=np.float64)
     except (ValueError, TypeError, OverflowError):
         array = None
     if array is None or array.ndim != 1:
-        array = np.fromiter((to_float(v) for v in values), dtype=np.float64, count=len(values))
-    array[~np.isfinite(array)] = np.nan
+        return np.fromiter((_cell(v) for v in values), dtype=np.float64, count=len(values))
+    bad = np.flatnonzero(~np.isfinite(array))
+    if len(bad):
+        array[bad] = [math.nan if values[i] is None else math.inf for i in bad]
     return array
 
 
@@ -143,17 +154,19 @@ class Table:
         values = np.full(self.n, np.nan)
         for chunk in self._chunks.get(key, ()):
             values[chunk.where] = chunk.values
+        values[np.isinf(values)] = np.nan
         return values
+
+    def broken(self, key: str) -> np.ndarray:
+        """Rows in which a value was logged under a key and is no number, shape (n,)."""
+        rows = np.zeros(self.n, dtype=bool)
+        for chunk in self._chunks.get(key, ()):
+            rows[chunk.where] = np.isinf(chunk.values)
+        return rows
 
     def has_numbers(self, key: str) -> bool:
         """Whether any row has a number under ``key``."""
         return any(np.isfinite(chunk.values).any() for chunk in self._chunks.get(key, ()))
-
-    def first(self, key: str, default: float = math.nan) -> float:
-        """The first finite value of a key, or ``default``."""
-        values = self.column(key)
-        finite = values[np.isfinite(values)]
-        return float(finite[0]) if len(finite) else default
 
     def digest(self) -> str:
         """SHA-256 of keys and values, hexadecimal: what tells rows apart that come from no file."""
@@ -235,6 +248,6 @@ class TableBuilder:
 def _as_floats(values: Any) -> np.ndarray:
     if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
         array = values.astype(np.float64)
-        array[~np.isfinite(array)] = np.nan
+        array[np.isinf(array)] = np.inf
         return array
     return to_floats(list(values))

@@ -6,7 +6,7 @@ Nothing of pandas, Polars, PyArrow, transformers or wandb is imported: each is k
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +16,13 @@ from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.progress import StepCounter
 from bayes_grpo.logs.readers.json_records import of_document
 from bayes_grpo.logs.readers.trl_state import of_state
-from bayes_grpo.logs.rowkinds import parted, told_apart
+from bayes_grpo.logs.rowkinds import parted, told_apart, without_nan
+from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.run_config import flat_config
 from bayes_grpo.logs.table import Table, flatten, to_float
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _TRACKER_ROWS, _TRAINER_ROWS = "scan_history", "log_history"
 
@@ -59,7 +63,7 @@ def parsed_of(data: Any) -> Parsed:
     if isinstance(data, Mapping) and isinstance(data.get(_TRAINER_ROWS), list):
         return of_state(data)
     if isinstance(data, Mapping):
-        return of_document({str(k): v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()})
+        return of_document({str(k): without_nan(v) if isinstance(v, np.ndarray) else v for k, v in data.items()})
     if isinstance(data, Sequence):
         return _of_records(data)
     return Parsed(Table.from_columns(parted(_columns(data))))
@@ -104,7 +108,10 @@ def _columns(frame: Any) -> dict[str, Any]:
         )
     columns: dict[str, Any] = {}
     for name, values in given:
-        values = values if isinstance(values, list) or values.dtype.kind in "fiub" else list(values)
+        if not isinstance(values, list) and values.dtype.kind not in "fiub":
+            values = list(values)
+            if not any(v is None or type(v).__name__ == "NAType" for v in values):
+                values = [None if v != v else v for v in values]  # NaN is pandas' own word for a missing value
         if isinstance(values, list) and any(isinstance(v, Mapping) for v in values):
             nested = [flatten({name: v}) if isinstance(v, Mapping) else {} for v in values]
             for key in dict.fromkeys(k for row in nested for k in row):
@@ -112,3 +119,21 @@ def _columns(frame: Any) -> dict[str, Any]:
         else:
             columns.setdefault(name.strip(), values)
     return columns
+
+
+def to_frame(run: Run) -> pd.DataFrame:
+    """One row a step: step, reward, the logged signals, eval_reward; NaN where not logged.
+
+    Steps of train rows and of evaluations are joined; a column that the run lacks altogether is absent,
+    reward and eval_reward excepted.
+    """
+    import pandas as pd
+
+    step = np.union1d(run.step, run.eval_step)
+    columns: dict[str, np.ndarray] = {"step": step}
+    for name, values in {"reward": run.reward, **run.signals}.items():
+        columns[name] = np.full(len(step), np.nan)
+        columns[name][np.searchsorted(step, run.step)] = values
+    columns["eval_reward"] = np.full(len(step), np.nan)
+    columns["eval_reward"][np.searchsorted(step, run.eval_step)] = run.eval_reward
+    return pd.DataFrame(columns)

@@ -64,22 +64,20 @@ class Trainer:
         config: Setting, or "completions_per_step" → names of its field in the run's configuration, parts joined by "/".
         axes: First words of keys that are logged at steps of their own, where a store keeps steps apart from keys.
         rows_without_rollout: Whether steps between two rollouts get rows of their own, without a reward.
-        rank: Of trainers with equally many signature keys in a log the one of lowest rank is taken, then by name.
     """
 
     name: str
     label: str
     signature: tuple[str, ...]
-    steps: tuple[tuple[str, ...], ...]
     reward: tuple[str, ...]
+    steps: tuple[tuple[str, ...], ...] = (("step",), ("_step",))
     evals: tuple[str, ...] = ()
     signals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     prefixes: tuple[str, ...] = ("",)
     rollouts: tuple[str, ...] = ()
     derived: tuple[Derived, ...] = ()
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=ADAM.copy)
     std_kind: str | None = None
     config: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     axes: tuple[str, ...] = ()
     rows_without_rollout: bool = False
-    rank: int = 100

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.logs import Provenance, read_log
-from bayes_grpo.logs.identify import all_trainers
+from bayes_grpo.logs.trainers import TRAINERS
 from benchmarks.formats import PAGE, page
 from tests.helpers.stores import WRITERS
 from tests.helpers.trainer_samples import EVALUATED, HELD_OUT, SAMPLES, STEPS, SlimeSample, reward_at
@@ -39,12 +39,12 @@ def test_a_cell_of_the_page(sample, place, tmp_path):
 
 
 def test_every_trainer_has_a_sample():
-    known = {t.name for t in all_trainers() if t.signature}
+    known = {t.name for t in TRAINERS}
     assert {sample.trainer for sample in SAMPLES} == known - {"trl_ppo"}  # its logs are TRL's, with other names
 
 
 def test_a_sample_is_told_by_its_keys(tmp_path):
-    labels = {t.name: t.label for t in all_trainers()}
+    labels = {t.name: t.label for t in TRAINERS}
     for sample in SAMPLES:
         run = read_log(sample.write("wandb", tmp_path / sample.trainer))
         assumed = [s.note for _, s in run.settings.items() if s.note.endswith("documented default")]

@@ -37,8 +37,6 @@ _MAX_DEPTH = 8
 _MAX_COUNT = 64
 _MAX_BARS = 32
 """Bars that are kept in mind: loading a model and its data shows a few before the training's."""
-
-
 _NO_BARS: Mapping[int, int] = MappingProxyType({})
 
 

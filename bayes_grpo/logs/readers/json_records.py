@@ -34,8 +34,6 @@ _RECORD_NAMES = (
     "trajectory",
 )
 _MAX_DEPTH = 4
-
-
 _STEP = re.compile(r"\d{1,12}")
 _LIST = re.compile(r'\[\s*(?:\{\s*["}]|\]\s*$|(?:-?\d[\d.eE+-]*|null)\s*(?:,|\]\s*$))')
 """A list of objects or of numbers; a console line may begin with "[" too."""

@@ -48,7 +48,9 @@ def read(source: Source, options: ReadOptions) -> Parsed:
             if pa.types.is_dictionary(column.type):
                 columns.setdefault(name, _numbers_of_words(column))
             elif pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-                columns.setdefault(name, column.cast(pa.float64(), safe=False).to_numpy())
+                values = column.cast(pa.float64(), safe=False).to_numpy().copy()
+                values[np.isnan(values) & column.is_valid().to_numpy()] = np.inf  # logged, and no number
+                columns.setdefault(name, values)
             elif pa.types.is_struct(column.type):
                 nested = [flatten({name: value}) if value else {} for value in column.to_pylist()]
                 for key in dict.fromkeys(k for row in nested for k in row):

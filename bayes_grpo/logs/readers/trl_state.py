@@ -11,14 +11,11 @@ from bayes_grpo.logs.jsontext import load_json, mapping_rows
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.trainers.trl import TRAINER as TRL
-from bayes_grpo.logs.trainers.trl_ppo import TRAINER as TRL_PPO
+from bayes_grpo.logs.trainers import trainer_named
 
 NAME = "trl_trainer_state"
 
 _MARKS = re.compile(r'"(?:log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
-
-
 _EPOCHS = ("num_train_epochs", "global_step", "epoch")
 """What tells the planned length where ``max_steps`` does not."""
 
@@ -56,7 +53,7 @@ def of_state(state: Any) -> Parsed:
         {key: state[key] for key in (*_EPOCHS, "save_steps") if isinstance(state.get(key), int | float)},
         total_steps=_positive(state.get("max_steps")),
         logging_steps=_positive(state.get("logging_steps"), at_least=1),
-        trainer=TRL_PPO if "objective/scores" in table else TRL,
+        trainer=trainer_named("trl_ppo" if "objective/scores" in table else "trl"),
         notes=notes,
     )
 

@@ -1,0 +1,530 @@
+"""What the keys of each trainer mean: one row a trainer, its keys and documented defaults.
+
+`GENERIC` has no signature keys: its keys are tried after those of the trainer that wrote the log, and alone where that
+is not known. A new trainer is a row of `TRAINERS`; of trainers with equally many signature keys the first is taken.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bayes_grpo.logs.keyindex import KeyIndex
+from bayes_grpo.logs.trainer import ADAM, Derived, Trainer
+
+
+def _keys(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _groups(text: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(_keys(group) for group in text.split("|"))
+
+
+GENERIC = Trainer(
+    name="generic",
+    label="unknown trainer",
+    signature=(),
+    steps=_groups(
+        "train/global_step | training_step | step | global_step | training/global_step | progress/step | train_step | "
+        "train/step | optimizer_step | steps | iteration | iter | update | rollout/step | grpo_step | rollout_step | "
+        "_step | batch"
+    ),
+    reward=_keys(
+        "reward train/reward train_reward reward/mean train/reward/mean reward_mean mean_reward train/reward_mean "
+        "train/mean_reward train_mean_reward train_reward_mean avg_reward reward_avg average_reward rewards/mean "
+        "rewards_mean mean_rewards reward_trace rewards score/mean mean_score"
+    ),
+    evals=_keys(
+        "eval_reward eval/reward eval_reward_mean eval/reward_mean eval/reward/mean eval/mean_reward eval_mean_reward "
+        "val_reward val/reward validation/reward validation_reward test/reward test_reward eval_accuracy "
+        "eval/accuracy eval_acc eval/acc val_accuracy val/accuracy validation/accuracy test_accuracy test/accuracy "
+        "val-core/**/mean@* eval/pass_at_1 eval_pass_at_1 eval/pass@1 eval_pass@1 val/pass_at_1 val/pass@1 "
+        "test/pass_at_1 test/pass@1 eval/solve_rate eval_solve_rate eval/success_rate eval_success_rate eval/score "
+        "eval_score eval/correct eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy "
+        "val/**/reward val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1"
+    ),
+    signals={
+        "reward_std": _keys(
+            "reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std"
+        ),
+        "frac_reward_zero_std": _keys("frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio"),
+        "entropy": _keys("entropy policy/entropy mean_entropy entropy_mean entropy/mean token_entropy optim/entropy"),
+        "kl": _keys("kl kl_divergence kl_div kl_mean mean_kl kl/mean approx_kl kl_loss"),
+        "clip_ratio": _keys("clip_ratio clip_ratio/region_mean clip_frac clipfrac clip_fraction train_clip_fraction"),
+        "grad_norm": _keys("grad_norm gradient_norm optim/grad_norm"),
+        "stiffness": _keys("curvature/stiffest"),
+        "stability_margin": _keys("curvature/margin"),
+        "completion_length": _keys(
+            "completion_length completions/mean_length response_length response_length/mean mean_completion_length "
+            "mean_response_length avg_completion_length avg_response_length avg_response_token_length avg_gen_tokens "
+            "mean_length"
+        ),
+        "learning_rate": _keys("learning_rate lr optim/lr optim/learning_rate"),
+        "loss": _keys("loss train_loss policy_loss pg_loss training_loss train_loss_mean"),
+        "accuracy": _keys("accuracy acc train_accuracy mean_accuracy correct"),
+        "completions_clipped_ratio": _keys("completions_clipped_ratio completions/clipped_ratio"),
+        "gold_reward": _keys(
+            "gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f"
+        ),
+        "engine_mismatch": _keys("engine_mismatch"),
+        "staleness": _keys("staleness staleness_mean async/staleness_mean async/steps_since_sync"),
+        "step_time": _keys("step_time time/step step_seconds seconds_per_step"),
+        "step_cost": _keys("step_cost cost_per_step"),
+        "total_cost": _keys("total_cost cumulative_cost"),
+    },
+    prefixes=("", "train/"),
+)
+
+_TRL = Trainer(
+    name="trl",
+    label="TRL",
+    signature=_keys(
+        "rewards/** completions/mean_length clip_ratio/region_mean eval_rewards/** num_tokens train_runtime "
+        "eval_runtime"
+    ),
+    steps=_groups("train/global_step global_step | step | _step"),
+    reward=_keys("reward"),
+    evals=_keys("eval_reward eval/reward eval_*_reward eval/*_reward"),
+    signals={
+        "clip_ratio": _keys("clip_ratio/region_mean clip_ratio"),
+        "completion_length": _keys("completions/mean_length completion_length"),
+        "engine_mismatch": _keys("sampling/sampling_logp_difference/mean"),
+        "staleness": _keys("sample/staleness_mean"),
+        "completions_clipped_ratio": _keys("completions/clipped_ratio"),
+    },
+    prefixes=("", "train/"),
+    defaults=ADAM | {"group_size": 8, "schedule": "linear"},
+    rows_without_rollout=True,
+)
+
+TRAINERS = (
+    _TRL,
+    Trainer(
+        name="trl_ppo",
+        label="TRL (PPO, RLOO)",
+        signature=_keys("objective/scores objective/rlhf_reward objective/non_score_reward val/num_eos_tokens"),
+        steps=_groups("train/global_step global_step | step"),
+        reward=_keys("objective/scores"),
+        evals=_keys("eval_reward eval/reward eval_objective/scores"),
+        signals={
+            "entropy": _keys("policy/entropy_avg"),
+            "kl": _keys("objective/kl"),
+            "clip_ratio": _keys("policy/clipfrac_avg"),
+            "learning_rate": _keys("lr learning_rate"),
+            "loss": _keys("loss/policy_avg loss"),
+        },
+        prefixes=("", "train/"),
+        defaults=ADAM | {"schedule": "linear"},
+    ),
+    Trainer(
+        name="verl",
+        label="verl",
+        signature=_keys("critic/score/mean critic/rewards/mean actor/** val-core/** training/global_step"),
+        steps=_groups("training/global_step step | step | _step"),
+        reward=_keys("critic/score/mean critic/rewards/mean"),
+        evals=_keys("val-core/**/mean@* val-core/** val/test_score/** val/**"),
+        signals={
+            "entropy": _keys("actor/entropy actor/entropy_loss"),
+            "kl": _keys("actor/kl_loss actor/reward_kl_penalty critic/kl"),
+            "clip_ratio": _keys("actor/pg_clipfrac"),
+            "grad_norm": _keys("actor/grad_norm"),
+            "completion_length": _keys("response_length/mean response_length_non_aborted/mean"),
+            "learning_rate": _keys("actor/lr actor/lr(1e-4)"),
+            "loss": _keys("actor/pg_loss actor/loss"),
+            "engine_mismatch": _keys("training/rollout_probs_diff_mean rollout_corr/log_ppl_abs_diff"),
+            "staleness": _keys("training/off_policy/trajectory_staleness/mean"),
+            "step_time": _keys("perf/time_per_step timing_s/step"),
+            "completions_clipped_ratio": _keys("response_length/clip_ratio"),
+        },
+        defaults=ADAM | {"prompts_per_step": 1024, "schedule": "constant"},
+        config={
+            "group_size": _keys("actor_rollout_ref/rollout/n"),
+            "prompts_per_step": _keys("data/train_batch_size"),
+            "momentum": _keys("actor_rollout_ref/actor/optim/betas/0"),
+            "schedule": _keys(
+                "actor_rollout_ref/actor/optim/lr_scheduler_type actor_rollout_ref/actor/optim/warmup_style"
+            ),
+            "total_steps": _keys("trainer/total_training_steps actor_rollout_ref/actor/optim/total_training_steps"),
+            "save_steps": _keys("trainer/save_freq"),
+        },
+    ),
+    Trainer(
+        name="openrlhf",
+        label="OpenRLHF",
+        signature=_keys("train/group_reward_std train/actor_lr train/actor_grad_norm train/ppo_clip_ratio"),
+        steps=_groups("train/global_step eval/global_step | step"),
+        reward=_keys("train/reward"),
+        evals=_keys("eval/*pass1 eval/*pass*"),
+        signals={
+            "reward_std": _keys("train/group_reward_std"),
+            "entropy": _keys("train/entropy_loss"),
+            "kl": _keys("train/kl"),
+            "clip_ratio": _keys("train/ppo_clip_ratio"),
+            "grad_norm": _keys("train/actor_grad_norm"),
+            "completion_length": _keys("train/response_length"),
+            "learning_rate": _keys("train/actor_lr"),
+            "engine_mismatch": _keys("train/logprobs_diff"),
+            "completions_clipped_ratio": _keys("train/truncated"),
+            "loss": _keys("train/policy_loss train/act_loss"),
+        },
+        defaults=ADAM | {"prompts_per_step": 1024, "schedule": "cosine"},
+        std_kind="within",
+        config={
+            "group_size": _keys("rollout/n_samples_per_prompt n_samples_per_prompt"),
+            "prompts_per_step": _keys("rollout/batch_size rollout_batch_size"),
+            "momentum": _keys("actor/adam/betas/0 actor/adam_betas/0 adam_betas/0"),
+            "schedule": _keys("actor/lr_scheduler lr_scheduler"),
+        },
+    ),
+    Trainer(
+        name="prime_rl",
+        label="prime-rl",
+        signature=_keys("train/agg/** mismatch_kl/all/mean entropy/all/mean is_masked/** off_policy/**"),
+        reward=_keys("train/agg/all/*/reward/mean train/agg/effective/*/reward/mean reward/all/mean reward/mean"),
+        evals=_keys("eval/*/all/*/avg@* eval/*/effective/*/avg@* eval/**/avg@*"),
+        signals={
+            "entropy": _keys("entropy/all/mean entropy/mean"),
+            "engine_mismatch": _keys("mismatch_kl/all/mean mismatch_kl/mean"),
+            "clip_ratio": _keys("is_masked/all/mean is_masked/mean"),
+            "grad_norm": _keys("optim/grad_norm"),
+            "completion_length": _keys(
+                "train/agg/all/*/num_output_tokens/mean train/agg/effective/*/num_output_tokens/mean seq_len/all/mean"
+            ),
+            "learning_rate": _keys("optim/lr"),
+            "loss": _keys("loss/mean loss/all/mean"),
+            "staleness": _keys("off_policy/mean"),
+            "step_time": _keys("time/step"),
+            "completions_clipped_ratio": _keys("train/agg/all/*/is_truncated/mean"),
+        },
+        derived=(
+            Derived("frac_reward_zero_std", {"train/agg/all/*/solved_none": 1.0, "train/agg/all/*/solved_all": 1.0}),
+        ),
+        config={
+            "group_size": _keys(
+                "orchestrator/group_size group_size orchestrator/rollouts_per_example rollouts_per_example"
+            ),
+            "momentum": _keys("trainer/optim/betas1 optim/betas1"),
+            "total_steps": _keys("max_steps orchestrator/max_steps"),
+            "save_steps": _keys("ckpt/interval trainer/ckpt/interval"),
+            "completions_per_step": _keys("orchestrator/batch_size batch_size"),
+        },
+    ),
+    Trainer(
+        name="nemo_rl",
+        label="NeMo-RL",
+        signature=_keys("train/baseline_reward/** train/probs_ratio train/approx_entropy train/gen_kl_error"),
+        reward=_keys("train/reward"),
+        evals=_keys("validation/accuracy validation/reward"),
+        signals={
+            "entropy": _keys("train/approx_entropy"),
+            "kl": _keys("train/kl_penalty"),
+            "engine_mismatch": _keys("train/gen_kl_error"),
+            "grad_norm": _keys("train/grad_norm"),
+            "completion_length": _keys("train/mean_gen_tokens_per_sample"),
+            "learning_rate": _keys("train/lr"),
+            "loss": _keys("train/loss"),
+            "staleness": _keys("train/avg_trajectory_age"),
+            "step_time": _keys("timing/train/total_step_time"),
+        },
+        derived=(
+            Derived("engine_mismatch", {"train/token_mult_prob_error": 1.0}, -1.0),
+            Derived("frac_reward_zero_std", {"train/baseline_reward/pct_mixed": -0.01}, 1.0),
+            Derived("frac_reward_zero_std", {"train/baseline_reward/pct_0": 0.01, "train/baseline_reward/pct_1": 0.01}),
+        ),
+        defaults=ADAM | {"group_size": 16, "prompts_per_step": 32, "schedule": "constant"},
+        config={
+            "group_size": _keys("grpo/num_generations_per_prompt"),
+            "prompts_per_step": _keys("grpo/num_prompts_per_step"),
+            "momentum": _keys("policy/optimizer/kwargs/betas/0 policy/megatron_cfg/optimizer/adam_beta1"),
+            "total_steps": _keys("grpo/max_num_steps"),
+            "save_steps": _keys("checkpointing/save_period"),
+        },
+    ),
+    Trainer(
+        name="open_instruct",
+        label="open-instruct",
+        signature=_keys("scores objective/verifiable_reward val/sequence_lengths batch/filtered_prompts"),
+        steps=_groups("training_step | step | _step"),
+        reward=_keys("scores objective/verifiable_reward"),
+        evals=_keys("eval/scores eval/pass_at_1"),
+        signals={
+            "entropy": _keys("policy/entropy_avg"),
+            "kl": _keys("loss/kl_avg objective/kl_avg objective/kl3_avg"),
+            "clip_ratio": _keys("policy/clipfrac_avg"),
+            "grad_norm": _keys("optim/grad_norm"),
+            "completion_length": _keys("val/sequence_lengths"),
+            "learning_rate": _keys("lr"),
+            "loss": _keys("loss/policy_avg loss/total_avg"),
+        },
+        defaults=ADAM | {"group_size": 4, "prompts_per_step": 16},
+        config={
+            "group_size": _keys("num_samples_per_prompt_rollout"),
+            "prompts_per_step": _keys("num_unique_prompts_rollout"),
+            "schedule": _keys("lr_scheduler_type"),
+            "total_steps": _keys("num_training_steps"),
+        },
+    ),
+    Trainer(
+        name="areal",
+        label="AReaL",
+        signature=_keys("ppo_actor/**"),
+        reward=_keys("ppo_actor/task_reward/avg rollout/reward"),
+        evals=_keys("eval-rollout/reward"),
+        signals={
+            "entropy": _keys("ppo_actor/update/entropy/avg"),
+            "kl": _keys("ppo_actor/update/approx_kl/avg ppo_actor/update/behave_approx_kl/avg"),
+            "clip_ratio": _keys("ppo_actor/update/clip_ratio/avg"),
+            "grad_norm": _keys("ppo_actor/update/grad_norm"),
+            "completion_length": _keys("ppo_actor/seq_len/avg"),
+            "learning_rate": _keys("ppo_actor/update/lr"),
+            "completions_clipped_ratio": _keys("ppo_actor/no_eos_ratios/avg"),
+        },
+        defaults=ADAM | {"schedule": "constant"},
+        config={
+            "group_size": _keys("gconfig/n_samples"),
+            "prompts_per_step": _keys("train_dataset/batch_size"),
+            "momentum": _keys("actor/optimizer/beta1"),
+            "schedule": _keys("actor/optimizer/lr_scheduler_type"),
+            "total_steps": _keys("total_train_steps"),
+        },
+    ),
+    Trainer(
+        name="slime",
+        label="slime",
+        signature=_keys("rollout/raw_reward rollout/zero_std/** rollout/response_len/mean train/lr-pg_0"),
+        steps=_groups("train/step | rollout/step eval/step | step | _step"),
+        reward=_keys("rollout/raw_reward"),
+        evals=_keys("eval/*"),
+        signals={
+            "entropy": _keys("train/entropy_loss rollout/entropy"),
+            "kl": _keys("train/kl_loss"),
+            "clip_ratio": _keys("train/pg_clipfrac"),
+            "grad_norm": _keys("train/grad_norm"),
+            "completion_length": _keys("rollout/response_len/mean"),
+            "learning_rate": _keys("train/lr-pg_0"),
+            "loss": _keys("train/pg_loss train/loss"),
+            "engine_mismatch": _keys("train/train_rollout_logprob_abs_diff"),
+            "step_time": _keys("perf/step_time"),
+            "completions_clipped_ratio": _keys("rollout/truncated_ratio"),
+        },
+        rollouts=_keys("rollout/step eval/step"),
+        config={
+            "group_size": _keys("n_samples_per_prompt"),
+            "momentum": _keys("adam_beta1"),
+            "schedule": _keys("lr_decay_style"),
+            "completions_per_step": _keys("global_batch_size"),
+        },
+        axes=_keys("train rollout eval"),
+        rows_without_rollout=True,
+    ),
+    Trainer(
+        name="mlx_lm_lora",
+        label="mlx-lm-lora",
+        signature=_keys("train_total_rewards_mean train_grouped_rewards_mean train_clip_ratio_total"),
+        steps=_groups("iteration | step | _step"),
+        reward=_keys("train_total_rewards_mean"),
+        evals=_keys("val_total_rewards_mean"),
+        signals={
+            "reward_std": _keys("train_total_rewards_std"),
+            "kl": _keys("train_kl"),
+            "clip_ratio": _keys("train_clip_ratio_total"),
+            "completion_length": _keys("train_average_generated_tokens"),
+            "loss": _keys("train_loss"),
+            "completions_clipped_ratio": _keys("train_hit_max_tokens_ratio hit_max_tokens_ratio"),
+        },
+        defaults=ADAM | {"group_size": 4},
+        std_kind="total",
+        config={
+            "group_size": _keys("group_size"),
+            "prompts_per_step": _keys("batch_size"),
+            "total_steps": _keys("iters"),
+        },
+    ),
+    Trainer(
+        name="art",
+        label="ART",
+        signature=_keys("train/reward_std_dev data/step_num_groups* loss/kl_policy_ref"),
+        steps=_groups("training_step step | _step"),
+        reward=_keys("train/reward"),
+        evals=_keys("val/reward test/reward"),
+        signals={
+            "reward_std": _keys("train/reward_std_dev"),
+            "entropy": _keys("loss/entropy train/entropy"),
+            "kl": _keys("loss/kl_div loss/kl_policy_ref"),
+            "grad_norm": _keys("loss/grad_norm train/grad_norm"),
+            "completion_length": _keys("train/completion_tokens"),
+            "learning_rate": _keys("loss/learning_rate train/learning_rate"),
+            "loss": _keys("loss/train train/policy_loss"),
+            "step_time": _keys("time/step_wall_s"),
+            "step_cost": _keys("costs/all"),
+            "total_cost": _keys("costs/cum/all"),
+        },
+        derived=(
+            Derived(
+                "frac_reward_zero_std",
+                {"data/step_num_groups_trainable": -1.0},
+                1.0,
+                over="data/step_num_groups_submitted",
+            ),
+        ),
+        std_kind="within",
+    ),
+    Trainer(
+        name="tinker",
+        label="Tinker cookbook",
+        signature=_keys("progress/done_frac progress/batch env/all/** optim/kl_sample_train_v1"),
+        steps=_groups("step | progress/batch | progress/step"),
+        reward=_keys("env/all/reward/total reward/total reward/mean env/all/reward/mean"),
+        evals=_keys("test/env/all/reward/total test/env/all/correct test/**/reward/total eval/**/reward/total"),
+        signals={
+            "entropy": _keys("optim/entropy policy/entropy"),
+            "kl": _keys("optim/kl_sample_train_v1 optim/kl_sample_train_v2 kl_policy_base"),
+            "grad_norm": _keys("optim/grad_norm"),
+            "completion_length": _keys("env/all/ac_tokens_per_turn env/all/ac_tokens_per_trajectory"),
+            "learning_rate": _keys("optim/lr"),
+            "loss": _keys("optim/loss loss"),
+            "staleness": _keys("async/staleness_mean"),
+            "total_cost": _keys("eval/snapshot/cumulative_cost_usd"),
+            "accuracy": _keys("env/all/correct"),
+            "gold_reward": _keys("reward/correctness_f reward/f"),
+        },
+        derived=(
+            Derived(
+                "frac_reward_zero_std",
+                {"env/all/by_group/frac_all_good": 1.0, "env/all/by_group/frac_all_bad": 1.0},
+                zero_says_nothing=True,
+            ),
+            Derived("frac_reward_zero_std", {"env/all/by_group/frac_mixed": -1.0}, 1.0, zero_says_nothing=True),
+        ),
+        defaults=ADAM | {"schedule": "constant"},
+        config={
+            "group_size": _keys("dataset_builder/group_size group_size"),
+            "prompts_per_step": _keys("dataset_builder/batch_size groups_per_batch"),
+        },
+    ),
+    replace(  # TRL's keys, with the step as text and entropy under a name of its own
+        _TRL,
+        name="ms_swift",
+        label="ms-swift",
+        signature=("global_step/max_steps", "entropy/mean", *_TRL.signature),
+        steps=(("global_step/max_steps", "iteration"), *_TRL.steps),
+        signals={
+            **_TRL.signals,
+            "entropy": _keys("entropy/mean entropy"),
+            "clip_ratio": (*_TRL.signals["clip_ratio"], "cispo_clip_ratio"),
+        },
+    ),
+    Trainer(
+        name="skyrl",
+        label="SkyRL",
+        signature=_keys(
+            "reward/avg_raw_reward reward/avg_pass_at_* generate/avg_num_tokens policy/policy_entropy "
+            "trainer/global_step"
+        ),
+        steps=_groups("trainer/global_step | step | _step"),
+        reward=_keys("reward/avg_raw_reward"),
+        evals=_keys("eval/all/avg_score eval/*/avg_score"),
+        signals={
+            "entropy": _keys("policy/policy_entropy"),
+            "kl": _keys("policy/policy_kl"),
+            "clip_ratio": _keys("policy/loss_metrics/clip_ratio policy/ppo_clip_ratio"),
+            "grad_norm": _keys("policy/raw_grad_norm policy/grad_norm"),
+            "completion_length": _keys("generate/avg_num_tokens"),
+            "learning_rate": _keys("policy/policy_lr"),
+            "loss": _keys("policy/policy_loss policy/final_loss"),
+            "engine_mismatch": _keys("policy/rollout_train_logprobs_abs_diff_mean"),
+            "staleness": _keys("async/staleness_mean"),
+            "step_time": _keys("timing/step"),
+        },
+        config={
+            "group_size": _keys("generator/n_samples_per_prompt"),
+            "prompts_per_step": _keys("trainer/train_batch_size"),
+            "momentum": _keys("trainer/policy/optimizer_config/adam_betas/0"),
+            "schedule": _keys("trainer/policy/optimizer_config/scheduler"),
+        },
+    ),
+    Trainer(
+        name="easyr1",
+        label="EasyR1",
+        signature=_keys(
+            "val/reward_score actor/pg_clipfrac_higher actor/pg_clipfrac_lower reward/overall critic/score/mean "
+            "critic/rewards/mean actor/**"
+        ),
+        reward=_keys("critic/score/mean critic/rewards/mean reward/overall"),
+        evals=_keys("val/reward_score val/overall_reward"),
+        signals={
+            "entropy": _keys("actor/entropy_loss actor/entropy"),
+            "kl": _keys("actor/kl_loss critic/kl"),
+            "grad_norm": _keys("actor/grad_norm"),
+            "completion_length": _keys("response_length/mean"),
+            "learning_rate": _keys("actor/lr"),
+            "loss": _keys("actor/pg_loss"),
+            "step_time": _keys("perf/time_per_step timing_s/step"),
+            "completions_clipped_ratio": _keys("response_length/clip_ratio"),
+        },
+        derived=(Derived("clip_ratio", {"actor/pg_clipfrac_higher": 1.0, "actor/pg_clipfrac_lower": 1.0}),),
+        defaults=ADAM | {"schedule": "constant"},
+        config={
+            "group_size": _keys("worker/rollout/n"),
+            "prompts_per_step": _keys("data/rollout_batch_size"),
+            "momentum": _keys("worker/actor/optim/betas/0"),
+            "schedule": _keys("worker/actor/optim/lr_scheduler_type"),
+            "total_steps": _keys("trainer/max_steps"),
+            "save_steps": _keys("trainer/save_freq"),
+        },
+    ),
+    Trainer(
+        name="roll",
+        label="ROLL",
+        signature=_keys(
+            "val_correct/** critic/entropy/mean token*/response_length/mean actor/ppo_ratio_clipfrac* actor_train/** "
+            "critic/score/mean critic/rewards/mean actor/**"
+        ),
+        reward=_keys("critic/score/mean critic/rewards/mean"),
+        evals=_keys("val_correct/all/mean val_correct/*/mean"),
+        signals={
+            "entropy": _keys("critic/entropy/mean actor/entropy_mean"),
+            "kl": _keys("actor/kl_loss* critic/kl actor/policykl* actor/approxkl*"),
+            "clip_ratio": _keys("actor/ppo_ratio_clipfrac*"),
+            "grad_norm": _keys("actor_train/grad_norm actor/grad_norm"),
+            "completion_length": _keys("tokens/response_length/mean token/response_length/mean"),
+            "learning_rate": _keys("actor/lr*"),
+            "loss": _keys("actor/pg_loss* actor/total_loss*"),
+        },
+        config={
+            "group_size": _keys("num_return_sequences_in_group"),
+            "prompts_per_step": _keys("rollout_batch_size"),
+            "total_steps": _keys("max_steps"),
+        },
+    ),
+    Trainer(
+        name="minimind",
+        label="MiniMind",
+        signature=_keys("kl_ref adv_std actor_loss"),
+        steps=_groups("step"),
+        reward=_keys("reward"),
+        signals={
+            "kl": _keys("kl_ref"),
+            "completion_length": _keys("avg_response_len avg_len"),
+            "learning_rate": _keys("learning_rate lr"),
+            "loss": _keys("actor_loss"),
+            "accuracy": _keys("correct"),
+        },
+    ),
+)
+"""Every trainer. Groups all right and groups all wrong have no spread, mixed ones have."""
+
+
+def trainer_named(name: str) -> Trainer:
+    """The trainer of a name; `GENERIC` where there is none."""
+    return next((t for t in TRAINERS if t.name == name), GENERIC)
+
+
+def identify(index: KeyIndex, known: Sequence[Trainer] = TRAINERS) -> Trainer:
+    """The trainer with most of its signature keys present; `GENERIC` where none has any.
+
+    Args:
+        index: Keys of the log.
+        known: Trainers to choose from; of equals the first is taken.
+    """
+    present = [sum(bool(index.find([key], t.prefixes)) for key in t.signature) for t in known]
+    return known[present.index(max(present))] if any(present) else GENERIC
