@@ -245,14 +245,11 @@ def table(
 
 
 def watched() -> dict[str, float]:
-    """The line of `bayes-grpo watch`, as its own benchmark stored it: rule and chains without the judged repository.
-
-    It counts the logs that it can replay row by row, a few less than the others.
-    """
-    stored = json.loads((RESULTS / "watch_alarms.json").read_text(encoding="utf-8"))["result"]
-    rates = stored["chosen_without_the_repository"]
+    """The line of `bayes-grpo watch` at looks over whole lives, as the benchmark of the status stored it."""
+    stored = json.loads((RESULTS / "status.json").read_text(encoding="utf-8"))["result"]["at hand"]
     counts = {"failed": stored["failed"], "unfailed": stored["unfailed"]}
-    return counts | {"named": rates["named_rate"], "false": rates["false_rate"]}
+    package = stored["package"]
+    return counts | {"named": package["watch: named"]["rate"], "false": package["watch: false alarms"]["rate"]}
 
 
 def printed(found: Mapping[str, Any]) -> None:

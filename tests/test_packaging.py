@@ -12,7 +12,6 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = (
     "__init__.pyi",
     "py.typed",
-    "diagnosis/chains.json",
     "families/seeds.json",
     "forecasting/hazard.json",
     "forecasting/pool.json",

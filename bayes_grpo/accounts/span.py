@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError
-from bayes_grpo.diagnosis.smoothing import fit_trend
 from bayes_grpo.events.fallen import fallen_of, last_lost
 from bayes_grpo.events.learning_rate import rate_spent_at
+from bayes_grpo.events.smoothing import fit_trend
 from bayes_grpo.events.trend import Trend, span_of
 from bayes_grpo.fitting.summary import Summary
 from bayes_grpo.logs.run import Run

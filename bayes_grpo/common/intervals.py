@@ -41,3 +41,10 @@ def probability_text(probability: float) -> str:
     if probability > 0.99:
         return "> 0.99"
     return "< 0.01" if probability < 0.01 else f"{probability:.2f}"
+
+
+def percent(probability: float) -> str:
+    """A probability as a percentage in a sentence: never 0% or 100%."""
+    if probability > 0.99:
+        return ">99%"
+    return "<1%" if probability < 0.01 else f"{probability:.0%}"

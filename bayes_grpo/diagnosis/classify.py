@@ -17,7 +17,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, CLASSES, MODES, PRIOR, AnswerProbabilities
-from bayes_grpo.diagnosis.timeline import Chains, Timeline, timeline_of
+from bayes_grpo.diagnosis.timeline import Timeline, timeline_of
 from bayes_grpo.diagnosis.trends import RunTrends
 
 _LEAST = 1e-9
@@ -64,17 +64,16 @@ def posterior(timeline: Timeline | None, prior: Mapping[str, float] | None = Non
 
 
 def answers_of(
-    trends: RunTrends | None, prior: Mapping[str, float] | None = None, chains: Chains | None = None
+    trends: RunTrends | None, prior: Mapping[str, float] | None = None
 ) -> tuple[Timeline | None, ClassPosterior]:
     """Timeline and answers of a run.
 
     Args:
         trends: Trends of the run; None where its log has too few rewards.
         prior: Probabilities of all of `ANSWERS`; `PRIOR` if None.
-        chains: Learned numbers; the shipped ones if None.
     """
     weights = PRIOR if prior is None else prior
-    timeline = None if trends is None else timeline_of(trends, shifts_of(weights), chains)
+    timeline = None if trends is None else timeline_of(trends, shifts_of(weights))
     return timeline, posterior(timeline, weights)
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.diagnosis.classes import MODES, PRIOR, PROGRESS
+from bayes_grpo.diagnosis.actions import FOR, advice
+from bayes_grpo.diagnosis.classes import MODES, PRIOR
 from bayes_grpo.diagnosis.classify import answers_of, checked_prior
 from bayes_grpo.diagnosis.evidence import ModeEvidence
-from bayes_grpo.diagnosis.gather import RunEvidence, gather
+from bayes_grpo.diagnosis.facts import Facts, facts_of
+from bayes_grpo.diagnosis.gather import gather
 from bayes_grpo.diagnosis.history import history_of
 from bayes_grpo.diagnosis.mode import all_modes
+from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
 from bayes_grpo.diagnosis.plausibility import implausible
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.story import story
-from bayes_grpo.diagnosis.timeline import Chains, Timeline
+from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.top_line import top_line
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.reading import RunLike, as_run
@@ -36,7 +42,6 @@ def diagnose(
     at: float | None = None,
     prior: Mapping[str, float] | None = None,
     history: int = 0,
-    chains: Chains | None = None,
     rollouts: Rollouts | None = None,
     like: Like | None = None,
 ) -> Diagnosis:
@@ -48,7 +53,6 @@ def diagnose(
         prior: Prior probability of some or all of healthy, plateaued, the four failures and cannot_tell; those left
             out share the rest as in the default prior.
         history: Also diagnose the log at this many cuts, each without the rows after it; 0 for none.
-        chains: Learned numbers; the shipped ones if None.
         rollouts: Completions of the same run, which tell what its gain is made of.
         like: Siblings, other runs of the same task: whether the run departs from them at the same steps. It is told
             beside the probabilities and does not move them.
@@ -61,8 +65,6 @@ def diagnose(
         PriorError: A prior with unknown names or impossible numbers.
         SettingError: A negative number of cuts.
     """
-    from bayes_grpo.common.cache import compilation_cache
-
     if history < 0:
         raise SettingError(f"--history: expected a number of cuts of at least 0, found {history}; 0 is for none")
     weights = dict(PRIOR) if prior is None else checked_prior(prior)
@@ -85,16 +87,21 @@ def diagnose(
     )
     gain, doubts = _gain(shown, rollouts, at)
     beside, unread = _beside(shown, like)
-    with compilation_cache():
-        found = gather(shown, gain)
-        timeline, said = answers_of(None if found is None else found.trends, weights, chains)
-        past = history_of(shown, said, history, weights, chains) if history and found is not None else None
+    found = gather(shown, gain)
+    timeline, said = answers_of(None if found is None else found.trends, weights)
+    past = history_of(shown, said, history, weights) if history and found is not None else None
     evidence = {} if found is None else found.evidence
     own = {**said.own, **_own_of_others(timeline, evidence)}
-    onsets, remedies = ({}, {}) if found is None or timeline is None else _what_to_do(found, timeline, own, said.answer)
+    rows, facts = None, Facts(rows=about.rows)
+    if found is not None:
+        rows = RunSoFar.of(shown, found.trends)
+        failing = 1.0 - math.prod(1.0 - own[mode] for mode in MODES)
+        facts = facts_of(found.trends, rows, failing, lost_at_end(found.trends))
+    evidence = {m: replace(e, probability=own.get(m, e.probability)) for m, e in evidence.items()}
+    onsets, remedies = ({}, {}) if timeline is None else _what_to_do(timeline, own, said.answer, facts)
     missing = dict.fromkeys(name for e in evidence.values() for name in e.missing) if found else ("reward",)
     assumed = "" if found is None else found.trends.assumed_range
-    top = top_line(said, timeline, None if found is None else found.trends, remedies)
+    top = top_line(said, timeline, rows, facts)
     return Diagnosis(
         top=top,
         sentence=" ".join(
@@ -167,22 +174,16 @@ def _own_of_others(timeline: Timeline | None, evidence: Mapping[str, ModeEvidenc
 
 
 def _what_to_do(
-    found: RunEvidence, timeline: Timeline, own: Mapping[str, float], answer: str
+    timeline: Timeline, own: Mapping[str, float], answer: str, facts: Facts
 ) -> tuple[dict[str, Onset], dict[str, tuple[str, ...]]]:
     """Onsets and remedies of the failures that are suspected; remedies of an answer that is none."""
-    trends, evidence, onsets, remedies = found.trends, found.evidence, {}, {}
+    onsets, remedies = {}, {}
     for mode in all_modes():
         episode = timeline.last(mode.name)
         over = episode is None and any(e.mode == mode.name and e.probable for e in timeline.episodes)
         suspected = own.get(mode.name, 0.0) > BORDERS.suspect and not over
         if suspected and episode is not None:
             onsets[mode.name] = Onset(episode.onset, episode.depth)
-        if suspected or (mode.name == answer and not mode.is_failure):
-            step = onsets[mode.name].step if mode.name in onsets else None
-            remedies[mode.name] = mode.remedies(trends, evidence.get(mode.name, evidence[PROGRESS]), step)
-    lowered = any("lower the learning rate" in line for m, lines in remedies.items() if m in MODES for line in lines)
-    if lowered:  # of a run that may be unstable, nothing that makes it louder is asked
-        remedies = {
-            m: tuple(x for x in lines if not x.startswith("raise the learning")) for m, lines in remedies.items()
-        }
+        if (suspected or (mode.name == answer and not mode.is_failure)) and mode.name in FOR:
+            remedies[mode.name] = tuple(x.rstrip(".") for x in advice(mode.name, facts))
     return onsets, remedies

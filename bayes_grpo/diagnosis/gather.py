@@ -8,15 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.diagnosis.advice import span_text, without_dust
+from bayes_grpo.common.intervals import percent
 from bayes_grpo.diagnosis.classes import PROGRESS
-from bayes_grpo.diagnosis.damping import dampings_of
-from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
+from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text, without_dust
 from bayes_grpo.diagnosis.mode import Mode, all_modes
 from bayes_grpo.diagnosis.trends import RunTrends, trends_of
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.growth import grew
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition
 
@@ -44,7 +41,7 @@ def gather(run: Run, gain: Decomposition | None = None) -> RunEvidence | None:
 
 
 def gather_all(runs: Sequence[Run], gain: Decomposition | None = None) -> list[RunEvidence | None]:
-    """Evidence of many runs, or of several cuts of one; the damping of all with one compiled program.
+    """Evidence of many runs, or of several cuts of one.
 
     Args:
         runs: The runs.
@@ -53,16 +50,7 @@ def gather_all(runs: Sequence[Run], gain: Decomposition | None = None) -> list[R
     modes = all_modes()
     signals = {name for mode in modes for name in mode.signals}
     trends = [trends_of(run, signals) for run in runs]
-    rewards = {i: t.reward for i, t in enumerate(trends) if t is not None and _moves(t)}
-    dampings = dict(zip(rewards, dampings_of(list(rewards.values())), strict=True))
-    return [
-        None if t is None else _evidence(replace(t, damping=dampings.get(i), gain=gain), modes)
-        for i, t in enumerate(trends)
-    ]
-
-
-def _moves(trends: RunTrends) -> bool:
-    return np.ptp(trends.reward.value) > BORDERS.still * trends.reward.noise_sd
+    return [None if t is None else _evidence(replace(t, gain=gain), modes) for t in trends]
 
 
 def _evidence(trends: RunTrends, modes: Sequence[Mode]) -> RunEvidence:
@@ -81,11 +69,10 @@ def _progress(trends: RunTrends) -> ModeEvidence:
         quantity("level", trend.draws[:, -1], "reward", "where it stands"),
     )
     g, level = (without_dust(quantities[i].posterior) for i in (0, 2))
-    rose = grew(trend)
-    p = float(np.mean(rose))
+    p = float(np.mean(trend.change() > BORDERS.noise_of_growth * trend.noise_sd))
     sentence = (
         f"the {name} changed by {span_text(g, '.3g')} to {level.median:.3g}; "
-        f"it rose by more than the noise of a row with probability {probability_text(p)}"
+        f"{percent(p)} chance that the rise exceeds one row's noise"
     )
     used, missing = (("eval_reward",), ("reward",)) if trends.uses_eval else (("reward",), ())
     return ModeEvidence(PROGRESS, p, quantities, used, missing, sentence)

@@ -66,18 +66,6 @@ def concentration_of(share: np.ndarray, success_rate: np.ndarray, group_size: fl
     return np.exp(0.5 * (low + high))
 
 
-def share_at(share: np.ndarray, success_rate: np.ndarray, group_size: float, then: float) -> np.ndarray:
-    """Share of groups without spread that the same prompts would have at another group size, of the same shape.
-
-    Args:
-        share: Shares at the present group size.
-        success_rate: Mean success rates, in (0, 1).
-        group_size: The present G.
-        then: The other one.
-    """
-    return implied_share(success_rate, then, concentration_of(share, success_rate, group_size))
-
-
 def sides_of(share: np.ndarray, success_rate: np.ndarray, group_size: float) -> tuple[np.ndarray, np.ndarray]:
     """Shares of groups that are all correct and all wrong, by the Beta law that implies their sum; of the same shape.
 

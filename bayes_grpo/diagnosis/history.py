@@ -13,8 +13,7 @@ from bayes_grpo.diagnosis.classes import ANSWERS, MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior, answers_of
 from bayes_grpo.diagnosis.gather import gather_all
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.smoothing import LEAST_VALUES
-from bayes_grpo.diagnosis.timeline import Chains
+from bayes_grpo.events.smoothing import LEAST_VALUES
 from bayes_grpo.logs.run import Run
 
 
@@ -50,9 +49,7 @@ class History(Result):
         return ", then ".join([*said, f"{label_of(last[0][0])} from step {last[0][1]:g} on"])
 
 
-def history_of(
-    run: Run, now: ClassPosterior, cuts: int, prior: Mapping[str, float] | None = None, chains: Chains | None = None
-) -> History | None:
+def history_of(run: Run, now: ClassPosterior, cuts: int, prior: Mapping[str, float] | None = None) -> History | None:
     """Diagnoses a run at cuts spread evenly over its rewards.
 
     Args:
@@ -60,7 +57,6 @@ def history_of(
         now: What is said now, of the whole run: the last cut.
         cuts: How many; fewer where the log has fewer rows.
         prior: Probabilities of all answers.
-        chains: Learned numbers; the shipped ones if None.
 
     Returns:
         The history; None where the log is too short for an earlier cut.
@@ -70,7 +66,7 @@ def history_of(
     rows = rows[(rows >= LEAST_VALUES) & (rows < len(step))]
     if not len(rows):
         return None
-    found = [*answers_after(run, rows, prior, chains), now]
+    found = [*answers_after(run, rows, prior), now]
     steps = [*step[rows - 1], max(float(s[-1]) for s in (run.step, run.eval_step) if len(s))]
     return History(
         np.array(steps),
@@ -80,9 +76,7 @@ def history_of(
     )
 
 
-def answers_after(
-    run: Run, rows: Iterable[int], prior: Mapping[str, float] | None = None, chains: Chains | None = None
-) -> list[ClassPosterior]:
+def answers_after(run: Run, rows: Iterable[int], prior: Mapping[str, float] | None = None) -> list[ClassPosterior]:
     """What would have been said after the first so many rewards of a run, for several such numbers.
 
     All are gathered together: their trends are as many small linear solves, their dampings one batch of the one
@@ -92,11 +86,10 @@ def answers_after(
         run: The run.
         rows: Numbers of rewards.
         prior: Probabilities of all answers; the default ones if None.
-        chains: Learned numbers; the shipped ones if None.
     """
     step = reward_steps(run)
     gathered = gather_all([run.until(float(step[n - 1]) if n else -np.inf) for n in rows])
-    return [answers_of(None if g is None else g.trends, prior, chains)[1] for g in gathered]
+    return [answers_of(None if g is None else g.trends, prior)[1] for g in gathered]
 
 
 def reward_steps(run: Run) -> np.ndarray:

@@ -12,6 +12,7 @@ from bayes_grpo.common.modules import modules_in
 from bayes_grpo.diagnosis import modes
 from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
 from bayes_grpo.diagnosis.evidence import ModeEvidence
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 
 EPISODE_STEPS = 9
@@ -21,8 +22,8 @@ EPISODE_STEPS = 9
 class Mode:
     """One way in which a run goes wrong, or stands still. A file states ``MODE``, an instance of a subclass.
 
-    A mode with a `course` and learned numbers (`bayes_grpo.diagnosis.chain`) is followed over time. Those of
-    `classes.MODES` share out the answer; any other speaks for itself, without numbers by its evidence alone.
+    A mode with a `strength` is followed over time (`bayes_grpo.diagnosis.timeline`), and so is one that a logged
+    quantity measures. Those of `classes.MODES` share out the answer; any other speaks for itself.
 
     Attributes:
         name: Standard name, as in results.
@@ -30,7 +31,7 @@ class Mode:
         signals: Canonical names of the signals that it looks at.
         is_failure: Whether it is something to be alarmed at.
         shown_by: What a log has to hold for it to be seen, in words; "" where the reward shows it.
-        predictors: Names of what speaks for it at a step, which learned numbers weigh; none for one without these.
+        is_defined: Whether `strength` defines it on the rows.
         is_measured: Whether a logged quantity defines it, so that it is followed over time with nothing to learn.
     """
 
@@ -38,19 +39,26 @@ class Mode:
     label: ClassVar[str]
     signals: ClassVar[tuple[str, ...]] = ()
     is_failure: ClassVar[bool] = True
-    predictors: ClassVar[tuple[str, ...]] = ()
+    is_defined: ClassVar[bool] = False
     is_measured: ClassVar[bool] = False
     shown_by: ClassVar[str] = ""
 
-    def course(self, trends: RunTrends) -> np.ndarray | None:
-        """What speaks for it at each row of the reward's trend (`bayes_grpo.diagnosis.chain` weighs it).
+    def strength(self, rows: RunSoFar) -> float:
+        """By how many times what counts the rows show it: above 1 it is under way, below it is not.
 
         Args:
-            trends: Trends of the run.
+            rows: The rows up to a step.
 
         Returns:
-            Values about 0, within a few units, shape (n, len(`predictors`)); NaN in the first column where no signal
-            tells, elsewhere where that one signal is not logged. None for a mode that is not followed over time.
+            At least 0; NaN where no logged signal could show it; infinite where it is measured directly.
+        """
+        return np.nan
+
+    def began(self, rows: RunSoFar) -> Interval | None:
+        """Between which steps what goes on began, where the rows date it better than the first look that shows it.
+
+        Args:
+            rows: All rows.
         """
         return None
 
@@ -83,16 +91,6 @@ class Mode:
         """
         return None
 
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """What to do about it, tied to the run's own numbers.
-
-        Args:
-            trends: Trends of the run.
-            evidence: Its evidence, or what all modes share.
-            onset: Step at which it began, where known.
-        """
-        return ()
-
 
 def steps_between(first: float, last: float) -> np.ndarray:
     """Evenly spaced steps at which to ask a trend, shape (`EPISODE_STEPS`,)."""
@@ -106,7 +104,7 @@ def all_modes() -> tuple[Mode, ...]:
 
 def followed_modes() -> tuple[Mode, ...]:
     """The modes that have a course over time."""
-    return tuple(mode for mode in all_modes() if mode.predictors or mode.is_measured)
+    return tuple(mode for mode in all_modes() if mode.is_defined or mode.is_measured)
 
 
 @cache

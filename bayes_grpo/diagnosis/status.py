@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
 
 Status = Literal["fine", "watch", "failing", "failed", "done", "unclear"]
@@ -63,5 +63,4 @@ class TopLine(Result):
     @property
     def sentence(self) -> str:
         """The line in words."""
-        p = probability_text(self.probability)
-        return f"{self.status.upper()} (probability {p}): {self.headline} Do now: {self.action}"
+        return f"{self.status.upper()} ({percent(self.probability)}): {self.headline} Do now: {self.action}"

@@ -1,29 +1,24 @@
 """The timeline of a run: for every mode the probability over time that it is under way, and its episodes.
 
-Modes do not exclude one another, and what has ended is told apart from what goes on. A mode whose signal is not logged
+Modes do not exclude one another, and what has ended is kept apart from what goes on. A mode whose signal is not logged
 has a probability too, that of logs in which it could not be seen either, and is named as such.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from importlib import resources
-from zlib import crc32
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.results import Result
-from bayes_grpo.diagnosis.chain import Chances, ModeChain
 from bayes_grpo.diagnosis.mode import Mode, followed_modes
+from bayes_grpo.diagnosis.probability import DIRECT, MOST_PROBABLE, Chances, probability_of
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.trend import stretches
-
-Chains = Mapping[str, ModeChain]
 
 
 @dataclass(frozen=True)
@@ -103,18 +98,18 @@ class Timeline(Result):
         return next((e for e in reversed(self.episodes) if e.mode == mode and not e.over), None)
 
 
-def timeline_of(trends: RunTrends, shifts: Mapping[str, float] | None = None, chains: Chains | None = None) -> Timeline:
+def timeline_of(trends: RunTrends, shifts: Mapping[str, float] | None = None) -> Timeline:
     """The timeline of one run.
 
     Args:
         trends: Trends of the run.
         shifts: Mode → added to its log odds; nothing if None.
-        chains: Learned numbers; the shipped ones if None.
     """
-    known = shipped_chains() if chains is None else chains
-    step, courses, episodes = trends.reward.step, {}, []
+    rows = RunSoFar.of(trends.run, trends)
+    past = [rows.until(step) for step in _looks(trends)]
+    courses, episodes = {}, []
     for mode in followed_modes():
-        found = _chances(mode, trends, known, (shifts or {}).get(mode.name, 0.0))
+        found = _chances(mode, trends, past, (shifts or {}).get(mode.name, 0.0))
         if found is None:
             continue
         courses[mode.name] = ModeTimeline(
@@ -122,22 +117,41 @@ def timeline_of(trends: RunTrends, shifts: Mapping[str, float] | None = None, ch
             found.probability,
             float(found.probability[-1]),
             _ended(found.histories),
-            float(found.histories.any(axis=1).mean()),
+            float(found.probability.max()),
             found.seen,
         )
-        episodes += episodes_of(mode, found, trends)
-    return Timeline(step, courses, tuple(sorted(episodes, key=lambda e: e.onset.median)))
+        own = episodes_of(mode, found, trends)
+        began = mode.began(rows) if own and not own[-1].over else None
+        if began is not None:
+            own[-1] = replace(own[-1], onset=began)
+        episodes += own
+    return Timeline(trends.reward.step, courses, tuple(sorted(episodes, key=lambda e: e.onset.median)))
 
 
-def _chances(mode: Mode, trends: RunTrends, chains: Chains, shift: float) -> Chances | None:
-    """A mode over the rows: by what is measured where that defines it, else by learned numbers; None without either."""
+def _looks(trends: RunTrends) -> np.ndarray:
+    """Last step that each row of the trend may look at, shape (n,): a row of averages at the last of these."""
+    step = trends.reward.step
+    ends = 0.5 * (step[1:] + step[:-1]) if len(step) < trends.reward.rows else step[:-1]
+    return np.append(ends, np.inf)
+
+
+def _chances(mode: Mode, trends: RunTrends, past: Sequence[RunSoFar], shift: float) -> Chances | None:
+    """A mode over the rows: by its definition, or by a quantity that measures it; None without either.
+
+    A definition sees the rows up to each step and none after it, so that what is said of a step is what was said then.
+    """
+    if mode.is_defined:
+        strength = np.array([mode.strength(rows) for rows in past])
+        return Chances.of(
+            probability_of(mode.name, strength, shift), bool(np.isfinite(strength[-1:]).any() | np.isinf(strength[-1]))
+        )
     measured = mode.measured(trends)
-    if measured is not None:
-        return Chances(measured.mean(axis=0), measured, True)
-    course = mode.course(trends)
-    if course is None or mode.name not in chains:
+    if measured is None:
         return None
-    return chains[mode.name].chances(course, shift, seed=crc32(mode.name.encode()))
+    few = np.array([rows.reward.rows < BORDERS.trend_rows for rows in past])
+    if mode.name not in DIRECT:
+        measured = measured & ~few[None, :]
+    return Chances(np.minimum(measured.mean(axis=0), MOST_PROBABLE), measured, True)
 
 
 def episodes_of(mode: Mode, found: Chances, trends: RunTrends) -> list[Episode]:
@@ -183,10 +197,3 @@ def _previous_off(history: np.ndarray, place: int) -> int:
 def _ended(histories: np.ndarray) -> float:
     """Share of histories in which a mode was on and then off."""
     return float(np.mean((histories[:, :-1] & ~histories[:, 1:]).any(axis=1)))
-
-
-@cache
-def shipped_chains() -> dict[str, ModeChain]:
-    """The numbers of the package."""
-    text = resources.files("bayes_grpo.diagnosis").joinpath("chains.json").read_text(encoding="utf-8")
-    return {name: ModeChain.from_dict(content) for name, content in json.loads(text).items()}

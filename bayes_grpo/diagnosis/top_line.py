@@ -1,227 +1,195 @@
-"""The top line of a diagnosis: how a run stands in one word, the one thing to do now, how probable that is, and why.
+"""How a run stands: one word, why, and the one thing to do now.
 
-What follows from the timeline alone. Whoever knows more, such as a forecast or costs, replaces what there is to do of a
-run that does not fail (`bayes_grpo.accounts`).
+Causes come in order: values that are NaN, a reward that never differs, a reward that is lost, then other failures; then
+what falls beneath the mean, what is to be looked at, and what a run that does not fail does. Forecast and costs may
+replace what to do of a run that does not fail (`bayes_grpo.accounts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import numpy as np
-
-from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.diagnosis.classes import CANNOT_TELL, LEFT_BY_SOLVED, MODES
+from bayes_grpo.diagnosis.actions import ACTIONS, advice
+from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior
+from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import all_modes, label_of
-from bayes_grpo.diagnosis.status import TopLine
+from bayes_grpo.diagnosis.rows import RunSoFar, lost_strength
+from bayes_grpo.diagnosis.status import Status, TopLine
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
-from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.fallen import fallen_of
-from bayes_grpo.events.growth import grew
-from bayes_grpo.events.learning_rate import rate_spent_at
-from bayes_grpo.logs.run import Provenance
 
-_LEAST = 8
-"""Fewer rewards than this say nothing of a run that does not fail."""
-_FEW = 20
-"""Rewards up to which a log without an answer is asked to go on to so many."""
+TOO_EARLY = "No failure detected; too early to tell whether the reward is rising."
 
 
-def top_line(
-    said: ClassPosterior,
-    timeline: Timeline | None,
-    trends: RunTrends | None,
-    remedies: Mapping[str, Sequence[str]],
-) -> TopLine:
+def top_line(said: ClassPosterior, timeline: Timeline | None, rows: RunSoFar | None, facts: Facts) -> TopLine:
     """The top line of a diagnosis.
 
     Args:
         said: Probabilities of the answers.
         timeline: Of the run; None where its log has too few rewards.
-        trends: Trends of its signals; None likewise.
-        remedies: Mode → what to do.
+        rows: Its rows; None likewise.
+        facts: What actions may ask.
     """
-    if timeline is None or trends is None:
-        text = "the log has fewer than three rewards."
+    if timeline is None or rows is None:
+        text = "The log has fewer than three rewards."
         return TopLine("unclear", CANNOT_TELL, 1.0, text, "look again when it has twenty.", "the number of rewards")
-    under_way = {e.mode: e for e in timeline.episodes if e.probable and not e.over}
-    failing = [under_way[mode] for mode in MODES if mode in under_way]
-    solved = _solved(timeline, trends)
-    if solved and {e.mode for e in failing} <= set(LEFT_BY_SOLVED):
-        text = f"the task is solved: the reward stands at {solved}."
-        action = "stop, and take the checkpoint with the best held-out score, or go on with harder prompts."
-        return TopLine("done", "plateaued", 1.0 - _other(said), text, action, "the reward's level")
-    found = _lost(said, failing, trends, remedies)
-    if found is None and failing:
-        found = _failing(failing, remedies, cut_off="truncated_completions" in under_way)
+    now = {e.mode: e for e in timeline.episodes if e.probable and not e.over}
     return (
-        found
-        or _beside(under_way, remedies)
-        or _suspected(said, timeline, remedies)
-        or _calm(said, timeline, trends, remedies)
+        _not_numbers(now, facts)
+        or _failing(now, rows, facts)
+        or _beneath(facts)
+        or _solved(facts, rows, said)
+        or _beside(now, facts)
+        or _signs(facts)
+        or _suspected(said, timeline, facts)
+        or _calm(said, timeline, rows, facts)
     )
 
 
-def _solved(timeline: Timeline, trends: RunTrends) -> str:
-    """Where the reward stands if that counts as solved, in words; "" elsewhere."""
-    if trends.uses_eval:
-        return ""
-    if trends.has_range:
-        level = min(float(trends.share(trends.reward.mean[-1])), 1.0)
-        return f"{level:.0%} of its range" if level > BORDERS.solved else ""
-    late = trends.reward.raw[len(trends.reward.raw) // 2 :]
-    most = late >= trends.reward.raw.max()  # a mean over completions repeats its highest value at its end alone
-    if len(late) < _LEAST or most.mean() <= BORDERS.half or not _rose(timeline, trends):
-        return ""
-    return f"{late.max():.3g}, its highest value, in {int(most.sum())} of the last {len(late)} rows"
+def _line(
+    status: Status, finding: str, p: float, text: str, facts: Facts, rests: str, *, of: str = "", first: str = ""
+) -> TopLine:
+    """A line with the actions of a finding, or of another one that says what to do, after one that leads."""
+    do, *rest = [*([first] if first else []), *advice(of or finding, facts)]
+    return TopLine(status, finding, p, f"{text}.", do, rests, tuple(x for x in rest if x != do))
 
 
-def _rose(timeline: Timeline, trends: RunTrends) -> bool:
-    return max(timeline.modes["growing"].ever, float(np.mean(grew(trends.reward)))) >= BORDERS.probable
-
-
-def _other(said: ClassPosterior) -> float:
-    """Probability of a failure that a solved task does not explain."""
-    return max(said.own["reward_hacking"], said.own["dynamical_instability"])
-
-
-def _lost(
-    said: ClassPosterior, found: list[Episode], trends: RunTrends, remedies: Mapping[str, Sequence[str]]
-) -> TopLine | None:
-    """A reward that is lost: the collapse first, because what stands beside one mostly follows from it."""
-    fallen = fallen_of(trends.reward, trends.span, trends.low)
-    if fallen is None:
+def _not_numbers(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
+    if not facts.not_finite:
         return None
-    named = {e.mode: e for e in found}
-    held = "the held-out reward" if trends.uses_eval else "the reward"
-    unstable = named.get("dynamical_instability")
-    # One fall has one onset, that of the episode which the story tells; without one, the row from which it is lost.
-    since = f" since about step {fallen.since:.0f}" if unstable is None else _since(unstable)
-    if unstable is not None and unstable.onset.median < fallen.best_step:  # it swung before it fell
-        since = f" after about step {fallen.best_step:.0f}, unstable{since}"
-    fall = f"{held} has fallen from {fallen.best:.2g} to {fallen.now:.2g}{since}"
-    worst = unstable or max(found, key=lambda e: e.probability, default=None)
-    if worst is not None:
-        by = "" if worst.mode == "dynamical_instability" else f", beside {label_of(worst.mode)}{_since(worst)}"
-        first, *rest = _listed(remedies, worst.mode)
-        return TopLine("failed", worst.mode, worst.probability, f"{fall}{by}.", first, "the reward's trend", (*rest,))
-    action = f"compare the checkpoints of about step {fallen.best_step:.0f} and of now on held-out prompts."
-    rest = "the reward's trend"
-    if said.failing >= BORDERS.probable:
-        return TopLine("failed", max(MODES, key=said.own.__getitem__), said.failing, f"{fall}.", action, rest)
-    text = f"{fall}, and no failure that the log could show explains it."
-    return TopLine("watch", "dynamical_instability", fallen.probability, text, action, rest)
+    found = now.get("lost_values")
+    since = "" if found is None else f" since about step {found.onset.median:.0f}"
+    text = f"{_and(facts.not_finite)} {'are' if len(facts.not_finite) > 1 else 'is'} NaN{since}"
+    p = 0.95 if found is None else found.probability
+    return _line("failed", "lost_values", p, f"{text[:1].upper()}{text[1:]}", facts, "the logged values")
 
 
-def _failing(found: list[Episode], remedies: Mapping[str, Sequence[str]], cut_off: bool) -> TopLine:
-    """A failure that is probable, with those beside it; completions that are cut off leave groups without spread."""
-    worst = max(found, key=lambda e: e.probability)
-    text = f"{label_of(worst.mode)}{_since(worst)}"
-    beside = [label_of(e.mode) for e in found if e is not worst]
-    text = f"{text}, beside {' and '.join(beside)}" if beside else text
-    first, *rest = _listed(remedies, worst.mode)
-    if cut_off and worst.mode == "advantage_degeneracy":
-        text = f"{text}, where most completions are cut off"
-        first, *rest = [*_listed(remedies, "truncated_completions"), first, *rest]
-    return TopLine("failing", worst.mode, worst.probability, _headline(text, worst), first, "the timeline", (*rest,))
-
-
-def _beside(under_way: Mapping[str, Episode], remedies: Mapping[str, Sequence[str]]) -> TopLine | None:
-    """A finding beside the four failures, the most probable one."""
-    failures = {mode.name for mode in all_modes() if mode.is_failure}
-    found = [e for e in under_way.values() if e.mode in failures]
+def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLine | None:
+    """A failure that is more probable than not."""
+    found = [now[mode] for mode in MODES if mode in now]
     if not found:
         return None
-    e = max(found, key=lambda e: e.probability)
-    first, *rest = _listed(remedies, e.mode)
-    text = _headline(f"{label_of(e.mode)}{_since(e)}", e)
-    return TopLine("watch", e.mode, e.probability, text, first, "the timeline", (*rest,))
+    y = rows.reward
+    if facts.constant and "advantage_degeneracy" in now:
+        e = now["advantage_degeneracy"]
+        text = f"The reward is {y.value[-1]:.4g} in every row and no group has spread: nothing to learn from"
+        return _line("failing", e.mode, e.probability, text, facts, "the reward's rows")
+    e = now.get("dynamical_instability")
+    if e is not None:
+        named = "held-out score" if rows.uses_eval else "reward"
+        if lost_strength(y, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
+            text = f"The {named} fell from {y.best:.2g} to {y.now:.2g}{_since(e)}"
+            return _line("failed", e.mode, e.probability, text, facts, "the reward's running means")
+        strong = next((s.words for s in facts.signs if s.strong), "")
+        if strong:
+            return _line("failing", e.mode, e.probability, _upper(strong), facts, "the logged signals")
+    worst = max(found, key=lambda x: (x.mode != "advantage_degeneracy", x.probability))
+    text = f"{_upper(label_of(worst.mode))}{_since(worst)}"
+    text += f": {worst.depth}" if worst.depth else ""
+    return _line("failing", worst.mode, worst.probability, text, facts, "the timeline")
 
 
-def _suspected(said: ClassPosterior, timeline: Timeline, remedies: Mapping[str, Sequence[str]]) -> TopLine | None:
-    """Something may fail: half of the probability or more is an alarm, as it is for `AnswerProbabilities.alarming`.
+def _beneath(facts: Facts) -> TopLine | None:
+    if not facts.falls:
+        return None
+    text = f"{_upper(facts.falls[0])} while the total stands"
+    return _line("watch", "component_falls", 0.85, text, facts, "the reward's parts", of="component falls")
 
-    A failure that the log could not show is suspected of every such log, and is no reason to look at this one.
-    """
-    mode = max(MODES, key=said.own.__getitem__)
-    if said.failing >= BORDERS.probable:
-        first, *rest = _listed(remedies, mode)
-        text = f"something fails, most probably {label_of(mode)} ({probability_text(said.own[mode])})."
-        return TopLine("failing", mode, said.failing, text, first, "all failures together", (*rest,))
+
+def _solved(facts: Facts, rows: RunSoFar, said: ClassPosterior) -> TopLine | None:
+    """A reward that stands at its top, or high with most groups all correct: success with little signal left."""
+    idle = facts.waste > BORDERS.half
+    if not (facts.top or (facts.high and idle)) or facts.rows < BORDERS.direct_rows:
+        return None
+    p = 1.0 - max(said.own["reward_hacking"], said.own["dynamical_instability"])
+    share = f"; {facts.waste:.0%} of the groups have no spread" if idle else ""
+    if rows.uses_eval or facts.solved:
+        score = rows.held_out if rows.held_out.rows else rows.reward
+        text = f"The held-out score stands at {score.now:.2g}"
+        return _line(
+            "done", "plateaued", p, f"{text}: the task is solved{share}", facts, "the held-out score", of="solved"
+        )
+    if facts.top:
+        text = f"The train reward is at its ceiling ({facts.level:.0%} of its range); only a held-out score tells more"
+    else:
+        text = f"Mostly solved: the train reward stands at {facts.level:.0%} of its range{share}"
+    return _line("done", "plateaued", p, text, facts, "the reward's level", of="mostly solved")
+
+
+def _beside(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
+    """A finding beside the four failures, the most probable one."""
+    failures = {mode.name for mode in all_modes() if mode.is_failure} - set(MODES)
+    found = [e for e in now.values() if e.mode in failures]
+    if not found:
+        return None
+    e = max(found, key=lambda e: (e.mode == "truncated_completions", e.probability))
+    text = f"{_upper(label_of(e.mode))}{_since(e)}"
+    text += f": {e.depth}" if e.depth else ""
+    return _line("watch", e.mode, e.probability, text, facts, "the timeline")
+
+
+def _signs(facts: Facts) -> TopLine | None:
+    strong = [s for s in facts.signs if s.strong]
+    if not strong and len(facts.signs) < 2:
+        return None
+    text = "; ".join(s.words for s in facts.signs[:2])
+    p = max(facts.failing, BORDERS.suspect)
+    return _line("watch", "dynamical_instability", p, _upper(text), facts, "the logged signals", of="instability signs")
+
+
+def _suspected(said: ClassPosterior, timeline: Timeline, facts: Facts) -> TopLine | None:
+    """A failure that the log could show and that is less probable than not."""
     seen = [m for m in MODES if timeline.modes[m].seen and said.own[m] >= BORDERS.suspect]
-    if not seen:
+    if not seen or facts.rows < BORDERS.trend_rows:
         return None
     mode = max(seen, key=said.own.__getitem__)
-    text = f"{label_of(mode)} is possible ({probability_text(said.own[mode])}), and less probable than not."
-    action = f"go on, and look again after a tenth more steps; should it last: {_listed(remedies, mode)[0]}"
-    return TopLine("watch", mode, said.own[mode], text, action, "the timeline", tuple(_listed(remedies, mode)[1:]))
+    text = f"{_upper(label_of(mode))} is possible, and less likely than not"
+    again = f"{ACTIONS['watch it'].words(facts)}."
+    return _line("watch", mode, said.own[mode], text, facts, "the timeline", first=again)
 
 
-def _calm(
-    said: ClassPosterior, timeline: Timeline, trends: RunTrends, remedies: Mapping[str, Sequence[str]]
-) -> TopLine:
+def _calm(said: ClassPosterior, timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
     """Nothing fails that the log could show."""
-    spent = rate_spent_at(trends.run.step, trends.run.signals.get("learning_rate"))
-    level, moved = f"{trends.reward.mean[-1]:.3g}", float(np.median(trends.reward.change()))
-    still = f"the reward has not risen beyond its noise: it stands at {level}, {moved:+.2g} since the start."
-    rests, rises = (timeline.modes[name].under_way for name in ("plateaued", "growing"))
-    rose = _rose(timeline, trends)
-    planned = _planned_end(trends)
-    # At rest high up there is little left to learn from these prompts, low down they are too hard.
-    prompts = "harder" if trends.reward.mean[-1] >= trends.low + 0.5 * trends.span else "easier"
-    anew = f"stop; another run needs a higher learning rate, {prompts} prompts, or more steps to rise."
-    if spent is not None:
-        text = f"the learning rate has come to its end at about step {spent:g}, and "
-        text += "nothing moves any more." if rose else still
-        take = "stop, and take the checkpoint with the best held-out score."
-        rests_on = "the logged learning rate"
-        return TopLine("done", "plateaued", 1.0 - said.failing, text, take if rose else anew, rests_on)
-    if planned is not None:
-        text = f"the run is at the end of its {planned:g} planned steps, and "
-        text += f"the reward has risen to {level}." if rose else still
-        take = "take the checkpoint with the best held-out score; more steps need a learning rate that goes on."
-        rests_on = "the planned number of steps"
-        return TopLine("done", said.answer, 1.0 - said.failing, text, take if rose else anew, rests_on)
-    rows = trends.reward.rows
-    calm = max(rests, rises) >= BORDERS.probable
-    if said.answer == CANNOT_TELL or rows < _LEAST or not (calm or rose):
-        text = "nothing that fails is seen, and whether the reward rises cannot be told yet."
-        action = f"go on, and look again when the log has {max(2 * rows, _FEW)} rows."
-        return TopLine("unclear", said.answer, said.probability[said.answer], text, action, "the reward's trend")
-    if rests >= BORDERS.probable and rests >= rises and not rose:
-        first, *rest = remedies.get("plateaued", ()) or ("raise the learning rate, or take easier prompts",)
-        return TopLine(
-            "watch", "plateaued", rests, still, f"{first}.", "the reward's trend", tuple(f"{x}." for x in rest)
+    y = rows.reward
+    level, calm = f"{y.now:.3g}", 1.0 - facts.failing
+    still = f"The reward has not risen by more than its noise: {y.start:.3g} at the start, {level} now"
+    rises, rests = (timeline.modes[name].under_way for name in ("growing", "plateaued"))
+    ended = facts.rate_spent is not None or facts.planned is not None
+    if ended and facts.rows >= BORDERS.direct_rows:
+        if facts.rate_spent is not None:
+            at = f"The learning rate ended at step {facts.rate_spent:g}"
+        else:
+            at = f"The {facts.planned:g} planned steps are over"
+        if facts.rose:
+            text = f"{at}; the reward rose from {y.start:.3g} to {level}"
+            return _line("done", said.answer, calm, text, facts, "schedule and reward", of="ended")
+        text = f"{at}; the reward has not risen by more than its noise ({level})"
+        return _line("done", "plateaued", calm, text, facts, "schedule and reward", of="ended flat")
+    if facts.rows >= BORDERS.direct_rows and rises >= BORDERS.probable and (rises >= rests or not facts.resting):
+        text = "The reward is rising; no failure detected"
+        return _line("fine", "growing", rises, text, facts, "the reward's running means")
+    if rests >= BORDERS.probable and facts.rose:
+        return _line(
+            "done", "plateaued", rests, f"The reward has plateaued at {level}", facts, "the reward", of="at rest"
         )
-    if rests >= BORDERS.probable and rests >= rises:
-        text = f"the reward is at rest at {level}."
-        action = f"stop if that is what you need; a higher learning rate or {prompts} prompts may move it again."
-        return TopLine("done", "plateaued", rests, text, action, "the reward's trend")
-    if rises >= BORDERS.probable:
-        return TopLine("fine", "growing", rises, "the reward rises, and nothing fails.", "go on.", "the timeline")
-    text = f"nothing fails, and the reward stands at {level}."
-    return TopLine("fine", said.answer, 1.0 - said.failing, text, "go on.", "the timeline")
+    if rests >= BORDERS.probable:
+        return _line("watch", "plateaued", rests, still, facts, "the reward's running means")
+    if facts.rose and facts.rows >= BORDERS.trend_rows:
+        text = f"The reward has risen from {y.start:.3g} to {level}; no failure detected"
+        return _line("fine", said.answer, calm, text, facts, "the reward's running means", of="growing")
+    p = max(timeline.modes["growing"].under_way, 1.0 - timeline.modes["growing"].under_way)
+    return _line("unclear", CANNOT_TELL, min(p, calm), TOO_EARLY[:-1], facts, "the number of rows")
 
 
-def _planned_end(trends: RunTrends) -> float | None:
-    """The planned number of steps where the log has reached it, None elsewhere."""
-    planned = trends.run.settings.total_steps
-    if not planned.value or planned.provenance is Provenance.ASSUMED or trends.run.step[-1] < planned.value:
-        return None
-    return float(planned.value)
+def _since(e: Episode) -> str:
+    return f" since about step {e.onset.median:.0f} [{e.onset.low:.0f}, {e.onset.high:.0f}]"
 
 
-def _since(episode: Episode) -> str:
-    i = episode.onset
-    return f" since about step {i.median:.0f} [{i.low:.0f}, {i.high:.0f}]"
+def _and(names: tuple[str, ...]) -> str:
+    words = [name.replace("_", " ") for name in names]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _headline(text: str, episode: Episode) -> str:
-    return f"{text}: {episode.depth}." if episode.depth else f"{text}."
-
-
-def _listed(remedies: Mapping[str, Sequence[str]], mode: str) -> list[str]:
-    """The remedies of a mode as sentences, at least one."""
-    return [f"{x}." for x in remedies.get(mode, ())] or ["read the completions of the last steps."]
+def _upper(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"

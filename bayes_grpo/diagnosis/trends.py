@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.diagnosis.smoothing import fit_trend
-from bayes_grpo.events.swings import swings
+from bayes_grpo.events.smoothing import fit_trend
 from bayes_grpo.events.trend import LatentSignals, Trend
 from bayes_grpo.logs.run import SIGNALS, Run
 from bayes_grpo.rows.reward_range import both_ends
 
 if TYPE_CHECKING:
-    from bayes_grpo.diagnosis.damping import Damping
     from bayes_grpo.rollouts.decomposition import Decomposition
 
 LOGARITHMIC = {"entropy": 1e-4, "grad_norm": 1e-6, "completion_length": 1.0, "engine_mismatch": 1e-8}
@@ -34,7 +32,6 @@ class RunTrends(LatentSignals):
         run: The run.
         held_out_name: "gold_reward", "eval_reward" or "".
         assumed_range: What was guessed of low and high, a sentence; "" where both were stated or are unknown.
-        damping: Damping of the reward; None where it has no spread or was not asked for.
         components: Reward function → trend of its mean, where the trainer logs them one by one.
         gain: What its gain is made of by its rollouts; None where none were given.
     """
@@ -42,7 +39,6 @@ class RunTrends(LatentSignals):
     run: Run
     held_out_name: str
     assumed_range: str
-    damping: Damping | None = None
     components: Mapping[str, Trend] = field(default_factory=dict)
     gain: Decomposition | None = None
 
@@ -50,11 +46,6 @@ class RunTrends(LatentSignals):
     def uses_eval(self) -> bool:
         """Whether the reward is the held-out one."""
         return not self.run.has_reward
-
-    @property
-    def swinging(self) -> float:
-        """Probability that the reward swings, or ever wider, by an amount that matters; 0 without its damping."""
-        return 0.0 if self.damping is None else swings(self.reward, self.span, self.damping.swings)
 
 
 def trends_of(run: Run, signals: Iterable[str] = ()) -> RunTrends | None:

@@ -1,9 +1,8 @@
 """Every border, slope and window of every event, in one table.
 
-Three rooms ask whether an event happened: `diagnosis` of the trends beneath a log, `truth` of what the laboratory knows
-without noise, `forecast` of paths to come and of the logs from which hazards are learned. Where they share a border it
-stands here once; where they need different ones both stand here, one below the other, with the reason. `advice` is what
-a diagnosis recommends and says, which no probability depends on. `docs/diagnosis.md` shows the table.
+Two rooms ask whether an event happened: `diagnosis` of the rows of a log and the trends beneath them, `forecast` of
+paths to come and of the logs from which hazards are learned. `advice` is what a diagnosis recommends and says, which no
+probability depends on. `docs/diagnosis.md` shows the table.
 """
 
 from __future__ import annotations
@@ -11,25 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-DIAGNOSIS, TRUTH, FORECAST, ADVICE = "diagnosis", "truth", "forecast", "advice"
+DIAGNOSIS, FORECAST, ADVICE = "diagnosis", "forecast", "advice"
 
 
 def _border(value: float, unit: str, readers: tuple[str, ...], meaning: str) -> Any:
     return field(default=value, metadata={"unit": unit, "readers": readers, "meaning": meaning})
 
 
-_D, _T, _F, _A = (DIAGNOSIS,), (TRUTH,), (FORECAST,), (ADVICE,)
+_D, _F, _A = (DIAGNOSIS,), (FORECAST,), (ADVICE,)
 
 
 @dataclass(frozen=True)
 class Borders:
     """The numbers. A "share of the range" is one of the way from the lowest reward to the highest."""
-
-    # What an event is worth to learned numbers
-    log_odds_bound: float = _border(2.0, "½ log odds", _D, "bound of an event's value: no border is worth more")
-    layer_bound: float = _border(3.0, "½ log odds", _D, "bound of a value that combines several events")
-
-    slope_course: float = _border(4.0, "½ log odds", _D, "by which a share speaks for a mode at a step")
 
     # Noise and windows
     noise: float = _border(2.0, "noise sd", _D, "of a row, that a fall, a gain before it or a break has to exceed")
@@ -38,16 +31,8 @@ class Borders:
     noise_of_means: float = _border(
         3.0, "standard errors", _F, "by which means of rows differ beyond noise; means, because a hazard has no trend"
     )
-    first_rows: int = _border(
-        2, "rows", _D + _T, "whose mean is the level at which a run begins, as it may fall at once"
-    )
+    first_rows: int = _border(2, "rows", _D, "whose mean is the level at which a run begins, as it may fall at once")
     end_part: int = _border(12, "1 / log", _D, "the end of a trend is the mean over its last twelfth")
-    smooth: int = _border(15, "steps", _T, "of the centred mean of every true quantity")
-    lasting: float = _border(
-        0.1, "of the run", _T, "that an event lasts at least, up to the end; events that begin this close are one story"
-    )
-    wait_of_collapse: int = _border(1, "lasting", _T, "later, an event that explains a collapse takes its place")
-    wait_of_spent: int = _border(2, "lasting", _T, "later, an event that explains spent entropy takes its place")
     origin_part: int = _border(5, "1 / log", _F, "first and now are means of the first and the last fifth")
     end_part_ahead: int = _border(
         10, "1 / log", _F, "the end is the mean of the last tenth: rows that came are fewer and rougher than a trend"
@@ -56,22 +41,17 @@ class Borders:
 
     # Collapse and decline
     lost: float = _border(
-        0.5, "share", _D + _T + _F, "of gain or level that a collapse loses, or of its level a verifier that breaks"
+        0.5, "share", _D + _F, "of gain or level that a collapse loses, or of its level a verifier that breaks"
     )
     started_high: float = _border(
-        0.5, "of the best", _T + _F, "above which a run that began there can lose its level, and below it its gain; a "
+        0.5, "of the best", _F, "above which a run that began there can lose its level, and below it its gain; a "
         "diagnosis asks for either, because a trend's best is less certain than its end"
     )  # fmt: skip
     material: float = _border(0.03, "of the range", _D, "below which no fall matters")
-    material_truth: float = _border(
-        0.1, "of the range", _T, "the same where nothing is noise and a label has to be beyond doubt"
-    )
     decline: float = _border(0.25, "of the range", _D, "that a decline covers")
 
     # Growth, take-off
-    steady: float = _border(0.08, "of the range", _D, "within which a reward ends where it is, while it is at rest")
-    going: float = _border(0.04, "of the range", _D + _T, "that the second half gains while a run is going on")
-    learned: float = _border(0.1, "of the range", _T, "gained by a run that has learned")
+    going: float = _border(0.04, "of the range", _D, "that the second half gains while a run is going on")
     takeoff: float = _border(
         3.0, "gain or noise sd", _F, "that a take-off gains, in multiples of what was gained before"
     )
@@ -81,19 +61,7 @@ class Borders:
     settled: int = _border(5, "rows", _F, "after which a path that meets an event is where it leads")
 
     # Held-out beside train reward
-    loose: float = _border(
-        0.25, "coupling", _D, "change of the held-out over that of the train reward, below which a rise is not shared"
-    )
-    loose_truth: float = _border(0.2, "coupling", _T, "the same of the true gold reward, in what right answers earn")
-    rise: float = _border(0.1, "of the range", _D + _T, "above which a rise that is not shared matters")
-    gap: float = _border(0.2, "of the range", _D, "by which two rewards have surely parted; half of it says nothing")
-    rise_left: float = _border(0.2, "of what was left", _D + _T, "at the start, above which it matters too")
-    rise_least: float = _border(0.02, "of the range", _T, "a rise at least: at a reward near its top little was left")
-    turned: float = _border(0.3, "of the best", _D + _T, "that a held-out reward loses when it turns over")
-    turned_least: float = _border(0.08, "of the range", _T, "and at least so much, where no noise sd says what matters")
-    apart: float = _border(
-        0.1, "of the range", _T, "by which the deserved reward is above the gold reward all the while"
-    )
+    turned: float = _border(0.3, "of the best", _D, "that a held-out reward loses when it turns over")
     hollow: float = _border(0.05, "reward", _D, "below which a held-out reward in [0, 1] is one of nothing")
     stands: float = _border(0.4, "of the range", _D, "above which a train reward beside it stands high")
     coupling_most: float = _border(3.0, "coupling", _D, "bound of a coupling, whose denominator may be noise")
@@ -101,14 +69,7 @@ class Borders:
     late_share_most: float = _border(2.0, "of the change", _D, "bound of what the second half has of it, below -1")
 
     # Entropy
-    spent: float = _border(0.2, "of the start", _D, "of the entropy, below which little is left to explore with")
-    spent_truth: float = _border(0.1, "of the start", _T, "the same where a label has to be beyond doubt")
     short: float = _border(0.5, "of the range", _D, "not reached, above which the entropy was spent too early")
-    short_truth: float = _border(0.25, "of the range", _T, "the same beside an entropy that is lower still")
-    exploded: float = _border(0.5, "share", _T, "of the way from its start to a uniform policy's that the entropy went")
-    exploded_least: float = _border(0.1, "of uniform", _T, "entropy that it went at least")
-    exploded_level: float = _border(0.6, "of uniform", _T, "entropy above which it is")
-    exploded_lost: float = _border(0.5, "of the best", _T, "gold reward below which it has done harm")
 
     most_e_folds: float = _border(12.0, "e-folds", _D, "of a signal's change at most, before it becomes a factor")
     most_log_entropy: float = _border(
@@ -117,14 +78,6 @@ class Borders:
 
     # Groups without spread
     solved: float = _border(0.93, "of the range", _D + _A, "from which a task counts as solved")
-    solved_truth: float = _border(0.9, "of the range", _T, "the same of the deserved reward, which no noise lifts")
-    hopeless: float = _border(0.1, "of the range", _T, "never exceeded where a task is too hard")
-    wasted: float = _border(
-        0.55, "of the groups", _D, "without spread over the second half of a log, above which they are waste"
-    )
-    wasted_truth: float = _border(0.8, "of the groups", _T, "without spread, above which nothing is left to learn from")
-    excess: float = _border(0.15, "of the groups", _D, "without spread beyond what level and group size imply")
-    lacking: float = _border(0.5, "of implied spread", _D, "lacking which an unsolved task is surely wasted")
     dead: float = _border(
         0.35, "of the rows", _D, "without any spread over the second half, above which they are waste"
     )
@@ -140,12 +93,6 @@ class Borders:
     least_rate_ahead: float = _border(
         0.01, "success rate", _A, "the same for other group sizes: their ratio is rougher"
     )
-    least_spread: float = _border(1e-3, "of the groups", _D, "with spread that a level implies at least")
-    slope_share: float = _border(6.0, "½ log odds", _D, "by which waste grows with the share of groups without spread")
-    slope_excess: float = _border(8.0, "½ log odds", _D, "with their excess")
-    slope_unsolved: float = _border(6.0, "½ log odds", _D, "with what is missing to a solved task")
-    slope_lacking: float = _border(6.0, "½ log odds", _D, "with the share of implied spread that lacks")
-    slope_dead: float = _border(5.0, "½ log odds", _D, "with the share of rows without any spread")
 
     half: float = _border(0.5, "share", _D, "of groups without spread, or of a rise that is form, that tells nothing")
 
@@ -159,89 +106,73 @@ class Borders:
     # The learning rate
     rate_spent: float = _border(0.01, "of its peak", _D, "of the learning rate, below which no policy moves any more")
 
-    # A verifier that breaks
-    broken_same: float = _border(1e-6, "of the range", _D, "by which rows of a broken reward differ at most")
-    least_reward: float = _border(
-        1e-3, "reward", _D + _A, "that a constant reward counts for at least, for want of a range"
-    )
-    broken_fall: float = _border(0.1, "of the range", _D, "that it falls")
-    broken_at_once: float = _border(0.5, "of the fall", _D, "that its first row has to show")
-    broken_unmoved: float = _border(0.7, "e-folds", _D, "by which entropy and length may differ across the fall")
-    broken_kept: float = _border(0.5, "of the level", _D, "that a held-out reward keeps where the verifier broke")
-    broken_unknown: float = _border(0.5, "of the bound", _D, "that a break is worth where no other signal tells")
-    broken_after: int = _border(4, "rows", _D, "that a log needs before it")
-    broken_rows: int = _border(3, "rows", _D, "that it lasts at least")
-    broken_part: int = _border(20, "1 / log", _D, "and this part of a long log")
-    broken_before: int = _border(8, "rows", _D, "before it whose median and spread are the usual ones")
-    broken_beside: int = _border(3, "rows", _D, "of another signal compared on either side")
-    broken_held_out: int = _border(
-        4, "rows", _D, "of a held-out reward compared on either side, where there are so many"
-    )
-    broken_truth: float = _border(0.02, "of the range", _T, "between given and deserved reward, which only it knows")
-
     # Swings
-    wide: float = _border(0.1, "of the range", _D, "standard deviation of swings that matter")
-    slope_wide: float = _border(20.0, "½ log odds", _D, "by which swings matter more with that share")
     swing_damping: float = _border(0.4, "damping ratio", _D, "below which a linear law swings")
     swing_periods: float = _border(1.0, "periods", _D, "within the log that it swings at least")
     swing_period: float = _border(
         8.0, "rows", _D, "in a swing at least: what turns faster is an order of prompts, or an alias"
     )
-    growing_periods: float = _border(
-        0.5, "periods", _D, "within the log of swings that grow: a slow start looks unstable, a swing has to turn"
-    )
-    jump: float = _border(0.5, "of the variance", _D, "about a cubic that a jump takes, at least, and is no swing")
-    calmer: float = _border(0.5, "spread", _D, "of the rows before a change over those after it, at most")
-    calm_expected: float = _border(0.1, "spread", _D, "of calm rows that their prior expects, over that of all rows")
-    most_correlation: float = _border(0.95, "lag one", _D, "of neighbouring squares at most, which count for less")
-    still: float = _border(4e-3, "noise sd", _D, "that rows cover at least before they have a damping")
-    swing_rows: int = _border(4, "rows", _D, "that a change of spread needs on either side")
-    swing: float = _border(
-        0.2, "of the range", _T, "by which a true reward falls twice, with a rise as large between: it needs no law"
-    )
-    swings_on: float = _border(0.5, "of the run", _T, "the last part in which its last turn lies")
 
     # Strain: e-folds beyond the ordinary range of a signal
     calm_burst: float = _border(8.0, "ratio", _D + _A, "largest gradient norm over the median")
-    calm_grad_norm: float = _border(6.0, "ratio", _D, "gradient norm, end over start")
     calm_kl: float = _border(1.5, "nats", _D, "KL to the reference at the end")
-    calm_length: float = _border(3.3, "ratio", _D, "completion length, end over start, up or down")
     calm_entropy: float = _border(2.0, "ratio", _D, "entropy, end over start")
     least_kl: float = _border(1e-3, "nats", _D, "that a KL counts for at least")
-    strain_each: float = _border(2.0, "e-folds", _D, "of strain by one signal at most")
-    strain_most: float = _border(3.0, "e-folds", _D, "of strain by all at most")
-
-    # What explains what, before it is weighed
-    explained: float = _border(
-        2.0, "of the value", _D, "of a verifier that broke, that takes from collapse and entropy"
-    )
 
     # When it began, what is said, what to do
     suspect: float = _border(0.2, "probability", _A, "above which a failure gets an onset and remedies")
-    half_spent: float = _border(0.5, "of the start", _A, "of the entropy, at which its loss is dated")
     easy: float = _border(0.8, "of the range", _A, "above which groups have no spread because they are solved")
     hard: float = _border(0.2, "of the range", _A, "below which because they are hopeless")
     share_said: float = _border(0.3, "of the groups", _A, "without spread, above which it is said why")
-    copies: float = _border(0.95, "of the groups", _A, "without spread, from which completions may be copies")
-    constant_rows: int = _border(4, "rows", _A, "that are the same before a reward is called constant")
-    clip: float = _border(2.0, "median", _A, "norm at which to clip a gradient")
     engines: float = _border(1.5, "ratio", _D + _A, "growth of the engines' mismatch worth a look, surely exceeded")
-    slower: float = _border(0.5, "ratio", _A, "change of the learning rate that is advised first")
-    slowest: float = _border(0.05, "ratio", _A, "on the learning rate, down to which a linear law is trusted to advise")
-    calm_damping: float = _border(1.0, "damping ratio", _A, "from which swings have ended")
-    border_far: float = _border(
-        3.0, "ratio", _A, "on the learning rate, beyond which the border of stability is no concern"
-    )
     repeated_rows: int = _border(10, "rows", _A, "that are alike, or come again, before a log is called implausible")
     smooth_rows: int = _border(20, "rows", _A, "whose scatter is held against the spread within their groups")
     smooth_share: float = _border(0.4, "of the least scatter", _A, "below which rows are too smooth to be measured")
     doubled: float = _border(2.0, "ratio", _A, "from which a change is told as a multiple and not in percent")
-    cancels: float = _border(0.5, "of the rise", _A, "of one reward function that another takes back")
     taken_back_most: float = _border(3.0, "of the rise", _A, "bound of what is taken back")
     material_part: float = _border(0.1, "of the largest", _A, "change of a reward function that counts")
     adds_up: float = _border(
         0.02, "scatter", _A, "of the total about its weighted parts, over its own, where they add up"
     )
+    # Rows (bayes_grpo.diagnosis.rows): what the definitions of failures are held against
+    window_part: int = _border(8, "1 / log", _D, "a running mean is over an eighth of the rows")
+    few_rows: float = _border(6.0, "rows", _D, "by which few rows make their noise less certain: 1 + 6/n")
+    trend_rows: int = _border(12, "rows", _D, "that a verdict on a trend needs at least")
+    waste_rows: int = _border(20, "rows", _D, "that a verdict on groups without spread needs at least")
+    direct_rows: int = _border(
+        8, "rows", _D, "that a direct measurement needs: one reward in all of them, NaN at the end"
+    )
+    held_out_rows: int = _border(6, "values", _D, "of a held-out reward before its fall counts")
+    late_part: int = _border(4, "1 / log", _D, "late is the last quarter")
+    fall_errors: float = _border(5.0, "standard errors", _D, "of two means, that a fall exceeds")
+    gain_errors: float = _border(
+        4.0, "standard errors", _D, "that a gain and its loss exceed, where nearly all is lost"
+    )
+    gain_lost: float = _border(0.6, "of the gain", _D, "that counts as nearly all")
+    gain_part: float = _border(0.08, "of the range", _D, "that its loss covers at least")
+    rise_errors: float = _border(4.0, "standard errors", _D, "that a rise exceeds")
+    going_errors: float = _border(
+        2.0, "standard errors", _D, "of two means, above which the last half rises, below which it rests"
+    )
+    risen: float = _border(0.05, "of the range", _D, "that a rise covers at least")
+    near_top: float = _border(
+        0.7, "of the range", _D, "above which a reward stands high: idle groups are waste, no failure"
+    )
+    waste: float = _border(
+        0.8, "of the groups", _D, "or rows, without spread late in the log, above which there is no signal"
+    )
+    loss_told: float = _border(1e-3, "loss", _D, "typical, from which a loss of exactly 0 is a row without gradient")
+    grad_times: float = _border(100.0, "ratio", _D, "of a gradient norm late over early, above which a run is unstable")
+    kl_times: float = _border(20.0, "ratio", _D, "of the highest KL over the usual one, above which it has exploded")
+    kl_high: float = _border(2.0, "nats", _D, "of KL at least, then")
+    burst_rows: int = _border(20, "rows", _D, "of a gradient norm or KL before its growth counts")
+    entropy_gone: float = _border(0.1, "of the start", _D, "of the entropy, below which it is spent")
+    sign_fall: float = _border(0.15, "of the best", _A, "that a reward loses: a sign of instability")
+    sign_grad: float = _border(3.0, "ratio", _A, "of the gradient norm, late over early: a sign of instability")
+    strong_grad: float = _border(20.0, "ratio", _A, "of it, above which the sign is worth a look by itself")
+    safe: float = _border(0.1, "probability", _A, "of a failure, above which no higher learning rate is advised")
+    hack_rise: float = _border(0.2, "of the range", _D, "that the train reward rises while the held-out one does not")
+    hack_shared: float = _border(0.1, "of the rise", _D, "that the held-out reward shares at most")
     probable: float = _border(0.5, "probability", _A, "from which an event is spoken of as a fact")
 
 

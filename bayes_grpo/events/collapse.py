@@ -4,33 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS, DIAGNOSIS, TRUTH
-from bayes_grpo.events.definition import Definition
+from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.trend import Trend
-
-_B = BORDERS
-COLLAPSED = Definition(
-    "collapsed",
-    DIAGNOSIS,
-    "dynamical_instability",
-    f"the reward's trend has lost {_B.lost:.0%} of its gain, or of its level above the lowest reward, and more than "
-    f"{_B.material:.0%} of its range: its end is the mean of the last {_B.end_part}th part, and the fall exceeds "
-    f"{_B.noise:g} noise sd of a row ({_B.noise_of_level:g} without a rise before it)",
-)
-COLLAPSED_TRULY = Definition(
-    "collapse",
-    TRUTH,
-    "",
-    f"the deserved reward has lost {_B.lost:.0%} of its gain, or of its level where it started above "
-    f"{_B.started_high:.0%} of its best, and more than {_B.material_truth:.0%} of what is attainable",
-)
-DECLINED = Definition(
-    "declined",
-    DIAGNOSIS,
-    "dynamical_instability",
-    f"the reward's trend ends more than {_B.decline:.0%} of its range, and {_B.noise:g} noise sd of a row, below its "
-    "start",
-)
 
 
 def started_high(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
@@ -65,35 +40,9 @@ def lost(fall: np.ndarray, stake: np.ndarray | float, material: float) -> np.nda
     return (fall > least_loss(stake)) & (fall > material)
 
 
-def collapsed(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
-    """Draws of whether a signal collapsed, shape (draws,).
-
-    Args:
-        trend: Of a reward.
-        span: Its range.
-        low: Lowest reward; NaN if unknown.
-    """
-    path, noise = trend.draws, trend.noise_sd
-    top = path.max(axis=1)
-    gain, fall, fall_from_best = top - path[:, 0], top - trend.end, fallen(trend)
-    material, beyond = BORDERS.material * span, BORDERS.noise * noise
-    enough = (gain > beyond) & (fall > beyond) & (path.argmax(axis=1) > 0)
-    of_gain = enough & lost(fall, gain, material)
-    if not np.isfinite(low):
-        return of_gain
-    deep = fall_from_best > BORDERS.noise_of_level * noise
-    return of_gain | (deep & lost(fall_from_best, trend.best - low, material))
-
-
 def fallen(trend: Trend) -> np.ndarray:
     """Draws of how far a signal ends below its best, shape (draws,)."""
     return trend.best - trend.end
-
-
-def declined(trend: Trend, span: float) -> np.ndarray:
-    """Draws of whether a signal declined, shape (draws,)."""
-    change = trend.change()
-    return (change < -BORDERS.noise * trend.noise_sd) & (change < -BORDERS.decline * span)
 
 
 def best_so_far(trend: Trend) -> np.ndarray:

@@ -45,6 +45,8 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan) -> Fallen | None:
         span: Its range.
         low: Lowest reward; NaN if unknown.
     """
+    if trend.rows < BORDERS.trend_rows:
+        return None
     chance = lost_along(trend, span, low).mean(axis=0)
     if chance[-1] < BORDERS.probable or share_lost(trend, span, low)[-1] <= BORDERS.lost:
         return None

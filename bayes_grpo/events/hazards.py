@@ -13,32 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS, FORECAST
+from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.collapse import at_stake, least_loss, started_high
-from bayes_grpo.events.definition import Definition
 from bayes_grpo.rows.reward_range import RewardRange
 
-_B = BORDERS
 COLLAPSE, TAKEOFF = "collapse", "takeoff"
 HAZARDS = (COLLAPSE, TAKEOFF)
 """The events that may meet a run; they exclude one another."""
 SIGN = {COLLAPSE: -1.0, TAKEOFF: 1.0}
 """Event → direction in which the reward goes."""
-COLLAPSES = Definition(
-    COLLAPSE,
-    FORECAST,
-    "",
-    f"the end is below now by {_B.lost:.0%} of the level above the lowest reward, for a log that started above "
-    f"{_B.started_high:.0%} of it, or of the gain since the first rows, for others; level or gain, and the fall, lie "
-    f"beyond noise, {_B.noise_of_means:g} standard errors of their means",
-)
-TAKES_OFF = Definition(
-    TAKEOFF,
-    FORECAST,
-    "",
-    f"first and now differ within noise, and the end is above now by {_B.takeoff:g} times the gain between them, or "
-    "times the noise of a row if that is larger",
-)
 
 
 class Span(NamedTuple):

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayes_grpo.diagnosis.smoothing import fit_trend
 from bayes_grpo.events.fallen import Fallen, fallen_of
+from bayes_grpo.events.smoothing import fit_trend
 from bayes_grpo.events.trend import span_of
 from bayes_grpo.logs.run import Setting
 from bayes_grpo.rows.reward_range import both_ends

@@ -53,10 +53,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
             section("What happened", tables=(_episodes(found),) if found else ()),
             section(
                 "Evidence",
-                *(
-                    f"{sentence_case(label_of(name))}{weighed_text(e, d.own.get(name))}: {e.sentence}"
-                    for name, e in d.evidence.items()
-                ),
+                *(f"{sentence_case(label_of(name))}{weighed_text(e)}: {e.sentence}" for name, e in d.evidence.items()),
             ),
             section("What to do", *(f"{label_of(m)}: {x}" for m, lines in d.remedies.items() for x in lines)),
             section("Gain", tables=(gain_table(d.gain),) if d.gain is not None and d.gain.shares else ()),

@@ -2,7 +2,7 @@
 
 A *cause* is what was set; an *event* is what came of it. Events are conditions on smoothed true quantities: the gold
 reward, the reward that the completions deserved, the entropy and the share of groups without spread; they are defined
-in `bayes_grpo.events`. An event counts from the step on from which its condition holds to the end of the run, so what a
+in `true_events`. An event counts from the step on from which its condition holds to the end of the run, so what a
 run recovers from is none.
 """
 
@@ -14,17 +14,22 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from bayes_grpo.common.results import Result
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.broken import misrewarded
-from bayes_grpo.events.collapse import at_stake, lost
-from bayes_grpo.events.coupling import hacked
-from bayes_grpo.events.entropy import exploded, spent_early
-from bayes_grpo.events.growth import learned
-from bayes_grpo.events.swings import swings_from
 from bayes_grpo.events.trend import stretches
-from bayes_grpo.events.waste import solved, too_hard
 from benchmarks.lab.settings import REWARDS, LabNumbers
 from benchmarks.lab.training import DeepTrajectory
+from benchmarks.lab.true_events import (
+    TRUTH,
+    at_stake,
+    exploded,
+    hacked,
+    learned,
+    lost,
+    misrewarded,
+    solved,
+    spent_early,
+    swings_from,
+    too_hard,
+)
 
 Event = Literal[
     "broken_reward",
@@ -41,10 +46,10 @@ TRUE_EVENTS: tuple[Event, ...] = get_args(Event)
 EARNED = ("right", "anywhere", "partial")
 """Components of the reward that a right answer earns, and no other completion in full."""
 _WAITS: dict[str, int] = {
-    "collapse": BORDERS.wait_of_collapse,
-    "policy_concentration": BORDERS.wait_of_spent,
+    "collapse": TRUTH.wait_of_collapse,
+    "policy_concentration": TRUTH.wait_of_spent,
 }
-"""Events that give way to others which begin up to so many times `BORDERS.lasting` later: an explosion of the entropy
+"""Events that give way to others which begin up to so many times `TRUTH.lasting` later: an explosion of the entropy
 explains a collapse, and a collapse that the entropy is spent."""
 
 
@@ -123,12 +128,12 @@ def deep_truth(
         deserved=smoothed(deserved),
         entropy=smoothed(np.asarray(trajectory.entropy, float)),
         flat=smoothed(np.asarray(trajectory.frac_reward_zero_std, float)),
-        start=float(deserved[: BORDERS.first_rows].mean()),
-        start_gold=float(scores[: BORDERS.first_rows, 0].mean()),
+        start=float(deserved[: TRUTH.first_rows].mean()),
+        start_gold=float(scores[: TRUTH.first_rows, 0].mean()),
         uniform=float(np.log(vocabulary)),
         worth=sum(float(getattr(numbers, name)) for name in EARNED) / attainable,
     )
-    least = max(1, round(BORDERS.lasting * len(true.gold)))
+    least = max(1, round(TRUTH.lasting * len(true.gold)))
     events, conditions = {}, _conditions(true)
     for name, holds in conditions.items():
         onset = _to_the_end(holds)
@@ -172,8 +177,8 @@ def trained_reward(numbers: LabNumbers, answer: float) -> float:
 
 
 def smoothed(x: np.ndarray) -> np.ndarray:
-    """Centred mean over `BORDERS.smooth` steps, over those there are near both ends."""
-    half = BORDERS.smooth // 2
+    """Centred mean over `TRUTH.smooth` steps, over those there are near both ends."""
+    half = TRUTH.smooth // 2
     total = np.concatenate([[0.0], np.cumsum(x)])
     at = np.arange(len(x))
     low, high = np.maximum(at - half, 0), np.minimum(at + half + 1, len(x))
@@ -187,10 +192,10 @@ def _conditions(c: _TrueSignals) -> dict[Event, np.ndarray]:
         "broken_reward": misrewarded(c.trained, c.deserved),
         "entropy_explosion": exploded(c.entropy, c.uniform, c.gold, c.start_gold),
         "reward_hacking": hacked(c.trained, c.deserved, c.gold, c.start_gold, c.worth),
-        "collapse": lost(best - c.deserved, at_stake(c.start, best), BORDERS.material_truth),
+        "collapse": lost(best - c.deserved, at_stake(c.start, best), TRUTH.material_truth),
         "oscillation": np.arange(len(c.deserved)) >= swings_from(c.deserved),
         "policy_concentration": spent_early(
-            c.entropy, c.entropy[0], 1.0 - c.deserved, BORDERS.spent_truth, BORDERS.short_truth
+            c.entropy, c.entropy[0], 1.0 - c.deserved, TRUTH.spent_truth, TRUTH.short_truth
         ),
         "too_hard": too_hard(c.flat, best),
         "solved": solved(c.flat, c.deserved, c.start),
@@ -199,7 +204,7 @@ def _conditions(c: _TrueSignals) -> dict[Event, np.ndarray]:
 
 def _without_spread(c: _TrueSignals) -> dict[str, np.ndarray]:
     """Whether most groups have no spread at every step, below the top of the deserved reward and at it, shape (T,)."""
-    flat, top = c.flat > BORDERS.wasted, c.deserved >= BORDERS.solved_truth
+    flat, top = c.flat > TRUTH.wasted, c.deserved >= TRUTH.solved_truth
     return {"wasted": flat & ~top, "saturated": flat & top}
 
 

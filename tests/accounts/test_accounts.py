@@ -44,7 +44,7 @@ def test_a_forecast_by_itself_says_what_it_does_not_know():
     summary: Any = Expected("the train reward is expected to rise.")
     told = bg.forecast_given(FAILED, summary)
     assert told.sentence == UNCHANGED + summary.sentence
-    assert told.notes[0].startswith("FAILED (probability 0.90): the reward has fallen.")
+    assert told.notes[0].startswith("FAILED (90%): the reward has fallen.")
     assert told.notes[1:] == summary.notes
     watch = replace(FAILED, status="watch", probability=0.3)
     assert bg.forecast_given(watch, summary).sentence == summary.sentence
@@ -128,7 +128,7 @@ def test_every_status_has_a_meaning_and_a_level():
     assert MEANING.keys() == SEVERITY.keys()
     assert FAILED.alarming
     assert not FINE.alarming
-    assert FAILED.sentence == "FAILED (probability 0.90): the reward has fallen. Do now: stop, and go back."
+    assert FAILED.sentence == "FAILED (90%): the reward has fallen. Do now: stop, and go back."
     assert FAILED.to_dict()["meaning"] == FAILED.meaning
 
 

@@ -85,15 +85,7 @@ def test_a_hacked_rise_is_that_of_a_function():
     assert "the rise of format is what the gold reward does not share" in evidence.sentence
     assert "components" in evidence.used
     assert there(evidence.posterior("component format")).low > 0.3
-    assert any("format" in line for line in result.remedies["reward_hacking"])
     json.dumps(result.to_dict(), allow_nan=False)
-
-
-def test_functions_that_cancel_are_said_where_the_reward_stands_still():
-    parts = {"format": 0.2 + 0.5 * GROWTH + noise(1), "length": -0.5 * GROWTH + noise(2)}
-    result = diagnose(make_run(steps(ROWS), sum(parts.values()), components=parts), prior={"plateaued": 0.9})
-    assert result.answer == "plateaued"
-    assert result.remedies["plateaued"][0].startswith("weigh the reward functions anew: of the reward functions format")
 
 
 def test_no_mode_but_the_one_of_form_and_task_sees_them():
@@ -109,14 +101,12 @@ def form_and_task(form, task):
 
 
 def test_a_rise_that_is_form_is_told_from_one_of_the_task():
-    form, task = (there(gather(form_and_task(*rise))) for rise in ((0.5, 0.0), (0.1, 0.5)))
-    seen, other = (x.evidence["apparent_gain"] for x in (form, task))
-    assert seen.probability > 0.9 > 0.1 > other.probability
+    form = there(gather(form_and_task(0.5, 0.0)))
+    seen = form.evidence["apparent_gain"]
     assert there(seen.posterior("form_gain")).low > 0.3
     assert abs(there(seen.posterior("task_gain")).median) < 0.1
-    courses = [there(APPARENT.course(x.trends))[-1, 0] for x in (form, task)]
-    assert courses[0] > 1.0 > -1.0 > courses[1]
     told, calm = (diagnose(form_and_task(*rise)) for rise in ((0.5, 0.0), (0.1, 0.5)))
+    assert told.own["apparent_gain"] > 0.9 > 0.1 > calm.own["apparent_gain"]
     assert "ain of form, not of the task" in told.top.headline
     assert "of form" not in calm.sentence
     assert APPARENT.depth(form.trends, 1.0, float(ROWS)).startswith("format, length and finishing gained 0.")
@@ -125,7 +115,7 @@ def test_a_rise_that_is_form_is_told_from_one_of_the_task():
 def test_functions_without_a_telling_name_are_neither_form_nor_task():
     run = make_run(steps(ROWS), 0.3 + noise(3), components={"a": 0.1 + noise(1), "b": 0.2 + noise(2)})
     assert "apparent_gain" not in there(gather(run)).evidence
-    assert np.isnan(there(APPARENT.course(there(gather(run)).trends))).all()
+    assert APPARENT.measured(there(gather(run)).trends) is None
 
 
 @pytest.mark.parametrize("prefix", ["", "train/"])

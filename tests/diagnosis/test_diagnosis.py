@@ -11,19 +11,13 @@ import pytest
 from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.picture import save_plot
-from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES, MODES
-from bayes_grpo.diagnosis.classify import answers_of, checked_prior, effective
-from bayes_grpo.diagnosis.gather import gather_all
+from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES
 from bayes_grpo.diagnosis.plot import plot_diagnosis
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
-from benchmarks.episodes import calibration_error
-from benchmarks.lab.learners import simulated_draws
-from benchmarks.lab.learners.simulated_runs import labelled_runs
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
 from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.shown import text_of
-from tests.helpers.trends import there
 
 
 def test_a_collapse_that_anyone_can_see_is_named():
@@ -33,7 +27,8 @@ def test_a_collapse_that_anyone_can_see_is_named():
     reward = np.where(reward > 0, reward + 0.02 * rng.standard_normal(40), 0.0)
     signals = {"entropy": np.linspace(0.1, 2.6, 40), "frac_reward_zero_std": np.where(reward > 0, 0.3, 1.0)}
     for run in (make_run(steps(40), reward), make_run(steps(40), reward, signals=signals)):
-        assert diagnose(run).own["dynamical_instability"] > 0.9
+        assert diagnose(run).own["dynamical_instability"] > 0.8
+        assert diagnose(run).top.status == "failed"
 
 
 def test_a_higher_prior_gives_a_higher_posterior(hacked):
@@ -71,13 +66,6 @@ def held_out_alone():
     held = np.where(at < 30, 0.1 + 0.015 * at, 0.55 - 0.01 * (at - 30))
     held = held + 0.015 * np.random.default_rng(4).standard_normal(len(at))
     return make_run(steps(ROWS), np.full(ROWS, np.nan), evals=evaluated(at, held))
-
-
-def test_a_held_out_reward_alone_that_falls_is_hacking_or_instability(held_out_alone):
-    """That something is wrong, it does say, and that hacking could not be seen."""
-    found = diagnose(held_out_alone)
-    assert found.probability["reward_hacking"] + found.probability["dynamical_instability"] > 0.5
-    assert "Not to be seen in this log: reward hacking" in found.sentence
 
 
 def test_a_held_out_reward_alone_leaves_open_which(held_out_alone):
@@ -153,15 +141,6 @@ def test_picture_and_terminal(hacked, tmp_path):
         assert words in shown
 
 
-def test_calibration_error_of_a_good_and_a_bad_forecaster():
-    rng = np.random.default_rng(0)
-    p = rng.uniform(size=20_000)
-    happened = (rng.uniform(size=20_000) < p).astype(float)
-    assert there(calibration_error([(p, happened)])) < 0.02
-    assert there(calibration_error([(np.sqrt(p), happened)])) > 0.1
-    assert calibration_error([]) is None
-
-
 def test_thresholds_alarm_as_they_say(rising):
     entropy = np.full(ROWS, 1.0)
     entropy[50:] = 0.3
@@ -177,39 +156,8 @@ def test_thresholds_alarm_as_they_say(rising):
     assert CLASSES[odds(found).argmax()] == "policy_concentration"
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "groups", [simulated_draws.GROUPS[3:4], pytest.param(simulated_draws.GROUPS, marks=pytest.mark.slow)]
-)
-def test_better_than_thresholds_on_a_few_simulated_runs(groups, monkeypatch):
-    """Both know how often each label comes from other runs; the chains were learned from none of these."""
-    monkeypatch.setattr(simulated_draws, "GROUPS", groups)  # each compiles programs of its own
-    practice, runs = (labelled_runs(120, seed=seed) for seed in (76, 77))
-    labels, known = ([r.label for r in x] for x in (runs, practice))
-    share = np.array([known.count(name) for name in CLASSES], float) + 1.0
-    prior = checked_prior({CANNOT_TELL: 0.12} | dict(zip(CLASSES, (0.88 * share / share.sum()).tolist(), strict=True)))
-    said = [answers_of(g and g.trends, prior)[1] for g in gather_all([r.run for r in runs])]
-    odds = AlarmOdds([thresholds(r.run) for r in practice], known)
-    found = scores(np.array([effective(x.probability, prior) for x in said]), labels)
-    rival = scores(np.array([odds(thresholds(r.run)) for r in runs]), labels)
-    assert found["log score"] > rival["log score"] + 0.1
-    assert found["balanced accuracy"] > rival["balanced accuracy"] + 0.1
-    present = np.array([[mode in r.modes for mode in MODES] for r in runs], float)
-    own = np.array([[x.own[mode] for mode in MODES] for x in said])
-    # 120 runs leave an error of 0.03 to 0.05 by chance alone.
-    assert there(calibration_error([(own.ravel(), present.ravel())])) < 0.1
-
-
-def scores(probability, labels):
-    """Mean log score and balanced accuracy of class probabilities, shape (n, 6)."""
-    truth = np.array([CLASSES.index(label) for label in labels])
-    recalls = [np.mean(probability.argmax(axis=1)[truth == k] == k) for k in np.unique(truth)]
-    log = np.log(np.maximum(probability[np.arange(len(truth)), truth], 1e-12)).mean()
-    return {"log score": float(log), "balanced accuracy": float(np.mean(recalls))}
-
-
 def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising):
-    evals = dict.fromkeys(range(4, ROWS, 4), 0.2)
+    evals = dict.fromkeys(range(4, ROWS, 4), 0.0)
     log = write_trl_log(tmp_path / "trainer_state.json", rising, evals)
     code, out, _ = call(
         "diagnose",

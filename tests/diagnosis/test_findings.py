@@ -13,16 +13,23 @@ ROWS = 40
 RISING = 0.8 - 0.6 * np.exp(-steps(ROWS) / 15.0) + 0.02 * np.random.default_rng(0).standard_normal(ROWS)
 
 
-def test_a_row_without_a_value_that_all_others_have_has_lost_it():
-    grads = np.ones(ROWS)
-    grads[[20, 21, 39]] = np.nan
-    found = diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": grads}))
-    assert found.own["lost_values"] > 0.99
-    assert "3 of 40 rows have no number for grad norm" in found.evidence["lost_values"].sentence
-    assert found.top.finding == "lost_values"
-    assert found.top.status == "watch"
+def test_values_that_are_nan_at_the_end_lead_and_others_are_over():
+    at_end, before = np.ones(ROWS), np.ones(ROWS)
+    at_end[-8:], before[[20, 21]] = np.nan, np.nan
+    found = diagnose(make_run(steps(ROWS), np.where(np.isnan(at_end), 0.0, RISING), signals={"grad_norm": at_end}))
+    assert (found.top.status, found.top.finding) == ("failed", "lost_values")
+    assert found.top.headline == "Grad norm is NaN since about step 33."
+    assert "NaN cannot be recovered" in found.top.action
+    over = diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": before}))
+    assert over.top.status == "fine"
+    assert "Before, and over: values that are not numbers" in over.sentence
     early = np.where(steps(ROWS) > 3, 1.0, np.nan)  # a signal that is logged from its fourth row on
     assert "lost_values" not in diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": early})).own
+
+
+def test_a_closing_row_without_a_loss_is_no_nan():
+    loss = np.append(np.ones(ROWS - 1), np.nan)
+    assert "lost_values" not in diagnose(make_run(steps(ROWS), RISING, signals={"loss": loss})).own
 
 
 def test_rows_are_told_from_those_that_never_had_a_value():
@@ -82,4 +89,4 @@ def test_engines_that_part_are_told_from_those_that_do_not():
     )
     assert apart.own["engine_gap"] > 0.9 > 0.1 > near.own["engine_gap"]
     assert there(apart.evidence["engine_gap"].posterior("engine_mismatch_growth")).median > 4.0
-    assert "weight synchronisation" in apart.remedies["engine_gap"][0]
+    assert "weight sync" in apart.remedies["engine_gap"][0]

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.events.borders import BORDERS
 from benchmarks.lab.settings import REWARDS, LabNumbers
 from benchmarks.lab.training import DeepTrajectory
+from benchmarks.lab.true_events import TRUTH
 from benchmarks.lab.truth import TRUE_EVENTS, deep_truth, smoothed, trained_reward
 
 STEPS = 200
@@ -136,11 +136,11 @@ def test_a_broken_reward_no_longer_follows_the_completions():
     right = np.full(STEPS, 0.5)
     truth = judge(right=right, reward=np.where(np.arange(STEPS) < 90, right, 0.0), flat=ramp(0.2, 1.0, 90, 1))
     assert truth.event == "broken_reward"
-    assert truth.onset == pytest.approx(91, abs=BORDERS.smooth // 2 + 1)
+    assert truth.onset == pytest.approx(91, abs=TRUTH.smooth // 2 + 1)
 
 
 def test_an_event_lasts():
-    least = round(BORDERS.lasting * STEPS)
+    least = round(TRUTH.lasting * STEPS)
     assert judge(right=ramp(0.8, 0.0, STEPS - least // 2, 1)).events == {}
 
 
@@ -170,7 +170,7 @@ def test_groups_without_spread_are_wasted_while_the_task_is_not_solved():
     flat = ramp(0.1, 0.7, 49, 1)
     truth = judge(right=0.4, flat=flat)
     ((first, last),) = truth.episodes["wasted"]
-    assert first == pytest.approx(51, abs=BORDERS.smooth // 2)
+    assert first == pytest.approx(51, abs=TRUTH.smooth // 2)
     assert last == STEPS
     assert truth.events == {}
     at_the_top = judge(right=0.95, flat=flat).episodes

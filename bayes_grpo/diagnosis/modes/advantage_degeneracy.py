@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import setting_text, span_text
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
-from bayes_grpo.diagnosis.groups import ALIKE, CONCENTRATION, group_size_of, implied_share, share_at
+from bayes_grpo.diagnosis.groups import group_size_of, implied_share
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.broken import constant_from
-from bayes_grpo.events.log_odds import about
 from bayes_grpo.events.trend import Trend
-from bayes_grpo.events.waste import Waste, dead_share, waste_log_odds, wasted
+from bayes_grpo.events.waste import dead_share
 
 
 class AdvantageDegeneracy(Mode):
@@ -29,7 +27,7 @@ class AdvantageDegeneracy(Mode):
     label = "advantage degeneracy"
     signals = ("frac_reward_zero_std", "reward_std")
     shown_by = "the share of groups without spread"
-    predictors = ("wasted", "share without spread", "share implied at least")
+    is_defined = True
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Share of zero-spread groups, its excess, and rows without any signal."""
@@ -64,9 +62,6 @@ class AdvantageDegeneracy(Mode):
             quantities.append(quantity("dead_rows", draws, "", meaning))
             parts.append(f"{int(dead.sum())} of the last {len(dead)} rows show no spread at all")
             used += [name for name in ("reward_std", "loss") if name in trends.run.signals]
-        waste = Waste(share, excess, dead, level if known_level else None)
-        event = wasted(waste)
-        probability = np.nan if event is None else float(event.mean())
         if known_level and trend is not None and quantities[0].posterior.median > BORDERS.share_said:
             middle = float(np.median(level))
             if middle < BORDERS.hard or middle > BORDERS.easy:
@@ -74,41 +69,21 @@ class AdvantageDegeneracy(Mode):
                     f"at a reward of {middle:.2f} most of them are too {'hard' if middle < BORDERS.hard else 'easy'}"
                 )
         sentence = "; ".join(parts) or "no signal tells how many groups have no spread"
-        return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), sentence)
+        return ModeEvidence(self.name, np.nan, tuple(quantities), tuple(used), tuple(missing), sentence)
 
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """Wasted groups near each row, and how far the level is from a solved task."""
-        reward = trends.reward
-        steps, n = reward.step, len(reward.step)
-        known = trends.has_range and not trends.uses_eval
-        level = trends.share(reward.draws) if known else None
-        trend = trends.signals.get("frac_reward_zero_std")
-        share = None if trend is None else np.clip(trend.at(steps), 0.0, 1.0)
-        size = group_size_of(trends.run.settings.group_size)
-        excess = None
-        if share is not None and level is not None:
-            excess = share - implied_share(np.clip(level, BORDERS.least_rate, 1.0 - BORDERS.least_rate), size)
-        dead = dead_rows(trends, all_rows=True)
-        near = None if dead is None else _near(trends, dead)
-        found = np.full((n, len(self.predictors)), np.nan)
-        for i in range(n):
-            waste = Waste(
-                share=None if share is None else share[:, i],
-                excess=None if excess is None else excess[:, i],
-                dead=None if near is None else near[i],
-                level=None if level is None else level[:, i],
-            )
-            found[i, 0] = waste_log_odds(waste)
-        if share is not None:
-            found[:, 1] = about(share.mean(axis=0), BORDERS.half)
-        else:  # a row with some spread may hold many groups without
-            found[:, 0] = np.maximum(found[:, 0], 0.0)
-        if share is None and level is not None and trends.low == 0.0 and trends.high == 1.0:
-            # Prompts that are all alike have the fewest groups without spread that a level allows.
-            within = np.clip(level, BORDERS.least_rate, 1.0 - BORDERS.least_rate)
-            least = implied_share(within, size, ALIKE).mean(axis=0)
-            found[:, 2] = np.where(level.mean(axis=0) < BORDERS.solved, about(least, BORDERS.half), 0.0)
-        return found
+    def strength(self, rows: RunSoFar) -> float:
+        """No signal and no progress: groups without spread, a reward that has not risen and does not stand high."""
+        if rows.constant:
+            spread = rows.signals.get("reward_std")
+            unrewarded = float(rows.reward.value[0]) <= max(rows.low, 0.0) if rows.has_range else True
+            if unrewarded and (spread is None or not np.any(spread.value > 0.0)):
+                return np.inf
+        waste = rows.waste
+        if np.isnan(waste):
+            return np.nan
+        if rows.reward.rows < BORDERS.waste_rows or rows.near_top or rows.rise > 1.0:
+            return 0.0
+        return waste / BORDERS.waste
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """How many groups, or rows, have no spread, and what that leaves of a step."""
@@ -127,108 +102,6 @@ class AdvantageDegeneracy(Mode):
         steps = trends.reward.raw_step[-len(dead) :]
         inside = dead[(steps >= first) & (steps <= last)]
         return f"{int(inside.sum())} of {len(inside)} rows show no spread at all" if len(inside) else ""
-
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """By what leaves the groups without spread: a reward that never differs, solved prompts, hopeless ones."""
-        since = constant_since(trends)
-        if since is not None:
-            return _broken(trends, since)
-        level = float(np.clip(trends.share(trends.reward.mean[-1]), 0.0, 1.0))
-        if level > BORDERS.solved:
-            # Groups without spread are what solved prompts give: nothing to mend.
-            return (f"the task is solved (reward {level:.0%} of its range): stop, or take harder prompts",)
-        out = [_copies(trends, evidence) or _larger_groups(trends)]
-        where = f"at {level:.0%} of the range most groups"
-        if level > BORDERS.easy:
-            out.append(
-                f"harder prompts, or prompts sampled by their success rate (0.2 to 0.8): {where} are solved whole"
-            )
-        elif level < BORDERS.hard:
-            easier = f"easier prompts first, partial credit, or a supervised start: {where} fail whole"
-            group = group_size_of(trends.run.settings.group_size)
-            left = implied_share(np.asarray(max(level, BORDERS.least_rate_ahead)), 4 * group)
-            out.insert(0 if left > BORDERS.half and len(out) == 1 and not _copies(trends, evidence) else 1, easier)
-        elif trends.has_range:
-            out.append("drop prompts that are always or never solved, and resample until groups have spread")
-        else:
-            out.append("resample prompts until the batch is full of groups with spread")
-        share, prompts = evidence.posterior("zero_share"), trends.run.settings.prompts_per_step
-        if share is not None:
-            line = f"at a share of {share.median:.0%} a step does the work of {1.0 - share.median:.0%} of its batch"
-            if prompts.value:
-                usable = float(prompts.value) * (1.0 - share.median)
-                line += f": of {usable:.2g} of its {setting_text('B', prompts)} prompts"
-            out.append(line)
-        return tuple(out)
-
-
-def _copies(trends: RunTrends, evidence: ModeEvidence) -> str:
-    """What to look at where nearly no group has spread though the level implies that many should; "" elsewhere."""
-    share, excess = evidence.posterior("zero_share"), evidence.posterior("zero_excess")
-    if share is None or excess is None or share.median < BORDERS.copies or excess.low < BORDERS.excess:
-        return ""
-    return (
-        f"{share.median:.0%} of the groups have no spread where reward and group size imply "
-        f"{share.median - excess.median:.0%}: completions of a group are copies (temperature, seed, cache), or the "
-        "verifier does not tell them apart"
-    )
-
-
-def _larger_groups(trends: RunTrends) -> str:
-    """What twice and four times the group size would leave without spread, by a Beta law of this log's prompts."""
-    setting = trends.run.settings.group_size
-    group = int(group_size_of(setting))
-    stated = group == setting.value
-    now = setting_text("G", setting) if stated else f"G = {group} (assumed; --set group_size=… states it)"
-    if not trends.has_range or trends.uses_eval:
-        return f"larger groups than {now}, and prompts whose rewards differ within a group"
-    level = np.clip(trends.share(_late(trends.reward)), BORDERS.least_rate_ahead, 1.0 - BORDERS.least_rate_ahead)
-    trend, sizes = trends.signals.get("frac_reward_zero_std"), (2 * group, 4 * group)
-    stand = f"at {float(np.median(level)):.0%} of the reward's range the share without spread"
-    head = f"a larger group than {now}: {stand}"
-    if trend is not None:
-        share = np.clip(_late(trend), 0.0, BORDERS.dead_groups)
-        then = [f"{span_text(interval(share_at(share, level, group, g)), '.0%')} at {g}" for g in sizes]
-        return f"{head}, now {share.mean():.0%}, is expected to be {then[0]} and {then[1]}"
-    uneven, alike = (
-        [float(np.median(implied_share(level, g, spread))) for g in (group, *sizes)]
-        for spread in (CONCENTRATION, ALIKE)
-    )
-    (now, twice, four), least = uneven, ", ".join(f"{a:.0%}" for a in alike)
-    return (
-        f"{head} is expected to go from {now:.0%} to {twice:.0%} at {sizes[0]} and {four:.0%} at {sizes[1]} with "
-        f"prompts as uneven as in most sets ({least} were they all alike)"
-    )
-
-
-def _broken(trends: RunTrends, since: float) -> tuple[str, ...]:
-    """What to do where the reward never differs: look at what gives it."""
-    value = float(trends.reward.raw[-1])
-    level = float(trends.share(value))
-    first = f"the reward is {value:.4g} in every row from step {since:g} on: look at the verifier before all else; "
-    if level >= 1.0:
-        return (
-            first + "give it a wrong answer by hand: if that earns as much, it passes everything",
-            "if it does not, the task was solved from the start: take harder prompts",
-        )
-    return (
-        first
-        + "give it a right answer by hand, and read what it parses: format, time limits, exceptions that count as "
-        "no reward",
-        "if a right answer is rewarded, the prompts are hopeless for this policy: easier ones, partial credit, or a "
-        "supervised start",
-    )
-
-
-def constant_since(trends: RunTrends) -> float | None:
-    """Step from which the train reward never changed, where that is within its first rows; else None."""
-    run = trends.run
-    kept = np.flatnonzero(np.isfinite(run.reward))
-    if len(kept) < BORDERS.first_rows + BORDERS.constant_rows:
-        return None
-    values = run.reward[kept]
-    start = constant_from(values, BORDERS.broken_same * max(abs(float(values[-1])), BORDERS.least_reward))
-    return float(run.step[kept[start]]) if start <= BORDERS.first_rows else None
 
 
 def dead_rows(trends: RunTrends, all_rows: bool = False) -> np.ndarray | None:
@@ -261,18 +134,6 @@ def dead_rows(trends: RunTrends, all_rows: bool = False) -> np.ndarray | None:
     if not len(chosen):
         return None
     return dead[chosen if all_rows else chosen[len(chosen) // 2 :]]
-
-
-def _near(trends: RunTrends, dead: np.ndarray) -> list[np.ndarray]:
-    """Of each row of the trend, which logged rows near it show no spread; near is a twelfth of the log each way."""
-    reward = trends.reward
-    steps = reward.raw_step[-len(dead) :]
-    reach = max((reward.step[-1] - reward.step[0]) / BORDERS.end_part, 1e-9)
-    found = []
-    for step in reward.step:
-        at = np.abs(steps - step)
-        found.append(dead[at <= max(reach, np.partition(at, min(2, len(at) - 1))[min(2, len(at) - 1)])])
-    return found
 
 
 def _late(trend: Trend) -> np.ndarray:

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import span_text
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.components import weights_of
-from bayes_grpo.diagnosis.evidence import EvidenceQuantity, ModeEvidence, quantity
+from bayes_grpo.diagnosis.evidence import EvidenceQuantity, ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.log_odds import about
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.naming import is_form, is_task
 
@@ -28,19 +26,7 @@ class ApparentGain(Mode):
     name = "apparent_gain"
     label = "gain of form, not of the task"
     shown_by = "each reward function by itself"
-    predictors = ("share of form",)
     is_measured = True
-
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """Share of the rise so far that is form, where the reward has risen."""
-        steps, parts = trends.reward.step, _parts(trends)
-        if parts is None:
-            return np.full((len(steps), 1), np.nan)
-        form, task = parts
-        rise = np.maximum(form, 0.0) + np.maximum(task, 0.0)
-        rose = rise > np.maximum(trends.reward.noise_sd, BORDERS.going * trends.span)
-        share = np.where(rose, np.maximum(form, 0.0) / np.maximum(rise, 1e-12), 0.0)
-        return about(share.mean(axis=0)[:, None], BORDERS.half)
 
     def measured(self, trends: RunTrends) -> np.ndarray | None:
         """Whether the reward has risen, mostly by form: by rollouts, as often as they are sure, else by the log."""
@@ -83,16 +69,6 @@ class ApparentGain(Mode):
             f"the task by {t.median:.3g} [{t.low:.3g}, {t.high:.3g}]"
         )
         return ModeEvidence(self.name, float(_mostly_form(trends, form, task).mean()), found, ("components",), (), said)
-
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """What to watch instead, and what to weigh less."""
-        by = "the reward function of the task alone, or by a held-out score"
-        if trends.gain is not None:
-            by = "its completions scored again by a grader that asks for no form"
-        return (
-            f"judge the run by {by}: the total rises for form",
-            "once the format is learned, lower its weight: its spread within a group is noise to the task",
-        )
 
 
 def _mostly_form(trends: RunTrends, form: np.ndarray, task: np.ndarray) -> np.ndarray:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import span_text
-from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
+from bayes_grpo.common.intervals import interval
+from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
@@ -49,17 +48,6 @@ class EngineGap(Mode):
         p = float(np.mean(grown > BORDERS.engines))
         said = f"{_MEANING} {span_text(found.posterior)}"
         return ModeEvidence(self.name, p, (found,), ("engine_mismatch",), (), said)
-
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """What to compare."""
-        trend = trends.signals.get("engine_mismatch")
-        if trend is None:
-            return ()
-        start, end = (float(np.exp(trend.mean[i])) for i in (0, -1))
-        return (
-            f"compare precisions, weight synchronisation and sampling parameters of trainer and inference engine, or "
-            f"weigh by truncated importance ratios (mismatch {start:.2g}, then {end:.2g})",
-        )
 
 
 MODE = EngineGap()

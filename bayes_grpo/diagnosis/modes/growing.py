@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval
-from bayes_grpo.diagnosis.advice import span_text
+from bayes_grpo.diagnosis.evidence import span_text
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.growth import going_along
-from bayes_grpo.events.log_odds import half_log_odds_along
 
 
 class Growing(Mode):
@@ -19,16 +18,11 @@ class Growing(Mode):
     name = "growing"
     label = "growing"
     is_failure = False
-    predictors = ("rising", "rising beyond noise")
+    is_defined = True
 
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """Whether the reward rises about each row, and by how much, in noise of a row."""
-        trend = trends.reward
-        step, reach = trend.step, (trend.step[-1] - trend.step[0]) / 6.0
-        change = (trend.at(step + reach) - trend.at(step - reach)).mean(axis=0)
-        most = BORDERS.log_odds_bound
-        rising = half_log_odds_along(going_along(trend, trends.span))
-        return np.column_stack([rising, np.clip(change / max(trend.noise_sd, 1e-12), -most, most)])
+    def strength(self, rows: RunSoFar) -> float:
+        """The second half lies above the first, or the end above the middle, beyond the noise of their means."""
+        return _rising(rows)
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """How the reward moved over it."""
@@ -37,6 +31,16 @@ class Growing(Mode):
         return (
             f"the reward goes from {span_text(interval(ends[:, 0]), '.2g')} to {span_text(interval(ends[:, 1]), '.2g')}"
         )
+
+
+def _rising(rows: RunSoFar) -> float:
+    """The change over the last half of the rows, over what counts as a rise."""
+    y = rows.reward
+    if y.rows < BORDERS.least_rows:
+        return np.nan
+    middle = float(y.means[(len(y.means) - 1) // 2])
+    late = (y.now - middle) / (BORDERS.going_errors * y.error)
+    return max(late, rows.rise if y.since_best < y.window else 0.0, 0.0)
 
 
 MODE = Growing()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import betaincinv
 
-from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
@@ -56,13 +55,6 @@ class IdleSteps(Mode):
         said = _told(trends, dead, len(dead), trends.reward.raw_step[-len(dead) :])
         now = self.measured(trends)
         return ModeEvidence(self.name, np.nan if now is None else float(now[:, -1].mean()), (found,), (), (), said)
-
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """Batches full of groups that differ."""
-        return (
-            "fill every batch with groups that differ: sample prompts until it is full (dynamic sampling), or more "
-            "prompts a step; an idle step costs as much as any other",
-        )
 
 
 def _told(trends: RunTrends, dead: np.ndarray, of: int, steps: np.ndarray) -> str:

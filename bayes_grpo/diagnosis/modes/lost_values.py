@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
@@ -12,7 +11,7 @@ from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.rows import always_logged, lost_rows, near_rows
 from bayes_grpo.events.waste import dead_share
 
-_EVERY_ROW = ("reward", "loss", "grad_norm", "kl", "entropy")
+_EVERY_ROW = ("reward", "loss", "grad_norm")
 """Signals that a trainer logs in every row, or in none."""
 
 
@@ -46,16 +45,6 @@ class LostValues(Mode):
         said = f"{int(lost.sum())} of {len(lost)} rows have no number for {' and '.join(_which(trends))}"
         return ModeEvidence(self.name, float(lost.any()), (found,), tuple(_which(trends)), (), said)
 
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """Precision, clipping, and the batch that did it."""
-        where = "" if onset is None else f" before step {onset.median:.0f}"
-        return (
-            f"go back to the checkpoint{where}, train in bfloat16 or float32 and clip the gradient norm: what a value "
-            "that is not a number has touched stays broken",
-            "keep the batch that did it: an empty completion, a division by a spread of 0 or a log of 0 is the usual "
-            "cause",
-        )
-
 
 def _columns(trends: RunTrends) -> dict[str, np.ndarray]:
     """Signals that nearly every row has, by name."""
@@ -72,7 +61,16 @@ def _lost(trends: RunTrends) -> np.ndarray | None:
     """Rows with a lost value, shape (rows,); None where none is lost."""
     columns = _columns(trends)
     lost = np.logical_or.reduce([lost_rows(v) for v in columns.values()]) if columns else np.zeros(0, bool)
+    end = len(lost) - 1 - int(np.argmax(~lost[::-1])) if not lost.all() else -1
+    if len(lost) - 1 - end < BORDERS.least_rows:  # the last row may be a summary, which logs other things
+        lost[end + 1 :] = False
     return lost if lost.any() else None
+
+
+def lost_at_end(trends: RunTrends) -> tuple[str, ...]:
+    """Signals without a number in all of the last rows."""
+    last = {name: lost_rows(v)[-BORDERS.least_rows :] for name, v in _columns(trends).items()}
+    return tuple(name for name, lost in last.items() if len(lost) >= BORDERS.least_rows and lost.all())
 
 
 MODE = LostValues()

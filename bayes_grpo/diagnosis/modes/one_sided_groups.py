@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import span_text
-from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
+from bayes_grpo.common.intervals import interval
+from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.groups import group_size_of, sides_of
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
@@ -47,21 +46,6 @@ class OneSidedGroups(Mode):
         p = float(np.mean(np.maximum(right, wrong) > BORDERS.one_sided))
         last = np.arange(len(trends.reward.step)) == len(trends.reward.step) - 1
         return ModeEvidence(self.name, p, found, ("frac_reward_zero_std",), (), _told(trends, last))
-
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """Harder prompts, or easier ones."""
-        sides = _sides(trends)
-        if sides is None:
-            return ()
-        right, wrong = (float(side[:, -1].mean()) for side in sides)
-        if right > wrong:
-            return (
-                f"take harder prompts, or leave out those always solved: {right:.0%} of the groups are all correct",
-            )
-        return (
-            f"take easier prompts first, or give partial credit: {wrong:.0%} of the groups are all wrong, and a larger "
-            "group finds a first right answer more often",
-        )
 
 
 def _sides(trends: RunTrends) -> tuple[np.ndarray, np.ndarray] | None:

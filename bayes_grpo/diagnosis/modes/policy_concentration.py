@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import fails_at, left_text, rate_times, span_text
-from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
+from bayes_grpo.common.intervals import interval
+from bayes_grpo.diagnosis.evidence import ModeEvidence, left_text, quantity
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.entropy import factor, spent, spent_along
-from bayes_grpo.events.growth import going_along
-from bayes_grpo.events.log_odds import half_log_odds_along
+from bayes_grpo.events.entropy import factor
 
 
 class PolicyConcentration(Mode):
@@ -27,7 +25,7 @@ class PolicyConcentration(Mode):
     label = "policy concentration"
     signals = ("entropy",)
     shown_by = "the entropy"
-    predictors = ("spent", "entropy gone", "reward rising")
+    is_defined = True
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Entropy left, entropy spent for the reward gained, headroom."""
@@ -50,20 +48,18 @@ class PolicyConcentration(Mode):
         if trends.has_range:
             short = 1.0 - trends.share(reward.draws[:, -1])
             quantities.append(quantity("reward_short", short, "", "share of the reward's range not reached"))
-        early = spent(trends)
         used = ("entropy", "eval_reward" if trends.uses_eval else "reward")
-        return ModeEvidence(self.name, float(np.mean(early)), tuple(quantities), used, (), "; ".join(parts))
+        return ModeEvidence(self.name, np.nan, tuple(quantities), used, (), "; ".join(parts))
 
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """Whether the entropy is spent before the reward is earned, how much of it is, and whether the reward rises."""
-        entropy, steps = trends.signals.get("entropy"), trends.reward.step
-        going = half_log_odds_along(going_along(trends.reward, trends.span))
-        if entropy is None:
-            unknown = np.full(len(steps), np.nan)
-            return np.column_stack([unknown, unknown, going])
-        folds = (entropy.at(steps) - entropy.draws[:, :1]).mean(axis=0)
-        gone = np.clip(-folds + np.log(BORDERS.spent), -BORDERS.log_odds_bound, BORDERS.log_odds_bound)
-        return np.column_stack([half_log_odds_along(spent_along(trends)), gone, going])
+    def strength(self, rows: RunSoFar) -> float:
+        """Little entropy is left, and the reward neither stands high nor has risen to the middle of its range."""
+        entropy = rows.signals.get("entropy")
+        if entropy is None or entropy.rows < BORDERS.least_rows:
+            return np.nan
+        earned = rows.near_top or (rows.rise > 1.0 and not rows.level <= BORDERS.short)
+        if entropy.rows < BORDERS.trend_rows or entropy.start <= 0.0 or earned:
+            return 0.0
+        return BORDERS.entropy_gone * entropy.start / max(entropy.now, 1e-9)
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """What is left of the entropy."""
@@ -72,34 +68,6 @@ class PolicyConcentration(Mode):
             return ""
         left = interval(np.exp((entropy.at(np.array([last])) - entropy.draws[:, :1])[:, 0]))
         return left_text("entropy", left)
-
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """The checkpoint before, room for rare tokens, and what the entropy law still promises."""
-        out = []
-        entropy = trends.signals.get("entropy")
-        if onset is not None and entropy is not None:
-            left = np.flatnonzero(entropy.mean - entropy.mean[0] >= np.log(BORDERS.half_spent))
-            out.append(f"go back to about step {entropy.step[left[-1]]:.0f}, where half of the entropy was left")
-        if entropy is None:
-            out.append("log the entropy; raise the upper clip range (0.2 to 0.28) or add an entropy bonus")
-        else:
-            start, end = (float(np.exp(entropy.mean[i])) for i in (0, -1))
-            out.append(
-                "raise the upper clip range (0.2 to 0.28), or add an entropy bonus that holds the entropy near half of "
-                f"its start, {BORDERS.half_spent * start:.2g} in place of {end:.2g}"
-            )
-            decay = -entropy.change() / (entropy.step[-1] - entropy.step[0])
-            if interval(decay).low > 0.0:
-                steps = interval(np.log(2.0) / np.maximum(decay, 1e-12))
-                out.append(
-                    f"lower {rate_times(trends.run, BORDERS.slower)}: the entropy halves every "
-                    f"{span_text(steps, '.3g')} steps, and at half the rate is expected to take twice as many "
-                    f"({fails_at(trends.run, BORDERS.slower, True)})"
-                )
-        room = evidence.posterior("entropy_headroom")
-        if room is not None:
-            out.append(f"the entropy law leaves {room.median:.2g} of reward at zero entropy: more steps bring no more")
-        return tuple(out)
 
 
 def _headroom(trends: RunTrends) -> np.ndarray | None:

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
-from bayes_grpo.diagnosis.advice import span_text
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.components import reward_functions
-from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
+from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.coupling import coupling, turnover, uncoupled
-from bayes_grpo.events.log_odds import about, half_log_odds_of
+from bayes_grpo.events.coupling import coupling, turnover
 from bayes_grpo.events.trend import Trend
+from bayes_grpo.rows.table import is_share
 
 
 class RewardHacking(Mode):
@@ -31,13 +31,12 @@ class RewardHacking(Mode):
     label = "reward hacking"
     signals = ("kl", "completion_length")
     shown_by = "a held-out or gold reward"
-    predictors = ("uncoupled", "turned over", "gap")
+    is_defined = True
 
     def evidence(self, trends: RunTrends) -> ModeEvidence:
         """Coupling, turnover and growth of the KL."""
         train = trends.reward
         quantities, used, missing, parts = [], [], [], []
-        probability = np.nan
         held = trends.held_out
         name = "gold" if trends.held_out_name == "gold_reward" else "held-out"
         if held is not None:
@@ -45,8 +44,6 @@ class RewardHacking(Mode):
             if last > first:
                 used += ["eval_reward" if trends.held_out_name == "eval_reward" else "gold_reward"]
                 carried = coupling(train, held, first, last)
-                event = uncoupled(trends, held, first, last)
-                probability = float(np.mean(event))
                 quantities += [
                     quantity("coupling", carried, "", "change of the held-out reward over that of the train reward"),
                     quantity(
@@ -87,7 +84,7 @@ class RewardHacking(Mode):
             used.append("components")
             quantities += functions.quantities
             parts.append(functions.sentence)
-            if held is not None and functions.rises is not None and probability > BORDERS.probable:
+            if held is not None and functions.rises is not None and quantities[0].posterior.high < BORDERS.half:
                 parts.append(f"the rise of {functions.rises.name} is what the {name} reward does not share")
         length = trends.signals.get("completion_length")
         if length is not None:
@@ -95,28 +92,26 @@ class RewardHacking(Mode):
             change = np.exp(length.change())
             meaning = "completion length at the end over that at the start"
             quantities.append(quantity("length_ratio", change, "", meaning))
-        return ModeEvidence(self.name, probability, tuple(quantities), tuple(used), tuple(missing), "; ".join(parts))
+        return ModeEvidence(self.name, np.nan, tuple(quantities), tuple(used), tuple(missing), "; ".join(parts))
 
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """Whether the train reward has risen without the held-out one up to each row, and how far that is down."""
-        train, held = trends.reward, trends.held_out
-        found = np.full((len(train.step), len(self.predictors)), np.nan)
-        if held is None:
-            return found
-        first, last = max(train.step[0], held.step[0]), min(train.step[-1], held.step[-1])
-        for i, step in enumerate(train.step):
-            if not first < step <= last:
-                continue
-            found[i, 0] = half_log_odds_of(float(np.mean(uncoupled(trends, held, first, step))))
-            gap = train.change(first, step) - held.change(first, step)
-            found[i, 2] = about(np.clip(gap / (BORDERS.gap * trends.span), 0.0, 1.0).mean(), BORDERS.half)
-            fall, best = turnover(train, held, first, step)
-            found[i, 1] = float(about(np.mean(np.clip(fall / np.maximum(best, 1e-9), 0.0, 1.0)), 0.0))
-        told = np.isfinite(found[:, 0])
-        if told.any():  # before the first held-out reward, and after the last, what its neighbour says
-            at = np.arange(len(found))
-            found = np.column_stack([np.interp(at, at[told], column[told]) for column in found.T])
-        return found
+    def strength(self, rows: RunSoFar) -> float:
+        """The train reward has risen; the held-out one stays at nothing, or has lost what it had."""
+        train, held = rows.reward, rows.held_out
+        if held.rows < BORDERS.least_rows:
+            return np.nan
+        if train.rows < BORDERS.trend_rows:
+            return 0.0
+        gain, share = train.now - train.start, is_share(held.value)
+        rose = min(gain / (BORDERS.fall_errors * train.error), gain / (BORDERS.hack_rise * rows.span))
+        hollow = 0.0
+        if share and rows.has_range and held.now - held.start < BORDERS.hack_shared * gain:
+            hollow = min(BORDERS.hollow / max(held.now, 1e-6), rows.level / BORDERS.stands)
+        top = float(held.value.max())
+        fall, level = top - held.now, top - (0.0 if share else float(held.value.min()))
+        turned = 0.0
+        if held.rows >= BORDERS.held_out_rows - 1 and held.now <= held.start + held.error:
+            turned = min(fall / (BORDERS.fall_errors * held.error), fall / max(BORDERS.turned * level, 1e-9))
+        return min(rose, max(hollow, turned))
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """How both rewards moved up to the end of the episode."""
@@ -132,35 +127,6 @@ class RewardHacking(Mode):
             f"since step {begin:g} the train reward changed by {span_text(rise, '.2g')}, the {name} one by "
             f"{span_text(carried, '.2g')}"
         )
-
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """The checkpoint before, a look at the completions, a tighter KL."""
-        out = []
-        if onset is not None:
-            out.append(f"go back to the checkpoint of about step {onset.median:.0f}, where the two rewards part")
-        if trends.held_out is None:
-            out.append("log a held-out or gold reward every 10 to 20 steps: without one this cannot be confirmed")
-        else:
-            out.append(
-                "read 20 completions of the last steps with a high train and a low held-out reward; mend the reward"
-            )
-        functions = reward_functions(trends)
-        if functions is not None and functions.rises is not None:
-            out.append(f"the reward function that rises is {functions.rises.name}: bound it or lower its weight")
-        kl = trends.signals.get("kl")
-        if kl is None:
-            out.append("log the KL to the reference, and raise its weight or stop at a KL budget")
-        elif onset is None:
-            out.append(f"raise the KL weight or stop at a KL budget below {_kl(trends, kl.step[-1])}, where it stands")
-        else:
-            then, now = _kl(trends, onset.median), _kl(trends, kl.step[-1])
-            out.append(f"raise the KL weight, or stop at a KL budget of {then}: there the two parted, now it is {now}")
-        return tuple(out)
-
-
-def _kl(trends: RunTrends, step: float) -> str:
-    """The KL at a step with its interval."""
-    return span_text(interval(trends.signals["kl"].at(np.array([step]))[:, 0]))
 
 
 def _ahead(trends: RunTrends) -> np.ndarray:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval, interval
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode, steps_between
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.log_odds import about
 
 
 class Truncated(Mode):
@@ -19,14 +18,7 @@ class Truncated(Mode):
     label = "truncated completions"
     signals = ("completions_clipped_ratio", "completion_length")
     shown_by = "the share of truncated completions"
-    predictors = ("share truncated",)
-
-    def course(self, trends: RunTrends) -> np.ndarray:
-        """Share of completions that run into the limit."""
-        trend, steps = trends.signals.get("completions_clipped_ratio"), trends.reward.step
-        if trend is None:
-            return np.full((len(steps), 1), np.nan)
-        return about(np.clip(trend.at(steps), 0.0, 1.0).mean(axis=0)[:, None], BORDERS.truncated)
+    is_measured = True
 
     def measured(self, trends: RunTrends) -> np.ndarray | None:
         """Whether the share of completions that run into the limit is above its border."""
@@ -50,26 +42,6 @@ class Truncated(Mode):
         said = f"{p.median:.0%} [{p.low:.0%}, {p.high:.0%}] ({p.level:.0%}) of the completions run into the limit"
         return ModeEvidence(
             self.name, float(np.mean(end > BORDERS.truncated)), (found,), ("completions_clipped_ratio",), (), said
-        )
-
-    def remedies(self, trends: RunTrends, evidence: ModeEvidence, onset: Interval | None) -> tuple[str, ...]:
-        """A higher limit, or what makes completions shorter."""
-        length = trends.signals.get("completion_length")
-        now = "" if length is None else f" (mean length {float(np.exp(length.mean[-1])):.4g})"
-        cut = trends.signals.get("completions_clipped_ratio")
-        if cut is not None and trends.has_range and trends.share(trends.reward.mean[-1]) > 1.0 - cut.mean[-1]:
-            first = (
-                f"raise the limit on completions{now}, or ask for shorter ones: some that are cut off are rewarded all "
-                "the same, so look at what the reward reads of them"
-            )
-        else:
-            first = (
-                f"raise the limit on completions{now}, or leave truncated ones out of the loss: what is cut off earns "
-                "no reward, however it would have ended"
-            )
-        return (
-            first,
-            "if completions run on without end, reward ending, and look at the stop token of the template",
         )
 
 

@@ -3,8 +3,8 @@
     python -m benchmarks.lab.learners.lab_logs FOLDER [--runs 480] [--seed 30]
 
 Trains runs of every family in turn (`benchmarks.lab`) and writes each as its trainer would have, with what
-only the laboratory knows beside it. Runs that lie in the folder are not trained again. `episodes`
-and `benchmarks.episodes` take such folders; give them different seeds.
+only the laboratory knows beside it. Runs that lie in the folder are not trained again. Learners
+take such folders; give them different seeds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate.dataset import write_runs
@@ -29,6 +28,7 @@ from benchmarks.lab.families import Draw, deep_families, draw_run
 from benchmarks.lab.learners.record import keep, say
 from benchmarks.lab.runs import LABORATORY_BATCH, train_draws
 from benchmarks.lab.setups import Setup
+from benchmarks.lab.true_events import TRUTH
 from benchmarks.lab.truth import smoothed
 
 DEGENERATE = "advantage_degeneracy"
@@ -101,9 +101,9 @@ def parted_since(truth: Mapping[str, Any]) -> float | None:
     gold, held = smoothed(np.array(truth["gold_reward"])), np.array(truth["eval_gold_reward"])
     rise = gold - gold[0]
     carried = held[-3:].mean() - held[:2].mean()
-    if rise[-1] <= BORDERS.rise or carried >= BORDERS.loose_truth * rise[-1]:
+    if rise[-1] <= TRUTH.rise or carried >= TRUTH.loose_truth * rise[-1]:
         return None
-    return float(np.argmax(rise > BORDERS.rise) + 1)
+    return float(np.argmax(rise > TRUTH.rise) + 1)
 
 
 def _rose(truth: Mapping[str, Any]) -> bool:
@@ -112,7 +112,7 @@ def _rose(truth: Mapping[str, Any]) -> bool:
     The laboratory names it for what is left to gain; authors of public logs call such a run healthy, 32 times in 37.
     """
     gold = smoothed(np.array(truth["gold_reward"]))
-    return bool(gold[-1] - gold[0] > BORDERS.learned)
+    return bool(gold[-1] - gold[0] > TRUTH.learned)
 
 
 def _wasted_since(run: Run, attainable: float) -> float | None:
@@ -123,9 +123,9 @@ def _wasted_since(run: Run, attainable: float) -> float | None:
     """
     share, rows = run.signals["frac_reward_zero_std"], max(1, len(run.step) // 10)
     mean = np.convolve(share, np.ones(rows) / rows, "valid")
-    if mean[-1] <= BORDERS.wasted_truth or run.reward[-rows:].mean() > BORDERS.solved_truth * attainable:
+    if mean[-1] <= TRUTH.wasted_truth or run.reward[-rows:].mean() > TRUTH.solved_truth * attainable:
         return None
-    lively = np.flatnonzero(mean <= BORDERS.wasted_truth)
+    lively = np.flatnonzero(mean <= TRUTH.wasted_truth)
     return float(run.step[lively[-1] + 1] if len(lively) else run.step[0])
 
 

@@ -1,0 +1,233 @@
+"""What a definition of a failure looks at: the logged rows up to a step, their running means and the noise of these.
+
+    noise of a row = max(1.48 median|Δ|, 0.6 rms Δ) / √2 · (1 + 6/n),    Δ: differences of neighbours, n: rows
+
+Both estimates are of neighbours, so that a trend does not count as noise; the larger one counts, and few rows are
+trusted less. Nothing here is fitted: a definition holds for an author who was never seen as it does for any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.trend import LatentSignals
+from bayes_grpo.logs.run import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Logged:
+    """The values of one signal.
+
+    Attributes:
+        step: Steps of the rows that have a value, shape (n,).
+        value: The values, shape (n,).
+    """
+
+    step: np.ndarray
+    value: np.ndarray
+
+    @classmethod
+    def of(cls, step: np.ndarray, value: np.ndarray) -> Logged:
+        """The finite values of a column, shape (rows,) both."""
+        kept = np.isfinite(value)
+        return cls(np.asarray(step, float)[kept], np.asarray(value, float)[kept])
+
+    def until(self, step: float) -> Logged:
+        """The rows up to a step."""
+        n = int(np.searchsorted(self.step, step, side="right"))
+        return self if n == len(self.step) else Logged(self.step[:n], self.value[:n])
+
+    @property
+    def rows(self) -> int:
+        """Number of values."""
+        return len(self.value)
+
+    @property
+    def window(self) -> int:
+        """Rows of a running mean: an eighth of them, at least three."""
+        return min(max(BORDERS.least_rows, self.rows // BORDERS.window_part), self.rows)
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        """Running means, shape (n - window + 1,)."""
+        total = np.concatenate([[0.0], np.cumsum(self.value)])
+        return (total[self.window :] - total[: -self.window]) / self.window
+
+    @cached_property
+    def noise(self) -> float:
+        """Standard deviation of a row about its neighbours."""
+        if self.rows < BORDERS.least_rows:
+            return np.inf
+        apart = np.abs(np.diff(self.value))
+        sd = max(1.4826 * float(np.median(apart)), 0.6 * float(np.sqrt(np.mean(apart**2))), 1e-9)
+        return sd / np.sqrt(2.0) * (1.0 + BORDERS.few_rows / self.rows)
+
+    @property
+    def error(self) -> float:
+        """Standard error of the difference of two running means."""
+        return self.noise * np.sqrt(2.0 / max(self.window, 1))
+
+    @property
+    def start(self) -> float:
+        """Mean of the first rows."""
+        return float(self.means[0])
+
+    @property
+    def now(self) -> float:
+        """Mean of the last rows."""
+        return float(self.means[-1])
+
+    @property
+    def best(self) -> float:
+        """Highest running mean."""
+        return float(self.means.max())
+
+    @property
+    def since_best(self) -> int:
+        """Rows since the window of the highest mean ended."""
+        return len(self.means) - 1 - int(self.means.argmax())
+
+    def late(self, part: int) -> np.ndarray:
+        """The values of the last part of the rows, at least three."""
+        return self.value[-max(BORDERS.least_rows, self.rows // part) :]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunSoFar:
+    """A run up to a step.
+
+    Attributes:
+        reward: Train reward, or held-out reward where no train reward is logged.
+        held_out: Gold or held-out reward beside a train reward; without rows where there is none.
+        uses_eval: Whether the reward is the held-out one.
+        signals: Canonical name → logged values.
+        low: Lowest reward if known, else NaN.
+        high: Highest reward if known, else NaN.
+    """
+
+    reward: Logged
+    held_out: Logged
+    uses_eval: bool
+    signals: Mapping[str, Logged]
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, run: Run, trends: LatentSignals) -> RunSoFar:
+        """All rows of a run, with the range that its trends found."""
+        train, held = Logged.of(run.step, run.reward), Logged.of(run.eval_step, run.eval_reward)
+        signals = {name: Logged.of(run.step, values) for name, values in run.signals.items()}
+        gold = signals.get("gold_reward")
+        if gold is not None and gold.rows > held.rows:
+            held = gold
+        uses_eval = train.rows < BORDERS.least_rows
+        empty = Logged(np.empty(0), np.empty(0))
+        return cls(
+            reward=held if uses_eval else train,
+            held_out=empty if uses_eval else held,
+            uses_eval=uses_eval,
+            signals=signals,
+            low=trends.low,
+            high=trends.high,
+        )
+
+    def until(self, step: float) -> RunSoFar:
+        """The rows up to a step."""
+        return RunSoFar(
+            reward=self.reward.until(step),
+            held_out=self.held_out.until(step),
+            uses_eval=self.uses_eval,
+            signals={name: x.until(step) for name, x in self.signals.items()},
+            low=self.low,
+            high=self.high,
+        )
+
+    @property
+    def has_range(self) -> bool:
+        """Whether lowest and highest reward are known."""
+        return bool(np.isfinite(self.low))
+
+    @property
+    def span(self) -> float:
+        """Range of the reward: the known one, or what the rows show of it."""
+        return self.high - self.low if self.has_range else max(float(np.ptp(self.reward.value)), 1e-9)
+
+    @property
+    def level(self) -> float:
+        """Where the reward stands, as a share of its range; NaN where that is not known."""
+        return (self.reward.now - self.low) / self.span if self.has_range else np.nan
+
+    @property
+    def near_top(self) -> bool:
+        """Whether the reward stands high in a range that is known."""
+        return self.has_range and self.level > BORDERS.near_top
+
+    @property
+    def rise(self) -> float:
+        """By how many times what counts the reward has risen since its start: above 1 it did."""
+        y = self.reward
+        gain = y.now - y.start
+        return min(gain / (BORDERS.rise_errors * y.error), gain / (BORDERS.risen * self.span))
+
+    @property
+    def constant(self) -> bool:
+        """Whether the reward was the same in every row, in enough of them."""
+        y = self.reward
+        return y.rows >= BORDERS.direct_rows and bool(np.ptp(y.value) == 0.0)
+
+    @cached_property
+    def idle(self) -> np.ndarray | None:
+        """Which rows have no group with any spread, shape (rows that tell,); None where no signal tells."""
+        share, spread, loss = (self.signals.get(k) for k in ("frac_reward_zero_std", "reward_std", "loss"))
+        if share is not None and share.rows >= BORDERS.least_rows:
+            return share.value >= BORDERS.dead_groups
+        if spread is not None and spread.rows >= BORDERS.least_rows and not self.uses_eval:
+            return spread.value <= BORDERS.dead_spread * max(float(np.abs(self.reward.value).max()), 1e-9)
+        if loss is not None and loss.rows >= BORDERS.least_rows:
+            other = np.abs(loss.value[loss.value != 0.0])
+            if len(other) and float(np.median(other)) > BORDERS.loss_told:
+                return loss.value == 0.0
+        return None
+
+    @property
+    def waste(self) -> float:
+        """Share of groups without spread late in the log, or of rows without any; NaN where no signal tells."""
+        share = self.signals.get("frac_reward_zero_std")
+        if share is not None and share.rows >= BORDERS.least_rows:
+            return float(np.median(share.late(BORDERS.late_part)))
+        idle = self.idle
+        if idle is None:
+            return np.nan
+        return float(idle[-max(BORDERS.least_rows, len(idle) // 2) :].mean())
+
+
+def lost_strength(y: Logged, low: float, high: float, least_rows: int) -> float:
+    """By how many times what counts as lost a signal has fallen from its best: above 1 it is lost.
+
+    The fall has to exceed the noise of its means, to have taken most of what was gained, and to matter in the range, or
+    in the level where the lowest value is known.
+
+    Args:
+        y: The signal.
+        low: Lowest value; NaN if unknown.
+        high: Highest value; NaN if unknown.
+        least_rows: Fewer values than this say nothing.
+    """
+    if y.rows < least_rows or y.since_best < BORDERS.least_rows:
+        return 0.0
+    known = np.isfinite(low)
+    span = high - low if known else max(float(np.ptp(y.value)), 1e-9)
+    fall, gain, error = y.best - y.now, y.best - y.start, y.error
+    least = BORDERS.decline * span
+    if known:
+        least = max(min(BORDERS.lost * (y.best - low), least), BORDERS.material * span)
+    found = min(fall / (BORDERS.fall_errors * error), fall / least, fall / max(BORDERS.lost * gain, 1e-9))
+    if known:  # a gain that is lost nearly whole counts in a part of the range that is smaller
+        part = min(fall / (BORDERS.gain_errors * error), fall / (BORDERS.gain_part * span))
+        found = max(found, min(part, fall / max(BORDERS.gain_lost * gain, 1e-9), gain / (BORDERS.gain_errors * error)))
+    return float(found)

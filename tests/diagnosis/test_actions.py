@@ -1,0 +1,113 @@
+"""Nothing is advised past its row: every action beside every combination of findings."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from bayes_grpo import diagnose
+from bayes_grpo.diagnosis.actions import ACTIONS, FOR, advice
+from bayes_grpo.diagnosis.facts import Facts, Sign
+from bayes_grpo.events.borders import BORDERS
+from tests.helpers.runs import evaluated, make_run, steps
+
+FALLS = Sign(words="the held-out score fell from 0.3 to 0.2", strong=True)
+GROWS = Sign(words="the entropy grew 3-fold, from 0.5 to 1.5", strong=False)
+
+
+def every_run():
+    """Facts of runs, the cross product of what they can be."""
+    values = {
+        "failing": (0.05, 0.3, 0.8),
+        "signs": ((), (FALLS,), (GROWS,)),
+        "kl_known": (False, True),
+        "checkpoint": (None, 40.0),
+        "rose": (False, True),
+        "level": (np.nan, 0.05, 0.5, 0.8, 0.96),
+        "waste": (np.nan, 0.9),
+        "not_finite": ((), ("loss",)),
+        "rows": (5, 15, 200),
+        "truncated": (np.nan, 0.9),
+    }
+    for chosen in product(*values.values()):
+        known = dict(zip(values, chosen, strict=True))
+        held = known["checkpoint"] is not None
+        known |= {"held_out": held, "chosen_by": "held-out score" if held else "", "resting": not known["rose"]}
+        yield Facts(**known, noise=0.1, entropy=True, learning_rate=1e-5, all_wrong=known["level"] < 0.1)
+
+
+RUNS = tuple(every_run())
+
+
+@pytest.mark.parametrize("finding", FOR)
+def test_no_finding_leads_past_a_row(finding):
+    for f in RUNS:
+        lines = advice(finding, f)
+        text = " ".join(lines)
+        assert lines
+        if "raise the learning rate" in text:
+            assert not f.signs
+            assert f.kl_known
+            assert f.failing <= BORDERS.safe
+            assert f.rows >= BORDERS.waste_rows
+            assert not f.not_finite
+            assert not f.high
+        if f.not_finite:
+            assert not any(word in text for word in ("easier prompts", "harder prompts", "go on", "groups"))
+        if "checkpoint of about step" in text or "best held-out score" in text:
+            assert f.checkpoint is not None
+        if f.failing > BORDERS.half or f.not_finite:
+            assert "go on" not in text
+        if "go on." in lines:
+            assert f.rows >= BORDERS.trend_rows
+            assert f.rose or not f.resting
+        assert not ("raise the learning rate" in text and "lower the learning rate" in text)
+
+
+def test_every_action_is_advised_somewhere_and_every_name_is_known():
+    assert {name for names in FOR.values() for name in names} == set(ACTIONS)
+
+
+def test_flat_rows_are_not_told_to_go_on():
+    y = 0.03 + 0.01 * np.random.default_rng(0).standard_normal(200)
+    top = diagnose(make_run(steps(200), np.abs(y), signals={"kl": 0.01})).top
+    assert top.status == "watch"
+    assert not top.action.startswith("go on")
+
+
+def test_no_higher_rate_beside_a_falling_held_out_score_or_a_growing_gradient():
+    rng = np.random.default_rng(1)
+    y, at = 0.3 + 0.03 * rng.standard_normal(120), np.arange(5.0, 121.0, 5.0)
+    held = evaluated(at, np.where(at < 60, 0.26, 0.18) + 0.005 * rng.standard_normal(len(at)))
+    for signals, evals in (({"kl": 0.01}, held), ({"kl": 0.01, "grad_norm": np.geomspace(1.0, 60.0, 120)}, {})):
+        top = diagnose(make_run(steps(120), y, signals=signals, evals=evals)).top
+        assert top.status == "watch"
+        assert not any("raise the learning rate" in x for x in (top.action, *top.remedies))
+
+
+def test_truncated_completions_that_earn_are_not_called_worthless():
+    y = np.linspace(0.3, 0.65, 100) + 0.02 * np.random.default_rng(2).standard_normal(100)
+    top = diagnose(make_run(steps(100), y, signals={"completions_clipped_ratio": 0.9})).top
+    assert top.finding == "truncated_completions"
+    assert "some that are cut off earn reward" in top.action
+
+
+def test_solved_needs_a_held_out_score():
+    y = np.minimum(np.linspace(0.4, 1.2, 80), 0.99) + 0.003 * np.random.default_rng(3).standard_normal(80)
+    alone = diagnose(make_run(steps(80), np.minimum(y, 1.0), reward_low=0.0, reward_high=1.0)).top
+    assert alone.status == "done"
+    assert "solved" not in alone.headline
+    assert "best held-out score" not in alone.action
+    at = np.arange(4.0, 81.0, 4.0)
+    both = make_run(
+        steps(80), np.minimum(y, 1.0), evals=evaluated(at, np.full(len(at), 0.97)), reward_low=0.0, reward_high=1.0
+    )
+    assert "the task is solved" in diagnose(both).top.headline
+
+
+def test_a_part_that_falls_beneath_a_mean_that_stands_comes_first():
+    rng = np.random.default_rng(4)
+    up, down = (np.linspace(*ends, 100) + 0.02 * rng.standard_normal(100) for ends in ((0.4, 0.85), (0.9, 0.45)))
+    top = diagnose(make_run(steps(100), 0.5 * (up + down), components={"math": up, "code": down})).top
+    assert top.status == "watch"
+    assert top.headline.startswith("Code fell from 0.")

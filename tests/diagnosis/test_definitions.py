@@ -1,0 +1,142 @@
+"""Definitions on the rows: what they hold for, what they leave alone, and how few rows say nothing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bayes_grpo import diagnose
+from bayes_grpo.diagnosis.classes import MODES
+from bayes_grpo.diagnosis.probability import CALIBRATION, MOST_PROBABLE, Chances, probability_of
+from bayes_grpo.diagnosis.rows import Logged, lost_strength
+from bayes_grpo.diagnosis.status import ALARMING
+from bayes_grpo.events.borders import table
+from tests.diagnosis.conftest import ROWS
+from tests.helpers.runs import evaluated, make_run, rising_run, steps
+
+
+def lost(values, **ends):
+    return lost_strength(
+        Logged(steps(len(values)), np.asarray(values)), ends.get("low", 0.0), ends.get("high", 1.0), 12
+    )
+
+
+@pytest.mark.parametrize("rows", [3, 4, 6, 8, 10, 15, 20, 30, 50])
+@pytest.mark.parametrize("sd", [0.02, 5.0])
+def test_noise_about_one_level_is_no_failure(rows, sd):
+    for seed in range(5):
+        y = 0.4 + sd * np.random.default_rng(seed).standard_normal(rows)
+        assert diagnose(make_run(steps(rows), y)).top.status not in ALARMING
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_rows_give_no_certainty(seed):
+    y = np.random.default_rng(seed).uniform(0.0, 1.0, 4)
+    found = diagnose(make_run(steps(4), y, components={"format_reward": y, "correctness": y[::-1].copy()}))
+    assert max(found.own.values()) <= 0.9
+    assert found.top.status == "unclear"
+    assert len(found.top.headline.split()) <= 20
+
+
+def test_a_fall_counts_beyond_noise_range_and_gain():
+    noise = 0.02 * np.random.default_rng(0).standard_normal(60)
+    up, down = np.linspace(0.2, 0.8, 40), np.full(20, 0.1)
+    assert lost(np.concatenate([up, down]) + noise) > 1.0
+    assert lost(np.concatenate([up, np.full(20, 0.7)]) + noise) < 1.0
+    assert lost(np.concatenate([up, down]) + 20.0 * noise) < 1.0
+    assert lost(np.concatenate([up, down[:2]]) + noise[:42]) == 0.0, "a jump of two rows"
+    assert lost(np.full(60, 0.5)) == 0.0
+
+
+def test_a_dip_that_is_over_is_told_with_its_steps_and_is_no_failure():
+    y = 0.6 + 0.02 * np.random.default_rng(1).standard_normal(160)
+    y[80:95] -= 0.45
+    found = diagnose(make_run(steps(160), y))
+    assert found.top.status not in ALARMING
+    assert "Before, and over: dynamical instability from about step " in found.sentence
+    assert diagnose(make_run(steps(160), y).until(93.0)).top.status == "failed"
+
+
+def test_groups_without_spread_fail_only_without_progress():
+    rng = np.random.default_rng(2)
+    share, low = {"frac_reward_zero_std": 0.9}, 0.1 + 0.01 * rng.standard_normal(60)
+    ends = {"reward_low": 0.0, "reward_high": 1.0}
+    assert diagnose(make_run(steps(60), low, signals=share, **ends)).top.status == "failing"
+    for y in (np.linspace(0.1, 0.5, 60) + 0.01 * rng.standard_normal(60), 0.85 + 0.01 * rng.standard_normal(60)):
+        found = diagnose(make_run(steps(60), y, signals=share, **ends))
+        assert found.top.status not in ALARMING
+    assert "Mostly solved: the train reward stands at 85% of its range; 90% of the groups" in found.top.headline
+
+
+def test_one_reward_in_every_row_is_measured_and_named_at_ten_rows():
+    found = diagnose(make_run(steps(10), np.zeros(10), signals={"reward_std": 0.0}))
+    assert (found.top.status, found.top.finding) == ("failing", "advantage_degeneracy")
+    assert "every row" in found.top.headline
+    assert "verifier" in found.top.action
+    assert diagnose(make_run(steps(5), np.zeros(5), signals={"reward_std": 0.0})).top.status not in ALARMING
+
+
+def test_hacking_is_a_rise_beside_nothing_or_beside_a_loss(rising, honest, hacked):
+    at = np.arange(4.0, ROWS + 1, 4)
+    hollow = make_run(steps(ROWS), rising, evals=evaluated(at, np.zeros(len(at))))
+    assert diagnose(hollow).top.finding == "reward_hacking"
+    assert diagnose(hacked).top.finding == "reward_hacking"
+    assert diagnose(honest).own["reward_hacking"] < 0.1
+
+
+def test_a_gradient_norm_or_a_kl_that_explodes_is_instability(rising):
+    norm = np.where(np.arange(ROWS) < 60, 1.0, 500.0)
+    assert diagnose(make_run(steps(ROWS), rising, signals={"grad_norm": norm})).top.finding == "dynamical_instability"
+    kl = np.where(np.arange(ROWS) < 70, 0.01, 30.0)
+    assert diagnose(make_run(steps(ROWS), rising, signals={"kl": kl})).own["dynamical_instability"] > 0.5
+
+
+def test_entropy_that_is_spent_counts_where_nothing_was_earned():
+    entropy = {"entropy": np.geomspace(1.0, 0.01, 60)}
+    flat = 0.2 + 0.02 * np.random.default_rng(3).standard_normal(60)
+    ends = {"reward_low": 0.0, "reward_high": 1.0}
+    assert diagnose(make_run(steps(60), flat, signals=entropy, **ends)).top.finding == "policy_concentration"
+    assert diagnose(make_run(steps(60), flat + 0.7, signals=entropy, **ends)).own["policy_concentration"] < 0.1
+
+
+@pytest.mark.parametrize("mode", CALIBRATION)
+def test_strength_becomes_a_probability(mode):
+    known = CALIBRATION[mode]
+    p = probability_of(mode, np.array([np.nan, 0.0, 0.5, 1.0, 2.0, 100.0, np.inf]))
+    assert p[0] == known.unseen
+    assert p[1] == known.least
+    assert np.all(np.diff(p[1:]) > 0.0)
+    assert p[3] == pytest.approx(0.5 * (known.least + known.most))
+    assert p[-1] == MOST_PROBABLE
+    assert np.all(probability_of(mode, np.array([0.0, 1.0]), 1.0) > p[[1, 3]])
+
+
+def test_histories_agree_with_the_probability():
+    found = Chances.of(np.array([0.1, 0.8, 0.35]), seen=True)
+    assert found.histories.mean(axis=0) == pytest.approx(found.probability, abs=0.011)
+
+
+def test_rows_that_come_later_change_nothing_of_what_was_said():
+    run = make_run(
+        steps(60), np.where(np.arange(60) < 30, 0.6, 0.1) + 0.02 * np.random.default_rng(4).standard_normal(60)
+    )
+    past = diagnose(run.until(38.0)).own
+    whole = diagnose(run, history=0).timeline
+    assert whole is not None
+    before = run.until(38.0)
+    for mode in MODES:
+        then = whole.modes[mode].probability[np.searchsorted(whole.step, before.step[-1], side="right") - 1]
+        assert then == pytest.approx(past[mode], abs=0.1)
+
+
+def test_one_probability_a_mode_wherever_it_stands():
+    found = diagnose(rising_run(60))
+    for mode, evidence in found.evidence.items():
+        if mode in found.own:
+            assert evidence.probability == found.own[mode]
+
+
+def test_the_page_shows_every_threshold():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    for b in table():
+        assert f"| `{b.name}` | {b.value:g} | {b.unit} | {', '.join(b.readers)} | {b.meaning} |" in page
