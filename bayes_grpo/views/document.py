@@ -19,7 +19,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.intervals import Interval, percent
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Document:
     @property
     def first_lines(self) -> tuple[str, ...]:
         """Answer, why and what to do: what ``--short`` prints."""
-        lead = f"{self.status.upper()} ({percent(self.chance)}): " if self.status else ""
+        lead = f"{self.status.upper()} ({percent(self.chance)}): " if self.status and self.chance is not None else ""
         return tuple(x for x in (f"{lead}{self.answer}", self.why, self.do and f"Do now: {self.do}") if x)
 
     def given(self, top: TopLine) -> Document:
@@ -276,13 +276,6 @@ def split(text: str, at: str = ". ") -> tuple[str, str]:
     """The first sentence of a text, or its beginning up to a mark, and the rest, each as a sentence."""
     first, found, rest = text.partition(at)
     return (f"{first.rstrip('.')}." if found else first), sentence_case(rest)
-
-
-def percent(p: float | None) -> str:
-    """A probability in a sentence: "87%", never 0% or 100%; "" for none."""
-    if p is None or math.isnan(p):
-        return ""
-    return "> 99%" if p > 0.99 else "< 1%" if p < 0.01 else f"{p:.0%}"
 
 
 def digits(value: float | None, form: str = ".4g") -> str:

@@ -82,7 +82,7 @@ def test_card_then_chart_then_three_answers_with_percentages_come_first(pages: d
     first = text[: text.index("<details")]
     order = [first.index(x) for x in ('class="card ', "Do now:", "<figure", 'class="points"')]
     assert order == sorted(order)
-    assert len(re.findall(r'class="chance">(?:&gt; 99%|&lt; 1%|\d+%) chance of', first)) == 3
+    assert len(re.findall(r'class="chance">(?:&gt;99%|&lt;1%|\d+%) chance of', first)) == 3
 
 
 MOST_WORDS = 1500

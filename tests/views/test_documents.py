@@ -11,7 +11,7 @@ from rich.console import Console
 
 from bayes_grpo import describe_run, diagnose, fit, forecast, summarize, summarize_forecast
 from bayes_grpo.diagnosis.status import TopLine
-from bayes_grpo.views.document import Document, Series, percent, section, shows, view
+from bayes_grpo.views.document import Document, Series, section, shows, view
 from bayes_grpo.views.terminal import print_document, sparkline
 from tests.helpers.shown import text_of
 from tests.report.conftest import SHORT, run_of
@@ -96,7 +96,3 @@ def test_a_result_of_ones_own_is_shown_by_one_function():
     assert text_of(Own(2.0)).splitlines()[0] == "The value is 2."
     assert "[red]a[/red]" in text_of(Own(2.0))
     assert "--details" in text_of(Own(2.0), details=False)
-
-
-def test_probabilities_are_percentages_that_never_claim_certainty():
-    assert [percent(p) for p in (0.0, 0.005, 0.5, 0.874, 0.999, None)] == ["< 1%", "< 1%", "50%", "87%", "> 99%", ""]
