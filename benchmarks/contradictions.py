@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.accounts.advice import UNCHANGED, advised, given
-from bayes_grpo.accounts.span import LawSpan, law_span
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.decision.question import Question
@@ -33,6 +32,7 @@ from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
+from bayes_grpo.fitting.window import fit_window, rows_to_fit
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
@@ -60,7 +60,7 @@ _NET = re.compile(r"net value (-?[\d,.]+(?:e[+-]?\d+)?) \[(-?[\d,.]+(?:e[+-]?\d+
 
 def said_of(run: Run) -> dict[str, Any]:
     """Everything that is said of a log, ready for JSON."""
-    d, span = diagnose(run), law_span(run)
+    d = diagnose(run)
     out: dict[str, Any] = {"diagnosis": d.to_dict(), "alarms": [a.finding for a in alarms_of(run, d, Watching())]}
     summary, decision, whole = None, None, None
     try:
@@ -70,7 +70,7 @@ def said_of(run: Run) -> dict[str, Any]:
         fitted = fit_regimes(
             basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False, start={}
         )
-        whole = fitted.draws.get("oscillator") if span.since is None else None
+        whole = fitted.draws.get("oscillator") if fit_window(run).start_step is None else None
         found = forecast_of_regimes(basis, fitted, rows_ahead(basis.table, until, basis.ahead), draws=1000, seed=0)
         summary = summarize_forecast(found)
         reach = basis.reward.high - basis.reward.low
@@ -81,7 +81,7 @@ def said_of(run: Run) -> dict[str, Any]:
         out["error"] = str(error)
     top = advised(d.top, summary, decision)
     unstable = top.alarming and top.finding == "dynamical_instability"
-    out |= {"top": top.to_dict(), "stable": None if unstable else 1.0 - p_fails(Change()).p, "fit": _fit(span, whole)}
+    out |= {"top": top.to_dict(), "stable": None if unstable else 1.0 - p_fails(Change()).p, "fit": _fit(run, whole)}
     if summary is not None:
         out["forecast"] = summary.to_dict() | {"sentence": given(top, summary.sentence)}
     if decision is not None:
@@ -97,15 +97,16 @@ def _decided(decision: Decision) -> dict[str, Any]:
     return {"recommended": s.recommended, "now": s.now, "latest": latest, "back": s.back is not None}
 
 
-def _fit(span: LawSpan, draws: Draws | None) -> dict[str, Any] | None:
-    """Probabilities of the oscillator on the rows that a law may describe; None where none may.
+def _fit(run: Run, draws: Draws | None) -> dict[str, Any] | None:
+    """Probabilities of the oscillator on the rows since the reward last broke; None where these are too few.
 
     Args:
-        span: These rows.
+        run: The run.
         draws: Its draws where they are all rows, which the forecast has fitted already.
     """
     try:
-        basis = basis_of_run(span.checked())
+        cut, window = rows_to_fit(run)
+        basis = basis_of_run(cut)
         if draws is None:
             draws = fit_regimes(
                 basis.rows, ("oscillator",), reward=basis.reward, seed=0, settings=POINTS, strict=False, start={}
@@ -115,7 +116,7 @@ def _fit(span: LawSpan, draws: Draws | None) -> dict[str, Any] | None:
     values = {k: np.asarray(v) for k, v in draws.values.items()}
     values |= {k: np.asarray(v) for k, v in draws.regime.derived(values, basis.table).items()}
     length = float(basis.table.step[-1] - basis.table.start)
-    return {**probabilities(draws.regime, values, length, len(basis.table.y)), "led": bool(span.told)}
+    return {**probabilities(draws.regime, values, length, len(basis.table.y)), "led": bool(window.reason)}
 
 
 def _own(said: Said, mode: str) -> float:

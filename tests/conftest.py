@@ -23,7 +23,7 @@ LONGEST = (
     "dynamics/test_likelihood.py",
     "fitting/test_fit.py",
     "watching/test_update.py",
-    "common/test_workers.py",
+    "common/test_executor.py",
     "checking/test_check.py",
     "fleets/test_fleet.py",
     "comparison/test_compare.py",
@@ -39,8 +39,6 @@ LONGEST = (
     "logs/test_store_damage.py",
     "simulate/test_training.py",
     "cli/test_report.py",
-    "common/test_together.py",
-    "common/test_cluster.py",
 )
 """Files that take longest, below this folder, in this order."""
 

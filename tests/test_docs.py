@@ -34,8 +34,7 @@ def test_links_and_pictures_lead_somewhere(path: Path):
     text = path.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
         place = (path.parent / target).resolve()
-        made = place.is_relative_to(DOCS) and named(place) in GENERATED
-        assert target.startswith("https://") or made or place.exists(), target
+        assert target.startswith("https://") or place.exists(), f"{target}; a page that is made by a build is no file"
     for target in re.findall(r"\{doc\}`[^<`]*<([^>]+)>`", text):
         assert list(path.parent.glob(f"{target}.*")), target
 

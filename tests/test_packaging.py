@@ -16,9 +16,9 @@ DATA = (
     "forecasting/hazard.json",
     "forecasting/pool.json",
     "learning/corpus_prior.json",
-    "report/templates/page.html.j2",
-    "report/templates/page.js",
-    "report/templates/style.css",
+    "views/templates/page.html.j2",
+    "views/templates/page.js",
+    "views/templates/style.css",
 )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from bayes_grpo.backtesting.origins import DRAWS, Method, Origin, origin_of, predicted, with_hazard
 from bayes_grpo.backtesting.pieces import Piece
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score
-from bayes_grpo.backtesting.rivals import RIVALS
+from bayes_grpo.backtesting.rivals import DEFAULT_RIVALS, RIVALS
 from bayes_grpo.backtesting.scores import covered, crps, energy, log_score, pit
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
@@ -46,7 +46,7 @@ def backtest(
     priors: PriorsFor = forecast_priors,
     pool: Pool | bool = True,
     hazard: Hazard | bool = True,
-    rivals: Sequence[str] = tuple(RIVALS),
+    rivals: Sequence[str] = DEFAULT_RIVALS,
     seed: int = 0,
     settings: ImportanceSettings | None = None,
     progress: Progress | None = None,
@@ -62,7 +62,7 @@ def backtest(
         pool: Share of the level beside the laws: the shipped numbers (True), others, or laws alone (False).
         hazard: Probability of events that no law knows, in the forecast of several laws: the shipped numbers (True),
             others, or none (False).
-        rivals: Names in `bayes_grpo.backtesting.rivals.RIVALS`.
+        rivals: Names in `bayes_grpo.backtesting.rivals.RIVALS`; those that need no further package if not given.
         seed: Seed.
         settings: How many points the posteriors spend.
         progress: Called with a short phrase at every stage.

@@ -10,8 +10,8 @@ from typing import Any
 from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.result import Backtest, merge_backtests
 from bayes_grpo.common.errors import BayesGrpoError, SettingError, WorkerError
+from bayes_grpo.common.executor import outcomes
 from bayes_grpo.common.progress import Progress, teller
-from bayes_grpo.common.workers import outcomes
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -91,8 +91,6 @@ class Backtest(Result):
         refused: Logs and origins that could not be used, and why.
         pieces: What the share of the level is learned from, one entry a log and origin; empty where it has none.
     """
-
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.backtesting:plot_backtest"
 
     scores: tuple[Score, ...]
     refused: tuple[str, ...] = ()

@@ -169,3 +169,6 @@ RIVALS: dict[str, Rival] = {
     "ets": smoothing,
     "gp": gaussian_process,
 }
+
+DEFAULT_RIVALS = tuple(name for name in RIVALS if name != "ets")
+"""Those that need no package beyond this one's own."""

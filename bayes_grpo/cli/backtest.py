@@ -10,9 +10,19 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.forecast import Regimes
-from bayes_grpo.cli.options import Jobs, Json, Plot, Reading, Seed, Signal, check_pictures, grouped, names_in
+from bayes_grpo.cli.options import (
+    Jobs,
+    Output,
+    Plot,
+    Reading,
+    Seed,
+    Signal,
+    check_pictures,
+    grouped,
+    names_in,
+)
 from bayes_grpo.cli.priors import PriorTableFile, PriorWord
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 
 if TYPE_CHECKING:
@@ -32,9 +42,9 @@ def backtest(
     prior_table: PriorTableFile = None,
     jobs: Jobs = 1,
     plot: Plot = None,
-    json_: Json = False,
     seed: Seed = 0,
     *,
+    output: Output,
     reading: Reading,
 ) -> None:
     """Score the forecast at earlier steps of logs against the rows that came, and against simple rivals."""
@@ -70,7 +80,4 @@ def backtest(
             result = bg.merge_backtests([bg.Backtest((), tuple(refused)), bg.backtest_logs(runs, jobs=jobs, **options)])
     if plot is not None and result.lines:
         bg.save_plot(bg.plot_backtest(result), plot)
-    if json_:
-        print_json(result.to_dict(), result.sentence)
-    else:
-        bg.render_backtest(result, console())
+    output.show(result)

@@ -10,8 +10,9 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
+    AllRows,
     At,
-    Json,
+    Output,
     Plot,
     Reading,
     Seed,
@@ -20,7 +21,7 @@ from bayes_grpo.cli.options import (
     check_pictures,
     grouped,
 )
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.errors import SettingError
 
 
@@ -30,10 +31,11 @@ def check(
     regime: Annotated[str | None, typer.Option(help="Regime to fit to a log; oscillator if absent.")] = None,
     signal: Signal = "auto",
     at: At = None,
+    all_rows: AllRows = False,
     plot: Plot = None,
-    json_: Json = False,
     seed: Seed = 0,
     *,
+    output: Output,
     reading: Reading,
     stated: StatedSettings,
 ) -> None:
@@ -47,15 +49,13 @@ def check(
                 )
             fit = bg.load_fit(log[0])
         else:
-            run = bg.law_span(reading.read(log, at, stated), signal).checked()
-            fit = bg.fit(run, regime or "oscillator", signal=signal, seed=seed, progress=tell)
+            run = reading.read(log, at, stated)
+            chosen = "all" if all_rows else "since_break"
+            fit = bg.fit(run, regime or "oscillator", signal=signal, rows=chosen, seed=seed, progress=tell)
         tell("looking at the residuals")
         found = bg.check(fit)
         if plot is not None:
             bg.save_plot(bg.plot_check(fit, found), plot)
-    if json_:
-        print_json(found.to_dict(), found.sentence)
-    else:
-        bg.render_check(found, console())
+    output.show(found)
     if not found.converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -9,9 +9,10 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.options import (
+    AllRows,
     At,
-    Json,
     LogFile,
+    Output,
     Plot,
     Reading,
     Seed,
@@ -21,7 +22,7 @@ from bayes_grpo.cli.options import (
     grouped,
     names_in,
 )
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.files import check_writable
 
@@ -35,6 +36,7 @@ def compare(
     ] = None,
     signal: Signal = "auto",
     at: At = None,
+    all_rows: AllRows = False,
     no_lfo: Annotated[bool, typer.Option("--no-lfo", help="No forecast scores; faster.")] = False,
     out: Annotated[
         Path | None,
@@ -43,9 +45,9 @@ def compare(
         ),
     ] = None,
     plot: Plot = None,
-    json_: Json = False,
     seed: Seed = 0,
     *,
+    output: Output,
     reading: Reading,
     stated: StatedSettings,
 ) -> None:
@@ -53,10 +55,18 @@ def compare(
     check_pictures(plot)
     if out is not None:
         _make_directory(out)
-    run = bg.law_span(reading.read(log, at, stated), signal).checked()
+    run = reading.read(log, at, stated)
     names = None if regimes is None else names_in(regimes)
     with progress() as tell:
-        found = bg.compare(run, names, signal=signal, seed=seed, lfo=not no_lfo, progress=tell)
+        found = bg.compare(
+            run,
+            names,
+            signal=signal,
+            rows="all" if all_rows else "since_break",
+            seed=seed,
+            lfo=not no_lfo,
+            progress=tell,
+        )
         if out is not None:
             for i, name in enumerate(found.fits):
                 tell(f"{name}: fitting by NUTS", i / len(found.fits))
@@ -64,10 +74,7 @@ def compare(
         tell("writing", 1.0)
         if plot is not None:
             bg.save_plot(bg.plot_comparison(found), plot)
-    if json_:
-        print_json(found.to_dict(), found.sentence)
-    else:
-        bg.render_comparison(found, console())
+    output.show(found, run=run)
 
 
 def _make_directory(out: Path) -> None:

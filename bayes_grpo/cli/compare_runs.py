@@ -8,8 +8,16 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import Json, Plot, Reading, Seed, Signal, check_pictures, grouped
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.options import (
+    Output,
+    Plot,
+    Reading,
+    Seed,
+    Signal,
+    check_pictures,
+    grouped,
+)
+from bayes_grpo.cli.terminal import progress
 
 SEVERAL = ("--a", "--b")
 
@@ -54,9 +62,9 @@ def compare_runs(
         ),
     ] = None,
     plot: Plot = None,
-    json_: Json = False,
     seed: Seed = 0,
     *,
+    output: Output,
     reading: Reading,
 ) -> None:
     """Whether recipe B is better than recipe A, when seeds of one recipe differ too."""
@@ -66,7 +74,7 @@ def compare_runs(
         raise typer.BadParameter("expected two logs, A and B, or --a LOG ... --b LOG ..., one a seed")
     first, second = (a, b) if a and b else ([named[0]], [named[1]])
     if by_prompt:
-        _by_prompt((first, second, also or []), step, json_, plotted=plot is not None)
+        _by_prompt((first, second, also or []), step, output, plotted=plot is not None)
         return
     with progress() as tell:
         found = bg.compare_runs(
@@ -80,14 +88,11 @@ def compare_runs(
         )
         if plot is not None:
             bg.save_plot(bg.plot_compare_runs(found), plot)
-    if json_:
-        print_json(found.to_dict(), found.sentence)
-    else:
-        bg.render_compare_runs(found, console())
+    output.show(found)
 
 
 def _by_prompt(
-    folders: tuple[Sequence[str], Sequence[str], Sequence[str]], step: float | None, json_: bool, plotted: bool
+    folders: tuple[Sequence[str], Sequence[str], Sequence[str]], step: float | None, output: Output, plotted: bool
 ) -> None:
     """Two runs by their completions, with others that know how hard prompts are."""
     first, second, also = folders
@@ -96,7 +101,4 @@ def _by_prompt(
     with progress() as tell:
         a, b, *others = (bg.read_rollouts(x, progress=tell) for x in (first[0], second[0], *also))
         found = bg.compare_by_prompt(a, b, others=others, at=step)
-    if json_:
-        print_json(found.to_dict(), found.sentence)
-    else:
-        bg.render_by_prompt(found, console())
+    output.show(found)

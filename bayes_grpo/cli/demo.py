@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import Json, Seed
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.options import Output, Seed, grouped
+from bayes_grpo.cli.terminal import console, progress
 from bayes_grpo.common.errors import OutputError
 
 _OUT = Path("bayes-grpo-demo")
@@ -18,13 +18,15 @@ _SEEN = 0.5
 """Share of the simulated run that the page sees, so that something is left to forecast."""
 
 
+@grouped
 def demo(
     out: Annotated[
         Path, typer.Option(help="New directory for the simulated run and its page; a second one gets a number.")
     ] = _OUT,
     scenario: Annotated[str, typer.Option(help="healthy, reward_hacking, unstable, …, as in simulate.")] = "healthy",
-    json_: Json = False,
     seed: Seed = 0,
+    *,
+    output: Output,
 ) -> None:
     """Simulate a run, fit, forecast and diagnose its first half, and write the page: everything in one command."""
     if out.exists() and out != _OUT:
@@ -39,14 +41,13 @@ def demo(
         settings = bg.ReportSettings(until=float(whole.step[-1]), question=question, seed=seed)
         made = bg.report_run(whole.until(cut), settings=settings, progress=tell)
         page = bg.save_report(made, out / "report.html")
-    if json_:
-        print_json(made.to_dict() | {"page": str(page)}, made.sentence)
+    output.show(made, more={"page": str(page)})
+    if output.json_:
         return
-    screen = console()
-    bg.render_report(made, screen)
     rest = whole.reward[whole.step > cut]
     last = rest[-max(len(rest) // 10, 1) :].mean()
+    screen = console()
     screen.print(
-        f"what came: the last rows, to step {whole.step[-1]:g}, have a mean reward of {last:.3f}", markup=False
+        f"What came: the last rows, to step {whole.step[-1]:g}, have a mean reward of {last:.3f}", markup=False
     )
-    screen.print(f"page: {page}", markup=False)
+    screen.print(f"Page: {page}", markup=False)

@@ -11,10 +11,10 @@ import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     EXIT_FAILING,
     At,
-    Json,
     LikeRuns,
     LogFile,
     LogTo,
+    Output,
     Plot,
     Reading,
     StatedSettings,
@@ -23,7 +23,7 @@ from bayes_grpo.cli.options import (
     log_to,
     siblings_asked,
 )
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import console, progress
 from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.common.intervals import probability_text
 
@@ -57,8 +57,8 @@ def diagnose(
     like: LikeRuns = None,
     plot: Plot = None,
     log_to_: LogTo = None,
-    json_: Json = False,
     *,
+    output: Output,
     reading: Reading,
     stated: StatedSettings,
 ) -> None:
@@ -83,10 +83,8 @@ def diagnose(
     found = {mode: result.failing if mode == ANY else result.own[mode] for mode in limits}
     reached = {mode: p for mode, p in found.items() if p >= limits[mode]}
     log_to(log_to_, run, "diagnose", result.to_dict(), result.top.sentence)
-    if json_:
-        print_json(result.to_dict() | {"fail_on": {"limits": limits, "reached": reached}}, result.top.sentence)
-    else:
-        bg.render_diagnosis(result, console())
+    output.show(result, more={"fail_on": {"limits": limits, "reached": reached}})
+    if not output.json_:
         for mode, p in reached.items():
             console().print(
                 f"--fail-on {mode}:{limits[mode]:g} reached with {probability_text(p)}", style="bold red", markup=False

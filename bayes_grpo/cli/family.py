@@ -10,7 +10,7 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
-    Json,
+    Output,
     Plot,
     Reading,
     Seed,
@@ -19,7 +19,7 @@ from bayes_grpo.cli.options import (
     grouped,
     names_in,
 )
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import progress
 
 
 @grouped
@@ -50,9 +50,9 @@ def family(
     ] = None,
     rope: Annotated[float, typer.Option(help="Half width of the region of practical equivalence.")] = 0.1,
     plot: Plot = None,
-    json_: Json = False,
     seed: Seed = 0,
     *,
+    output: Output,
     reading: Reading,
 ) -> None:
     """What settings do, from runs that differ in them: exponents beside what theory expects."""
@@ -81,9 +81,6 @@ def family(
         )
         if plot is not None:
             bg.save_plot(bg.plot_family(found), plot)
-    if json_:
-        print_json(found.to_dict(), found.sentence)
-    else:
-        bg.render_family(found, console())
+    output.show(found)
     if not found.converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)

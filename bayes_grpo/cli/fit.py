@@ -10,10 +10,11 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
+    AllRows,
     At,
-    Json,
     LogFile,
     LogTo,
+    Output,
     Plot,
     Reading,
     Seed,
@@ -24,7 +25,7 @@ from bayes_grpo.cli.options import (
     log_to,
 )
 from bayes_grpo.cli.priors import PriorTableFile, base_priors, overrides, split_priors
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.files import check_writable
 
 
@@ -50,18 +51,16 @@ def fit(
     ] = None,
     prior_table: PriorTableFile = None,
     prior_file: Annotated[Path | None, typer.Option(help="TOML file with a table named priors.")] = None,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Fit all rows, those before a collapse of the reward too.")
-    ] = False,
+    all_rows: AllRows = False,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
     plot: Plot = None,
     log_to_: LogTo = None,
-    json_: Json = False,
     seed: Seed = 0,
     chains: Annotated[int, typer.Option(help="Chains.")] = 4,
     warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.")] = 150,
     draws: Annotated[int, typer.Option(help="Kept draws a chain.")] = 1000,
     *,
+    output: Output,
     reading: Reading,
     stated: StatedSettings,
 ) -> None:
@@ -72,28 +71,25 @@ def fit(
     word, texts = split_priors(prior)
     given = overrides(texts, prior_file)
     run = reading.read(log, at, stated)
-    span = bg.LawSpan(run) if whole else bg.law_span(run, signal)
-    run = span.checked()
     priors = base_priors(word, prior_table, regime, run, signal) | given
     with progress() as tell:
         result = bg.fit(
             run,
             regime,
             signal=signal,
+            rows="all" if all_rows else "since_break",
             priors=priors,
             seed=seed,
             sampler=bg.SamplerSettings(chains=chains, warmup=warmup, draws=draws),
             progress=tell,
         )
-        summary = span.leads(bg.summarize(result))
+        summary = bg.summarize(result)
+        top = None if output.json_ else bg.diagnose(run, history=0).top
         if out is not None:
             bg.save_fit(result, out)
         if plot is not None:
             bg.save_plot(bg.plot_fit(result, summary.verdict), plot)
     log_to(log_to_, run, "fit", summary.to_dict(), summary.verdict)
-    if json_:
-        print_json(summary.to_dict(), summary.verdict)
-    else:
-        bg.render_fit(summary, console())
+    output.show(summary, run=run, top=top)
     if not summary.convergence.passed:
         raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -12,7 +12,7 @@ import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     EXIT_INPUT,
     Jobs,
-    Json,
+    Output,
     Plot,
     Reading,
     Seed,
@@ -23,6 +23,7 @@ from bayes_grpo.cli.options import (
     names_in,
 )
 from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.common.executor import dask_executor
 
 
 @grouped
@@ -54,9 +55,9 @@ def fleet(
         typer.Option(help="Steps to split over the runs: which to go on with, and how far. In place of a table."),
     ] = None,
     plot: Plot = None,
-    json_: Json = False,
     seed: Seed = 0,
     *,
+    output: Output,
     reading: Reading,
     stated: StatedSettings,
 ) -> None:
@@ -66,12 +67,12 @@ def fleet(
         with progress(left=True) as tell:
             options = replace(reading, run_name=None).options(stated)
             split = bg.decide_fleet(logs, decide, until=until, signal=signal, read=options, seed=seed, progress=tell)
-        if json_:
+        if output.json_:
             print_json(split.to_dict(), split.sentence)
         else:
             bg.render_split(split, console())
         return
-    with progress(left=True) as tell:
+    with dask_executor(dask) as executor, progress(left=True) as tell:
         result = bg.fleet(
             logs,
             names_in(do),
@@ -82,16 +83,13 @@ def fleet(
             out=out,
             resume=not no_resume,
             jobs=jobs,
-            dask=dask,
+            executor=executor,
             read=replace(reading, run_name=None).options(stated),
             seed=seed,
             progress=tell,
         )
         if plot is not None:
             bg.save_plot(bg.plot_fleet(result), plot)
-    if json_:
-        print_json(result.to_dict(), result.sentence)
-    else:
-        bg.render_fleet(result, console())
+    output.show(result)
     if result.errors == len(result.frame):
         raise typer.Exit(EXIT_INPUT)  # of some logs errors are data; of all, the call has failed

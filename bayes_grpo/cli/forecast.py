@@ -11,10 +11,10 @@ import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     Asked,
     At,
-    Json,
     LikeRuns,
     LogFile,
     LogTo,
+    Output,
     Reading,
     Seed,
     Signal,
@@ -27,7 +27,7 @@ from bayes_grpo.cli.options import (
 )
 from bayes_grpo.cli.priors import PriorTableFile, PriorWord
 from bayes_grpo.cli.refusals import refuse_past
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.errors import SettingError
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def forecast(
     plot: Annotated[Path | None, typer.Option(help="Save the fan chart (.png, .pdf, .svg).")] = None,
     plot_decision: Annotated[Path | None, typer.Option(help="Save a picture of net value by stopping step.")] = None,
     log_to_: LogTo = None,
-    json_: Json = False,
     seed: Seed = 0,
     *,
+    output: Output,
     asked: Asked,
     reading: Reading,
 ) -> None:
@@ -121,12 +121,8 @@ def forecast(
         if plot_decision is not None and stopping is not None:
             bg.save_plot(bg.plot_decision(stopping, result.name), plot_decision)
     log_to(log_to_, run, "forecast", summary.to_dict(), summary.sentence)
-    if json_:
-        print_json(summary.to_dict() | ({} if decision is None else {"decision": decision.to_dict()}), summary.sentence)
-        return
-    bg.render_forecast(summary, console())
-    if decision is not None:
-        bg.render_decision(decision, console())
+    more = {} if decision is None else {"decision": decision.to_dict()}
+    output.show(summary, more=more, then=() if decision is None else (decision,), run=run, top=found.top)
 
 
 def _source(run: Run, weights: str, regimes: list[str], compared: Callable[[], Comparison]) -> tuple[Any, Any]:
@@ -135,4 +131,5 @@ def _source(run: Run, weights: str, regimes: list[str], compared: Callable[[], C
         return run, None
     if weights == "equal":
         return run, dict.fromkeys(regimes, 1.0)
-    return compared(), None
+    found = compared()
+    return found, found.weights_lfo

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.terminal import is_quiet, tell_read
+from bayes_grpo.cli.terminal import console, is_quiet, print_json, tell_read
 from bayes_grpo.common.files import check_picture, check_writable
+from bayes_grpo.common.results import headline_of
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
-    from bayes_grpo import Question, Run
+    from bayes_grpo import Question, Run, TopLine
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
 """Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""
@@ -30,6 +31,9 @@ Json = Annotated[bool, typer.Option("--json", help="Everything as JSON on standa
 Seed = Annotated[int, typer.Option(help="Seed; the same seed gives the same numbers.")]
 Plot = Annotated[Path | None, typer.Option(help="Save a picture (.png, .pdf, .svg).")]
 At = Annotated[float | None, typer.Option("--at", help="Use rows up to this step only.")]
+AllRows = Annotated[
+    bool, typer.Option("--all-rows", help="Fit all rows; by default those since the reward last collapsed.")
+]
 Signal = Annotated[str, typer.Option(help="auto, reward (train) or eval (held-out).")]
 Jobs = Annotated[int, typer.Option(help="Worker processes; the numbers are the same for every number of them.")]
 LikeRuns = Annotated[
@@ -53,6 +57,51 @@ LogFile = Annotated[
     list[Path],
     typer.Argument(help="Log file, output directory, a store's file or folder, or several W&B chart exports."),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """How a result is printed."""
+
+    json_: Json = False
+    details: Annotated[bool, typer.Option("--details", help="Print everything, not the first screen alone.")] = False
+    short: Annotated[bool, typer.Option("--short", help="Print the answer, why, and what to do; nothing else.")] = False
+
+    def show(
+        self,
+        result: Any,
+        *,
+        more: Mapping[str, Any] = {},
+        then: Iterable[Any] = (),
+        run: Run | None = None,
+        top: TopLine | None = None,
+        note: str = "",
+    ) -> None:
+        """Prints a result.
+
+        Args:
+            result: The result.
+            more: What its JSON holds besides.
+            then: Results that are printed after it.
+            run: Its run, whose reward is drawn on a terminal.
+            top: How the run stands: a failure comes first, and otherwise its action is what to do.
+            note: A line for ``--details``.
+        """
+        if self.json_:
+            print_json(result.to_dict() | dict(more), headline_of(result))
+            return
+        first = bg.view(result)
+        if run is not None:
+            step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
+            first = first.with_series(step.tolist(), reward.tolist())
+        if top is not None:
+            first = first.given(top)
+        if note:
+            first = first.with_note(note)
+        for i, document in enumerate((first, *map(bg.view, then))):
+            if i:
+                console().print()
+            bg.print_document(document, console(), details=self.details, short=self.short)
 
 
 @dataclass(frozen=True, kw_only=True)

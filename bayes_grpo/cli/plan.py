@@ -10,8 +10,8 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
-    Json,
     LikeRuns,
+    Output,
     Plot,
     Reading,
     Seed,
@@ -21,7 +21,7 @@ from bayes_grpo.cli.options import (
     names_in,
     siblings_asked,
 )
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import progress
 
 Values = typer.Option(metavar="X,X,...", help="Values to try; half, same and double if absent.")
 
@@ -78,9 +78,9 @@ def plan(
     like: LikeRuns = None,
     signal: Signal = "auto",
     plot: Plot = None,
-    json_: Json = False,
     seed: Seed = 0,
     *,
+    output: Output,
     reading: Reading,
 ) -> None:
     """Settings of the next run: what candidates are expected to bring, at what cost, and how much of that is prior."""
@@ -113,11 +113,9 @@ def plan(
             bg.check_plan(present, **options)  # before minutes of fitting
             known = bg.family(logs, names_in(vary), index=index, signal=signal, read=read, seed=seed, progress=tell)
         found = bg.plan(present, family=known, seed=seed, progress=tell, **options)
+        top = None if output.json_ else bg.diagnose(present, history=0).top
         if plot is not None:
             bg.save_plot(bg.plot_plan(found), plot)
-    if json_:
-        print_json(found.to_dict(), found.sentence)
-    else:
-        bg.render_plan(found, console())
+    output.show(found, run=present, top=top)
     if known is not None and not known.converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -14,8 +14,8 @@ from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
     Asked,
     At,
-    Json,
     LikeRuns,
+    Output,
     Reading,
     Seed,
     Signal,
@@ -25,7 +25,7 @@ from bayes_grpo.cli.options import (
     siblings_asked,
 )
 from bayes_grpo.cli.refusals import refuse_past
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import console, progress
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.files import check_writable
 
@@ -39,9 +39,7 @@ _WITHOUT = "Parts to leave out, separated by commas: fit, laws, check, forecast,
 def report(
     log: Annotated[
         list[Path],
-        typer.Argument(
-            help="Log or output directory; several are put beside each other. Or a saved fit (.nc), or a fleet's table."
-        ),
+        typer.Argument(help="Log or output directory; several are compared on one page. Or a saved fit (.nc)."),
     ],
     out: Annotated[Path, typer.Option(help="Write the page to this file.")] = Path("report.html"),
     fit: Annotated[Path | None, typer.Option(help="Saved fit (.nc) to show in place of a new one.")] = None,
@@ -81,9 +79,9 @@ def report(
     commit: Annotated[
         str, typer.Option(metavar="ADDRESS|NAME", help="Commit that the run ran; shown at the page's top.")
     ] = "",
-    json_: Json = False,
     seed: Seed = 0,
     *,
+    output: Output,
     asked: Asked,
     reading: Reading,
     stated: StatedSettings,
@@ -120,12 +118,9 @@ def report(
         else:
             made = _one(log, fit, reading, at, stated, settings, tell)
         bg.save_report(made, out)
-    if json_:
-        print_json(made.to_dict() | {"page": str(out)}, made.sentence)
-    else:
-        screen = console()
-        bg.render_report(made, screen)
-        screen.print(f"page: {out}", markup=False)
+    output.show(made, more={"page": str(out)})
+    if not output.json_:
+        console().print(f"Page: {out}", markup=False)
     if made.failed:
         raise typer.Exit(EXIT_NOT_CONVERGED)
 
@@ -139,10 +134,7 @@ def _one(
     settings: Any,
     tell: Any,
 ) -> Report:
-    """The page of one run, of a saved fit, or of a fleet's table."""
-    fleet = bg.read_fleet(log[0]) if len(log) == 1 else None
-    if fleet is not None:
-        return bg.report_fleet(fleet)
+    """The page of one run, or of a saved fit."""
     known = None if fit is None else bg.load_fit(fit)
     if len(log) == 1 and log[0].suffix == ".nc":
         return bg.report_run(fit=bg.load_fit(log[0]), settings=settings, progress=tell)

@@ -8,10 +8,17 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import Json, Plot, Seed, check_pictures
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.options import (
+    Output,
+    Plot,
+    Seed,
+    check_pictures,
+    grouped,
+)
+from bayes_grpo.cli.terminal import progress
 
 
+@grouped
 def rollouts(
     folder: Annotated[Path, typer.Argument(help="Folder that a trainer saved completions in, or a table of them.")],
     log: Annotated[Path | None, typer.Option(help="Log of the same run: whether both fit, and how far apart.")] = None,
@@ -40,8 +47,9 @@ def rollouts(
     ] = None,
     salt: Annotated[str, typer.Option(help="Makes the hashes of prompts one's own.")] = "",
     plot: Plot = None,
-    json_: Json = False,
     seed: Seed = 0,
+    *,
+    output: Output,
 ) -> None:
     """What saved completions say: what a gain is made of, groups of use, how hard prompts are."""
     check_pictures(plot)
@@ -66,10 +74,7 @@ def rollouts(
         summary = bg.describe_rollouts(found, run, formatted=formatted, seed=seed)
         if plot is not None:
             bg.save_plot(bg.plot_rollouts(summary), plot)
-    if json_:
-        print_json(summary.to_dict(), summary.sentence)
-    else:
-        bg.render_rollouts(summary, console())
+    output.show(summary)
 
 
 def _pairs(flag: str, texts: list[str] | None) -> list[tuple[str, str, str]]:

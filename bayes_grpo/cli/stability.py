@@ -8,11 +8,14 @@ from typing import Annotated, Any
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import Json
-from bayes_grpo.cli.terminal import console, print_json
+from bayes_grpo.cli.options import (
+    Output,
+    grouped,
+)
 from bayes_grpo.common.errors import SettingError
 
 
+@grouped
 def stability(
     learning_rate: Annotated[float, typer.Option(help="Peak learning rate of the planned run.")],
     momentum: Annotated[float, typer.Option(help="Heavy-ball momentum or Adam's first beta.")] = 0.9,
@@ -42,7 +45,8 @@ def stability(
         list[float] | None, typer.Option(help="Success rate of the prompts; several for several difficulties.")
     ] = None,
     prompts_per_step: Annotated[int, typer.Option(help="Prompts an optimizer step, for --group-size.")] = 32,
-    json_: Json = False,
+    *,
+    output: Output,
 ) -> None:
     """Say before a run whether its settings are stable, by the published rule and exactly."""
     if sum(x is not None for x in (measured, from_fit, curvature, learning_time)) != 1:
@@ -72,20 +76,13 @@ def stability(
     rates = success_rate or [0.5]
     plans = bg.plan_group_sizes(rates, prompts_per_step) if group_size else ()
     course = course_if_told(found)
-    if json_:
-        more: dict[str, Any] = {"note": note, "group_sizes": [p.to_dict() for p in plans]}
-        if limits is not None and whole is not None:
-            more |= {"measured": whole.to_dict(), "limits": limits.to_dict()}
-            more["course"] = None if course is None else course.to_dict()
-        print_json(report.to_dict() | more, report.sentence)
-        return
-    screen = console()
-    bg.render_stability(report, screen, note)
+    more: dict[str, Any] = {"note": note, "group_sizes": [p.to_dict() for p in plans]}
     if limits is not None and whole is not None:
-        bg.render_probe(whole, screen)
-        bg.render_limits(limits, screen, course)
-    if plans:
-        bg.render_group_sizes(plans, rates, prompts_per_step, screen)
+        more |= {"measured": whole.to_dict(), "limits": limits.to_dict()}
+        more["course"] = None if course is None else course.to_dict()
+    sizes = bg.GroupSizes(plans, rates, prompts_per_step) if plans else None
+    then = [x for x in (whole, limits, course, sizes) if x is not None]
+    output.show(report, more=more, then=then, note=note and f"Curvature: {note}.")
 
 
 def course_if_told(probes: tuple[bg.Probe, ...]) -> bg.StiffnessCourse | None:

@@ -23,6 +23,7 @@ from bayes_grpo.cli.options import (
     siblings_asked,
 )
 from bayes_grpo.cli.terminal import console, is_quiet, marked
+from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,12 +140,14 @@ class _Screen:
 
     def _line(self, update: Update) -> str:
         said = marked(update.to_dict(), update.sentence)
-        return json.dumps(said, allow_nan=False, ensure_ascii=False) if self._json else bg.line_of(update)
+        return json.dumps(said, allow_nan=False, ensure_ascii=False) if self._json else plain(update.sentence, 3000)
 
     def _drawn(self) -> None:
+        from rich.console import Group
         from rich.text import Text
 
         if self._update is None:
             self._live.update(Text(self._status or "starting", style="cyan"), refresh=True)
         else:
-            self._live.update(bg.view_of(self._update, self._status), refresh=True)
+            parts = bg.printed(bg.view(self._update), terminal=True, details=True)
+            self._live.update(Group(*parts, Text(self._status, style="cyan")), refresh=True)

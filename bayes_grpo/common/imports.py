@@ -1,4 +1,4 @@
-"""Imports that take seconds, done beside compiling and sampling, and never by two threads at once.
+"""Imports that take seconds, done where they are needed, and never by two threads at once.
 
 Two threads that begin to import packages which import each other (NumPyro and ArviZ both bring SciPy) can each find
 the other's half-made modules: Python breaks the deadlock between its import locks by handing one of them out.
@@ -27,16 +27,3 @@ def scores() -> Any:
         from arviz_stats.loo.compare import compare
         from arviz_stats.loo.loo import loo
     return arviz_base, loo, compare
-
-
-def preload() -> threading.Thread:
-    """Starts a thread that imports NumPyro, and only then ArviZ; to be joined before ArviZ is imported elsewhere."""
-
-    def work() -> None:
-        nuts_kernels()
-        with _ONE:
-            import arviz_base  # noqa: F401
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import os
 import sys
 from pathlib import Path
@@ -29,14 +27,6 @@ def resident() -> float:
     except ImportError:
         return 0.0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
-
-
-def give_back() -> None:
-    """Hands freed memory to the system: compiling leaves a third of a worker's size behind. Where glibc is used."""
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
 
 
 def threads(share: int) -> dict[str, str]:

@@ -35,7 +35,10 @@ def legend_below(figure: Canvas, axes: Axes) -> None:
     for old in list(figure.legends):
         old.remove()
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    wide = figure.bbox.width / figure.dpi > 6.0
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=4 if wide else 2, fontsize=8 if wide else 7, frameon=False
+    )
 
 
 def save_plot(figure: Figure, path: str | Path) -> Path:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import reprlib
 from dataclasses import fields
-from html import escape
 from importlib import import_module
 from operator import attrgetter
 from types import EllipsisType
 from typing import Any, ClassVar
 
-from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.common.text import plain
 
@@ -28,19 +24,10 @@ type Listing = tuple[str | EllipsisType | tuple[str, Any], ...]
 
 _LONGEST = 200
 """Characters of a sentence in a short text; of a value a tenth."""
-_TABLE_ROWS, _DOTS = 20, 80
 
 
 class Shown:
-    """Base of what sessions and notebooks show: one line in place of all its numbers; a sentence, a table, a picture.
-
-    Attributes:
-        summary_by: Function, as ``module:name``, that makes the sentence and the table of it; "" where it has both.
-        picture_by: Function that draws it; "" where nobody does.
-    """
-
-    summary_by: ClassVar[str] = ""
-    picture_by: ClassVar[str] = ""
+    """Base of what sessions and notebooks show: one line in place of all numbers, and in a notebook a document."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Keeps `dataclass` from writing a text of a hundred thousand numbers: it leaves alone what a class has."""
@@ -57,21 +44,9 @@ class Shown:
         return f"<{type(self).__name__}: {plain(said, _LONGEST)}>"
 
     def _repr_html_(self) -> str:
-        """The same for a notebook; all text in it is escaped."""
-        summary: Any = _called(self.summary_by, self) if self.summary_by else self
-        parts = [f"<p><b>{escape(type(self).__name__)}.</b> {escape(plain(headline_of(summary), 4000))}</p>"]
-        try:
-            if hasattr(summary, "to_frame"):
-                frame = summary.to_frame()
-                parts.append(frame.to_html(max_rows=_TABLE_ROWS, border=0, float_format="{:.4g}".format, na_rep=""))
-            if self.picture_by:
-                file = io.BytesIO()
-                _called(self.picture_by, self).savefig(file, format="png", dpi=_DOTS)
-                data = base64.b64encode(file.getvalue()).decode()
-                parts.append(f'<img alt="" style="max-width:100%" src="data:image/png;base64,{data}">')
-        except BayesGrpoError as error:  # too few rows for one of them
-            parts.append(f"<p>{escape(plain(error, 400))}</p>")
-        return "\n".join(parts)
+        """Answer, table and figure for a notebook."""
+        shown: str = import_module("bayes_grpo.views.notebook").html_of_result(self)
+        return shown
 
 
 def headline_of(result: object) -> str:
@@ -82,11 +57,6 @@ def headline_of(result: object) -> str:
         if isinstance(said, str) and said:
             return said
     return ""
-
-
-def _called(function: str, result: object) -> Any:
-    module, _, name = function.partition(":")
-    return getattr(import_module(module), name)(result)
 
 
 class Result(Shown):

@@ -22,6 +22,7 @@ from bayes_grpo.fitting.fit import fit
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings
+from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.base import Regime
@@ -37,6 +38,7 @@ def compare(
     regimes: Sequence[str | Regime] | None = None,
     *,
     signal: str = "auto",
+    rows: FitRows = "since_break",
     priors: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
     sampler: SamplerSettings | None = None,
@@ -55,6 +57,7 @@ def compare(
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         regimes: Names or laws; None for all that can be put on this log, less those with `Regime.on_request`.
         signal: "auto", "reward" (train) or "eval" (held-out).
+        rows: "since_break" for the rows since the reward last collapsed, all where it did not, or "all".
         priors: Regime → overrides, parameter → (median, spread).
         seed: Seed of all randomness.
         sampler: Length and care of NUTS: of the fits that are asked for, and where a fast posterior cannot be trusted.
@@ -72,22 +75,23 @@ def compare(
     """
     settings, tell = sampler or SamplerSettings(), teller(progress)
     check_settings(settings, seed)
-    run = as_run(run)
+    whole = as_run(run)
+    run, window = rows_to_fit(whole, rows, signal)
     table = rows_of(run, signal)
     regimes, left_out = _chosen(regimes, table)
     cautions, lfo = _cautions(table, lfo)
-    rows, given = prepare_rows(table, many=True), priors or {}
+    prepared, given = prepare_rows(table, many=True), priors or {}
 
     def fit_of(name: str) -> Fit:
         regime = next(x for x in regimes if x.name == name)
-        return fit(run, regime, signal=signal, priors=given.get(name), seed=seed, sampler=settings)
+        return fit(whole, regime, signal=signal, rows=rows, priors=given.get(name), seed=seed, sampler=settings)
 
     scored: dict[str, Scored] = {}
     pool = ThreadPoolExecutor(max_workers=cores())  # what is compiled lets go of Python's interpreter
     try:
         ask = {"seed": seed, "sampler": settings}
-        drawn = {x.name: pool.submit(candidate_on, x, rows, priors=given.get(x.name), **ask) for x in regimes}
-        ahead = {x.name: pool.submit(_rows_ahead, x, rows, given.get(x.name), **ask) for x in regimes if lfo}
+        drawn = {x.name: pool.submit(candidate_on, x, prepared, priors=given.get(x.name), **ask) for x in regimes}
+        ahead = {x.name: pool.submit(_rows_ahead, x, prepared, given.get(x.name), **ask) for x in regimes if lfo}
         imports.scores()  # beside them
         for i, regime in enumerate(regimes):
             name, share = regime.name, i / len(regimes)
@@ -118,7 +122,7 @@ def compare(
         raise FitError(f"{run.source}: none of the laws could be fitted to {table.signal}; {reasons}")
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
     fits = Fits(tuple(scored), fit_of)
-    return comparison_of(run, about, scored, fits, given, left_out=left_out, cautions=cautions, seed=seed)
+    return comparison_of(whole, window, about, scored, fits, given, left_out=left_out, cautions=cautions, seed=seed)
 
 
 def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[list[Regime], dict[str, str]]:

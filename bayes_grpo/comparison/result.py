@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import frame_of
@@ -13,6 +13,7 @@ from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.smoothed import SmoothedDraws
+from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Comparison(Result):
             (see `bayes_grpo.comparison.stacking.shrunk_weights`, with the forecast origins as points). Equal weights of
             all laws that can forecast where there are no forecast scores.
         run: The run.
+        window: Which of its rows were fitted, and why.
         posteriors: Regime → draws by which it was weighed, for the laws of the table.
         fits: Regime → fit by NUTS, sampled when it is asked for first.
         overrides: Regime → prior overrides that were given.
@@ -104,8 +106,6 @@ class Comparison(Result):
         seed: Seed that was used.
     """
 
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.comparison:plot_comparison"
-
     lines: tuple[ComparisonLine, ...]
     sentence: str
     cautions: tuple[str, ...]
@@ -114,6 +114,7 @@ class Comparison(Result):
     weights_loo: Mapping[str, float]
     weights_lfo: Mapping[str, float]
     run: Run
+    window: FitWindow
     posteriors: Mapping[str, SmoothedDraws]
     fits: Mapping[str, Fit]
     overrides: Mapping[str, Mapping[str, Any]]

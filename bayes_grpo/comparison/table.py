@@ -19,6 +19,7 @@ from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.smoothed import SmoothedDraws
 from bayes_grpo.fitting.summary import r_squared
+from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Run
 
 DAMPING = ("overdamped", "oscillatory", "unstable", "half_period_seen")
@@ -41,6 +42,7 @@ class Scored(NamedTuple):
 
 def comparison_of(
     run: Run,
+    window: FitWindow,
     about: About,
     scored: Mapping[str, Scored],
     fits: Mapping[str, Fit],
@@ -54,6 +56,7 @@ def comparison_of(
 
     Args:
         run: The run.
+        window: Which of its rows were fitted, and why.
         about: Which rows they were put on.
         scored: Regime → posterior and scores; at least one.
         fits: Regime → fit, made when asked for.
@@ -82,12 +85,18 @@ def comparison_of(
     return Comparison(
         lines=lines,
         sentence=verdict_sentence(lines, about.reward),
-        cautions=(*cautions, *_doubts(lines, loo), *(f"{k} is not in the table: {why}" for k, why in left_out.items())),
+        cautions=(
+            *_cut_at(window),
+            *cautions,
+            *_doubts(lines, loo),
+            *(f"{k} is not in the table: {why}" for k, why in left_out.items()),
+        ),
         left_out=left_out,
         damping={k: {name: p[name] for name in DAMPING} for k, p in chances.items() if "overdamped" in p},
         weights_loo={x.regime: x.weight for x in lines},
         weights_lfo=by_forecast,
         run=run,
+        window=window,
         posteriors=posteriors,
         fits=fits,
         overrides=overrides,
@@ -98,6 +107,13 @@ def comparison_of(
         horizon_rows=None if some is None else some.horizon,
         seed=seed,
     )
+
+
+def _cut_at(window: FitWindow) -> list[str]:
+    """That earlier rows were left out, and why."""
+    if window.start_step is None:
+        return []
+    return [f"{window.reason} Only the rows since step {window.start_step:.0f} are compared."]
 
 
 def _doubts(lines: Sequence[ComparisonLine], loo: Mapping[str, LeaveOneOut]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -89,8 +89,6 @@ class Stopping(Result):
         waiting: Whether to stop, go on or look again, where checkpoints are kept; None where they are not.
         choice: Which of the checkpoints so far to take; None likewise.
     """
-
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.decision:plot_decision"
 
     cost_per_step: float
     value_per_reward: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.frames import frame_of
@@ -63,8 +63,6 @@ class Diagnosis(AnswerProbabilities, Result):
         gain: What its gain is made of, by its rollouts; None where none were given.
         beside: The run beside its siblings at the same steps; None where none were asked for.
     """
-
-    picture_by: ClassVar[str] = "bayes_grpo.diagnosis.plot:plot_diagnosis"
 
     top: TopLine
     sentence: str

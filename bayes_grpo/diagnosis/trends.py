@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.events.smoothing import fit_trend
+from bayes_grpo.events.smoothing import fit_trend, reward_trend
 from bayes_grpo.events.trend import LatentSignals, Trend
 from bayes_grpo.logs.run import SIGNALS, Run
 from bayes_grpo.rows.reward_range import both_ends
@@ -56,8 +56,7 @@ def trends_of(run: Run, signals: Iterable[str] = ()) -> RunTrends | None:
         signals: Canonical names of signals beside `FITTED` that a mode looks at.
     """
     step = run.step
-    train = fit_trend(step, run.reward, seed=1)
-    held = fit_trend(run.eval_step, run.eval_reward, seed=2)
+    train, held = reward_trend(run, "reward"), reward_trend(run, "eval_reward")
     name = "eval_reward" if held is not None else ""
     gold = run.signals.get("gold_reward")
     if gold is not None and train is not None:

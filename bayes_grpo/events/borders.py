@@ -31,9 +31,7 @@ class Borders:
     noise_of_means: float = _border(
         3.0, "standard errors", _F, "by which means of rows differ beyond noise; means, because a hazard has no trend"
     )
-    first_rows: int = _border(
-        2, "rows", _D, "whose mean is the level at which a run begins, as it may fall at once"
-    )
+    first_rows: int = _border(2, "rows", _D, "whose mean is the level at which a run begins, as it may fall at once")
     end_part: int = _border(12, "1 / log", _D, "the end of a trend is the mean over its last twelfth")
     origin_part: int = _border(5, "1 / log", _F, "first and now are means of the first and the last fifth")
     end_part_ahead: int = _border(

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.events.trend import TREND_DRAWS, Trend
+from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.blocks import row_blocks
 
 TREND_ROWS = 48
@@ -56,6 +57,21 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0) -> Trend | Non
         return Trend(x, y, draws, floor, len(raw), raw_step, raw)
     draws, noise = _posterior(x, (y - centre) / scale, count, rng)
     return Trend(x, y, centre + scale * draws, max(scale * noise, floor), len(raw), raw_step, raw)
+
+
+def reward_trend(run: Run, signal: str) -> Trend | None:
+    """The trend of a run's reward, fitted once a run.
+
+    Args:
+        run: The run.
+        signal: "reward" (train) or "eval_reward" (held-out).
+
+    Returns:
+        As `fit_trend`.
+    """
+    train = signal == "reward"
+    step, value = (run.step, run.reward) if train else (run.eval_step, run.eval_reward)
+    return run.once(("trend", signal), lambda: fit_trend(step, value, seed=1 if train else 2))
 
 
 def _covariances(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

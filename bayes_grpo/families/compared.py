@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -107,8 +107,6 @@ class Compared(Result):
         cautions: What not to believe, one sentence each.
         same_order: Runs of both recipes that saw the same data at the same steps; None where none did.
     """
-
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.families:plot_compare_runs"
 
     signal: str
     counts: Counts

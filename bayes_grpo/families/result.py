@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -172,8 +172,6 @@ class Family(Result):
         orders: Which runs saw the same data at the same steps; None where no two did.
         left_out: Runs that the law could not be put on, and whether they failed.
     """
-
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.families:plot_family"
 
     vary: tuple[str, ...]
     regime: str

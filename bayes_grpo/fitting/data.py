@@ -17,6 +17,7 @@ have a group of their own, `leave_one_out`, which `bayes_grpo.loo_view` shows in
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -24,12 +25,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.dynamics.state_space import LOG_2PI
+from bayes_grpo.events.learning_rate import rate_spent_at
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.replicates import replicate
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import Target, values_of_draws
 from bayes_grpo.fitting.smoothed import SmoothedDraws
+from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.table import RowTable
 
@@ -69,11 +72,14 @@ def prior_side(target: Target, seed: int) -> PriorSide:
 _PRIOR_RUNS, _POSTERIOR_RUNS, _HELD_OUT = 1, 2, 3  # streams of a fit's seed
 
 
-def build_fit(run: Run, found: SmoothedDraws, prior: PriorSide, sampler: SamplerSettings, seed: int) -> Fit:
+def build_fit(
+    run: Run, window: FitWindow, found: SmoothedDraws, prior: PriorSide, sampler: SamplerSettings, seed: int
+) -> Fit:
     """Assembles a fit from the sampler's output; see `Fit.data` for what goes where.
 
     Args:
-        run: The run.
+        run: The run, with the rows that were fitted.
+        window: Why these.
         found: Draws of NUTS.
         prior: What the fit holds of the prior.
         sampler: Sampler settings.
@@ -83,13 +89,14 @@ def build_fit(run: Run, found: SmoothedDraws, prior: PriorSide, sampler: Sampler
         The fit.
     """
     import arviz_base as az
+    from xarray import Dataset, DataTree
 
     draws, chains = found.draws, found.draws.chains
     if chains is None:
         raise ValueError("expected the draws of NUTS, found those of another sampler")
     regime, table, values = draws.regime, draws.rows.table, draws.values
     latent, rows = found.measured_again(prior.rng)
-    trajectories = {"curve": found.curves()[None], "latent": latent[None], "rows": rows[None]}
+    trajectories = {"curve": found.curves(), "latent": latent, "rows": rows}
     ours = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))
     held_out = _held_out(found, np.random.default_rng([seed, _HELD_OUT]))
     constant = _constant_data(found)
@@ -111,13 +118,14 @@ def build_fit(run: Run, found: SmoothedDraws, prior: PriorSide, sampler: Sampler
             "leave_one_out": held_out,
             "observed_data": {"y": table.y},
             "constant_data": constant,
-            "trajectories": trajectories,
         },
-        dims={name: ["step"] for name in ("y", *held_out, *constant, *trajectories)},
+        dims={name: ["step"] for name in ("y", *held_out, *constant)},
         coords={"step": table.step},
         sample_dims=["chain", "draw"],
     )
-    tree.attrs.update(_attributes(run, draws, sampler, seed))
+    kept = {"chain": np.arange(len(latent)), "draw": found.kept, "step": table.step}
+    tree["trajectories"] = DataTree(Dataset({k: (tuple(kept), v) for k, v in trajectories.items()}, kept))
+    tree.attrs.update(_attributes(run, window, draws, sampler, seed))
     return Fit(tree, regime)
 
 
@@ -172,8 +180,9 @@ def draw_prior(target: Target, rng: np.random.Generator, size: int = PRIOR_DRAWS
     return free | {p.name: priors[p.name].median + priors[p.name].spread * z[p.name] for p in regime.linear}
 
 
-def _attributes(run: Run, draws: Draws, sampler: SamplerSettings, seed: int) -> dict[str, Any]:
+def _attributes(run: Run, window: FitWindow, draws: Draws, sampler: SamplerSettings, seed: int) -> dict[str, Any]:
     regime, table = draws.regime, draws.rows.table
+    ended = rate_spent_at(run.step, run.signals.get("learning_rate"))
     settings = {
         name: {"value": s.value, "provenance": s.provenance.value, "note": s.note} for name, s in run.settings.items()
     }
@@ -199,6 +208,9 @@ def _attributes(run: Run, draws: Draws, sampler: SamplerSettings, seed: int) -> 
         "reference_learning_rate": table.reference_rate,
         "start": table.start,
         "from_rest": int(table.from_rest),
+        "window_start": math.nan if window.start_step is None else window.start_step,
+        "window_reason": window.reason,
+        "rate_ended": math.nan if ended is None else ended,
         "noise_level": json.dumps(None if table.level is None else table.level._asdict()),
         "notes": json.dumps([*run.notes, *table.notes]),
         "convergence": json.dumps(asdict(draws.diagnostics)),

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from bayes_grpo.common.results import Shown
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
 from bayes_grpo.fitting.sampling.target import Target, prior_numbers
+from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Provenance
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
@@ -48,8 +50,8 @@ class Fit(Shown):
               integrated out, and ``predicted``, a value drawn from that conditional; dimension ``step``.
               `bayes_grpo.loo_view` shows them as ArviZ's leave-one-out functions read them;
             - `posterior_predictive`, `prior_predictive`: a new run drawn at each draw of `posterior` and of `prior`;
-            - `trajectories`: 400 draws of the unforced law (``curve``), of the latent reward of this run (``latent``)
-              and of this run measured again (``rows``);
+            - `trajectories`: at 400 of the draws, each under its chain and draw, the unforced law (``curve``), the
+              latent reward of this run (``latent``) and this run measured again (``rows``);
             - `observed_data`, `constant_data`.
 
             Attributes hold regime, priors, settings, versions, seed, the log's hash and the convergence checks.
@@ -59,9 +61,6 @@ class Fit(Shown):
 
     data: DataTree
     regime: Regime
-
-    summary_by: ClassVar[str] = "bayes_grpo.fitting.summary:summarize"
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.fitting:plot_fit"
 
     @property
     def sentence(self) -> str:
@@ -114,6 +113,12 @@ class Fit(Shown):
         )
 
     @property
+    def window(self) -> FitWindow:
+        """Which rows of the run were fitted, and why."""
+        start = float(self.data.attrs["window_start"])
+        return FitWindow(None if math.isnan(start) else start, str(self.data.attrs["window_reason"]))
+
+    @property
     def settings(self) -> dict[str, dict[str, Any]]:
         """The run's settings with their provenance."""
         return json.loads(self.data.attrs["settings"])
@@ -138,7 +143,7 @@ class Fit(Shown):
     def trajectories(self, name: str) -> np.ndarray:
         """Draws of "curve" (the unforced law), "latent" (the latent reward) or "rows" (the same, measured again).
 
-        Shape (1, trajectories, n).
+        Shape (chains, kept draws, n).
         """
         return self.data["trajectories"].dataset[name].to_numpy()
 

@@ -46,8 +46,14 @@ class SmoothedDraws:
         """Posterior mean of the latent reward, shape (n,)."""
         return self.latent.mean((0, 1))
 
+    @property
+    def kept(self) -> np.ndarray:
+        """Draws of each chain whose curves are kept, evenly spread; `TRAJECTORIES` of all chains together at most."""
+        chains, draws = self.curve.shape[:2]
+        return spread(draws, max(1, TRAJECTORIES // chains))
+
     def curves(self) -> np.ndarray:
-        """Evenly spread draws of the unforced law, shape (trajectories, n)."""
+        """Evenly spread draws of the unforced law, shape (chains, kept, n)."""
         return self._spread(self.curve)
 
     def measured_again(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +63,7 @@ class SmoothedDraws:
             rng: Randomness.
 
         Returns:
-            Latent reward and rows, shape (trajectories, n) each.
+            Latent reward and rows, shape (chains, kept, n) each.
         """
         mean, var = self._spread(self.latent), self._spread(self.latent_var)
         noise = self._spread(self.draws.values["observation_sd"][..., None])
@@ -66,7 +72,7 @@ class SmoothedDraws:
         return latent, latent + noise / np.sqrt(precision) * rng.standard_normal(mean.shape)
 
     def _spread(self, x: np.ndarray) -> np.ndarray:
-        return x.reshape(self.draws.size, -1)[spread(self.draws.size, TRAJECTORIES)]
+        return x[:, self.kept]
 
 
 def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:

@@ -154,7 +154,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
     warnings = _warnings(fit, rows, chances)
     attrs = fit.data.attrs
     return Summary(
-        verdict=_verdict(fit, rows, chances),
+        verdict=" ".join(x for x in (fit.window.lead, _verdict(fit, rows, chances), _rate_ended(fit)) if x),
         rows=rows,
         probabilities=chances,
         r2=r_squared(y, constant["curve_mean"].to_numpy()),
@@ -313,6 +313,14 @@ def _verdict(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float]) 
         word, share = ("unstable", unstable) if unstable > 0.5 else ("stable", 1.0 - unstable)
         clause = f"; {word} with probability {probability_text(share)}"
     return f"{failed}{course} ({level} intervals){clause}."
+
+
+def _rate_ended(fit: Fit) -> str:
+    """What follows the verdict where the learning rate has reached zero."""
+    step = float(fit.data.attrs["rate_ended"])
+    if not np.isfinite(step):
+        return ""
+    return f"The learning rate reached zero at about step {step:g}: the level is where a constant rate would lead."
 
 
 def _damping_clause(zeta: SummaryRow, chances: dict[str, float]) -> str:

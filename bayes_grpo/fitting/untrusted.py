@@ -52,9 +52,18 @@ _VARIABLES = {
     "observed_data": ("y",),
     "constant_data": ("row_window", "row_gap", "row_rate", "row_weight", "latent_mean", "curve_mean"),
 }
-_TEXTS = ("signal", "run_name", "source", "log_hash", "momentum_convention", "mass_note", "bayes_grpo_version")
+_TEXTS = (
+    "signal",
+    "run_name",
+    "source",
+    "log_hash",
+    "momentum_convention",
+    "mass_note",
+    "bayes_grpo_version",
+    "window_reason",
+)
 _NUMBERS = ("seed", "mass", "momentum", "refresh_interval", "start", "from_rest")
-_RATE = "reference_learning_rate"
+_MAY_BE_NAN = ("reference_learning_rate", "window_start", "rate_ended")
 _JSON: dict[str, type] = {"sampler": dict, "priors": dict, "settings": dict, "notes": list, "convergence": dict}
 _DATA = ("row_window", "row_weight")
 _CHECKS = ("rhat", "ess_bulk", "ess_tail")
@@ -155,8 +164,9 @@ def _check_attributes(attrs: dict[str, Any], parameters: list[str]) -> None:
     for name in _NUMBERS:
         if not _is_number(attrs.get(name)):
             raise FitFileError(f"expected a finite number in the attribute {name}, found {_kind(attrs, name)}")
-    if not isinstance(attrs.get(_RATE), int | float | np.number):  # not a number where none is logged
-        raise FitFileError(f"expected a number in the attribute {_RATE}, found {_kind(attrs, _RATE)}")
+    for name in _MAY_BE_NAN:
+        if not isinstance(attrs.get(name), int | float | np.number):
+            raise FitFileError(f"expected a number in the attribute {name}, found {_kind(attrs, name)}")
     held = {name: _json(attrs, name, kind) for name, kind in _JSON.items()}
     if not all(isinstance(note, str) for note in held["notes"]):
         raise FitFileError("expected texts in the attribute notes, found other values")

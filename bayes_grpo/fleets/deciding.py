@@ -44,7 +44,7 @@ def decide_fleet(
         SettingError: No run can be forecast, or an impossible number of steps.
     """
     tell, found, problems = teller(progress), {}, []
-    known = list(survey(logs, dict(read or {}), (), signal))
+    known = list(survey(logs, dict(read or {})))
     for i, log in enumerate(known):
         tell(f"forecast {i + 1} of {len(known)}", i / len(known))
         if log.place is None:

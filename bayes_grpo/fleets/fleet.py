@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
+from bayes_grpo.common.executor import check_jobs, outcomes
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.text import plain
-from bayes_grpo.common.workers import check_jobs, outcomes
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings
-from bayes_grpo.fleets.journal import journal, journal_of
+from bayes_grpo.fleets.journal import Journal, journal, journal_of
 from bayes_grpo.fleets.result import Fleet
 from bayes_grpo.fleets.survey import Log, Logs, survey
 from bayes_grpo.fleets.table import check_table, table_of, write_table
@@ -39,7 +40,7 @@ def fleet(
     out: PathLike | None = None,
     resume: bool = True,
     jobs: int = 1,
-    dask: str | None = None,
+    executor: Executor | None = None,
     read: Mapping[str, Any] | None = None,
     sampler: SamplerSettings | None = None,
     seed: int = 0,
@@ -65,7 +66,8 @@ def fleet(
         out: File for the table: .parquet, .csv or .json.
         resume: Whether the journal beside ``out`` counts; it is begun anew otherwise.
         jobs: Worker processes. With 1 the work is done in this process, which then shares its fate.
-        dask: Address of the scheduler of a Dask cluster that does the work instead, whose workers see the same files.
+        executor: Where to do the work instead, such as ``distributed.Client(address).get_executor()``. Its workers see
+            the same files.
         read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs, such as ``settings``.
         sampler: Length and care of the sampling; each task's own if None.
         seed: Seed.
@@ -75,9 +77,9 @@ def fleet(
         The table, one row a log, task and law.
 
     Raises:
-        MissingExtraError: Parquet without pyarrow, or Dask that is not installed.
+        MissingExtraError: Parquet without pyarrow.
         OutputError: ``out`` cannot be written.
-        SettingError: An unknown task, regime or setting, or no Dask scheduler at the address.
+        SettingError: An unknown task, regime or setting.
     """
     begin, tell = time.perf_counter(), teller(progress)
     table = None if out is None else Path(os.fspath(out))
@@ -89,7 +91,7 @@ def fleet(
     slots = [_slot(log, unit) for log in found for unit in asked.units(log, options)]
     with journal(None if table is None else journal_of(table), resume) as kept:
         before = len({s.key for s in slots} & set(kept.rows))
-        failed = _work_through(slots, kept, jobs, dask, tell)
+        failed = _work_through(slots, kept, jobs, executor, tell)
         rows = [_row(s, failed.get(s.key) or kept.rows.get(s.key, {})) for s in slots]
     frame = table_of(rows, asked.tasks)
     if table is not None:
@@ -119,9 +121,9 @@ class _Slot(NamedTuple):
     unit: FleetUnit | None
     key: str
 
-    def programs(self) -> tuple[str, str, str]:
+    def programs(self) -> tuple[str, str, int]:
         """What decides which compiled programs are needed."""
-        return ("", "", "") if self.unit is None else (self.unit.task, self.unit.regime, self.log.shapes)
+        return ("", "", 0) if self.unit is None else (self.unit.task, self.unit.regime, self.log.rows)
 
 
 def _slot(log: Log, unit: FleetUnit | None) -> _Slot:
@@ -146,14 +148,14 @@ def _check(asked: _Asked, options: Mapping[str, Any], table: Path | None, jobs: 
 
 def _surveyed(logs: Logs, options: Mapping[str, Any], skipped: set[Path], tell: FleetProgress) -> list[Log]:
     found: list[Log] = []
-    for log in survey(logs, options["read"], skipped, options["signal"]):
+    for log in survey(logs, options["read"], skipped):
         found.append(log)
         tell(f"reading: {len(found)} logs")
     return found
 
 
 def _work_through(
-    slots: Sequence[_Slot], kept: Any, jobs: int, dask: str | None, tell: FleetProgress
+    slots: Sequence[_Slot], kept: Journal, jobs: int, executor: Executor | None, tell: FleetProgress
 ) -> dict[str, FleetRow]:
     """Does what the journal does not hold; rows that may go otherwise next time, by key."""
     # Work that shares compiled programs comes together: compiling takes longer than sampling, and programs most memory.
@@ -163,7 +165,7 @@ def _work_through(
     if not keys:
         return failed
     tell(f"0 of {len(keys)}", 0.0)
-    with outcomes(work, list(todo.values()), jobs=jobs, dask=dask) as found:
+    with outcomes(work, list(todo.values()), jobs=jobs, executor=executor) as found:
         for n, outcome in enumerate(found, 1):
             key = keys[outcome.place]
             if outcome.error is None:

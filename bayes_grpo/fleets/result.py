@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import Result
@@ -38,8 +38,6 @@ class Fleet(Result):
         resumed: Units of work that the journal had, from an earlier call.
         seconds: Duration of this call.
     """
-
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.fleets:plot_fleet"
 
     frame: pd.DataFrame
     resumed: int

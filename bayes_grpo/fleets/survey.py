@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError
+from bayes_grpo.common.errors import BayesGrpoError, LogReadError
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.finding import is_output_directory
 from bayes_grpo.logs.folder import logs_in
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.padding import shared
-from bayes_grpo.rows.rows_of import rows_of
 
 Logs = PathLike | Run | Iterable[PathLike | Run]
 """Files, folders, patterns and runs."""
@@ -35,8 +33,7 @@ class Log:
         place: What a worker reads it from, or the run where the caller gave one; None where it cannot be read.
         log_hash: Hash of its bytes.
         fingerprint: Hash of what was read: rows, signals and settings, whatever the file is called.
-        shapes: Shapes of its rows in compiled programs; logs that share them share the programs. "" where it cannot
-            be fitted.
+        rows: Number of training rows; logs of similar length share compiled programs.
         error: Why it cannot be read.
     """
 
@@ -45,11 +42,11 @@ class Log:
     place: Path | Run | None
     log_hash: str = ""
     fingerprint: str = ""
-    shapes: str = ""
+    rows: int = 0
     error: str = ""
 
 
-def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = (), signal: str = "auto") -> Iterator[Log]:
+def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = ()) -> Iterator[Log]:
     """Finds the logs, each once, in the order in which they are named.
 
     Args:
@@ -57,7 +54,6 @@ def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = (), 
             another one is looked into as `bayes_grpo.learn_prior` does.
         read: Keyword arguments of `bayes_grpo.read_log`.
         skipped: Resolved paths that are no logs.
-        signal: "auto", "reward" or "eval", for the shapes.
 
     Yields:
         The logs; what cannot be read is among them with its error.
@@ -65,13 +61,13 @@ def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = (), 
     seen: set[Path] = set()
     for given in [logs] if isinstance(logs, str | os.PathLike | Run) else logs:
         if isinstance(given, Run):
-            yield _log(given, given, signal)
+            yield _log(given, given)
             continue
         for path, found in _found(os.fspath(given), read, skipped):
             whole = path.resolve()
             if whole not in seen:
                 seen.add(whole)
-                yield _log(found, path, signal) if isinstance(found, Run) else _unread(path, found)
+                yield _log(found, path) if isinstance(found, Run) else _unread(path, found)
 
 
 def fingerprint(run: Run) -> str:
@@ -115,16 +111,8 @@ def _found(
             yield path, error
 
 
-def _log(run: Run, place: Path | Run, signal: str) -> Log:
-    return Log(plain(run.name), plain(run.source), place, run.log_hash, fingerprint(run), _shapes(run, signal))
-
-
-def _shapes(run: Run, signal: str) -> str:
-    try:
-        rows = shared(rows_of(run, signal))
-    except FitError:
-        return ""
-    return repr([None if x is None else np.shape(x) for x in rows])
+def _log(run: Run, place: Path | Run) -> Log:
+    return Log(plain(run.name), plain(run.source), place, run.log_hash, fingerprint(run), len(run.step))
 
 
 def _unread(path: Path, error: BayesGrpoError) -> Log:

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.events.fallen import Fallen
+from bayes_grpo.events.fallen import Fallen, fallen_of
+from bayes_grpo.events.smoothing import reward_trend
+from bayes_grpo.events.trend import span_of
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.forecasting.aftermath import fallen_in
+from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.run import Provenance, Run, Setting
 from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
-from bayes_grpo.rows.reward_range import RewardRange, reward_range
+from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, schedule_of
 from bayes_grpo.rows.table import RowTable
@@ -50,7 +52,11 @@ class Basis:
 
 
 def basis_of_run(
-    run: Run, signal: str = "auto", schedule: str | None = None, total_steps: float | None = None
+    run: Run,
+    signal: str = "auto",
+    schedule: str | None = None,
+    total_steps: float | None = None,
+    rows: FitRows = "all",
 ) -> Basis:
     """What a forecast of a run rests on.
 
@@ -59,6 +65,7 @@ def basis_of_run(
         signal: "auto", "reward" (train) or "eval" (held-out).
         schedule: The user's word on the remaining learning rate.
         total_steps: Planned length of the run by the user's word.
+        rows: "all", or "since_break" for the rows since the reward last collapsed.
 
     Returns:
         The basis.
@@ -67,8 +74,8 @@ def basis_of_run(
         FitError: No such signal, or too few rows.
         SettingError: An impossible schedule.
     """
-    planned = _as_planned(run, schedule, total_steps)
-    table = rows_of(planned, signal).evenly_noisy()
+    fitted, window = rows_to_fit(run, rows, signal)
+    table = rows_of(_as_planned(fitted, schedule, total_steps), signal).evenly_noisy()
     if len(table.y) < MIN_FORECAST_ROWS:
         raise FitError(
             f"{run.source}: a forecast needs at least {MIN_FORECAST_ROWS} rows of {table.signal}, found "
@@ -80,10 +87,10 @@ def basis_of_run(
         rows=prepare_rows(table, many=True),
         reward=reward_range(table, settings),
         ahead=ahead,
-        notes=(*run.notes, *table.notes),
+        notes=(*([window.lead[:-1]] if window.lead else []), *run.notes, *table.notes),
         name=run.name,
         settings=settings,
-        fallen=fallen_in(table, settings),
+        fallen=fallen_in(run, table),
     )
 
 
@@ -119,3 +126,19 @@ def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Ru
 
 def _setting(stored: Mapping[str, Any]) -> Setting:
     return Setting(stored["value"], Provenance(stored["provenance"]), stored.get("note", ""))
+
+
+def fallen_in(run: Run, table: RowTable) -> Fallen | None:
+    """What the reward of a run has lost at its last row, as its diagnosis sees it; None where it has not.
+
+    Args:
+        run: The run.
+        table: Its rows.
+    """
+    trend = reward_trend(run, table.signal)
+    if trend is None:
+        return None
+    ends = both_ends(table, dict(run.settings.items()))
+    if ends.known:
+        return fallen_of(trend, ends.high - ends.low, ends.low)
+    return fallen_of(trend, span_of(trend.value))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,11 +17,11 @@ from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import target_of
-from bayes_grpo.forecasting.bounds import Bounded, bounded
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.prepared import PreparedRows
 from bayes_grpo.rows.reward_range import RewardRange
 
@@ -27,6 +29,18 @@ FORECAST_REGIMES = ("flat", "exponential", "oscillator", "bernoulli", "logistic"
 """Regimes that a forecast averages over."""
 FORECAST_SAMPLER = SamplerSettings(chains=4, warmup=300, draws=500)
 """Settings of NUTS where a forecast needs it: predictive paths need fewer draws than the tails of parameters."""
+
+
+class Bounded(NamedTuple):
+    """What a range does to a law; nothing by default.
+
+    Attributes:
+        share: Probability that the range holds, given the rows.
+        log_factor: Log of what it multiplies the law's marginal likelihood by.
+    """
+
+    share: float = 0.0
+    log_factor: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,3 +169,24 @@ def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
     """
     rest = {k: x for k, x in fitted.draws.items() if k not in names}
     return weighed(rest, fitted.reward, fitted.notes, (*fitted.left_out, *names))
+
+
+def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bounded:
+    """What a range does to a law that was fitted without one.
+
+    Args:
+        reward: The range.
+        prior: Prior of the fixed point.
+        fixed_point: Its posterior draws, shape (n,).
+
+    Returns:
+        The probability of the range, and the factor of the marginal likelihood.
+    """
+    if not reward.known:
+        return Bounded()
+    low, high = ((end - prior.median) / (prior.spread * math.sqrt(2.0)) for end in (reward.low, reward.high))
+    before = 0.5 * (math.erf(high) - math.erf(low))
+    inside = np.count_nonzero((fixed_point >= reward.low) & (fixed_point <= reward.high))
+    ratio = (inside + 0.5) / (len(fixed_point) + 1.0) / max(before, 1e-12)
+    factor = reward.share * ratio + 1.0 - reward.share
+    return Bounded(reward.share * ratio / factor, math.log(factor))

@@ -15,6 +15,7 @@ from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.window import FitRows
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
@@ -48,6 +49,7 @@ def forecast(
     schedule: str | None = None,
     total_steps: float | None = None,
     signal: str = "auto",
+    rows: FitRows = "all",
     regimes: Sequence[str | Regime] | None = None,
     draws: int = 2000,
     seed: int = 0,
@@ -80,6 +82,7 @@ def forecast(
             settings say, or a continuation that is named in ``assumed``.
         total_steps: Step at which a decaying learning rate reaches 0.
         signal: "auto", "reward" (train) or "eval" (held-out); for a run.
+        rows: "all", or "since_break" for the rows since the reward last collapsed; not for a fit.
         regimes: Regimes to average over; None for `FORECAST_REGIMES`, or for those of a comparison that can forecast.
         draws: Number of paths.
         seed: Seed.
@@ -114,7 +117,7 @@ def forecast(
     basis = (
         basis_of_fit(source, schedule, total_steps)
         if isinstance(source, Fit)
-        else basis_of_run(source, signal, schedule, total_steps)
+        else basis_of_run(source, signal, schedule, total_steps, rows)
     )
     # A horizon in the past is refused before anything is fitted.
     planned = basis.settings

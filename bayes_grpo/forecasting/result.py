@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -82,9 +82,6 @@ class Forecast(Shown):
     siblings: SiblingsUsed | None = None
     fallen: Fallen | None = None
 
-    summary_by: ClassVar[str] = "bayes_grpo.forecasting.summary:summarize_forecast"
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.forecasting:plot_forecast"
-
     @property
     def sentence(self) -> str:
         """Run, step and paths; what it says is `summarize_forecast`'s."""
@@ -107,8 +104,8 @@ class Forecast(Shown):
               laws;
             - `predictions_constant_data`: ``rate``, the learning rate at each future step over the run's reference
               rate;
-            - `posterior`: ``latent_now``, ``initial``, ``at_infinity``, ``final`` and the names of the ``regime``
-              and the ``event`` of each draw;
+            - `posterior`: ``latent_now``, ``initial``, ``at_infinity`` and ``final``;
+            - `origin`: the names of the ``regime`` and the ``event`` of each draw;
             - `observed_data`: the logged rows as ``rows`` on their own steps.
 
             Attributes hold the rest: name, signal, now, lag, range of the reward, weights (JSON), assumptions, notes.
@@ -122,17 +119,18 @@ class Forecast(Shown):
         ahead = {name: ((*of_draw, "step"), getattr(self, name)[None]) for name in ("latent", "rows", "trend")} | {
             "beyond": ((*of_draw, "beyond_step"), self.beyond[None])
         }
-        whole = {
-            name: (of_draw, np.asarray(getattr(self, name))[None])
-            for name in ("latent_now", "initial", "at_infinity", "final", "regime", "event")
-        }
+
+        def whole(*names: str) -> Dataset:
+            return Dataset({name: (of_draw, np.asarray(getattr(self, name))[None]) for name in names}, draws)
+
         tree = DataTree.from_dict(
             {
                 "predictions": Dataset(ahead, draws | {"step": self.step, "beyond_step": self.beyond_step}),
                 "predictions_constant_data": Dataset(
                     {"rate": ("step", self.schedule.at(self.step))}, {"step": self.step}
                 ),
-                "posterior": Dataset(whole, draws),
+                "posterior": whole("latent_now", "initial", "at_infinity", "final"),
+                "origin": whole("regime", "event"),  # texts, which ArviZ's summaries cannot take
                 "observed_data": Dataset({"rows": ("step", self.logged)}, {"step": self.logged_step}),
             }
         )

@@ -12,8 +12,8 @@ import numpy as np
 
 from bayes_grpo.common.draws import spread
 from bayes_grpo.common.errors import FitError
+from bayes_grpo.common.executor import outcomes
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.common.workers import outcomes
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings

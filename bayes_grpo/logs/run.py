@@ -7,11 +7,11 @@ mean over the ``window`` steps that end at ``s``, that is over ``(s - window, s]
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -180,9 +180,7 @@ class Run(Shown):
     step_counter: str = "optimizer step"
     second_counter: tuple[str, np.ndarray] | None = None
     resumes: tuple[float, ...] = ()
-
-    summary_by: ClassVar[str] = "bayes_grpo.logs.summary:describe_run"
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.logs:plot_run"
+    _once: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""
@@ -216,7 +214,7 @@ class Run(Shown):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its fields, for worker processes: a read-only mapping cannot be pickled."""
-        values = (getattr(self, f.name) for f in fields(self))
+        values = (getattr(self, f.name) for f in fields(self) if f.init)
         return type(self), tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
 
     @classmethod
@@ -292,6 +290,17 @@ class Run(Shown):
         name, values = self.second_counter
         known = np.flatnonzero(np.isfinite(values) & (self.step <= step))
         return f"{text} ({name} {values[known[-1]]:g})" if len(known) else text
+
+    def once[T](self, name: Hashable, make: Callable[[], T]) -> T:
+        """What is computed of this run once and kept with it; a changed copy of the run begins anew.
+
+        Args:
+            name: What it is.
+            make: Computes it.
+        """
+        if name not in self._once:
+            self._once[name] = make()
+        return self._once[name]
 
     def with_settings(self, values: Mapping[str, Setting]) -> Run:
         """The run with some settings in place of its own; the windows of its rows follow `logging_window`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -163,8 +163,6 @@ class Plan(Result):
         siblings: What became of siblings at their settings; None where none were asked for.
         rate_known: Whether the present learning rate is known; else the candidates' are times it.
     """
-
-    picture_by: ClassVar[str] = "bayes_grpo.views.plots.planning:plot_plan"
 
     run: str
     signal: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -31,6 +32,16 @@ NOISES: tuple[Parameter, ...] = (
         lambda t: Prior(0.2 * t.scale, 1.0),
     ),
 )
+
+OSCILLATOR_NOISES: tuple[Parameter, ...] = (
+    NOISES[0],
+    replace(
+        NOISES[1],
+        meaning="gradient noise: the stationary sd of the latent reward is fluctuation_sd times "
+        "sqrt(sqrt(1 + 4 ζ²) / (2 ζ)), which is 1 where overdamped",
+    ),
+)
+"""Of second-order laws, for which only the overdamped limit of the stationary sd is finite at every damping."""
 
 LEVELS: tuple[Parameter, ...] = (
     Parameter(

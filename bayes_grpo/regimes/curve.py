@@ -37,10 +37,6 @@ class Curve(ABC):
         on_request: Whether comparisons leave it out unless it is named: slow, or close to another.
         quantities: Derived quantities by name, with units and meanings.
         shown: Names of the quantities in the picture of a fit; the first three parameters if empty.
-        row_by_row: Whether what `state_space` says of a row depends on the columns of that row alone, its clock among
-            them (`bayes_grpo.regimes.trend.row_times`), and not on those before it; at most three components then.
-            Such rows are computed in any order, which is faster.
-        missing_anywhere: Whether rows may be missing anywhere and not only at the end; a slower filter then.
     """
 
     name: ClassVar[str]
@@ -50,9 +46,6 @@ class Curve(ABC):
     on_request: ClassVar[bool] = False
     quantities: ClassVar[Mapping[str, Quantity]] = {}
     shown: ClassVar[tuple[str, ...]] = ()
-    row_by_row: ClassVar[bool] = False
-
-    missing_anywhere: bool = False
 
     @property
     @abstractmethod

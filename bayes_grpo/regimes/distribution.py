@@ -78,8 +78,7 @@ class RowsDistribution(dist.Distribution):
         """Log density of logged values.
 
         Args:
-            value: Shape (..., T); NaN = missing, at the end of the rows only unless `Regime.missing_anywhere`. A hole
-                elsewhere gives NaN, never a wrong number.
+            value: Shape (..., T); NaN = missing.
             intermediates: Not used; part of NumPyro's signature.
 
         Returns:
@@ -88,13 +87,7 @@ class RowsDistribution(dist.Distribution):
         y = jnp.asarray(value, float)
 
         def one(values: Any, levels: Any, rows: Rows, y: Array) -> Array:
-            space = self.regime.state_space(values, levels, rows)
-            found = log_likelihood(space, y, self.regime.missing_anywhere)
-            if self.regime.missing_anywhere:
-                return found
-            there = jnp.isfinite(y)
-            holes = jnp.any(there[1:] & ~there[:-1])
-            return jnp.where(holes, jnp.nan, found)
+            return log_likelihood(self.regime.state_space(values, levels, rows), y)
 
         return self._over_batch(one, y, y.shape[:-1], 1)
 

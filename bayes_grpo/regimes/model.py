@@ -25,9 +25,10 @@ from bayes_grpo.rows.table import RowTable
 def model(regime: Curve, table: RowTable, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The model.
 
-    Sites: every linear parameter under its name; ``<name>_free`` for every other one, where the prior speaks, and
-    ``<name>`` as a deterministic site, after `Regime.physical` has bound it to the rows (no response faster than they
-    are, say); ``y``, the logged values.
+    Sites: every linear parameter, and every one with a NumPyro distribution of your own as its prior, under its name;
+    ``<name>_free`` for every other one, its normal coordinate, and ``<name>`` as a deterministic site, after
+    `Regime.physical` has bound it to the rows (no response faster than they are, say); ``y``, the logged values. To
+    condition on a parameter by its name, give it a distribution of your own.
 
     Args:
         regime: The law.
@@ -49,11 +50,12 @@ def model(regime: Curve, table: RowTable, priors: Mapping[str, Any] | None = Non
     for p in regime.sampled:
         prior = known[p.name]
         if p.name in own:
-            free[p.name] = numpyro.sample(f"{p.name}_free", own[p.name])
+            free[p.name] = numpyro.sample(p.name, own[p.name])
         else:
             u = numpyro.sample(f"{p.name}_free", dist.Normal(p.transform.inverse(prior.median), prior.spread))
             free[p.name] = p.transform.forward(u)
-    values = {k: numpyro.deterministic(k, v) for k, v in regime.physical(free, rows).items()}
+    bound = regime.physical(free, rows)
+    values = {k: v if k in own else numpyro.deterministic(k, bound[k]) for k, v in free.items()}
     for p in regime.linear:
         prior = known[p.name]
         values[p.name] = numpyro.sample(p.name, own.get(p.name, dist.Normal(prior.median, prior.spread)))

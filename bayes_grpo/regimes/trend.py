@@ -25,7 +25,6 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.common import NOISES, initial_levels, measurement_var
 from bayes_grpo.regimes.first_order import FirstOrderRow, first_order_row
 from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Prior
-from bayes_grpo.rows.clock import clocked
 from bayes_grpo.rows.padding import Rows
 
 FLUCTUATION: tuple[Parameter, ...] = (
@@ -76,10 +75,12 @@ def row_times(rows: Rows, weighted: bool) -> RowTimes:
     Returns:
         The times.
     """
-    clock: Any = clocked(rows).clock
-    end = clock.weighted if weighted else clock.steps
     window = 0.0 if rows.window is None else rows.window
+    gap = 0.0 if rows.gap is None else rows.gap
     rate = 1.0 if rows.rate is None or not weighted else rows.rate
+    each = jnp.asarray((window + gap) * rate)
+    # One length for all rows needs no running sum.
+    end = each * jnp.arange(1.0, rows.y.shape[0] + 1.0) if each.ndim == 0 else jnp.cumsum(each)
     span = jnp.broadcast_to(jnp.asarray(window * rate), rows.y.shape)
     places = jnp.asarray(_NODES if rows.window is not None else [1.0])
     nodes = end - span * (1.0 - places[:, None])
@@ -117,9 +118,8 @@ def fluctuation_rows(
         after_gap = None if gap_slope is None else _net_rate(rate, gap_slope)
         return first_order_row(_net_rate(rate, slope), diffusion, rows, after_gap)
     row = first_order_row(rate, diffusion, rows)
-    clock: Any = clocked(rows).clock
     f, h, q, s, r = row
-    start = jnp.where(clock.number == 0, variance, 0.0)
+    start = jnp.where(jnp.arange(rows.y.shape[0]) == 0, variance, 0.0)
     return row._replace(noise_var=q + start * f**2, cross_cov=s + start * f * h, observation_var=r + start * h**2)
 
 

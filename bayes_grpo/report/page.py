@@ -1,249 +1,211 @@
-"""What stands on a page, before it is HTML: sentences, sections, pictures, tables, all of it plain text."""
+"""The page of one run: its status, one picture, three answers, and everything else folded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.classes import MODES
+from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.status import TopLine
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.summary import RunSummary
+from bayes_grpo.report.answer import Answer, Found
+from bayes_grpo.views.decision import decision_document
+from bayes_grpo.views.document import (
+    TONES,
+    Document,
+    Drawing,
+    Point,
+    Section,
+    percent,
+    section,
+    sentence_case,
+    split,
+    view,
+)
+from bayes_grpo.views.logs import columns, settings
+from bayes_grpo.views.plots.checking import plot_residuals
+from bayes_grpo.views.plots.fitting import plot_quantity
+from bayes_grpo.views.plots.forecasting import schedule_end
+from bayes_grpo.views.plots.overview import plot_overview, plot_signals
 
-Tone = Literal["", "good", "doubt", "alarm"]
-"""How a sentence is marked, by a word and a sign as well as by a colour."""
+_SIGNALS = 12
+"""Signals that are drawn."""
+PRICE_HINT = (
+    "Whether it is worth the cost needs a cost and a value: --cost-per-step (or --gpus) and --value-per-reward, or "
+    "--gain for the steps that a gain takes."
+)
 
 
-Size = Literal["whole", "half", "small"]
+def page_of(run: Run | None, summary: RunSummary | None, found: Found, fit: Fit | None = None) -> Document:
+    """Puts what was found of a run on one page.
 
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture as inline SVG.
-
-    Attributes:
-        wide: The drawing for a screen.
-        narrow: The same for a phone; the wide one where empty.
-        alt: What it shows, in a sentence, for whoever cannot see it.
-        caption: Line below it.
-        title: Line above it.
-        size: How much of the page's width it takes on a screen: all of it, a half, or a third ("small").
+    Args:
+        run: The run; None where there is a fit alone.
+        summary: What its log holds; None likewise.
+        found: What came of all parts.
+        fit: A fit that was made before.
     """
-
-    wide: str
-    alt: str
-    caption: str = ""
-    narrow: str = ""
-    title: str = ""
-    size: Size = "whole"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a table.
-
-    Attributes:
-        text: What it says.
-        term: Glossary entry that it links to; "" for none.
-        number: Whether it is set as a number, to the right.
-        mark: Whether it stands out.
-    """
-
-    text: str
-    term: str = ""
-    number: bool = False
-    mark: bool = False
-
-
-_SENTENCE = 60
-"""Characters from which on a cell is a sentence."""
-
-
-@dataclass(frozen=True)
-class PageTable:
-    """A table.
-
-    Attributes:
-        caption: What it holds, in a line.
-        columns: Heads of the columns; those of `Cell` kind link into the glossary.
-        rows: Rows of cells.
-        folded: Whether it is shown on request alone.
-    """
-
-    caption: str
-    columns: tuple[Cell, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    folded: bool = False
-
-    @property
-    def wordy(self) -> bool:
-        """Whether sentences stand in it, which no phone is wide enough for beside other columns."""
-        return any(len(c.text) > _SENTENCE for row in self.rows for c in row)
-
-    @property
-    def text(self) -> str:
-        """The table as lines with tabs, to be copied."""
-        lines = [[c.text for c in self.columns], *([c.text for c in row] for row in self.rows)]
-        return "\n".join("\t".join(line) for line in lines)
+    top, ahead = found.top, found.forecast.value
+    forecast = None if ahead is None else ahead.forecast
+    stopping = None if ahead is None or ahead.decision is None else ahead.decision.stopping
+    marks = {} if found.diagnosis.value is None else _marks(found)
+    if forecast is not None and (end := schedule_end(forecast)) is not None:
+        marks["learning rate reaches 0"] = end
+    if stopping is not None:
+        marks["recommended stop"] = stopping.recommended
+    answer, why = ("Too early to tell.", "") if top is None else split(sentence_case(top.headline), ": ")
+    unconverged = found.fit.value is not None and not found.fit.value.summary.convergence.passed
+    parts = [
+        _signals(run),
+        _part("What happened", found.diagnosis, _happened),
+        _part("Forecast", found.forecast, partial(_forecast, top=top)),
+        _part("Fit", found.fit, _fit),
+        _part("Regimes", found.laws, lambda c: _folded(c, plot=True)),
+        _part("Check", found.check, lambda c: _check(found, c)),
+        _part("Stability", found.stability, lambda s: _stability(s, top)),
+    ]
+    parts += [] if summary is None else [_log(summary), section("Settings", tables=(settings(summary),))]
+    whole = Document("", "") if summary is None else view(summary)
+    alt = f"The logged rewards and the forecast. {answer}"
+    return Document(
+        title=(summary.name if summary else fit.about.run if fit else "") or "A run without a name",
+        about=f"{whole.answer} {whole.why}".removeprefix(f"{whole.title}: ").strip()
+        or (f"{fit.about.rows} rows, from a saved fit" if fit else ""),
+        status="" if top is None else top.status,
+        chance=None if top is None else top.probability,
+        answer=answer,
+        why=("The sampler did not converge: do not use the numbers of the fit. " if unconverged else "") + why,
+        do="" if top is None else " ".join((sentence_case(top.action), *top.remedies[:1])),
+        tone="doubt" if top is None else TONES[top.status],
+        points=_points(found),
+        plot=Drawing(partial(plot_overview, run, forecast, marks), alt)
+        if run is not None or forecast is not None
+        else None,
+        sections=tuple(p for p in parts if not p.empty),
+        assumed=whole.assumed,
+        unchecked=whole.unchecked,
+        docs="how/report",
+    )
 
 
-@dataclass(frozen=True)
-class Part:
-    """A few lines with a heading of their own inside a section.
-
-    Attributes:
-        title: Heading.
-        lines: Its lines.
-        tone: How it is marked.
-    """
-
-    title: str
-    lines: tuple[str, ...]
-    tone: Tone = ""
+def _marks(found: Found) -> dict[str, float]:
+    d = found.diagnosis.value
+    document = None if d is None else view(d)
+    return {} if document is None or document.series is None else dict(document.series.events)
 
 
-@dataclass(frozen=True)
-class Section:
-    """What the page says to one question.
-
-    Attributes:
-        key: Name, and anchor on the page.
-        title: Heading, short.
-        question: The question.
-        answer: The sentence that answers it.
-        tone: How the sentence is marked.
-        pictures: Shown first.
-        tables: Numbers.
-        parts: Lines with headings: what would tell, warnings, what to do.
-        terms: Glossary entries that it uses beside those of its tables.
-        explained: Entries of its own, such as the quantities of a law: term → its one line.
-        missing: Why it could not be computed; then there is nothing else.
-    """
-
-    key: str
-    title: str
-    question: str
-    answer: str = ""
-    tone: Tone = ""
-    pictures: tuple[Picture, ...] = ()
-    tables: tuple[PageTable, ...] = ()
-    parts: tuple[Part, ...] = ()
-    terms: tuple[str, ...] = ()
-    explained: Mapping[str, str] = field(default_factory=dict)
-    missing: str = ""
-
-    @property
-    def used(self) -> tuple[str, ...]:
-        """Glossary entries that it uses."""
-        cells = [c.term for t in self.tables for c in (*t.columns, *(c for row in t.rows for c in row)) if c.term]
-        return (*cells, *self.terms)
+def _part[T](title: str, answer: Answer[T], make: Callable[[T], Section]) -> Section:
+    """A section, or the reason why there is none; one that cannot be made must not cost the others."""
+    if answer.value is None:
+        return Section(title, missing=answer.reason)
+    try:
+        return replace(make(answer.value), title=title)
+    except Exception as error:
+        return Section(title, missing=f"Could not be shown: {type(error).__name__}: {error}")
 
 
-@dataclass(frozen=True)
-class Lead:
-    """One of the sentences at the top.
-
-    Attributes:
-        label: What it is about.
-        sentence: The sentence.
-        chance: Its probability in a few words, such as "P(gain) 0.87".
-        tone: How it is marked.
-        section: Section that says more.
-    """
-
-    label: str
-    sentence: str
-    chance: str = ""
-    tone: Tone = ""
-    section: str = ""
+def _folded(result: Any, *, plot: bool = False, top: TopLine | None = None, lines: tuple[str, ...] = ()) -> Section:
+    """A result as a section: answer, reason, table, and its figure where that is asked for."""
+    document = view(result)
+    if top is not None and top.alarming:
+        document = replace(document, answer=f"If nothing changes: {sentence_case(document.answer, upper=False)}")
+    return Section(
+        document.title,
+        tuple(x for x in (document.answer, document.why, *lines) if x),
+        () if document.table is None else (document.table,),
+        (replace(document.plot, size="whole"),) if plot and document.plot is not None else (),
+        tone=document.tone,
+    )
 
 
-@dataclass(frozen=True)
-class Top:
-    """How the run stands: one box at the top, everything else below it.
-
-    Attributes:
-        status: One word.
-        meaning: What the word means.
-        chance: Its probability in a few words.
-        sentence: What is so.
-        action: The one thing to do now.
-        more: What else to do.
-        rests_on: What all of it rests on.
-        tone: How it is marked.
-        section: Section that says more.
-    """
-
-    status: str
-    meaning: str
-    chance: str
-    sentence: str
-    action: str
-    more: tuple[str, ...] = ()
-    rests_on: str = ""
-    tone: Tone = ""
-    section: str = ""
+def _signals(run: Run | None) -> Section:
+    names = [] if run is None else list(run.signals)[:_SIGNALS]
+    return Section(
+        "Signals",
+        plots=tuple(
+            Drawing(
+                partial(plot_signals, {name: run}, name), f"{name.replace('_', ' ')} by step", size="small", ratio=0.66
+            )
+            for name in names
+            if run is not None
+        ),
+    )
 
 
-@dataclass(frozen=True)
-class Reference:
-    """Where the run, or the commit that it ran, is found.
-
-    Attributes:
-        text: What is shown.
-        address: Where it leads; "" for none.
-    """
-
-    text: str
-    address: str = ""
+def _happened(d: Any) -> Section:
+    document = view(d)
+    wanted = {s.title: s for s in document.sections}
+    lines = (*wanted["Story"].lines, *wanted["Evidence"].lines, *wanted["What to do"].lines[1:4])
+    tables = (*wanted["What happened"].tables, *(() if document.table is None else (document.table,)))
+    return Section("", lines, (*tables, *wanted["Gain"].tables), tone=document.tone)
 
 
-@dataclass(frozen=True)
-class Page:
-    """A whole page.
-
-    Attributes:
-        title: Name of the run, or of what the page is about.
-        about: Line below it: rows, steps, format.
-        leads: Sentences at the top.
-        alert: What must be read before all else; "" mostly.
-        top: How the run stands and what to do; None where nobody could say.
-        hero: Picture below the sentences; None without.
-        sections: The sections in order.
-        glossary: Term → its one-line explanation, for the terms that the page uses.
-        made: Line at the end: version, seed, time.
-        docs: Where the built documentation lies, for links from the sections; "" without.
-        links: Where the run and its commit are found.
-    """
-
-    title: str
-    about: str
-    leads: tuple[Lead, ...]
-    sections: tuple[Section, ...]
-    alert: str = ""
-    top: Top | None = None
-    hero: Picture | None = None
-    glossary: Mapping[str, str] = field(default_factory=dict)
-    made: str = ""
-    docs: str = ""
-    links: tuple[Reference, ...] = ()
+def _forecast(f: Any, top: TopLine | None) -> Section:
+    made = _folded(f.summary, top=top)
+    if f.decision is None:
+        return replace(made, lines=(*made.lines, PRICE_HINT))
+    decision = decision_document(f.decision)
+    plots = () if decision.plot is None else (decision.plot,)
+    tables = (*made.tables, *(() if decision.table is None else (decision.table,)))
+    more = tuple(x for s in decision.sections for x in s.lines)
+    return replace(made, lines=(*made.lines, decision.answer, decision.why, *more), tables=tables, plots=plots)
 
 
-def said(text: object, limit: int = 600) -> str:
-    """A sentence for the page: one line without control characters, of bounded length, beginning with a capital."""
-    shown = plain(text, limit).strip()
-    symbol = shown[1:2] in ("", " ") and shown[:1] != "a"  # "c = 2 ζ m ω₀" begins with a name
-    return shown if symbol else shown[:1].upper() + shown[1:]
+def _fit(f: Any) -> Section:
+    made = _folded(f.summary)
+    names = f.fit.regime.shown or tuple(p.name for p in f.fit.regime.parameters[:3])
+
+    def draw(name: str, figure: Any) -> None:
+        plot_quantity(f.fit, name, ax=figure.add_subplot())
+
+    plots = tuple(Drawing(partial(draw, n), f"Posterior and prior of {n}", size="small", ratio=0.6) for n in names)
+    return replace(made, plots=plots, terms=("interval",))
 
 
-def head(*names: str | Cell) -> tuple[Cell, ...]:
-    """Heads of columns."""
-    return tuple(x if isinstance(x, Cell) else Cell(x) for x in names)
+def _check(found: Found, c: Any) -> Section:
+    fitted = found.fit.value
+    if fitted is None:
+        return _folded(c)
+    draw = partial(plot_residuals, fitted.fit, c)
+    return replace(_folded(c), plots=(Drawing(draw, "Leave-one-out residuals by step", size="half", ratio=0.45),))
 
 
-def number(value: object, mark: bool = False) -> Cell:
-    """A number's cell."""
-    return Cell(plain(value, 60), number=True, mark=mark)
+def _stability(s: Any, top: TopLine | None) -> Section:
+    if top is not None and top.alarming and top.finding == "dynamical_instability":
+        return Section("", ("This run fails, so its settings are not safe, whatever the margins.",), tone="alarm")
+    return _folded(s.report, lines=(f"Curvature: {s.note}.",) if s.note else ())
 
 
-def words(value: object, term: str = "", limit: int = 200, mark: bool = False) -> Cell:
-    """A cell of text."""
-    return Cell(plain(value, limit), term=term, mark=mark)
+def _log(summary: RunSummary) -> Section:
+    return Section("Log", (*summary.notes,), (columns(summary),))
+
+
+def _points(found: Found) -> tuple[Point, ...]:
+    """Where the reward goes, what is left, and what is wrong; each chance is that of the event it names."""
+    out = []
+    labels = ("Where it goes", "What is left", "What is wrong")
+    fitted, ahead, d = found.fit.value, found.forecast.value, found.diagnosis.value
+    if fitted is None:
+        out.append(Point(labels[0], f"Unknown: {found.fit.reason}", tone="doubt"))
+    else:
+        document = view(fitted.summary)
+        chance = fitted.summary.probabilities.get("growth")
+        out.append(Point(labels[0], document.answer, chance, "chance of growth", document.tone))
+    if ahead is None:
+        out.append(Point(labels[1], f"Unknown: {found.forecast.reason}", tone="doubt"))
+    else:
+        s, document = ahead.summary, view(ahead.summary)
+        event = f"chance of a gain above {s.threshold:.2g} by step {s.until:g}"
+        out.append(Point(labels[1], document.answer, s.p_gain, event, document.tone))
+    if d is None:
+        out.append(Point(labels[2], f"Unknown: {found.diagnosis.reason}", tone="doubt"))
+    else:
+        worst = max(MODES, key=d.own.__getitem__)
+        text = f"The most likely failure is {label_of(worst)} ({percent(d.own[worst])})."
+        out.append(Point(labels[2], text, d.failing, "chance of a failure", TONES[d.top.status]))
+    return tuple(out)

@@ -1,4 +1,4 @@
-"""The result: a page with its pictures, the same results as data, and the file."""
+"""A page, the results behind it as data, and its file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.results import Shown
-from bayes_grpo.report.html import html_of
-from bayes_grpo.report.page import Page
+from bayes_grpo.views.document import Document, shows
+from bayes_grpo.views.html import html_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,31 +18,35 @@ class Report(Shown):
     """A page.
 
     Attributes:
-        page: What stands on it.
-        style: Classes and colours of its pictures, CSS.
+        document: What it shows.
         results: What it rests on, ready for JSON.
-        failed: Whether a fit on it did not converge; the page says so first.
+        failed: Whether a fit on it did not converge.
+        docs: Address of the built documentation; "" without.
     """
 
-    page: Page
-    style: str
+    document: Document
     results: Mapping[str, Any]
     failed: bool = False
+    docs: str = ""
 
     @property
     def sentence(self) -> str:
         """The sentences at its top."""
-        top = self.page.top
-        first = [] if top is None else [f"{top.status.upper()}: {top.sentence} Do now: {top.action}"]
-        return " ".join([*first, *(lead.sentence for lead in self.page.leads)])
+        return " ".join((*self.document.first_lines, *(p.sentence for p in self.document.points)))
 
     def html(self) -> str:
         """The whole page: one file that asks for nothing from outside."""
-        return html_of(self.page, self.style)
+        return html_of(self.document, self.docs)
 
     def to_dict(self) -> dict[str, Any]:
         """The results behind the page, ready for JSON."""
         return dict(self.results)
+
+
+@shows(Report)
+def report_document(report: Report) -> Document:
+    """The document of a page."""
+    return report.document
 
 
 def save_report(report: Report, path: str | Path) -> Path:
@@ -57,3 +61,8 @@ def save_report(report: Report, path: str | Path) -> Path:
     with written_whole(path) as temporary:
         temporary.write_text(report.html(), encoding="utf-8")
     return Path(path)
+
+
+def sentences_of(document: Document) -> list[dict[str, Any]]:
+    """The answers at the top of a page as data."""
+    return [{"about": p.label, "sentence": p.sentence, "probability": p.chance} for p in document.points]

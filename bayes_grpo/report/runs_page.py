@@ -1,17 +1,21 @@
-"""`report_runs`: several runs or seeds on one page, their curves on one axis, their numbers in one table."""
+"""`report_runs`: several runs on one page, their curves on one axis, their numbers in one table."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from functools import partial
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
-from bayes_grpo.common.errors import SettingError
+import numpy as np
+
+from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
+from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.families.compare_runs import compare_runs
 from bayes_grpo.families.family import family
 from bayes_grpo.families.index import index_of
@@ -19,30 +23,47 @@ from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.logs.reading import PathLike, RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.report.answer import Answer
-from bayes_grpo.report.assembly import glossary_of, guarded, made_line, making
-from bayes_grpo.report.manual import docs_base
-from bayes_grpo.report.page import Lead, Page
-from bayes_grpo.report.result import Report
-from bayes_grpo.report.sections import apart, effects, order, recipes, signals, together
-from bayes_grpo.report.sections.together import OneOf
+from bayes_grpo.report.result import Report, sentences_of
+from bayes_grpo.report.run_page import made_line
 from bayes_grpo.report.settings import ReportSettings
-from bayes_grpo.report.svg import Pictures
 from bayes_grpo.report.work import COST, Left, Tell, answered, answers
-
-_SIGNALS = (signals.KEY, signals.TITLE, signals.QUESTION, signals.signals)
-_ORDER = (
-    together.curves_key(),
-    order.KEY,
-    recipes.KEY,
-    effects.KEY,
-    *(key for key, *_ in (*together.SECTIONS[1:], *apart.SECTIONS)),
-    signals.KEY,
+from bayes_grpo.siblings.shared import cleared_runs
+from bayes_grpo.views.document import (
+    TONES,
+    Document,
+    Drawing,
+    Point,
+    Section,
+    Tabular,
+    Tone,
+    head,
+    number,
+    ranged,
+    section,
+    sentence_case,
+    view,
+    words,
 )
-"""Sections in the order of the page."""
+from bayes_grpo.views.manual import docs_base
+from bayes_grpo.views.plots.overview import plot_runs, plot_signals
+
 _PARTS = ("fit", "forecast", "diagnosis")
 """What is computed of every run."""
-_NAME_LIMIT = 40
-"""Characters of a run's name."""
+_NAME, _SIGNALS, _SURE = 40, 12, 0.8
+"""Characters of a run's name, signals that are drawn, and probability from which on one run is the highest."""
+_SCALE = "Rewards are compared as they are, which holds for runs of one reward function."
+
+
+class OneOf(NamedTuple):
+    """A run among others: its name on the page, the run, and its parts "fit", "forecast" and "diagnosis"."""
+
+    name: str
+    run: Run
+    parts: Mapping[str, Answer[Any]]
+
+    def part(self, name: str) -> Any:
+        """What came of a part; None where nothing did."""
+        return self.parts[name].value
 
 
 def report_runs(
@@ -55,16 +76,14 @@ def report_runs(
     unread: Mapping[str, str] | None = None,
     progress: Tell | None = None,
 ) -> Report:
-    """Puts several runs on one page, beside each other.
-
-    All are forecast to one step, so that they can be compared there.
+    """Puts several runs on one page, all forecast to one step.
 
     Args:
         runs: The runs, or what `bayes_grpo.read_log` makes them of; two or more.
         settings: What is asked for.
         against: Runs of another recipe, B, each a seed; ``runs`` are then those of A. Of two runs without any, the
             first is A and the second B.
-        vary: Settings that differ between the runs, for the exponents with which quantities follow them; see `family`.
+        vary: Settings that differ between the runs, for their effects; see `family`.
         index: What the logs do not state of these settings; see `family`.
         unread: Log → why it could not be read; named on the page.
         progress: Called at every stage with a short phrase and the share of the work that is done.
@@ -75,96 +94,208 @@ def report_runs(
     Raises:
         SettingError: Fewer than two runs.
     """
-    known = index_of(index)
+    known, begin = index_of(index), time.perf_counter()
     runs, against = ([known.stated(as_run(x)) for x in side] for side in (runs, against))
     everyone = [*runs, *against]
     if len(everyone) < 2 or not runs:
         raise SettingError(f"report: expected two runs or more to compare, found {len(everyone)}; report_run takes one")
-    begin = time.perf_counter()
     settings = settings or ReportSettings()
-    asked = _questions(runs, against, vary, index, settings)
-    left = Left(teller(progress), len(everyone) * sum(COST[name] for name in _PARTS) + 10.0 * len(asked) + 2.0)
-    until = (
-        settings.until
-        if settings.until is not None
-        else max(horizon_of(dict(r.settings.items()), _last(r)).until for r in everyone)
-    )
-    ask = settings.until_step(until)
-    found, pictures = [], Pictures()
-    with making():
-        names = names_of(everyone)
-        for run, name in zip(everyone, names, strict=True):
-            left.begin(name)
-            found.append(OneOf(name, run, dict(answers(run, ask, parts=_PARTS, left=left))))
-        drawn = {
-            key: guarded(partial(make, found, pictures), key, title, question)
-            for key, title, question, make in (*together.SECTIONS, *apart.SECTIONS, _SIGNALS)
-        }
-        alike = partial(order.section, found, settings.signal, pictures)
-        drawn[order.KEY] = guarded(alike, order.KEY, order.TITLE, order.QUESTION)
-        sides = (names[: len(names) - max(len(against), 1)], names[len(names) - max(len(against), 1) :])
-        own: list[Lead] = []
-        joint: dict[str, Answer[Any]] = {}
-        for module, ask_of in asked:
-            left.begin(module.TITLE)
-            answer = joint[module.KEY] = answered(ask_of)
-            draw = partial(module.section, answer, sides, pictures)
-            drawn[module.KEY] = guarded(draw, module.KEY, module.TITLE, module.QUESTION)
-            own.append(module.lead(answer))
-            left.end(module.TITLE, 10.0)
-    sections = tuple(drawn[key] for key in _ORDER if key in drawn)
-    alerts = [f"{plain(name, 80)} could not be read: {plain(reason, 200)}" for name, reason in (unread or {}).items()]
-    alerts += [f"{x.name}: the fit did not converge." for x in found if x.failed]
-    page = Page(
-        title=", ".join(x.name for x in found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else ""),
-        about=f"{len(found)} runs beside each other, forecast to step {until:g}",
-        leads=(*own, *together.leads(found, until)),
-        sections=sections,
-        alert=" ".join(alerts),
-        glossary=glossary_of(sections),
-        made=made_line(settings.seed, time.perf_counter() - begin),
-        docs=docs_base(settings.docs),
-        links=settings.links,
-    )
-    left.end("writing the page", 2.0)
-    failed = any(x.failed for x in found)
-    return Report(page, pictures.stylesheet(), _results(found, joint, page, until, unread or {}), failed)
-
-
-def _questions(
-    runs: Sequence[Run], against: Sequence[Run], vary: Sequence[str], index: Any, settings: ReportSettings
-) -> list[tuple[ModuleType, Callable[[], Any]]]:
-    """What is asked of the runs together: the section's module, and what computes its answer."""
-    out: list[tuple[ModuleType, Callable[[], Any]]] = []
-    signal, seed = settings.signal, settings.seed
+    asked: dict[str, Any] = {}
+    shared = {"signal": settings.signal, "seed": settings.seed}
     if against or len(runs) == 2:
-        a, b = (runs, against) if against else (runs[:1], runs[1:])
-        out.append((recipes, partial(compare_runs, a, b, signal=signal, seed=seed)))
+        sides = (runs, against) if against else (runs[:1], runs[1:])
+        asked["better"] = partial(compare_runs, *sides, **shared)
     if vary:
-        everyone = [*runs, *against]
-        out.append((effects, partial(family, everyone, vary, index=index, signal=signal, seed=seed)))
-    return out
+        asked["effects"] = partial(family, everyone, vary, index=index, **shared)
+    left = Left(teller(progress), len(everyone) * sum(COST[name] for name in _PARTS) + 10.0 * len(asked))
+    ends = (horizon_of(dict(r.settings.items()), _last(r)).until for r in everyone)
+    until = settings.until if settings.until is not None else max(ends)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesGrpoWarning)
+        names, ask = names_of(everyone), settings.until_step(until)
+        found = [
+            OneOf(name, run, dict(answers(run, ask, parts=_PARTS, left=left)))
+            for run, name in zip(everyone, names, strict=True)
+        ]
+        joint: dict[str, Answer[Any]] = {}
+        for key, compute in asked.items():
+            left.begin(key)
+            joint[key] = answered(compute)
+            left.end(key, 10.0)
+        document = _document(found, joint, until, settings, unread or {}, time.perf_counter() - begin)
+    failed = any(_unconverged(x) for x in found)
+    return Report(document, _results(found, joint, document, until, unread or {}), failed, docs_base(settings.docs))
 
 
 def names_of(runs: Sequence[Run]) -> list[str]:
     """Short names that tell the runs apart: those of the logs, numbered where they are the same."""
-    short = [plain(run.name, _NAME_LIMIT).strip() or "run" for run in runs]
+    short = [plain(run.name, _NAME).strip() or "run" for run in runs]
     return [f"{x} ({short[: i + 1].count(x)})" if short.count(x) > 1 else x for i, x in enumerate(short)]
+
+
+def highest(runs: Sequence[OneOf], now: bool) -> dict[str, float]:
+    """Probability of each run to have the highest underlying reward, now or at the horizon; draws are independent.
+
+    Empty where fewer than two runs have a forecast.
+    """
+    known = [(x.name, x.part("forecast").forecast) for x in runs if x.part("forecast") is not None]
+    if len(known) < 2:
+        return {}
+    size = min(len(f.latent_now) for _, f in known)
+    # Draws of one forecast are ordered by regime, and so they are shuffled before they meet those of another.
+    order = [np.random.default_rng(i).permutation(len(f.latent_now))[:size] for i, (_, f) in enumerate(known)]
+    values = [(f.latent_now if now else f.latent[:, -1])[o] for (_, f), o in zip(known, order, strict=True)]
+    best = np.argmax(np.array(values), axis=0)
+    return {name: float(np.mean(best == i)) for i, (name, _) in enumerate(known)}
+
+
+def _document(
+    found: list[OneOf], joint: Mapping[str, Answer[Any]], until: float, settings: ReportSettings,
+    unread: Mapping[str, str], seconds: float,
+) -> Document:  # fmt: skip
+    then = highest(found, now=False)
+    points = (
+        _highest("Which is ahead", highest(found, now=True), "now"),
+        _highest("Which will be", then, f"at step {until:g}"),
+        _wrong(found),
+    )
+    lost = [f"{plain(name, 80)} could not be read: {plain(reason, 200)}" for name, reason in unread.items()]
+    lost += [f"{x.name}: the fit did not converge." for x in found if _unconverged(x)]
+    names = [x.name for x in found]
+    lead = joint.get("better") or joint.get("effects")
+    first = view(lead.value) if lead is not None and lead.value is not None else None
+    titles = {"better": "Which recipe is better", "effects": "What settings do"}
+    curves = [
+        (x.name, getattr(x.part("fit"), "fit", None), getattr(x.part("forecast"), "forecast", None)) for x in found
+    ]
+    sections = [
+        section("Not on this page", *lost, tone="alarm"),
+        *(_joint(titles[key], answer) for key, answer in joint.items()),
+        Section("Each run", (_SCALE,), (_table(found, until),), terms=("interval", "horizon")),
+        _order(found, settings.signal),
+        _diagnoses(found),
+        _settings(found),
+        _signals(found),
+    ]
+    return Document(
+        title=", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else ""),
+        about=f"{len(names)} runs, forecast to step {until:g}",
+        answer=points[1].sentence if first is None else first.answer,
+        why=" ".join(lost) if lost else "" if first is None else first.why,
+        tone="alarm" if lost else points[1].tone if first is None else first.tone,
+        points=points,
+        plot=Drawing(
+            partial(plot_runs, curves), f"Underlying rewards of {len(names)} runs", f"Bands: {LEVEL:.0%}. {_SCALE}"
+        ),
+        sections=tuple(s for s in sections if not s.empty),
+        docs="how/report",
+        made=made_line(settings.seed, seconds),
+        links=settings.links,
+    )
 
 
 def _last(run: Run) -> float:
     return max((float(x[-1]) for x in (run.step, run.eval_step) if len(x)), default=1.0)
 
 
+def _unconverged(x: OneOf) -> bool:
+    return x.part("fit") is not None and not x.part("fit").summary.convergence.passed
+
+
+def _highest(label: str, chances: Mapping[str, float], when: str) -> Point:
+    if not chances:
+        return Point(label, "Unknown: fewer than two runs have a forecast.", tone="doubt")
+    best = max(chances, key=lambda name: chances[name])
+    sure = chances[best] >= _SURE
+    text = f"{best} has the highest underlying reward {when}."
+    if not sure:
+        text = f"These logs cannot tell which run has the highest underlying reward {when}."
+    return Point(label, text, chances[best], f"chance of {best}", "" if sure else "doubt")
+
+
+def _wrong(found: list[OneOf]) -> Point:
+    known = [(x.name, x.part("diagnosis")) for x in found if x.part("diagnosis") is not None]
+    if not known:
+        return Point("What is wrong", f"Unknown: {found[0].parts['diagnosis'].reason}", tone="doubt")
+    name, worst = max(known, key=lambda x: (x[1].top.alarming, x[1].failing))
+    ill = sum(d.top.alarming for _, d in known)
+    text = f"{ill} of {len(known)} runs fail, first {name}." if ill else f"No failure detected in {len(known)} runs."
+    return Point("What is wrong", text, worst.failing, f"chance of a failure in {name}", TONES[worst.top.status])
+
+
+def _joint(title: str, answer: Answer[Any]) -> Section:
+    if answer.value is None:
+        return Section(title, missing=answer.reason)
+    d = view(answer.value)
+    lines = tuple(x for x in (d.answer, d.why, *(y for s in d.sections for y in s.lines)) if x)
+    return Section(title, lines, () if d.table is None else (d.table,), tone=d.tone)
+
+
+def _table(found: list[OneOf], until: float) -> Tabular:
+    def line(x: OneOf) -> tuple[Any, ...]:
+        fitted, ahead, d = (x.part(name) for name in _PARTS)
+        rows = {} if fitted is None else {r.name: r.posterior for r in fitted.summary.rows}
+        s = None if ahead is None else ahead.summary
+        return (
+            words(x.name, limit=_NAME),
+            number(len(x.run.step)),
+            words("" if d is None else d.top.status, mark=d is not None and d.top.alarming),
+            number("" if s is None else ranged(s.now)),
+            number("" if s is None else ranged(s.at_horizon)),
+            number("" if s is None else probability_text(s.p_gain)),
+            number(ranged(rows["fixed_point"]) if "fixed_point" in rows else ""),
+        )
+
+    heads = head("run", "rows", "status", "reward now", f"at step {until:g}", "P(gain)", "fixed point")
+    return Tabular(f"Runs, {LEVEL:.0%} intervals", heads, tuple(map(line, found)))
+
+
+def _order(found: list[OneOf], signal: str) -> Section:
+    try:
+        order, _ = cleared_runs([x.run for x in found], signal)
+    except FitError as error:
+        return Section("Data order", missing=str(error))
+    return section("Data order", sentence_case(order.sentence))
+
+
+def _diagnoses(found: list[OneOf]) -> Section:
+    known = [(x.name, x.part("diagnosis")) for x in found if x.part("diagnosis") is not None]
+    tone: Tone = "alarm" if any(d.top.alarming for _, d in known) else ""
+    lines = (f"{name}: {d.top.status}, {label_of(d.leads)}. {sentence_case(d.sentence)}" for name, d in known)
+    return section("What happened", *lines, tone=tone)
+
+
+def _settings(found: list[OneOf]) -> Section:
+    values = {x.name: {name: s.value for name, s in x.run.settings.items()} for x in found}
+    names = list(next(iter(values.values())))
+    differ = [n for n in names if len({str(v[n]) for v in values.values()}) > 1]
+
+    def text(value: object) -> str:
+        return "" if value is None else f"{value:g}" if isinstance(value, float) else f"{value}"
+
+    rows = tuple((words(x, limit=_NAME), *(words(text(v[n]), limit=60) for n in differ)) for x, v in values.items())
+    table = Tabular("Settings that differ", head("run", *(n.replace("_", " ") for n in differ)), rows)
+    return section("Settings", "" if differ else "No logged setting differs.", tables=(table,) if differ else ())
+
+
+def _signals(found: list[OneOf]) -> Section:
+    having = {name: sum(name in x.run.signals for x in found) for x in found for name in x.run.signals}
+    having["held_out_reward"] = sum(x.run.has_eval for x in found)
+    names = sorted((n for n, k in having.items() if k > 1), key=lambda n: -having[n])[:_SIGNALS]
+    runs = {x.name: x.run for x in found}
+    plots = (Drawing(partial(plot_signals, runs, n), f"{n} by step", "", "small", ratio=0.66) for n in names)
+    return Section("Signals", plots=tuple(plots))
+
+
 def _results(
-    found: Sequence[OneOf], joint: Mapping[str, Answer[Any]], page: Page, until: float, unread: Mapping[str, str]
+    found: list[OneOf], joint: Mapping[str, Answer[Any]], page: Document, until: float, unread: Mapping[str, str]
 ) -> dict[str, Any]:
     def part(answer: Answer[Any], content: Any) -> dict[str, Any]:
         return {"reason": answer.reason} | ({} if answer.value is None else content(answer.value))
 
     return json_safe(
         {
-            "sentences": [{"about": x.label, "sentence": x.sentence, "probability": x.chance} for x in page.leads],
+            "sentences": sentences_of(page),
             "until": until,
             "runs": {
                 x.name: {
@@ -175,8 +306,8 @@ def _results(
                 for x in found
             },
             **{key: part(answer, lambda v: v.to_dict()) for key, answer in joint.items()},
-            "highest_now": together.highest(found, now=True),
-            "highest_at_horizon": together.highest(found, now=False),
+            "highest_now": highest(found, now=True),
+            "highest_at_horizon": highest(found, now=False),
             "unread": dict(unread),
         }
     )

@@ -8,10 +8,10 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.decision.question import Question
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.report.manual import checked_address, docs_base
-from bayes_grpo.report.page import Reference
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.siblings.gather import Like
+from bayes_grpo.views.document import Reference
+from bayes_grpo.views.manual import checked_address, docs_base
 
 PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
 """What is computed for a page; what was logged is shown always."""

@@ -12,7 +12,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import Any
 
-from bayes_grpo.accounts.span import law_span
 from bayes_grpo.checking.check import check
 from bayes_grpo.checking.result import Check
 from bayes_grpo.common import imports
@@ -161,17 +160,15 @@ def _fit(ask: _Ask) -> Fitted:
     _, settings, given, _ = ask
     made = given
     if made is None:
-        span = law_span(_run_of(ask), settings.signal)
-        rows = span.checked()
-        made = fit(rows, settings.regime, signal=settings.signal, seed=settings.seed, sampler=settings.sampler)
-        return Fitted(made, span.leads(summarize(made)))
+        run = _run_of(ask)
+        made = fit(run, settings.regime, signal=settings.signal, seed=settings.seed, sampler=settings.sampler)
     return Fitted(made, summarize(made))
 
 
 def _laws(ask: _Ask) -> Comparison:
     settings = ask[1]
     return compare(
-        law_span(_run_of(ask), settings.signal).checked(),
+        _run_of(ask),
         signal=settings.signal,
         seed=settings.seed,
         sampler=settings.sampler,

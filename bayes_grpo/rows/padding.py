@@ -16,20 +16,6 @@ from jax import Array
 from bayes_grpo.rows.table import RowTable
 
 
-class Clock(NamedTuple):
-    """When rows happen, made by `bayes_grpo.rows.clock`; each of shape (T,).
-
-    Attributes:
-        number: Number of the row in the log, from 0.
-        steps: Steps from the start of the log to the end of the row.
-        weighted: The same with every step weighted by its learning rate over the reference learning rate.
-    """
-
-    number: Array
-    steps: Array
-    weighted: Array
-
-
 class Rows(NamedTuple):
     """Rows on their way into the compiled sampler, padded to a bucket length T.
 
@@ -51,7 +37,6 @@ class Rows(NamedTuple):
         refresh: Optimizer steps between refreshes of the sampling policy, a scalar.
         entropy: Policy entropy of the row in nats, shape (T,), the last one repeated in padded rows; NaN where not
             logged, rather than None, so that one compiled program serves logs with and without it.
-        clock: When the rows happen, inside a program that takes them in parts; else None.
     """
 
     y: Array | np.ndarray
@@ -66,7 +51,6 @@ class Rows(NamedTuple):
     momentum: Array | np.ndarray
     refresh: Array | np.ndarray
     entropy: Array | np.ndarray | None = None
-    clock: Clock | None = None
 
 
 def padded(table: RowTable, length: int | None = None) -> Rows:

@@ -6,7 +6,7 @@ compiled program. Whoever has one has the other, so no function asks for both.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -22,12 +22,10 @@ class PreparedRows:
     Attributes:
         table: The rows, n of them.
         arrays: The same, padded to a length T; a row that is left out is a missing value.
-        holes: Whether values are missing before the last one; the filter in blocks does not serve then.
     """
 
     table: RowTable
     arrays: Rows
-    holes: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Checks that both are of the same rows.
@@ -40,7 +38,6 @@ class PreparedRows:
         same = not there[n:].any() and np.array_equal(y[there], self.table.y[there[:n]])
         if not (same and self.arrays.length == self.table.length and self.arrays.start == self.table.start):
             raise ValueError("expected a table and the arrays of its rows, found those of others; use `prepare_rows`")
-        object.__setattr__(self, "holes", bool(np.any(there[1:] & ~there[:-1])))
 
     def without(self, row: int) -> PreparedRows:
         """The same log with one row missing.

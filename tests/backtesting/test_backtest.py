@@ -1,4 +1,5 @@
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.many import backtest_logs
 from bayes_grpo.backtesting.origins import Method, origin_of, predicted
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, merge_backtests
+from bayes_grpo.backtesting.rivals import RIVALS
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.priors import forecast_priors
@@ -24,6 +26,12 @@ OPTIONS = {"regimes": ("flat", "exponential"), "rivals": ("last", "mean10", "gp"
 @pytest.fixture(scope="module")
 def result():
     return backtest(rising_run(40), origins=(0.5, 0.7), **OPTIONS)
+
+
+def test_a_backtest_by_default_needs_no_further_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "statsmodels.tsa.exponential_smoothing.ets", None)
+    found = backtest(rising_run(30), origins=(0.6,), regimes=("flat",), settings=FAST)
+    assert {x.name for x in found.lines if x.kind == "rival"} == set(RIVALS) - {"ets"}
 
 
 def test_every_forecaster_is_scored_on_the_same_rows(result):

@@ -4,13 +4,15 @@ import sys
 import pytest
 
 SCRIPT = """
-import sys
-from bayes_grpo.common.imports import nuts_kernels, preload
-thread = preload()
-kernels = nuts_kernels()  # at once: the thread is on its way through the same packages
-thread.join()
-assert all(callable(kernel) for kernel in kernels)
-assert "arviz_base" in sys.modules, "the thread failed"
+import threading
+from bayes_grpo.common.imports import nuts_kernels, scores
+found = []
+threads = [threading.Thread(target=lambda f=f: found.append(f())) for f in (scores, nuts_kernels, nuts_kernels)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert sorted(map(len, found)) == [2, 2, 3], found
 """
 
 

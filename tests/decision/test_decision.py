@@ -12,11 +12,11 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.decision.budget import amount, steps_for_gain
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.question import Question
-from bayes_grpo.decision.render import render_decision
 from bayes_grpo.decision.result import expectation_text
 from bayes_grpo.events.fallen import Fallen
 from bayes_grpo.views.plots.decision import plot_decision
 from tests.helpers.pictures import halves
+from tests.helpers.shown import text_of
 from tests.helpers.trends import there
 
 
@@ -278,18 +278,12 @@ def test_everything_goes_into_strict_json():
 
 
 def test_terminal_and_picture_show_the_recommendation(tmp_path):
-    from io import StringIO
-
-    from rich.console import Console
-
     rng = np.random.default_rng(3)
     forecast = saturating(rng.uniform(50, 200, 400), rng.normal(0.4, 0.1, 400))
     found = Question(cost_per_step=1.0, value_per_reward=1000.0, gain=0.1).answer(forecast)
     assert found is not None
     assert found.stopping is not None
-    out = StringIO()
-    render_decision(found, Console(file=out, width=140))
-    text = out.getvalue()
+    text = text_of(found)
     marked = [line.split() for line in text.splitlines() if line.endswith("recommended")]
     assert [row[0] for row in marked] == [f"{found.stopping.recommended:g}"]
     first = next(line.split() for line in text.splitlines() if line.strip().startswith("now, 100"))
@@ -313,10 +307,6 @@ def test_amounts(value: float, text: str):
 
 
 def test_a_limit_comes_first_where_the_reward_swings():
-    from io import StringIO
-
-    from rich.console import Console
-
     rng = np.random.default_rng(4)
     t = 10.0 * np.arange(1, 41)
     swings = 0.3 * (np.sin(2 * np.pi * (t / 100.0 + rng.uniform(size=(600, 1)))))
@@ -328,9 +318,7 @@ def test_a_limit_comes_first_where_the_reward_swings():
     assert found.sentence.startswith("Stop at the first logged reward of at least 0.")
     assert "Fixed now: " in found.sentence
     assert json.loads(json.dumps(found.to_dict()))["stopping"]["limit"]["more"] == limit.more
-    out = StringIO()
-    render_decision(found, Console(file=out, width=140))
-    assert any(line.endswith("best fixed step") for line in out.getvalue().splitlines())
+    assert any(line.endswith("best fixed step") for line in text_of(found).splitlines())
     labels = [x.get_label() for x in plot_decision(found.stopping).axes[0].collections]
     assert any("first row of at least" in str(x) for x in labels)
 

@@ -1,20 +1,19 @@
 """What would have been said earlier: every cut of a log is a diagnosis of the rows up to it."""
 
-import io
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from bayes_grpo import diagnose, plot_diagnosis, render_diagnosis
+from bayes_grpo import diagnose, plot_diagnosis
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.diagnosis.classes import ANSWERS, MODES
 from bayes_grpo.diagnosis.plot import HISTORY_TITLE
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
 from tests.helpers.runs import evaluated, make_run, steps
+from tests.helpers.shown import text_of
 from tests.helpers.trends import there
 
 
@@ -82,9 +81,8 @@ def test_a_panel_and_a_line_show_it(collapsing):
     panel = next(a for a in figure.axes if a.get_title(loc="left") == HISTORY_TITLE)
     top = np.asarray(panel.collections[len(ANSWERS) - 1].get_paths()[0].vertices)[:, 1]
     assert top.max() == pytest.approx(1.0)
-    out = io.StringIO()
-    render_diagnosis(result, Console(file=out, width=300))
-    assert f"What would have been said: {there(result.history).sentence}" in out.getvalue()
+    shown = text_of(result, 300)
+    assert f"What would have been said: {there(result.history).sentence}" in shown
 
 
 def test_the_command_gives_it_unless_told_not_to(write_trl_log, tmp_path, rising):

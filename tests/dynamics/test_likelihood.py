@@ -7,14 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo.dynamics import associative, blocks, kalman
+from bayes_grpo.dynamics import associative, kalman, stretches
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.regimes.built_in.exponential import Exponential
+from bayes_grpo.regimes.built_in.flat import Flat
+from bayes_grpo.regimes.built_in.logistic import Logistic
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
+from bayes_grpo.regimes.built_in.reduction import Reduction
+from bayes_grpo.regimes.built_in.sigmoid import Sigmoid
 from bayes_grpo.rows.padding import Rows
 from tests.helpers.reference import dense_log_density, oscillator_moments
 from tests.helpers.selection import few
 
+REGIMES = [Oscillator(), Exponential(), Reduction(), Sigmoid(), Logistic(), Flat()]
 LEVELS = {"fixed_point": (0.6, 0.5), "initial_reward": (0.2, 0.4)}
 ZETAS = [0.05, 0.3, 1 - 1e-8, 1.0, 1 + 1e-8, 3.0, 50.0, 0.0, -0.1, -1.0, -1.5]
 
@@ -143,47 +148,75 @@ def test_associative_scan_equals_sequential_scan(zeta, kind):
     assert float(compiled(associative.log_likelihood, kind)(zeta, omega)) == pytest.approx(sequential, rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", few([k for k in KINDS if k not in ("missing", "everything")], "mixed"))
-@pytest.mark.parametrize("zeta", REGIONS)
-def test_filter_in_blocks_equals_dense_normal(zeta, kind):
-    omega = frequency(zeta, kind)
-    found = float(compiled(blocks.log_likelihood, kind)(zeta, omega))
-    assert found == pytest.approx(dense_log_density(*dense(zeta, omega, kind)), rel=1e-9)
+@pytest.mark.parametrize("regime", few(REGIMES, Logistic()), ids=lambda r: r.name)
+def test_the_filter_of_many_draws_is_the_plain_one(regime):
+    """The density, stretch by stretch; and densities of rows given all before them, or the first 50 alone."""
+    rows = falling_rows(96)
+    y, seen = jnp.asarray(rows.y), jnp.asarray(np.where(np.arange(96) < 50, rows.y, np.nan))
+
+    @jax.jit
+    def both():
+        space = regime.state_space(typical(regime), LEVELS, rows)
+        return (
+            stretches.log_likelihood(space, y),
+            stretches.row_densities(space, jnp.stack([y, seen]), y),
+            [kalman.log_likelihood(space, known) for known in (y, seen)],
+        )
+
+    total, (stepwise, ahead), (expected, of_seen) = both()
+    assert float(total) == pytest.approx(float(expected), rel=1e-11)
+    assert float(stepwise.sum()) == pytest.approx(float(expected), rel=1e-11)
+    assert float(ahead[:50].sum()) == pytest.approx(float(of_seen), rel=1e-11)
+    assert not np.allclose(ahead[51:90], stepwise[51:90])
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("kind", few(["plain", "irregular", "schedule"], "schedule"))
-@pytest.mark.parametrize("regime", few([Oscillator(), Exponential()], Exponential()))
-def test_filter_in_blocks_equals_the_plain_one_with_padding(regime, kind):
-    """Values and gradients, on rows that end in missing values and do not fill their blocks."""
-    for one, other in zip(*derivatives_of_both(regime, kind, jax.value_and_grad), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+@pytest.mark.parametrize("sd", few([1e-4, 1e-2, 1.0, 1e3], 1e-4, 1e3))
+@pytest.mark.parametrize("regime", few(REGIMES, Exponential(), Oscillator()), ids=lambda r: r.name)
+def test_single_precision_loses_digits_and_not_the_density(regime, sd):
+    """Rates, weights and all scales of the rewards: finite, and within a thousandth of a nat a row."""
+    rows, values = falling_rows(96), typical(regime)
+    for name in ("observation_sd", "fluctuation_sd"):
+        values[name] = values[name] * sd / 0.05
+    levels = {k: (m * sd / 0.05, s * sd / 0.05) for k, (m, s) in LEVELS.items()}
+    rows = rows._replace(y=rows.y * sd / 0.05, start_speed=rows.start_speed * sd / 0.05)
+
+    def density(kind):
+        cast = jax.tree.map(lambda x: jnp.asarray(x, kind), (values, levels, rows))
+        return float(kalman.log_likelihood(regime.state_space(*cast), cast[2].y))
+
+    expected = density(np.float64)
+    with jax.enable_x64(False):
+        found = density(np.float32)
+    assert found == pytest.approx(expected, abs=0.1)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("regime", [pytest.param(Oscillator(), marks=pytest.mark.slow), Exponential()])
-def test_hessians_of_both_filters_are_equal(regime):
-    """The programs take half a minute to compile for the oscillator, whose plain filter is tested below anyway."""
-    one, other = derivatives_of_both(regime, "plain", jax.hessian)
-    np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+def falling_rows(n: int, missing: int = 7) -> Rows:
+    """Rows one step apart under a falling learning rate, the last ones missing; weights differ."""
+    rng = np.random.default_rng(2)
+    step = np.arange(1.0, n + 1)
+    y = 0.2 + 0.4 * (1 - np.exp(-step / 30)) + 0.05 * rng.standard_normal(n)
+    y[n - missing :] = np.nan
+    one = np.asarray(1.0)
+    return Rows(
+        y=y,
+        window=one,
+        gap=None,
+        rate=np.linspace(1.0, 0.01, n),
+        weight=rng.uniform(0.5, 2.0, n),
+        start_speed=np.asarray(0.01),
+        length=np.asarray(float(n)),
+        spacing=one,
+        start=np.asarray(0.0),
+        momentum=np.asarray(0.9),
+        refresh=np.asarray(4.0),
+    )
 
 
-def derivatives_of_both(regime, kind, derivative):
-    """A derivative of the log likelihood by the filter in blocks and by the plain one, at one point."""
-    rows = make_rows(kind)[0]
-    rows = rows._replace(y=np.where(np.arange(40) < 33, rows.y, np.nan))
-    name = "response_time" if regime.name == "oscillator" else "relaxation_time"
-
-    def density(filter_):
-        def at(p):
-            values = {name: jnp.exp(p[0]), "observation_sd": jnp.exp(p[1]), "fluctuation_sd": jnp.exp(p[2])}
-            values["damping_ratio"] = jnp.sinh(p[3])
-            return filter_.log_likelihood(regime.state_space(values, LEVELS, rows), jnp.asarray(rows.y))
-
-        return at
-
-    at = jnp.array([3.5, -3.0, -3.5, 0.8])
-    return tuple(jax.jit(derivative(density(f)))(at) for f in (blocks, kalman))
+def typical(regime) -> dict:
+    """Parameters near those of `falling_rows`."""
+    known = {"exponent": 1.5, "observation_sd": 0.05, "fluctuation_sd": 0.03, "damping_ratio": 1.2}
+    known |= {"lag_exposure": 0.4, "initial_success": 0.3}
+    return {p.name: jnp.asarray(known.get(p.name, 20.0)) for p in regime.sampled}
 
 
 @pytest.mark.parametrize("kind", few(["plain", "missing", "everything"], "everything"))

@@ -48,7 +48,7 @@ def test_the_same_data_make_a_difference_surer_and_another_order_is_told(runs, t
     assert other.same_order is None
     assert UNPAIRED in other.cautions
     folder = written(tmp_path / "runs", runs)
-    told = call("compare-runs", folder / "run0.csv", folder / "run1.csv")
+    told = call("compare-runs", folder / "run0.csv", folder / "run1.csv", "--details")
     assert "saw the same data at the same steps" in " ".join(told.out.split())
     kept = json.loads(call("compare-runs", folder / "run0.csv", folder / "run1.csv", "--json").out)
     assert kept["same_order"]["runs"] == ["run0", "run1"]

@@ -384,3 +384,13 @@ def test_what_moves_with_the_prior_is_said(run, fitted):
     assert growth("fixed_point") > 1.25
     assert still == ["observation_sd", "initial_reward"]
     assert max(growth(name) for name in still) < 1.2
+
+
+def test_trajectories_stand_under_the_chain_and_draw_that_they_are_of(fitted):
+    """At t → ∞ the curve is the fixed point of the same draw: far out it follows it draw by draw."""
+    curve, values = fitted.data["trajectories"]["curve"], fitted.data["posterior"].dataset
+    assert curve.sizes["chain"] * curve.sizes["draw"] == 400
+    end, time = float(curve["step"][-1]) - 0.5, values["relaxation_time"]
+    share = np.exp(-end / time) * 2.0 * time * np.sinh(0.5 / time)
+    law = values["fixed_point"] + (values["initial_reward"] - values["fixed_point"]) * share
+    np.testing.assert_allclose(curve.isel(step=-1), law.sel(chain=curve["chain"], draw=curve["draw"]), atol=1e-6)

@@ -179,14 +179,13 @@ def test_nuts_where_the_points_cannot_be_trusted(flat_rows):
 def test_a_hole_in_the_rows_is_a_missing_value(flat_rows):
     """For a leave-one-out refit, in NUTS too."""
     regime, holed = get_regime("flat"), prepare_rows(flat_rows, many=True).without(7)
-    assert holed.holes
     target = target_of(regime, holed)
     points = fast_posterior(target, seed=1)
     forced = fast_posterior(target, seed=1, settings=ImportanceSettings(rounds=1), sampler=SamplerSettings(chains=2))
     np.testing.assert_allclose(forced.points.mean(axis=0), points.points.mean(axis=0), atol=0.2)
     some = points.points[:3]
     with jax.enable_x64(True):
-        one = [float(log_likelihood(regime, jnp.asarray(z), *target.arguments, holes=True)) for z in some]
+        one = [float(log_likelihood(regime, jnp.asarray(z), *target.arguments)) for z in some]
     np.testing.assert_allclose(log_likelihoods(target, some), one, rtol=1e-9)
 
 

@@ -107,9 +107,9 @@ def test_programs_are_compiled_once_for_a_bucket(run):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit(run, "exponential", sampler=short)
-        before = programs._compiled.computed
+        before = programs._PROGRAMS.compiled
         fit(other, "exponential", sampler=short, priors={"relaxation_time": (9.0, 0.3)})
-    assert programs._compiled.computed == before
+    assert programs._PROGRAMS.compiled == before
 
 
 @pytest.mark.thorough
@@ -256,11 +256,11 @@ def test_unstable_damping_is_reachable_and_bounded():
 @pytest.mark.slow
 def test_accelerator_path_gives_the_same_posterior(run, fitted, monkeypatch):
     """Batched chains on the associative scan, run on whatever device there is, against threads on the sequential."""
-    programs._compiled.cache_clear()
+    programs.forget_programs()
     monkeypatch.setattr(likelihood, "accelerated", lambda: True)
     monkeypatch.setattr(nuts, "accelerated", lambda: True)
     other = fit(run, "oscillator", seed=1)
-    programs._compiled.cache_clear()
+    programs.forget_programs()
     assert other.convergence.passed
     for name in ("response_time", "damping_ratio", "observation_sd", "fixed_point"):
         one, two = np.arcsinh(fitted.draws(name)), np.arcsinh(other.draws(name))

@@ -1,6 +1,5 @@
 """Many logs, one table: errors as data, the same numbers everywhere, and nothing lost or done twice after a kill."""
 
-import io
 import json
 import shutil
 import signal
@@ -13,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 
 import bayes_grpo as bg
 from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingError
@@ -21,13 +19,13 @@ from bayes_grpo.fleets import deciding, unit
 from bayes_grpo.fleets import table as table_module
 from bayes_grpo.fleets.fleet import fleet
 from bayes_grpo.fleets.journal import journal_of
-from bayes_grpo.fleets.render import render_fleet
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.views.plots.fleets import plot_fleet
 from tests.decision.test_decision import made
 from tests.helpers.command import call
 from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.shown import text_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FAST = bg.SamplerSettings(chains=2, warmup=300, draws=400)
@@ -125,11 +123,9 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     left, right = halves()
     assert plot_fleet(found, right) is right
     assert (len(left.axes), len(right.axes)) == (0, 3)
-    out = io.StringIO()
-    render_fleet(found, Console(file=out, width=120))
-    text = out.getvalue()
+    text = text_of(found)
     assert "settles at" in text
-    assert "(planned length)" in text
+    assert "at step 80," in text
     assert "1 fine" in text
 
 

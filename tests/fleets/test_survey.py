@@ -16,6 +16,7 @@ def test_files_folders_patterns_and_runs_each_once(write_logs, tmp_path):
     found = list(survey([folder, str(folder / "run*.json"), tmp_path / "trainer", rising_run(name="made")], {}))
     assert [log.name for log in found] == ["run00", "run01", "run02", "trainer", "made"]
     assert all(log.error == "" and log.log_hash for log in found)
+    assert {log.rows for log in found[:4]} == {30}
     assert found[1].fingerprint == found[3].fingerprint != found[2].fingerprint
     assert [log.name for log in survey(folder / "run02.json", {})] == ["run02"]
 
@@ -47,10 +48,3 @@ def test_a_fingerprint_is_of_rows_and_settings_and_not_of_the_name(write_logs, t
     assert fingerprint(read_log(other)) == mine
     assert fingerprint(read_log(path, settings={"group_size": 4})) != mine
     assert fingerprint(read_log(path).until(20)) != mine
-
-
-def test_logs_that_share_compiled_programs_have_the_same_shapes():
-    runs = [rising_run(n, seed=n) for n in (40, 41, 200)] + [rising_run(40, schedule="linear", total_steps=60.0)]
-    same, also, longer, falling = (log.shapes for log in survey(runs, {}))
-    assert same == also != ""
-    assert len({same, longer, falling}) == 3

@@ -8,22 +8,18 @@ import pytest
 
 from bayes_grpo.events.fallen import fallen_of, last_lost, last_near_best
 from bayes_grpo.events.hazards import COLLAPSE
-from bayes_grpo.forecasting.aftermath import REGAINED, fallen_in, held
+from bayes_grpo.forecasting.basis import fallen_in
 from bayes_grpo.forecasting.events import RewardPaths
-from bayes_grpo.forecasting.mixture import Mixture, held_at_end, still_after
+from bayes_grpo.forecasting.mixture import REGAINED, Mixture, held, held_at_end, still_after
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.cases import dipped_then_collapsed
 from tests.helpers.runs import rising_run
 from tests.helpers.trends import fit_trend, there
 
 
-def settings(run):
-    return dict(run.settings.items())
-
-
 def fallen():
     run = dipped_then_collapsed()
-    return there(fallen_in(rows_of(run), settings(run)))
+    return there(fallen_in(run, rows_of(run)))
 
 
 def test_a_collapse_is_a_fact_of_the_curve():
@@ -34,7 +30,7 @@ def test_a_collapse_is_a_fact_of_the_curve():
     assert found.now == 0.0
     assert 25.0 < found.since < 31.0
     run = rising_run(40)
-    assert fallen_in(rows_of(run), settings(run)) is None
+    assert fallen_in(run, rows_of(run)) is None
 
 
 def test_a_fall_that_came_back_is_none_at_the_end():

@@ -58,7 +58,7 @@ def test_predictions_and_draws_keep_their_pairs(forecast):
     drawn = az.extract(tree, group="predictions", num_samples=50, random_seed=1, keep_dataset=True)
     pick = drawn["draw"].to_numpy()
     np.testing.assert_array_equal(drawn["latent"].transpose("sample", "step"), forecast.latent[pick])
-    np.testing.assert_array_equal(tree["posterior"]["regime"].to_numpy()[0], forecast.regime)
+    np.testing.assert_array_equal(tree["origin"]["regime"].to_numpy()[0], forecast.regime)
     np.testing.assert_array_equal(tree["posterior"]["latent_now"].to_numpy()[0], forecast.latent_now)
 
 
@@ -71,3 +71,9 @@ def test_what_is_known_stands_in_its_own_groups(forecast, tmp_path):
     tree.to_netcdf(tmp_path / "forecast.nc")
     with az.from_netcdf(tmp_path / "forecast.nc") as again:
         np.testing.assert_array_equal(again["predictions"].dataset["trend"].to_numpy()[0], forecast.trend)
+
+
+def test_arviz_summarizes_the_posterior_of_a_forecast(forecast):
+    table = az.summary(forecast.to_datatree(), kind="stats", round_to="none")
+    assert set(table.index) == {"latent_now", "initial", "at_infinity", "final"}
+    assert table.loc["final", "mean"] == pytest.approx(forecast.final.mean(), rel=1e-12)

@@ -1,4 +1,3 @@
-import io
 import json
 from dataclasses import replace
 
@@ -6,7 +5,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rich.console import Console
 
 from bayes_grpo import SamplerSettings, compare, fit
 from bayes_grpo.common.errors import FitError, SettingError
@@ -15,12 +13,10 @@ from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import predict
 from bayes_grpo.fitting.sampling.target import Target, target_of, values_of
 from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics
-from bayes_grpo.forecasting.bounds import bounded
-from bayes_grpo.forecasting.fits import fit_regimes
+from bayes_grpo.forecasting.fits import bounded, fit_regimes
 from bayes_grpo.forecasting.forecast import ALONE, OF_A_FIT, forecast
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.reach import reached_steps
-from bayes_grpo.forecasting.render import render_forecast
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
@@ -37,6 +33,7 @@ from bayes_grpo.views.plots.forecasting import plot_forecast
 from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run
 from tests.helpers.selection import few
+from tests.helpers.shown import text_of
 
 CONSTANT = RemainingRate("constant", 40.0, 1.0, 0.0, np.inf, "")
 FAST = SamplerSettings(chains=2, warmup=300, draws=400)
@@ -50,9 +47,7 @@ def exponential_fit():
 def test_without_a_horizon_it_goes_half_as_far_again_and_says_so(exponential_fit):
     found = summarize_forecast(forecast(exponential_fit, draws=200))
     assert (found.until, found.until_from) == (60.0, "1.5 times the last step")
-    shown = io.StringIO()
-    render_forecast(found, Console(file=shown, width=200))
-    assert "assumed: forecast to step 60, the last step and half as far again" in shown.getvalue()
+    assert "Assumed: forecast to step 60, the last step and half as far again" in text_of(found, details=False)
     given = summarize_forecast(forecast(exponential_fit, 50, draws=200))
     assert (given.until, given.until_from) == (50.0, "given")
     planned = summarize_forecast(forecast(exponential_fit, schedule="linear", total_steps=90, draws=200))

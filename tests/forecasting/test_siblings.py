@@ -58,5 +58,5 @@ def test_the_command_takes_siblings_from_a_flag_or_from_the_file_beside_the_log(
     assert given["siblings"] == by_file["siblings"]
     assert len(given["siblings"]["used"]) == 5
     assert without["siblings"] is None
-    assert "siblings: 5 runs" in " ".join(call(*words).out.split())
+    assert "siblings: 5 runs" in " ".join(call(*words, "--details").out.split())
     assert call(*words, "--like", folder / "gone").code == 3

@@ -38,6 +38,8 @@ def saved_tree(regime: str = "exponential", seed: int = 0) -> xr.DataTree:
             **dict.fromkeys(("signal", "run_name", "source", "log_hash", "mass_note"), "reward"),
             "momentum_convention": "ema",
             **dict.fromkeys(("mass", "momentum", "refresh_interval", "reference_learning_rate", "start"), 0.5),
+            **dict.fromkeys(("window_start", "rate_ended"), float("nan")),
+            "window_reason": "",
             "seed": 0,
             "from_rest": 1,
             "sampler": "{}",

@@ -15,9 +15,7 @@ def doubled(x: float) -> float:
 
 def process_of(_: Any) -> tuple[int, str | None, int]:
     """Which process, how many threads JAX is told to start, and whether Ctrl-C is heard."""
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, set())  # from its first moment on
-    return os.getpid(), os.environ.get("NPROC"), int(not (ignored and blocked))
+    return os.getpid(), os.environ.get("NPROC"), int(signal.getsignal(signal.SIGINT) is not signal.SIG_IGN)
 
 
 def failing(x: int) -> int:
@@ -60,15 +58,6 @@ def killed_always(argument: tuple[Path, int]) -> int:
     if x == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return x
-
-
-def holding(x: int) -> int:
-    """Holds 200 MB more from now on; its process."""
-    HELD.append(bytearray(os.urandom(1)) * 200_000_000)
-    return os.getpid() if x >= 0 else 0
-
-
-HELD: list[bytearray] = []
 
 
 def slow(argument: tuple[Path, int]) -> int:

@@ -1,17 +1,15 @@
-import io
 import json
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from rich.console import Console
 
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.picture import save_plot
-from bayes_grpo.logs.render import render_run
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.logs.summary import describe_run
 from bayes_grpo.views.plots.logs import plot_run
+from tests.helpers import shown
 
 
 def make_run(**more) -> Run:
@@ -35,9 +33,7 @@ def make_run(**more) -> Run:
 
 
 def text_of(run: Run) -> str:
-    out = io.StringIO()
-    render_run(describe_run(run), Console(file=out, width=120, force_terminal=False))
-    return out.getvalue()
+    return shown.text_of(describe_run(run), 120)
 
 
 def test_counts_and_ranges():
@@ -74,8 +70,7 @@ def test_tables_show_values_and_origins():
         "train/reward",
         "user",
         "a default",
-        "note: two",
-        "not known",
+        "Notes\none\ntwo",
     ):
         assert part in text
     line = next(x for x in text.splitlines() if "group_size" in x)

@@ -5,7 +5,6 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,11 @@ from bayes_grpo.planning.lessons import learned_lessons
 from bayes_grpo.planning.outlook import Base, LearnedExponents, outcome, prior_exponents, saturated
 from bayes_grpo.planning.planned import Candidate, Plan
 from bayes_grpo.planning.stability import stability
-from bayes_grpo.report.answer import Answer, Stable
-from bayes_grpo.report.sections.steady import section
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.views.document import view
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, rising_run, steps
@@ -152,17 +150,13 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
 
 
 def test_one_voice_for_one_change():
-    """Plan, stability, remedies and the page ask one function."""
+    """Plan, stability and remedies ask one function."""
     twice = p_fails(Change(learning_rate=math.log(2.0)), rate=1e-6)
     assert at(plan(slow()), learning_rate=2e-6).p_fails == twice.p
     report = stability(2e-6, 0.9, "ema", 1.0, curvature=3.0, source="low_lag_run", changed=twice.change)
     assert report.failing.p == twice.p
     assert f"{1.0 - twice.p:.2f}" in report.sentence
-    shown: Any = SimpleNamespace(stability=Answer(Stable(report, "")), top=None)
-    nothing_drawn: Any = None
-    page = section(shown, nothing_drawn)
-    (rates,) = [t for t in page.tables if "Other learning rates" in t.caption]
-    assert f"{twice.p:.2f}" in [cell.text for row in rates.rows for cell in row]
+    assert f"Stable with probability {1.0 - twice.p:.0%}" in view(report).answer
 
 
 def test_the_result_is_strict_json_a_table_and_a_picture(found, tmp_path):

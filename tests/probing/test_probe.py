@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from bayes_grpo import load_probes, probe, ratio_tail, render_probe, save_probes
-from bayes_grpo.cli.terminal import console
+from bayes_grpo import load_probes, probe, ratio_tail, save_probes
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.krylov import lanczos
 from bayes_grpo.probing.noise import gradient_noise
 from bayes_grpo.probing.operator import Pieces, adam_scale, product_of
 from benchmarks.probing import bandit, quadratic, told
+from tests.helpers.shown import text_of
 
 SIZE = 20
 
@@ -134,7 +134,7 @@ def noisy(parts: int = 8) -> list:
     return [lambda s, m=m, p=p: p - m @ (np.ones(SIZE) + s) for m, p in zip(h, pushes, strict=True)]
 
 
-def test_its_file_and_its_text(tmp_path, capsys):
+def test_its_file_and_its_text(tmp_path):
     rewards = list(np.random.default_rng(0).standard_normal((8, SIZE)) + 1.0)
     found = probe(noisy(), at=25, count=2, rewards=rewards, log_ratios=[0.0, 0.1])
     path = tmp_path / "probe.json"
@@ -143,8 +143,7 @@ def test_its_file_and_its_text(tmp_path, capsys):
     exact = probe([lambda s: -matrix() @ (np.ones(SIZE) + s)])
     save_probes([exact], path)
     assert load_probes(path)[0].stiffest == exact.stiffest
-    render_probe(found, console())
-    shown = capsys.readouterr().out
+    shown = text_of(found)
     assert "at step 25" in shown
     assert "along the reward" in shown
     assert json.loads(path.read_text())["probes"][0]["sentence"] == exact.sentence

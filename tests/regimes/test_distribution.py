@@ -1,6 +1,7 @@
 """Regimes as NumPyro distributions and models: densities, batches, any priors, and the posterior of `fit`."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -118,14 +119,12 @@ def test_rows_missing_in_the_middle_are_never_a_wrong_number(table):
     rows = padded(table)
     y = np.array(rows.y)
     y[7] = np.nan
-    assert np.isnan(EXPONENTIAL.distribution(VALUES, rows).log_prob(y))
-    anywhere = replace(EXPONENTIAL, missing_anywhere=True)
-    space = anywhere.state_space(
+    space = EXPONENTIAL.state_space(
         {k: jnp.asarray(v) for k, v in VALUES.items()},
         {k: (VALUES[k], 0.0) for k in ("fixed_point", "initial_reward")},
         rows,
     )
-    found = anywhere.distribution(VALUES, rows).log_prob(y)
+    found = EXPONENTIAL.distribution(VALUES, rows).log_prob(y)
     np.testing.assert_allclose(found, _dense(space, y), rtol=1e-9)
 
 
@@ -242,3 +241,38 @@ def _dense(space, y):
     full = jax.tree.map(np.asarray, dense(space, len(y)))
     mean, cov = dense_moments(full)
     return dense_log_density(np.asarray(y), mean, cov)
+
+
+@pytest.mark.parametrize(
+    ("regime", "name", "given"),
+    [
+        ("oscillator", "damping_ratio", dist.Uniform(-1.0, 1.0)),
+        ("oscillator", "response_time", dist.Uniform(0.1, 3.0)),
+        ("flat", "fluctuation_time", dist.LogNormal(-1.0, 0.5)),
+    ],
+)
+def test_a_distribution_over_a_parameter_is_its_prior(regime, name, given, table):
+    """Also where the default prior is bound to the rows: growth within the log, times no shorter than half a row."""
+    target = target_of(get_regime(regime), prepare_rows(table), {name: given})
+    drawn = draw_prior(target, np.random.default_rng(0), 20_000)[name]
+    shares = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99]
+    expected = np.quantile(np.asarray(given.sample(jax.random.key(1), (200_000,))), shares)
+    np.testing.assert_allclose(np.quantile(drawn, shares), expected, atol=0.03 * np.ptp(expected))
+    sites = Predictive(get_regime(regime).model, num_samples=1)(jax.random.key(0), table, {name: given})
+    assert f"{name}_free" not in sites
+    conditioned: Any = numpyro.handlers.condition(get_regime(regime).model, {name: jnp.asarray(0.7)})
+    with numpyro.handlers.seed(rng_seed=0):
+        assert float(conditioned(table, {name: given})[name]) == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(("zeta", "times"), [(0.1, 2.258), (0.5, 1.189), (2.0, 1.015)])
+def test_fluctuation_sd_says_the_stationary_sd_of_an_oscillator(zeta, times, table):
+    """As its meaning states; far from the start nothing of the initial state is left."""
+    assert times == pytest.approx(np.sqrt(np.sqrt(1 + 4 * zeta**2) / (2 * zeta)), abs=1e-3)
+    rows = padded(table)._replace(window=None, gap=np.asarray(1e4), rate=None)
+    values = {"response_time": 10.0, "damping_ratio": zeta, "fluctuation_sd": 0.03, "observation_sd": 0.05}
+    levels = {"fixed_point": (0.5, 0.0), "initial_reward": (0.5, 0.0)}
+    with jax.enable_x64(True):
+        space = get_regime("oscillator").state_space({k: jnp.asarray(v) for k, v in values.items()}, levels, rows)
+        sd = float(jnp.sqrt(jnp.asarray(space.observation_var)))
+    assert sd == pytest.approx(0.03 * times, rel=1e-3)

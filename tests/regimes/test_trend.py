@@ -15,7 +15,7 @@ import pytest
 from bayes_grpo import fit, load_fit, read_log, save_fit, summarize
 from bayes_grpo.common.errors import ConvergenceWarning, FitError
 from bayes_grpo.comparison.candidate import candidate_on
-from bayes_grpo.dynamics import blocks, kalman
+from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.flows import CENTRED, NORMALISED, centred_logit, half_logit
 from bayes_grpo.dynamics.paths import mean_path
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -124,7 +124,6 @@ def test_likelihood_is_the_dense_normal_s(name, kind):
     with jax.enable_x64(True):
         space, y = space_of(name, table), jnp.asarray(table.y)
         assert float(kalman.log_likelihood(space, y)) == pytest.approx(wanted, abs=1e-4 if name == "sigmoid" else 1e-7)
-        assert float(blocks.log_likelihood(space, y)) == pytest.approx(float(kalman.log_likelihood(space, y)), rel=1e-9)
 
 
 @pytest.mark.thorough

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.report.manual import MANUAL
 from bayes_grpo.report.result import Report, save_report
 from bayes_grpo.report.run_page import report_run
 from bayes_grpo.report.runs_page import report_runs
-from bayes_grpo.report.sections import signals
-from bayes_grpo.report.sections.together import OneOf
 from bayes_grpo.report.settings import PARTS
-from bayes_grpo.report.svg import Pictures
 from tests.families.made import relaxing, swept
 from tests.helpers.browser import PHONE, look
 from tests.report.conftest import quick, run_of
@@ -37,25 +33,20 @@ def beside() -> Report:
     return report_runs([runs[0], runs[3]], against=runs[1:3], vary=["learning_rate"], settings=FAST)
 
 
-def section(made: Report, key: str) -> Any:
-    return next(s for s in made.page.sections if s.key == key)
+def section(made: Report, title: str) -> Any:
+    return next(s for s in made.document.sections if s.title == title)
 
 
 @pytest.mark.thorough
-def test_recipes_are_compared_and_settings_told(beside: Report):
-    assert [s.key for s in beside.page.sections][:4] == ["curves", "data-order", "better", "effects"]
-    better, effects = section(beside, "better"), section(beside, "effects")
+def test_recipes_are_compared_and_effects_of_settings_shown(beside: Report):
+    better, effects = section(beside, "Which recipe is better"), section(beside, "What settings do")
     known = beside.to_dict()
-    assert better.answer == known["better"]["sentence"]
     assert known["better"]["counts"] == {"a": 2, "b": 2}
-    assert better.parts[0].lines[:2] == ("A: run0, run3", "B: run1, run2")
+    assert beside.document.answer == better.lines[0]
+    assert known["better"]["sentence"].startswith(better.lines[0].split(". ")[0].rstrip("."))
     assert {e["setting"] for e in known["effects"]["exponents"]} == {"learning_rate"}
     assert len(effects.tables[0].rows) == len(known["effects"]["exponents"])
-    assert len(effects.tables[1].rows) == 4
-    for s in (better, effects):
-        assert len(s.pictures) == 2
-        assert set(s.used) <= set(beside.page.glossary)
-    assert re.match(r"P\(B better\) ", beside.page.leads[0].chance)
+    assert len(section(beside, "Each run").tables[0].rows) == 4
     json.dumps(known, allow_nan=False)
 
 
@@ -63,10 +54,11 @@ def test_what_cannot_be_compared_is_a_line(tmp_path: Path):
     ask = quick(without=PARTS)
     runs = [relaxing("a", group_size=8), relaxing("b", group_size=8, seed=1)]
     made = report_runs(runs, vary=["group_size"], settings=ask)
-    assert "expected" in section(made, "effects").missing
-    assert section(made, "better").answer  # two runs alone are A and B
-    assert made.page.leads[1].sentence.startswith("Cannot be told.")
-    assert "better" not in {s.key for s in report_runs([*runs, relaxing("c", seed=2)], settings=ask).page.sections}
+    assert "expected" in section(made, "What settings do").missing
+    assert section(made, "Which recipe is better").lines  # two runs alone are A and B
+    assert made.document.points[1].sentence.startswith("Unknown")
+    three = report_runs([*runs, relaxing("c", seed=2)], settings=ask)
+    assert "Which recipe is better" not in {s.title for s in three.document.sections}
     with pytest.raises(SettingError, match="two runs or more"):
         report_runs(runs[:1], settings=ask)
 
@@ -80,16 +72,10 @@ def test_a_browser_finds_nothing_wrong(beside: Report, driver: Any, tmp_path: Pa
         assert seen.width <= width
 
 
-@pytest.mark.thorough
-def test_every_section_leads_to_a_page_of_the_documentation(beside: Report):
-    alone = report_run(run_of("short"), settings=quick(without=PARTS, docs=DOCS + "/"))
-    for made in (beside, alone):
-        keys = {s.key for s in made.page.sections}
-        assert keys <= set(MANUAL)
-        found = set(re.findall(rf'href="{DOCS}/([^"]*)\.html"', made.html()))
-        assert found == {MANUAL[key] for key in (*keys, "words")}
-    for page in MANUAL.values():
-        assert (ROOT / "docs" / f"{page}.md").is_file()
+def test_a_page_leads_to_the_documentation():
+    made = report_run(run_of("short"), settings=quick(without=PARTS, docs=DOCS + "/"))
+    assert re.findall(rf'href="{DOCS}/([^"]*)\.html"', made.html()) == ["how/report"]
+    assert (ROOT / "docs" / "how" / "report.md").is_file()
 
 
 def test_run_and_commit_are_named_at_the_top():
@@ -107,14 +93,11 @@ def test_run_and_commit_are_named_at_the_top():
 
 
 def test_signals_of_several_runs_lie_over_each_other():
-    runs = [OneOf(kind, run_of(kind), {}) for kind in ("healthy", "plateaued", "short")]
-    made = signals.signals(runs, Pictures())
-    assert not made.missing
-    for picture in made.pictures:
-        (panel,) = json.loads(ElementTree.fromstring(picture.wide).attrib["data-look"])
-        assert {name for name, *_ in panel["lines"]} == {"healthy", "plateaued", "short"}
-    alone = signals.signals([OneOf("a", relaxing("a", time=20.0), {}), runs[0]], Pictures())
-    assert alone.missing
+    runs = [run_of(kind) for kind in ("healthy", "plateaued", "short")]
+    made = section(report_runs(runs, settings=quick(without=PARTS)), "Signals")
+    figure = Figure()
+    made.plots[0].draw(figure=figure)
+    assert {line.get_label() for line in figure.axes[0].get_lines()} == {"healthy", "plateaued", "short"}
 
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "docs", 'https://x" onclick="y', "data:text/html,x"])
@@ -123,11 +106,9 @@ def test_no_other_kind_of_address(address: str):
         quick(docs=address)
 
 
-def test_what_was_data_and_what_was_learning(tmp_path: Path):
+def test_a_shared_order_of_data_is_named():
     runs = [replace(r, name=f"run{i}") for i, r in enumerate(family([0, 0, 0], rows=40, share=0.8, seed=2))]
-    found = section(report_runs(runs, settings=quick(without=PARTS, docs=DOCS)), "data-order")
-    assert found.answer.startswith("The order of data is shared: 3 of 3 runs")
-    assert [row[0].text for row in found.tables[0].rows] == ["run0", "run1", "run2"]
-    assert len(found.pictures) == 1
-    apart = section(report_runs(runs[:1] * 2, settings=quick(without=PARTS, docs=DOCS)), "data-order")
+    found = section(report_runs(runs, settings=quick(without=PARTS)), "Data order")
+    assert found.lines[0].startswith("The order of data is shared: 3 of 3 runs")
+    apart = section(report_runs(runs[:1] * 2, settings=quick(without=PARTS)), "Data order")
     assert "expected at least 2 runs" in apart.missing

@@ -1,4 +1,4 @@
-"""Figures as inline SVG: small, in the colours of the page, told apart, and cut into panels."""
+"""Figures as inline SVG: small, in the colours of the page, and told apart."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from io import StringIO
 from xml.etree import ElementTree
 
 import numpy as np
-import pytest
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from bayes_grpo.report.svg import CROWD, STYLE, Pictures
+from bayes_grpo.views.svg import CROWD, STYLE, Pictures
 
 
 def drawn(rows: int = 400) -> Figure:
@@ -64,16 +63,3 @@ def test_dots_are_one_path_and_a_crowd_of_them_is_pixels():
     assert re.search(r'd="(?:M[\d.]+ [\d.]+h0){390,400}"', few)
     assert "<image" not in few
     assert "data:image/png;base64" in many
-
-
-def test_panels_are_cut_and_their_names_do_not_meet():
-    pictures = Pictures()
-    with rc_context(STYLE):
-        figure = drawn()
-        left, right = pictures.cut(figure, figure.axes)
-    assert "5 of 6" in left
-    assert "5 of 6" not in right
-    ids = [re.findall(r'id="([^"]+)"', x) for x in (left, right)]
-    assert not set(ids[0]) & set(ids[1])
-    boxes = [[float(v) for v in ElementTree.fromstring(x).attrib["viewBox"].split()] for x in (left, right)]
-    assert boxes[0][2:] == pytest.approx(boxes[1][2:], abs=1.0)

@@ -25,7 +25,7 @@ def saved(tmp_path_factory):
 
 def test_one_screen_one_dictionary_one_picture(saved):
     picture = saved / "p.png"
-    shown = call("rollouts", saved / "completions.csv", "--log", saved / "log.csv", "--plot", picture)
+    shown = call("rollouts", saved / "completions.csv", "--log", saved / "log.csv", "--details", "--plot", picture)
     assert shown.code == 0
     assert "of the gain is formatted answers" in shown.out
     assert "groups of 8 have spread" in shown.out

@@ -35,12 +35,9 @@ def test_arrays_of_other_rows_are_refused(table):
 
 def test_a_row_that_is_left_out_is_a_hole(table):
     rows = prepare_rows(table)
-    assert not rows.holes
     left = rows.without(7)
-    assert left.holes
     assert left.table is table
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(left.arrays.y[:50])), [7])
-    assert not rows.without(49).holes  # nothing comes after the last one
 
 
 def test_the_first_rows_keep_the_shapes_of_all(table):
@@ -49,6 +46,5 @@ def test_the_first_rows_keep_the_shapes_of_all(table):
     assert len(early.table.y) == 20
     assert np.shape(early.arrays.y) == np.shape(rows.arrays.y)
     assert float(early.arrays.length) == early.table.length
-    assert not early.holes
     np.testing.assert_array_equal(rows.values(20, 30)[20:30], table.y[20:30])
     assert np.isfinite(rows.values(20, 30)).sum() == 10

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayes_grpo.dynamics import blocks, kalman
+from bayes_grpo.dynamics import associative, kalman
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.rows.blocks import row_blocks
 from bayes_grpo.rows.padding import Rows, padded, shared
@@ -65,10 +65,10 @@ def test_averaged_rows_keep_mean_span_and_completions(run, limit):
 
 @jax.jit
 def scores(rows: Rows):
-    """Log likelihood by the plain filter, step by step, and by the filter in blocks."""
+    """Log likelihood step by step, and by the associative scan."""
     values = {name: jnp.asarray(value) for name, value in VALUES.items()}
     space, y = LAW.state_space(values, LEVELS, rows), jnp.asarray(rows.y)
-    return kalman.log_likelihood(space, y), blocks.log_likelihood(space, y)
+    return kalman.log_likelihood(space, y), associative.log_likelihood(space, y)
 
 
 @pytest.mark.thorough

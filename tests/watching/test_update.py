@@ -1,6 +1,5 @@
 """One look at a run that goes on: the numbers of forecast and diagnose, findings told once, failures as notes."""
 
-import io
 import json
 import math
 import subprocess
@@ -9,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.question import Question
@@ -24,10 +22,10 @@ from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.watching import update
 from bayes_grpo.watching.alarms import alarms_of, earlier
-from bayes_grpo.watching.render import line_of, render_update
 from bayes_grpo.watching.result import Memory, Outlook, Watching
 from bayes_grpo.watching.update import update_of
 from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.shown import text_of
 from tests.siblings.made import family
 from tests.siblings.test_gather import written
 
@@ -90,11 +88,10 @@ def test_a_look_is_strict_json(looks):
 def test_a_look_on_a_terminal_begins_with_the_alarm_or_the_verdict():
     for run in (collapsing(), rising_run(ROWS)):
         found, _ = update_of(run, SWIFT)
-        shown = io.StringIO()
-        render_update(found, Console(file=shown, width=200))
-        told = " ".join(shown.getvalue().split())
+        told = " ".join(text_of(found).split())
         assert found.top is not None
-        assert told.startswith(" ".join(found.top.sentence.split())[:80])
+        assert told.startswith(found.top.status.upper())
+        assert " ".join(found.top.action.split()) in told
         assert found.top.status == ("failed" if found.alarms else "fine")
         assert f"ALARM {found.alarms[0].sentence[:60]}" in told if found.alarms else "ALARM" not in told
 
@@ -350,9 +347,8 @@ def test_a_look_says_whether_the_run_departs_from_its_siblings(tmp_path):
     assert after.siblings is not None
     assert after.siblings == diagnose(falling, like=str(tmp_path)).to_dict()["siblings"]
     assert after.siblings["departs"]
-    assert "Siblings: the run departs from them since about step" in line_of(after)
-    render_update(after, Console(file=(shown := io.StringIO()), width=900))
-    assert after.beside in shown.getvalue()
+    assert "Siblings: the run departs from them since about step" in after.sentence
+    assert after.beside in text_of(after, 900)
     assert json.loads(json.dumps(after.to_dict(), allow_nan=False))["siblings"]["departs"] is True
     alone, _ = update_of(falling, replace(watching, like=()), memory)
     assert (alone.siblings, alone.beside) == (None, "")

@@ -17,17 +17,14 @@ from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics import stretches
 from bayes_grpo.dynamics.paths import mean_path, square_root
 from bayes_grpo.dynamics.smoother import smooth
-from bayes_grpo.dynamics.state_space import StateSpace, dot
+from bayes_grpo.dynamics.state_space import dot
 from bayes_grpo.fitting.sampling.target import (
     FARTHEST,
     PriorNumbers,
     Target,
     state_space,
-    state_space_at,
-    values_of,
 )
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.clock import clocked
 from bayes_grpo.rows.padding import Rows
 
 _CHUNK = 512
@@ -160,25 +157,15 @@ def random_keys(seed: int, size: int) -> np.ndarray:
 
 def _likelihood_program(regime: Regime) -> Any:
     def one(z: Array, prior: PriorNumbers, rows: Rows) -> Array:
-        law = _stretches(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
-        return stretches.log_likelihood(law, jnp.asarray(rows.y))
+        space = state_space(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
+        return stretches.log_likelihood(space, jnp.asarray(rows.y))
 
     return jax.vmap(one, in_axes=(0, None, None))
 
 
-def _stretches(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> stretches.Stretches:
-    values = values_of(regime, z, prior, rows)  # of all rows: some coordinates refer to the log
-    sampled = [values[p.name] for p in regime.sampled]
-
-    def law(rows: Rows) -> StateSpace:
-        return state_space_at(regime, sampled, prior.linear_mean, prior.linear_sd, rows)
-
-    return stretches.stretches_of(law, clocked(rows), rows.y.shape[0], regime.row_by_row)
-
-
 def _densities_program(regime: Regime) -> Any:
     def one(z: Array, prior: PriorNumbers, rows: Rows, known: Array, y: Array) -> Array:
-        return stretches.row_densities(_stretches(regime, z, prior, rows), known, y)
+        return stretches.row_densities(state_space(regime, z, prior, rows), known, y)
 
     return jax.vmap(one, in_axes=(0, None, None, None, None))
 

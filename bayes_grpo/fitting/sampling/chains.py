@@ -14,7 +14,6 @@ import jax
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.imports import preload
 from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import call
 from bayes_grpo.fitting.sampling.convergence import Convergence
@@ -56,9 +55,7 @@ def converged[C, D](
     Returns:
         What the last chains say, and their checks.
     """
-    imports = preload()
     chains = run(None)
-    imports.join()
     found = check(chains, False)
     return check(run(chains), True) if retry and not found[1].passed else found
 

@@ -6,9 +6,6 @@ tree. On an accelerator they run as one batched program.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,8 +16,8 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.imports import nuts_kernels
-from bayes_grpo.common.programs import accelerated, call, program
-from bayes_grpo.fitting.sampling.batch import SMOOTHED, random_keys, summary_program
+from bayes_grpo.common.programs import accelerated, call
+from bayes_grpo.fitting.sampling.batch import random_keys
 from bayes_grpo.fitting.sampling.chains import chains_side_by_side
 from bayes_grpo.fitting.sampling.target import PriorNumbers, Target, potential
 from bayes_grpo.regimes.base import Regime
@@ -67,9 +64,9 @@ class Start(NamedTuple):
     inverse_mass: np.ndarray
 
 
-def _chain_program(regime: Regime, holes: bool, warmup: int, draws: int, batched: bool) -> Any:
+def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> Any:
     # Traced once, not at each of the places where NUTS calls it.
-    traced = jax.jit(partial(potential, regime, holes=holes))
+    traced = jax.jit(partial(potential, regime))
 
     def potential_of(prior: PriorNumbers, rows: Rows) -> Any:
         return lambda z: traced(z, prior, rows)
@@ -112,32 +109,8 @@ def _chain_program(regime: Regime, holes: bool, warmup: int, draws: int, batched
     return jax.vmap(run, in_axes=(0, 0, None, None, None, None)) if batched else run
 
 
-def compile_chains_ahead(target: Target, settings: SamplerSettings) -> None:
-    """Begins to compile the program of the chains, in a thread, while their starting points are being looked for."""
-    size = target.coordinates
-    arguments = (random_keys(0, 1)[0], np.zeros(size), np.eye(size), np.asarray(0.9), *target.arguments)
-    _beside(lambda: program(_chain_program, _options(target, settings, False), *arguments))
-
-
-def compile_summary_ahead(target: Target) -> None:
-    """Begins to compile the program that smooths the rows at draws, in a thread, while the chains run."""
-    draws = (random_keys(0, SMOOTHED), np.zeros((SMOOTHED, target.coordinates)))
-    _beside(lambda: program(summary_program, (target.regime,), draws, *target.arguments))
-
-
-def _beside(compile_: Callable[[], Any]) -> None:
-    if accelerated():
-        return
-
-    def work() -> None:
-        with jax.enable_x64(True), suppress(Exception):  # whoever needs the program meets the error
-            compile_()
-
-    threading.Thread(target=work, daemon=True).start()
-
-
 def _options(target: Target, settings: SamplerSettings, batched: bool) -> tuple[Any, ...]:
-    return target.regime, target.rows.holes, settings.warmup, settings.draws, batched
+    return target.regime, settings.warmup, settings.draws, batched
 
 
 def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSettings, target_accept: float) -> Chain:

@@ -18,8 +18,6 @@ from bayes_grpo.fitting.sampling.nuts import (
     Chain,
     SamplerSettings,
     Start,
-    compile_chains_ahead,
-    compile_summary_ahead,
     sample_chains,
 )
 from bayes_grpo.fitting.sampling.target import Target, values_of_draws
@@ -49,11 +47,9 @@ def sample_posterior(
     """
     settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
     with jax.enable_x64(True):
-        compile_chains_ahead(target, settings)
         tell("finding starting points")
         points, trusted = first_points(target, seed)
         start = start_of(points, seed, settings.chains)
-        compile_summary_ahead(target)
         sight = first_sight(target, points, settings.chains * settings.draws) if trusted and progress else ""
         tell(f"sampling{sight}")
 

@@ -25,7 +25,6 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.regimes.quantiles import GRID, interpolated_coordinates, slopes_of
-from bayes_grpo.rows.clock import clocked
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.prepared import PreparedRows
 
@@ -41,6 +40,8 @@ class PriorNumbers(NamedTuple):
         quantiles: Coordinates at `bayes_grpo.regimes.quantiles.GRID`, shape (p, 97), where a prior is not normal in its
             coordinate; else None, which keeps the program as it is.
         slopes: Their derivatives, shape (p, 97), likewise.
+        exact: Whether a prior is a distribution over the parameter's own values, shape (p,), likewise: then
+            `Regime.physical` must not bend it.
     """
 
     location: Array | np.ndarray
@@ -49,6 +50,7 @@ class PriorNumbers(NamedTuple):
     linear_sd: Array | np.ndarray
     quantiles: Array | np.ndarray | None = None
     slopes: Array | np.ndarray | None = None
+    exact: Array | np.ndarray | None = None
 
 
 def prior_numbers(regime: Regime, priors: Mapping[str, Prior]) -> PriorNumbers:
@@ -68,7 +70,8 @@ def prior_numbers(regime: Regime, priors: Mapping[str, Prior]) -> PriorNumbers:
     quantiles = np.stack(
         [m + s * GRID if q is None else np.array(q) for q, m, s in zip(known, location, scale, strict=True)]
     )
-    return numbers._replace(quantiles=quantiles, slopes=slopes_of(quantiles))
+    exact = np.array([q is not None for q in known])
+    return numbers._replace(quantiles=quantiles, slopes=slopes_of(quantiles), exact=exact)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +132,11 @@ def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: 
     """Sampled parameters in their units from standardised coordinates of shape (..., p)."""
     u = coordinates(z, prior)
     raw = {p.name: p.transform.forward(u[..., i]) for i, p in enumerate(regime.sampled)}
-    return regime.physical(raw, rows)
+    bound = regime.physical(raw, rows)
+    if prior.exact is None:
+        return bound
+    exact = jnp.asarray(prior.exact)
+    return {p.name: jnp.where(exact[i], raw[p.name], bound[p.name]) for i, p in enumerate(regime.sampled)}
 
 
 def values_of_draws(target: Target, z: np.ndarray) -> dict[str, np.ndarray]:
@@ -186,7 +193,7 @@ FARTHEST = 8.0
 so small that the filters lose all digits and report any density at all. The prior still pulls back from there."""
 
 
-def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows, holes: bool = False) -> Array:
+def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
     """Log density of the logged rows with the linear parameters integrated out, a scalar.
 
     Args:
@@ -194,16 +201,12 @@ def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows, ho
         z: Coordinates, shape (p,).
         prior: Priors as numbers.
         rows: Padded rows.
-        holes: Whether rows are missing before the last one, as `PreparedRows.holes` says.
     """
-    near, y = jnp.clip(z, -FARTHEST, FARTHEST), jnp.asarray(rows.y)
-    missing = holes or regime.missing_anywhere
-    if regime.row_by_row and not missing:
-        return likelihood.log_likelihood_of_rows(lambda rows: state_space(regime, near, prior, rows), clocked(rows), y)
-    return likelihood.log_likelihood(state_space(regime, near, prior, rows), y, missing)
+    near = jnp.clip(z, -FARTHEST, FARTHEST)
+    return likelihood.log_likelihood(state_space(regime, near, prior, rows), jnp.asarray(rows.y))
 
 
-def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows, holes: bool = False) -> Array:
+def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
     """Minus the log posterior up to a constant, a scalar; arguments as `log_likelihood`."""
-    value = 0.5 * jnp.sum(z**2) - log_likelihood(regime, z, prior, rows, holes)
+    value = 0.5 * jnp.sum(z**2) - log_likelihood(regime, z, prior, rows)
     return jnp.where(jnp.isfinite(value), value, jnp.inf)  # what overflowed is rejected

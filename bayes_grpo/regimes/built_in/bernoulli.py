@@ -26,7 +26,6 @@ class Bernoulli(TrendRegime):
 
     name = "bernoulli"
     title = "success rate under std-normalised advantages (power-law tail 1/t²)"
-    row_by_row = True
     quantities = SUCCESS
     shown = ("half_gain_step", "initial_success", "fixed_point")
 

@@ -26,7 +26,6 @@ class Exponential(Regime):
 
     name = "exponential"
     title = "first-order relaxation (single exponential)"
-    row_by_row = True
     quantities: ClassVar = {"relaxation_rate": Quantity("1/step", "1/τ"), **HALF_GAIN}
     shown = ("relaxation_time", "fluctuation_sd", "fixed_point")
 

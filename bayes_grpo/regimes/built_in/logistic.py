@@ -27,7 +27,6 @@ class Logistic(TrendRegime):
 
     name = "logistic"
     title = "success rate under mean-only advantages (power-law tail 1/t)"
-    row_by_row = True
     quantities = SUCCESS
     shown = ("half_gain_step", "initial_success", "fixed_point")
 

@@ -20,7 +20,7 @@ from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import LEVELS, NOISES, SECOND_ORDER, response_prior
+from bayes_grpo.regimes.common import LEVELS, OSCILLATOR_NOISES, SECOND_ORDER, response_prior
 from bayes_grpo.regimes.parameters import POSITIVE, SIGNED, Parameter, Prior
 from bayes_grpo.regimes.second_order import (
     diffusion_of,
@@ -41,7 +41,6 @@ class Oscillator(Regime):
 
     name = "oscillator"
     title = "stochastically forced damped oscillator"
-    row_by_row = True
     quantities = SECOND_ORDER
     shown = ("stiffness", "damping", "fixed_point")
 
@@ -63,7 +62,7 @@ class Oscillator(Regime):
                 SIGNED,
                 lambda t: Prior(2.0, 0.8),
             ),
-            *NOISES,
+            *OSCILLATOR_NOISES,
             *LEVELS,
         )
 

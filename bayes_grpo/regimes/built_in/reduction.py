@@ -31,7 +31,7 @@ from bayes_grpo.dynamics.reduction import (
 )
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import FROM_SETTINGS, LEVELS, NOISES, SECOND_ORDER, response_prior
+from bayes_grpo.regimes.common import FROM_SETTINGS, LEVELS, OSCILLATOR_NOISES, SECOND_ORDER, response_prior
 from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior
 from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, second_order_times
 from bayes_grpo.rows.padding import Rows
@@ -61,14 +61,13 @@ class Reduction(Regime):
 
     name = "reduction"
     title = "oscillator with mass, damping and stiffness from the settings"
-    row_by_row = True
     rests_on_settings = True
     quantities: ClassVar = SECOND_ORDER | FROM_SETTINGS
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Learning time, lag exposure, the two noises, and the two levels (integrated out)."""
-        return (*GAIN, *NOISES, *LEVELS)
+        return (*GAIN, *OSCILLATOR_NOISES, *LEVELS)
 
     def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""

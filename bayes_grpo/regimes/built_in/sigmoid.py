@@ -35,7 +35,6 @@ class Sigmoid(TrendRegime):
 
     name = "sigmoid"
     title = "saturating power law of the step (ScaleRL sigmoid)"
-    row_by_row = True
     quantities = HALF_GAIN
     shown = ("midpoint", "exponent", "fixed_point")
 

@@ -60,6 +60,13 @@ def _band(draws: np.ndarray, level: float) -> Any:
     return np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
 
 
+def plot_residuals(fit: Fit, check: Check, figure: Canvas | None = None) -> Canvas:
+    """Draws the leave-one-out residuals alone."""
+    figure = canvas(figure, (6.0, 2.7))
+    _plot_residuals(figure.add_subplot(), fit.step(), check)
+    return figure
+
+
 def _plot_residuals(axes: Axes, step: np.ndarray, check: Check) -> None:
     loo = np.median(check.residuals.loo, axis=0)
     limit = next(f.limit for f in check.findings if f.name == "outliers")

@@ -66,8 +66,8 @@ def _plot_regime(axes: Axes, comparison: Comparison, name: str, colour: str, lev
     found, line = comparison.posteriors[name], comparison.line(name)
     step, y = found.draws.rows.table.step, found.draws.rows.table.y
     tails = [(1 - level) / 2, (1 + level) / 2]
-    curve = found.curves()
-    predicted = found.measured_again(np.random.default_rng(seed_of(comparison.seed, "rows")))[1]
+    curve = found.curves()[0]
+    predicted = found.measured_again(np.random.default_rng(seed_of(comparison.seed, "rows")))[1][0]
     axes.fill_between(step, *np.quantile(predicted, tails, axis=0), color=_GRID, alpha=0.25, lw=0, label="logged rows")
     axes.fill_between(step, *np.quantile(curve, tails, axis=0), color=colour, alpha=0.25, lw=0)
     axes.plot(step, found.curve_mean, color=colour, lw=1.8, label="unforced law")

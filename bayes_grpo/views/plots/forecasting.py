@@ -48,7 +48,9 @@ def plot_forecast(
     figure = canvas(figure, (12, 5.2))
     grid = figure.add_gridspec(1, 2, width_ratios=(4, 1))
     fan = figure.add_subplot(grid[0, 0])
-    _draw_fan(fan, forecast, level)
+    draw_fan(fan, forecast, level)
+    if (end := schedule_end(forecast)) is not None:
+        fan.axvline(end, color=PLATEAU, lw=0.8, ls="--", label="learning rate reaches 0")
     low, high = _view(forecast)
     for value in reach:
         asked = reach_of(forecast, value, level)
@@ -64,7 +66,14 @@ def plot_forecast(
     return figure
 
 
-def _draw_fan(axes: Axes, f: Forecast, level: float) -> None:
+def schedule_end(f: Forecast) -> float | None:
+    """Step at which the learning rate reaches 0 before the horizon; None where it does not."""
+    end = f.schedule.total_steps
+    return end if math.isfinite(end) and end <= f.until else None
+
+
+def draw_fan(axes: Axes, f: Forecast, level: float, logged: bool = True) -> None:
+    """Draws the bands of rows and of the underlying reward to come, and the logged rows unless they are drawn."""
     step = np.concatenate([[f.now], f.step])
     latent = np.concatenate([f.latent_now[:, None], f.latent], axis=1)
     tails = [(1 - level) / 2, (1 + level) / 2]
@@ -87,11 +96,10 @@ def _draw_fan(axes: Axes, f: Forecast, level: float) -> None:
         lw=0,
         label="underlying reward, 50%",
     )
-    axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="its median")
-    axes.plot(f.logged_step, f.logged, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
+    axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="median")
+    if logged:
+        axes.plot(f.logged_step, f.logged, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     axes.axvline(f.now, color=_DATA, lw=0.8, ls=":")
-    if math.isfinite(f.schedule.total_steps) and f.schedule.total_steps <= f.until:
-        axes.axvline(f.schedule.total_steps, color=PLATEAU, lw=0.8, ls="--", label="learning rate reaches 0")
     axes.set_xlabel("optimizer step")
     axes.set_ylabel("reward" if f.signal == "reward" else "held-out reward")
     axes.set_title(f"{drawable(f.name)}: forecast to step {f.until:g}", fontsize=9, loc="left")

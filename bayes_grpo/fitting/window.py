@@ -1,0 +1,120 @@
+"""`FitWindow`: which rows of a run a regime may describe, and why not all of them.
+
+No regime of a rising reward describes a collapse. Fitted across one it calls a dead run stable, and its plateau is an
+average of before and after. So a fit begins where the reward was last near its best, if it has fallen since, and at the
+bottom of a fall from which it came back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError
+from bayes_grpo.events.fallen import fallen_of, last_lost
+from bayes_grpo.events.smoothing import reward_trend
+from bayes_grpo.events.trend import Trend, span_of
+from bayes_grpo.logs.run import Run
+from bayes_grpo.rows.reward_range import both_ends
+from bayes_grpo.rows.rows_of import rows_of
+
+FitRows = Literal["since_break", "all"]
+"""Rows to fit: those since the reward last broke, or all of them."""
+MIN_WINDOW_ROWS = 8
+"""Rows since a break that a regime needs; fewer say no more than that it happened."""
+
+
+@dataclass(frozen=True)
+class FitWindow:
+    """The rows of a run that a regime may describe.
+
+    Attributes:
+        start_step: Optimizer step after which they begin; None for all rows.
+        reason: What happened up to that step, a sentence; "" for all rows.
+    """
+
+    start_step: float | None = None
+    reason: str = ""
+
+    @property
+    def lead(self) -> str:
+        """What a sentence about the rows begins with; "" for all rows."""
+        return "" if self.start_step is None else f"{self.reason} Since step {self.start_step:.0f}:"
+
+    def cut(self, run: Run) -> Run:
+        """The run without the rows up to `start_step`; settings and the rows' own steps are kept."""
+        if self.start_step is None:
+            return run
+        kept, evals = run.step > self.start_step, run.eval_step > self.start_step
+        return replace(
+            run,
+            step=run.step[kept],
+            reward=run.reward[kept],
+            window=run.window[kept],
+            signals={k: v[kept] for k, v in run.signals.items()},
+            components={k: v[kept] for k, v in run.components.items()},
+            eval_step=run.eval_step[evals],
+            eval_reward=run.eval_reward[evals],
+        )
+
+
+def fit_window(run: Run, signal: str = "auto") -> FitWindow:
+    """The rows since the reward last broke; all rows where it did not, or where there is no reward to look at.
+
+    Args:
+        run: The run.
+        signal: "auto", "reward" (train) or "eval" (held-out).
+    """
+    try:
+        table = rows_of(run, signal)
+    except BayesGrpoError:  # the fit says why
+        return FitWindow()
+    trend = reward_trend(run, table.signal)
+    if trend is None:
+        return FitWindow()
+    ends = both_ends(table, dict(run.settings.items()))
+    span, low = (ends.high - ends.low, ends.low) if ends.known else (span_of(trend.value), np.nan)
+    fallen, lost = fallen_of(trend, span, low), last_lost(trend, span, low)
+    if fallen is not None:
+        since = fallen.best_step
+        return FitWindow(since, f"The reward fell from {fallen.best:.2g} to {fallen.now:.2g} after step {since:.0f}.")
+    if lost is not None and lost[1] < trend.step[-1]:
+        reason = f"The reward collapsed at about step {lost[0]:.0f} and had recovered by step {lost[1]:.0f}."
+        return FitWindow(_bottom(trend, *lost), reason)
+    return FitWindow()
+
+
+def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -> tuple[Run, FitWindow]:
+    """The run with the rows to fit, and why these.
+
+    Args:
+        run: The run.
+        rows: "since_break" or "all".
+        signal: "auto", "reward" (train) or "eval" (held-out).
+
+    Raises:
+        FitError: Fewer than `MIN_WINDOW_ROWS` rows since the break.
+        SettingError: Unknown rows.
+    """
+    if rows not in ("since_break", "all"):
+        raise SettingError(f'rows: expected "since_break" or "all", found {rows!r}')
+    window = FitWindow() if rows == "all" else fit_window(run, signal)
+    if window.start_step is None:
+        return run, window
+    cut = window.cut(run)
+    kept = cut.reward if run.has_reward and signal != "eval" else cut.eval_reward
+    later = int(np.isfinite(kept).sum())
+    if later < MIN_WINDOW_ROWS:
+        raise FitError(
+            f"{run.source}: {window.reason} A fit needs {MIN_WINDOW_ROWS} rows since then, found {later}; fit the rows "
+            f'before (--at {window.start_step:.0f}) or all rows (--all-rows, rows="all")'
+        )
+    return cut, window
+
+
+def _bottom(trend: Trend, first: float, last: float) -> float:
+    """Step between two at which a trend is lowest."""
+    inside = np.flatnonzero((trend.step >= first) & (trend.step <= last))
+    return float(trend.step[inside[int(np.argmin(trend.mean[inside]))]])

@@ -1,0 +1,44 @@
+"""A backtest as a document."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from bayes_grpo.backtesting.result import Backtest
+from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.views.document import Document, Drawing, Tabular, head, number, section, sentence_case, shows, words
+from bayes_grpo.views.plots.backtesting import plot_backtest
+
+
+@shows(Backtest)
+def backtest_document(b: Backtest) -> Document:
+    """Scores of the forecast beside single regimes and rivals."""
+    answer, _, why = sentence_case(b.sentence).partition("; ")
+    return Document(
+        title="Backtest",
+        answer=answer.rstrip(".") + ".",
+        why=sentence_case(why),
+        table=_table(b) if b.lines else None,
+        plot=Drawing(partial(plot_backtest, b), f"CRPS, coverage and PIT. {answer}") if b.lines else None,
+        sections=(section("Left out", *b.refused),),
+        unchecked=f"{len(b.refused)} cuts of logs could not be used" if b.refused else "",
+        docs="how/forecast",
+    )
+
+
+def _table(b: Backtest) -> Tabular:
+    rows = tuple(
+        (
+            words(x.name),
+            words(x.kind),
+            number(f"{x.crps:.3f}"),
+            number(f"{x.log_score:.2f}"),
+            number(f"{x.coverage:.2f}"),
+            *(number(f"{score:.3f} ({share:.2f})") for score, share in x.by_origin.values()),
+        )
+        for x in b.lines
+    )
+    origins = (f"CRPS (coverage) at {o:.0%}" for o in b.lines[0].by_origin)
+    heads = head("forecaster", "", "CRPS", "log score", f"{LEVEL:.0%} coverage", *origins)
+    note = "In units of the curve's standard deviation. Small CRPS and large log scores are better."
+    return Tabular("Scores", heads, rows, note)

@@ -1,0 +1,39 @@
+"""A check of a fit as a document."""
+
+from __future__ import annotations
+
+from bayes_grpo.checking.result import ALERT, Check
+from bayes_grpo.views.document import Cell, Document, Tabular, head, number, section, sentence_case, shows, words
+
+
+@shows(Check)
+def check_document(c: Check) -> Document:
+    """Whether a regime fits its rows, and what each check found."""
+    answer = sentence_case(c.sentence)
+    if not c.converged:
+        answer = "The sampler did not converge; do not rely on this check."
+    return Document(
+        title=c.about.run,
+        about=f"{c.about.rows} rows of {c.about.signal}, regime {c.regime}",
+        answer=answer,
+        why="" if c.converged else sentence_case(c.sentence),
+        do="Compare regimes: bayes-grpo compare." if c.misses else "",
+        tone="alarm" if not c.converged else "doubt" if c.misses else "good",
+        table=_table(c),
+        sections=(section("Findings", *(f.sentence for f in c.findings)),),
+        docs="how/compare",
+    )
+
+
+def _table(c: Check) -> Tabular:
+    rows = tuple(
+        (
+            words(f.name, term=f.name),
+            number(f"{f.statistic:.3g}"),
+            number(f"{f.limit:.3g}"),
+            number(f"{f.tail:.3f}" if f.tail >= 0.001 else "< 0.001", mark=f.tail < ALERT),
+        )
+        for f in c.findings
+    )
+    heads = head("check", "statistic", "95% limit", Cell("tail probability", term="tail probability"))
+    return Tabular("Residuals against replicated rows", heads, rows)

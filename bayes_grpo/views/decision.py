@@ -1,0 +1,92 @@
+"""A decision about stopping as a document."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from bayes_grpo.common.draws import spread
+from bayes_grpo.decision.budget import amount
+from bayes_grpo.decision.result import Decision, Stopping
+from bayes_grpo.views.document import (
+    Cell,
+    Document,
+    Drawing,
+    Tabular,
+    head,
+    number,
+    percent,
+    section,
+    shows,
+    split,
+    words,
+)
+from bayes_grpo.views.plots.decision import plot_decision
+
+_SHOWN = 8
+"""Stopping steps in the table besides the recommended one; JSON has all."""
+
+
+@shows(Stopping)
+def stopping_document(s: Stopping) -> Document:
+    """The decision about one run without its warnings."""
+    return decision_document(Decision(s, None))
+
+
+@shows(Decision)
+def decision_document(d: Decision) -> Document:
+    """When to stop, what each step is worth, and what a wrong choice loses."""
+    answer, rest = split(d.sentence)
+    s = d.stopping
+    unit = "" if s is None else f"in {s.unit}" if s.unit else "in the unit of the costs given"
+    prices = "" if s is None else (
+        f"Values {unit}: {amount(s.value_per_reward)} a unit of reward, {amount(s.cost_per_step)} a step."
+    )  # fmt: skip
+    return Document(
+        title="When to stop",
+        answer=answer,
+        why=rest or ("" if s is None else f"Going on pays: {percent(s.probability_pays)}."),
+        table=None if s is None else _table(s),
+        plot=None if s is None else Drawing(partial(plot_decision, s), f"Net value by step. {answer}", ratio=0.6),
+        sections=(
+            section(
+                "Regret",
+                *(() if s is None else (_hindsight(s), s.regrets)),
+                "" if s is None or s.choice is None or s.stops_now else s.choice.sentence,
+                prices,
+                d.cost_told and f"Cost from the log: {d.cost_told}",
+            ),
+            section("Warnings", *d.warnings, tone="doubt"),
+        ),
+        assumed="; ".join(d.assumed),
+        docs="how/stop",
+    )
+
+
+def _hindsight(s: Stopping) -> str:
+    best = s.best_step
+    return f"Best step in hindsight {best.median:g} [{best.low:g}, {best.high:g}] ({s.level:.0%})."
+
+
+def _table(s: Stopping) -> Tabular:
+    picks = np.unique(spread(len(s.step), _SHOWN))
+    picks = np.unique(np.append(picks, int(np.argmin(np.abs(s.step - s.recommended)))))
+    word = "recommended" if s.limit is None else "best fixed step"
+    rows = tuple(
+        (
+            number(f"{'now, ' if i == 0 else ''}{s.step[i]:g}"),
+            number(f"{s.gain[i]:+.3f}"),
+            number(amount(float(s.net[i]))),
+            number(f"[{amount(float(s.net_low[i]))}, {amount(float(s.net_high[i]))}]"),
+            number(f"{s.best[i:j].sum():.2f}"),
+            words(word if s.step[i] == s.recommended else "", mark=True),
+        )
+        for i, j in pairwise((*picks, len(s.step)))
+    )
+    unit = f"net value, {s.unit}" if s.unit else "net value, unit of the costs"
+    heads = head(
+        "stop at step", "expected gain", Cell(unit, term="net value"), f"{s.level:.0%} interval", "P(best)", ""
+    )
+    return Tabular("What stopping at a step is worth", heads, rows, "P(best): the best step lies before the next row.")

@@ -1,0 +1,110 @@
+"""A diagnosis as a document: how the run stands, why, what to do, and what happened."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from bayes_grpo.common.intervals import Interval, probability_text
+from bayes_grpo.diagnosis.evidence import weighed_text
+from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.plot import plot_diagnosis
+from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.diagnosis.timeline import Episode
+from bayes_grpo.views.document import (
+    TONES,
+    Cell,
+    Document,
+    Drawing,
+    Series,
+    Tabular,
+    head,
+    number,
+    section,
+    sentence_case,
+    shows,
+    split,
+    words,
+)
+from bayes_grpo.views.rollouts import gain_table
+
+
+@shows(Diagnosis)
+def diagnosis_document(d: Diagnosis) -> Document:
+    """The status first, then the probability of each mode, evidence, history and remedies."""
+    answer, why = split(sentence_case(d.top.headline), ": ")
+    a, found = d.about, episodes(d)
+    reward = None if d.trends is None else d.trends.reward
+    missing = ", ".join(x.replace("_", " ") for x in d.missing)
+    return Document(
+        title=a.name,
+        about=f"{a.rows} rows, {a.evaluations} evaluations, steps {a.first_step:g} to {a.last_step:g}"
+        + ("" if a.at is None else f", as of step {a.at:g}"),
+        status=d.top.status,
+        chance=d.top.probability,
+        answer=answer,
+        why=why or f"It rests on {d.top.rests_on}.",
+        do=d.top.action,
+        tone=TONES[d.top.status],
+        table=_modes(d),
+        plot=Drawing(partial(plot_diagnosis, d), f"Signals, and what was under way. {answer}", ratio=0.7),
+        sections=(
+            section("Story", sentence_case(d.sentence, 900)),
+            section("What happened", tables=(_episodes(found),) if found else ()),
+            section(
+                "Evidence",
+                *(f"{sentence_case(label_of(name))}{weighed_text(e)}: {e.sentence}" for name, e in d.evidence.items()),
+            ),
+            section("What to do", *(f"{label_of(m)}: {x}" for m, lines in d.remedies.items() for x in lines)),
+            section("Gain", tables=(gain_table(d.gain),) if d.gain is not None and d.gain.shares else ()),
+            section("Earlier", "" if d.history is None else f"What would have been said: {d.history.sentence}"),
+            section("Notes", *d.notes),
+        ),
+        unchecked=f"{missing} (not recognized in this log)" if missing else "",
+        docs="how/diagnose",
+        series=None
+        if reward is None
+        else Series(reward.raw_step.tolist(), reward.raw.tolist(), {label_of(e.mode): _rounded(e) for e in found[:3]}),
+    )
+
+
+def episodes(d: Diagnosis) -> list[Episode]:
+    """What probably happened, in order."""
+    return [] if d.timeline is None else [e for e in d.timeline.episodes if e.probable]
+
+
+def _rounded(e: Episode) -> float:
+    return float(round(e.onset.median))
+
+
+def _modes(d: Diagnosis) -> Tabular:
+    rows = []
+    for name, p in sorted(d.own.items(), key=lambda item: -item[1]):
+        mark, onset = name == d.leads, d.onsets.get(name)
+        since = "" if onset is None else _steps(onset.step)
+        rows.append(
+            (
+                words(label_of(name), term=label_of(name), mark=mark),
+                number(probability_text(p), mark=mark),
+                number(since),
+            )
+        )
+    heads = head("mode", Cell("under way", term="under way"), Cell("since step", term="onset"))
+    return Tabular("Probability that each is under way", heads, tuple(rows))
+
+
+def _episodes(found: list[Episode]) -> Tabular:
+    rows = tuple(
+        (
+            words(label_of(e.mode)),
+            number(probability_text(e.probability)),
+            number(_steps(e.onset)),
+            number(_steps(e.end) if e.over else "goes on"),
+            words(e.depth),
+        )
+        for e in found
+    )
+    return Tabular("Episodes", head("what", "probability", "from step", "to step", ""), rows)
+
+
+def _steps(i: Interval) -> str:
+    return f"{i.median:.0f} [{i.low:.0f}, {i.high:.0f}]"

@@ -1,0 +1,323 @@
+"""What is shown of a result, before it is text, HTML or a notebook's cell: plain sentences, tables, figures.
+
+A room of results has one module here, ``views/ROOM.py``, which registers one function for each class of result::
+
+    @shows(Comparison)
+    def comparison_document(result: Comparison) -> Document: ...
+
+`view` finds it by the room of the class. A package of one's own registers its results in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal
+
+from bayes_grpo.common.intervals import Interval, percent
+from bayes_grpo.common.text import plain
+
+if TYPE_CHECKING:
+    from bayes_grpo.diagnosis.status import TopLine
+
+Tone = Literal["", "good", "doubt", "alarm"]
+"""How a sentence is marked, by a word or a sign as well as by a color."""
+TONES: Mapping[str, Tone] = {
+    "fine": "good", "done": "good", "watch": "doubt", "unclear": "doubt", "failing": "alarm", "failed": "alarm",
+}  # fmt: skip
+"""Status of a run → tone."""
+Size = Literal["whole", "half", "small"]
+"""Share of a page's width: all, a half, a third."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, drawn when a back end asks for it.
+
+    Attributes:
+        draw: Draws on an empty figure, given as ``figure``.
+        alt: What it shows, one sentence.
+        caption: Line below it.
+        size: Share of the page's width.
+        narrow: Draws for a phone; ``draw`` where None.
+        ratio: Height over width.
+    """
+
+    draw: Callable[..., object]
+    alt: str
+    caption: str = ""
+    size: Size = "whole"
+    narrow: Callable[..., object] | None = None
+    ratio: float = 0.4
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table.
+
+    Attributes:
+        text: Its text.
+        term: Entry of the glossary that explains it; "" for none.
+        number: Whether it is aligned to the right.
+        mark: Whether it is emphasized.
+    """
+
+    text: str
+    term: str = ""
+    number: bool = False
+    mark: bool = False
+
+
+@dataclass(frozen=True)
+class Tabular:
+    """A table.
+
+    Attributes:
+        caption: What it holds, one line.
+        columns: Heads of the columns.
+        rows: Rows of cells.
+        note: How to read it, one line.
+    """
+
+    caption: str
+    columns: tuple[Cell, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+    @property
+    def wordy(self) -> bool:
+        """Whether a cell is a sentence, which no phone is wide enough for beside other columns."""
+        return any(len(c.text) > 60 for row in self.rows for c in row)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Part of a document that is read on request: ``--details`` on a terminal, folded on a page.
+
+    Attributes:
+        title: Heading.
+        lines: Sentences.
+        tables: Tables.
+        plots: Figures.
+        tone: How it is marked.
+        missing: Why it could not be computed; then there is nothing else.
+        terms: Entries of the glossary that it needs besides those of its tables.
+    """
+
+    title: str
+    lines: tuple[str, ...] = ()
+    tables: tuple[Tabular, ...] = ()
+    plots: tuple[Drawing, ...] = ()
+    tone: Tone = ""
+    missing: str = ""
+    terms: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Its anchor on a page."""
+        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return not (self.lines or self.tables or self.plots or self.missing)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One of the answers at the top of a page.
+
+    Attributes:
+        label: The question, in a few words.
+        sentence: The answer.
+        chance: Probability of the event; None where there is none.
+        event: The event, after "chance of".
+        tone: How it is marked.
+    """
+
+    label: str
+    sentence: str
+    chance: float | None = None
+    event: str = ""
+    tone: Tone = ""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A link of a page: what is shown, and the address ("" for text alone)."""
+
+    text: str
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Rewards by step for the sparkline of a terminal, with events to mark: label → step."""
+
+    step: Sequence[float]
+    reward: Sequence[float]
+    events: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Document:
+    """What is shown of a result. All text is plain.
+
+    Attributes:
+        title: What it is about, such as the name of a run.
+        answer: The answer, at most 20 words.
+        why: What the answer rests on.
+        do: What to do now.
+        about: Rows, steps and source, one line.
+        status: Status of a run, one word; "" where there is none.
+        chance: Probability of the status; None where there is none.
+        tone: How the answer is marked.
+        points: Further answers, for a page.
+        plot: The figure below them.
+        table: The one table of the first screen.
+        sections: Everything else.
+        assumed: What was assumed, one line.
+        unchecked: What could not be checked, one line.
+        docs: Page of the documentation that explains it, such as "how/fit".
+        series: Rewards for a sparkline.
+        links: Links of a page to the run and its commit.
+        made: Last line of a page: version, time, seed.
+    """
+
+    title: str
+    answer: str
+    why: str = ""
+    do: str = ""
+    about: str = ""
+    status: str = ""
+    chance: float | None = None
+    tone: Tone = ""
+    points: tuple[Point, ...] = ()
+    plot: Drawing | None = None
+    table: Tabular | None = None
+    sections: tuple[Section, ...] = ()
+    assumed: str = ""
+    unchecked: str = ""
+    docs: str = ""
+    series: Series | None = None
+    links: tuple[Reference, ...] = ()
+    made: str = ""
+
+    @property
+    def first_lines(self) -> tuple[str, ...]:
+        """Answer, why and what to do: what ``--short`` prints."""
+        lead = f"{self.status.upper()} ({percent(self.chance)}): " if self.status and self.chance is not None else ""
+        return tuple(x for x in (f"{lead}{self.answer}", self.why, self.do and f"Do now: {self.do}") if x)
+
+    def given(self, top: TopLine) -> Document:
+        """The same under how the run stands: a failure comes first, and the answer holds if nothing changes."""
+        if not top.alarming:
+            return self if self.do else replace(self, do=top.action)
+        unchanged = f"If nothing changes: {sentence_case(self.answer, upper=False)}"
+        answer, rest = split(sentence_case(top.headline), ": ")
+        return replace(
+            self, answer=answer, why=" ".join(x for x in (rest, unchanged) if x), do=top.action, status=top.status,
+            chance=top.probability, tone=TONES[top.status],
+        )  # fmt: skip
+
+    def with_series(self, step: Sequence[float], reward: Sequence[float]) -> Document:
+        """The same with the rewards of its run, and the events that it has marked already."""
+        return replace(self, series=Series(step, reward, self.series.events if self.series else {}))
+
+    def with_note(self, line: str) -> Document:
+        """The same with a line under the details."""
+        return replace(self, sections=(*self.sections, section("Note", line)))
+
+
+@singledispatch
+def _document(result: Any) -> Document:
+    raise TypeError(
+        f"view: expected a result, found {type(result).__name__}; register a view with views.document.shows"
+    )
+
+
+shows = _document.register
+"""Registers the view of a class of results."""
+
+
+def view(result: Any) -> Document:
+    """The document of a result.
+
+    Args:
+        result: What a function of this package returned, or a result of one's own whose view is registered.
+
+    Raises:
+        TypeError: Nothing shows such a thing.
+    """
+    for cls in type(result).__mro__:
+        package, _, rest = cls.__module__.partition(".")
+        name = f"bayes_grpo.views.{rest.partition('.')[0]}"
+        if package == "bayes_grpo" and rest and find_spec(name) is not None:
+            import_module(name)
+    return _document(result)
+
+
+def sentence_case(text: object, limit: int = 600, upper: bool = True) -> str:
+    """One line without control characters that begins with a capital, or with a small letter inside a sentence."""
+    shown = plain(text, limit).strip()
+    first, rest = shown[:1], shown[1:]
+    if not upper:
+        return shown if rest[:1].isupper() else first.lower() + rest
+    symbol = rest[:1] in ("", " ") and first != "a"  # "c = 2 ζ m ω₀" begins with a name
+    return shown if symbol else first.upper() + rest
+
+
+def split(text: str, at: str = ". ") -> tuple[str, str]:
+    """The first sentence of a text, or its beginning up to a mark, and the rest, each as a sentence."""
+    first, found, rest = text.partition(at)
+    return (f"{first.rstrip('.')}." if found else first), sentence_case(rest)
+
+
+def digits(value: float | None, form: str = ".4g") -> str:
+    """A number in few digits; "" for one that is not known."""
+    if value is None or math.isnan(value):
+        return ""
+    if not math.isfinite(value):
+        return "never" if value > 0 else "-∞"
+    shown = format(value, form)
+    return f"{value:,.0f}" if "e+" in shown and abs(value) < 1e7 else shown
+
+
+def span(i: Interval, form: str = ".4g") -> str:
+    """Ends of an interval."""
+    return "" if math.isnan(i.median) else f"[{digits(i.low, form)}, {digits(i.high, form)}]"
+
+
+def ranged(i: Interval, form: str = ".3g") -> str:
+    """Median and interval in a sentence."""
+    return f"{digits(i.median, form)} {span(i, form)}"
+
+
+def head(*names: str | Cell) -> tuple[Cell, ...]:
+    """Heads of columns."""
+    return tuple(x if isinstance(x, Cell) else Cell(x) for x in names)
+
+
+def number(value: object, mark: bool = False) -> Cell:
+    """A cell with a number."""
+    return Cell(plain(value, 80), number=True, mark=mark)
+
+
+def words(value: object, term: str = "", limit: int = 200, mark: bool = False) -> Cell:
+    """A cell with text."""
+    return Cell(plain(value, limit), term=term, mark=mark)
+
+
+def estimate(i: Interval, form: str = ".4g") -> tuple[Cell, Cell]:
+    """Median and interval, two cells."""
+    return number(digits(i.median, form)), number(span(i, form))
+
+
+def section(title: str, *lines: str, **more: Any) -> Section:
+    """A section of lines, of which the empty ones are left out."""
+    return Section(title, tuple(x for x in lines if x), **more)

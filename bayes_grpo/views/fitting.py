@@ -1,0 +1,182 @@
+"""A fit as a document: where the reward goes, how fast, whether it overshoots, and how noisy it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+
+from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.summary import Summary, SummaryRow, summarize
+from bayes_grpo.views.document import (
+    Cell,
+    Document,
+    Drawing,
+    Tabular,
+    estimate,
+    head,
+    number,
+    percent,
+    ranged,
+    section,
+    shows,
+    span,
+    words,
+)
+from bayes_grpo.views.plots.fitting import plot_fit
+
+ASKED = ("fixed_point", "half_gain_step", "damping_ratio", "stiffness", "damping", "observation_sd")
+"""What a user asks of a fit: where it goes, how fast, whether it overshoots, the two terms of the law, the noise."""
+_SURE = 0.95
+"""Probability from which on the direction of the reward is known."""
+
+
+@shows(Fit)
+def fit_document(fit: Fit) -> Document:
+    """The summary of a fit with its figure."""
+    document = fit_summary_document(summarize(fit))
+    return replace(
+        document,
+        plot=Drawing(partial(plot_fit, fit), f"Rows and fitted curve. {document.answer}", ratio=0.45),
+    )
+
+
+@shows(Summary)
+def fit_summary_document(s: Summary) -> Document:
+    """Six quantities first; all of them, the checks of the sampler and the notes on request."""
+    a = s.about
+    weak = [r.name for r in s.rows if r.mostly_prior]
+    return Document(
+        title=a.run,
+        about=f"{a.rows} rows of {a.signal}, steps {a.first_step:g} to {a.last_step:g}, regime {s.regime}",
+        answer=_answer(s),
+        why=_why(s),
+        do="" if s.convergence.passed else "fit again with more draws (--draws, --warmup) or a simpler --regime.",
+        tone="" if s.convergence.passed else "alarm",
+        table=_asked(s, len(weak)),
+        sections=(
+            section("All quantities", tables=(_all(s),)),
+            section(
+                "Fit",
+                f"R² of the mean curve {s.r2:.3f}, of the underlying reward {s.r2_latent:.3f}, Bayesian R² "
+                f"{ranged(s.bayes_r2)} ({s.interval_level:.0%} interval).",
+                s.convergence.sentence,
+                s.measured,
+                f"Seed {s.seed}; {s.mass_note}.",
+            ),
+            section("Warnings", *s.warnings, tone="doubt"),
+            section("Assumed settings", *s.assumed),
+            section("Notes", *s.notes),
+        ),
+        assumed=_assumed(s),
+        unchecked=_weak(weak, len(s.rows), a.rows),
+        docs="how/fit",
+    )
+
+
+def _answer(s: Summary) -> str:
+    if not s.convergence.passed:
+        return "The sampler did not converge; do not use these numbers."
+    rows = {r.name: r.posterior for r in s.rows}
+    what, end = s.about.reward, rows["fixed_point"]
+    growth = s.probabilities.get("growth")
+    if growth is None:
+        return f"The {what} stays at {ranged(end)}: the {s.regime} regime has no trend."
+    if max(growth, 1.0 - growth) < _SURE:
+        return f"This log cannot tell whether the {what} still moves; it would settle at {ranged(end)}."
+    verb = "grows" if growth > 0.5 else "falls"
+    return f"The {what} {verb} from {rows['initial_reward'].median:.3g} toward {ranged(end)}."
+
+
+def _why(s: Summary) -> str:
+    rows = {r.name: r for r in s.rows}
+    parts = []
+    if "growth" in s.probabilities:
+        parts.append(f"Chance of growth: {percent(s.probabilities['growth'])}.")
+    if "half_gain_step" in rows and s.convergence.passed:
+        parts.append(f"Half of the gain is reached after {ranged(rows['half_gain_step'].posterior)} steps.")
+    parts.append(_overshoot(s, rows.get("damping_ratio")))
+    parts.append(f"Intervals are {s.interval_level:.0%}.")
+    return " ".join(x for x in parts if x)
+
+
+def _overshoot(s: Summary, zeta: SummaryRow | None) -> str:
+    """Whether the curve overshoots or is unstable, in one sentence."""
+    p = s.probabilities
+    if p.get("unstable", 0.0) > 0.5:
+        return f"Unstable: {percent(p['unstable'])}."
+    if zeta is None:
+        return f"Stable: {percent(1.0 - p['unstable'])}." if "unstable" in p else ""
+    if p["overdamped"] >= p["oscillatory"]:
+        tail = "; this log barely tests it" if zeta.mostly_prior else f" ({percent(p['overdamped'])})"
+        return f"No overshoot seen{tail}."
+    if p["turns_fast"] >= 0.5:
+        return f"It swings within fewer than {BORDERS.swing_period:g} rows, which is no oscillation of the learning."
+    if p["swings_seen"] < 0.5:
+        return "Overshoots at most once." if p["half_period_seen"] >= 0.5 else "A slow start; no oscillation seen."
+    return f"Oscillates: {percent(p['oscillatory'])}."
+
+
+def _asked(s: Summary, weak: int) -> Tabular:
+    known = {r.name: r for r in s.rows}
+    names = [n for n in ASKED if n in known] or [r.name for r in s.rows]
+    marks = weak <= len(s.rows) // 2  # where most of it is weak, one line says so
+    rows = tuple(
+        (
+            words(_name(n), term=_name(n)),
+            *estimate(known[n].posterior),
+            words(known[n].unit),
+            words("weakly identified" if marks and known[n].mostly_prior else ""),
+        )
+        for n in names[:6]
+    )
+    heads = head("quantity", "median", f"{s.interval_level:.0%} interval", "unit", "")
+    return Tabular(f"Quantities of the regime {s.regime}", heads, rows)
+
+
+def _all(s: Summary) -> Tabular:
+    def line(r: SummaryRow) -> tuple[Cell, ...]:
+        share = "" if math.isnan(r.contraction) else f"{max(r.contraction, 0.0):.0%}"
+        moved = "" if math.isnan(r.prior_sensitivity) else f"{r.prior_sensitivity:.2f} / {r.likelihood_sensitivity:.2f}"
+        return (
+            words(_name(r.name)),
+            *estimate(r.posterior),
+            words(r.unit),
+            number(span(r.prior, ".3g")),
+            number(share, mark=r.mostly_prior),
+            number(moved),
+        )
+
+    chances = (
+        (words(f"P({name})"), number(probability_text(p)), *[Cell("")] * 5)
+        for name, p in s.probabilities.items()
+        if name in ("growth", "overdamped", "oscillatory", "unstable")
+    )
+    heads = head(
+        "quantity", "median", "interval", "unit", Cell("prior", term="prior"),
+        Cell("contraction", term="contraction"), Cell("sensitivity", term="sensitivity"),
+    )  # fmt: skip
+    note = "Sensitivity: power scaling of prior / data; above 0.05 the estimate is influenced."
+    return Tabular("All quantities", heads, (*map(line, s.rows), *chances), note)
+
+
+def _assumed(s: Summary) -> str:
+    if not s.assumed:
+        return ""
+    names = ", ".join(x.partition(" = ")[0] for x in s.assumed[:4])
+    more = f" and {len(s.assumed) - 4} more" if len(s.assumed) > 4 else ""
+    return f"{names}{more} (not in the log; set them with --set or bayes_grpo.toml)"
+
+
+def _weak(weak: list[str], of: int, rows: int) -> str:
+    if not weak:
+        return ""
+    if len(weak) > of // 2:
+        return f"{len(weak)} of {of} quantities stay close to their priors: {rows} rows say little about them"
+    return f"weakly identified (posterior close to prior): {', '.join(map(_name, weak))}"
+
+
+def _name(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,89 @@
+"""Many logs as a document: one row for each log and task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
+from bayes_grpo.fleets.result import Fleet, status_of_row
+from bayes_grpo.views.document import (
+    Document,
+    Drawing,
+    Tabular,
+    digits,
+    head,
+    number,
+    percent,
+    section,
+    sentence_case,
+    shows,
+    words,
+)
+from bayes_grpo.views.plots.fleets import plot_fleet
+
+_SHOWN = 60
+"""Rows on a terminal; the table on disk has all."""
+
+
+@shows(Fleet)
+def fleet_document(f: Fleet) -> Document:
+    """The worst status first."""
+    good = sorted((r for r in f.records if not r["error"]), key=lambda r: -SEVERITY.get(str(r.get("status")), 0))
+    bad = [r for r in f.records if r["error"]]
+    hidden = f"{len(good) - _SHOWN} more rows are in the table on disk." if len(good) > _SHOWN else ""
+    errors = (f"{r['log']} ({r['task']}): {r['error']}" for r in bad[:_SHOWN])
+    answer, _, why = sentence_case(f.sentence).partition("; ")
+    return Document(
+        title=f"{f.logs} logs",
+        answer=answer.rstrip(".") + ".",
+        why=sentence_case(why),
+        tone="alarm" if any(r.get("status") in ALARMING for r in good) else "",
+        table=_table(good[:_SHOWN], hidden) if good else None,
+        plot=Drawing(partial(plot_fleet, f), f"One line for each log. {answer}", ratio=0.6) if good else None,
+        sections=(section("Errors", *errors, tone="doubt"),),
+        unchecked=f"{len(bad)} rows with an error, first: {bad[0]['log']}: {bad[0]['error']}" if bad else "",
+        docs="how/fleet",
+    )
+
+
+def _table(rows: list[dict[str, Any]], hidden: str) -> Tabular:
+    lines = tuple(
+        (
+            words(r["log"], limit=36),
+            words(r["regime"] or r["task"]),
+            number(r["rows"]),
+            number(digits(r["last_step"])),
+            words(SHORT[r["task"]](r), mark=r.get("status") in ALARMING, limit=300),
+        )
+        for r in rows
+    )
+    heads = head("log", "task", "rows", "last step", f"result ({LEVEL:.0%} intervals)")
+    return Tabular("Logs", heads, lines, hidden)
+
+
+def _fit(r: Mapping[str, Any]) -> str:
+    growth = r.get("p_growth")
+    text = f"settles at {_interval(r, 'fixed_point')}" + ("" if growth is None else f", growth {percent(growth)}")
+    return text if r["converged"] else f"not converged: {text}"
+
+
+def _forecast(r: Mapping[str, Any]) -> str:
+    return f"{_interval(r, 'at_horizon')} at step {r['until']:g}, gain {_interval(r, 'gain')}"
+
+
+def _diagnose(r: Mapping[str, Any]) -> str:
+    if not r.get("status"):  # a table written before there was a status
+        return f"{status_of_row(r)} {percent(r['p_' + r['answer']])}"
+    return f"{status_of_row(r)} {percent(r['p_status'])}: {r['to_do']}"
+
+
+SHORT = {"fit": _fit, "forecast": _forecast, "diagnose": _diagnose}
+"""A row in a few words."""
+
+
+def _interval(r: Mapping[str, Any], name: str) -> str:
+    low, median, high = (r.get(f"{name}_{q}") for q in ("5", "50", "95"))
+    return "unknown" if None in (low, median, high) else f"{median:.3g} [{low:.3g}, {high:.3g}]"

@@ -1,0 +1,210 @@
+"""Stability of settings, group sizes and the next run as documents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from bayes_grpo.common.intervals import LEVEL, probability_text
+from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
+from bayes_grpo.planning.result import GroupSizePlan, StabilityReport
+from bayes_grpo.views.document import (
+    Cell,
+    Document,
+    Drawing,
+    Tabular,
+    digits,
+    head,
+    number,
+    percent,
+    ranged,
+    section,
+    sentence_case,
+    shows,
+    span,
+    split,
+    words,
+)
+from bayes_grpo.views.plots.planning import plot_plan
+
+_LAGS = {
+    "rule": "published rule",
+    "delay": "gradients always as old as the refresh interval",
+    "hold": "policy frozen between refreshes",
+}
+_LISTED = 12
+"""Candidates in the table besides the present settings."""
+
+
+class GroupSizes(NamedTuple):
+    """Plans of group sizes with what they were made for.
+
+    Attributes:
+        plans: A plan for each group size.
+        success_rates: Success rates of the prompts.
+        prompts_per_step: Prompts an optimizer step.
+    """
+
+    plans: Sequence[GroupSizePlan]
+    success_rates: Sequence[float]
+    prompts_per_step: int
+
+
+@shows(StabilityReport)
+def stability_document(r: StabilityReport) -> Document:
+    """Whether settings are stable, by each model of lag."""
+    i, p = r.failing.interval, 1.0 - r.failing.p
+    convention = "heavy-ball" if r.convention == "heavy_ball" else "EMA (Adam)"
+    ratio = r.stiffness_ratio
+    return Document(
+        title="Stability",
+        about=f"{convention} momentum {r.momentum:g}, refresh every {r.refresh_interval:g} steps, "
+        f"lag exposure {r.lag_exposure:g}",
+        answer=f"Stable with probability {percent(p)} [{percent(1.0 - i.high)}, {percent(1.0 - i.low)}].",
+        why=f"It rests on {r.failing.rests}.",
+        do="measure the stiffness of the update, or name a low-lag run." if r.circular else "",
+        tone="doubt" if r.circular or r.failing.p > 0.15 else "alarm" if r.failing.p > 0.5 else "good",
+        table=_lags(r),
+        sections=(
+            section(
+                "Details",
+                r.sentence,
+                f"Without lag, oscillation begins at g = {r.onset:.4g}.",
+                ""
+                if ratio is None or r.circular
+                else f"The stiffest direction is {ranged(ratio)} times as stiff as the reward shows ("
+                f"{ratio.level:.0%}, learned from small networks).",
+            ),
+        ),
+        assumed="the learning time is of a run at this learning rate (--fit-learning-rate)" if r.same_rate else "",
+        unchecked="the margins are circular: this curvature was fitted to a lagged curve" if r.circular else "",
+        docs="how/plan",
+    )
+
+
+def _lags(r: StabilityReport) -> Tabular:
+    rows = tuple(
+        (
+            words(_LAGS[v.lag_model], term="lag"),
+            number(digits(v.threshold)),
+            number(f"{v.margin.median:.3g}" if r.n_draws == 1 else ranged(v.margin)),
+            number("circular" if r.circular else probability_text(v.probability_stable)),
+        )
+        for v in (r.rule, r.delay, r.hold)
+    )
+    heads = head("model of lag", Cell("largest stable g", term="gain g"), Cell("margin", term="margin"), "P(stable)")
+    g = r.gain
+    gain = f"{g.median:.4g}" if r.n_draws == 1 else ranged(g)
+    note = f"g = learning rate × curvature = {gain}; {r.level:.0%} intervals."
+    return Tabular("Margins", heads, rows, note)
+
+
+@shows(GroupSizes)
+def group_sizes_document(found: GroupSizes) -> Document:
+    """What each group size buys."""
+    rates = ", ".join(f"{p:g}" for p in found.success_rates)
+    rows = tuple(
+        (
+            number(str(p.group_size)),
+            number(f"{p.fluctuation:.2f}"),
+            number(f"{p.row_sd:.3f}"),
+            number(f"{p.usable_share:.0%}"),
+            number(f"{p.drift_factor:.2f}"),
+        )
+        for p in found.plans
+    )
+    heads = head("G", "fluctuation (to G = 8)", "sd of a logged row", "usable groups", "speed of drift")
+    answer = f"Group sizes at success rates {rates}, {found.prompts_per_step} prompts a step."
+    return Document(title="Group sizes", answer=answer, table=Tabular("Group sizes", heads, rows), docs="how/plan")
+
+
+@shows(Plan)
+def plan_document(plan: Plan) -> Document:
+    """The settings of the next run, with their expected gain and risk."""
+    best, changed = plan.recommended, plan.changes(plan.recommended)
+    risk = f" ({percent(best.p_fails)} risk of failure)" if best.tried else ""
+    answer = {
+        "change": f"Try {changed}{risk}.",
+        "keep": "Keep the present settings.",
+        "cannot tell": f"No setting is clearly better; the best guess is {changed}{risk}.",
+    }[plan.verdict]
+    if plan.present_hacked:
+        answer = f"The present reward is being hacked ({percent(plan.present_hacked)}); fix it before all else."
+    now = ", ".join(
+        f"{WORDS[name]} {amount_of(name, value)}"
+        if plan.rate_known or name != "learning_rate"
+        else "learning rate unknown (rates are multiples of it)"
+        for name, value in plan.present.items()
+    )
+    runs = "; ".join(plan.changes(c) for s in plan.batch for c in plan.candidates if c.settings == s)
+    return Document(
+        title=plan.run,
+        about=f"signal {plan.signal}; present settings: {now}",
+        answer=answer,
+        why=f"Expected gain {best.expected_gain:+.3g} {span(best.gain, '+.3g')}, chance of being better "
+        f"{percent(best.p_better)}; {percent(plan.prior_share)} of its variance comes from other people's runs.",
+        do=f"run side by side: {runs}." if runs else "",
+        tone="alarm" if plan.present_hacked else "" if plan.verdict == "change" else "doubt",
+        table=_candidates(plan),
+        plot=Drawing(partial(plot_plan, plan), f"Expected reward against cost. {answer}"),
+        sections=(
+            section("Candidates", tables=(_costs(plan),)),
+            section(
+                "What it rests on",
+                sentence_case(f"{changed}: {best.rests}"),
+                "" if plan.siblings is None else plan.siblings.sentence,
+                *(f"Next, if it holds: {plan.changes(r)} (risk {percent(r.p_fails)})." for r in plan.ladder[1:]),
+                plan.difficulty,
+            ),
+            section("Cautions", *plan.cautions, tone="doubt"),
+        ),
+        unchecked=split(plan.cautions[0])[0] if plan.cautions else "",
+        docs="how/plan",
+    )
+
+
+def _shown(plan: Plan) -> list[Candidate]:
+    shown = list(plan.candidates[:_LISTED])
+    return shown if plan.kept in shown else [*shown, plan.kept]
+
+
+def _name(plan: Plan, c: Candidate) -> Cell:
+    return words("present settings" if c is plan.kept else plan.changes(c), mark=c is plan.recommended)
+
+
+def _candidates(plan: Plan) -> Tabular:
+    rows = tuple(
+        (
+            _name(plan, c),
+            number(f"{c.steps:.0f}"),
+            number(f"{c.expected:.3f}"),
+            number(f"{c.expected_gain:+.3g} {span(c.gain, '+.3g')}"),
+            number(probability_text(c.p_better)),
+            number(probability_text(c.p_fails) if c.tried else "never tried"),
+        )
+        for c in _shown(plan)
+    )
+    heads = head("settings", "steps", "reward", "gain", "P(better)", "P(fails)")
+    unit = "steps of the present run" if plan.unit == "present steps" else "money"
+    note = f"Within a cost of {plan.budget:.4g} {unit}; means over seeds, {LEVEL:.0%} intervals."
+    return Tabular("Candidates, best first", heads, rows, note)
+
+
+def _costs(plan: Plan) -> Tabular:
+    def line(c: Candidate) -> tuple[Cell, ...]:
+        fails = f"[{probability_text(c.fails.low)}, {probability_text(c.fails.high)}]" if c.tried else ""
+        cells = [_name(plan, c), number(span(c.next_run, ".2f")), number(fails)]
+        cells.append(number("" if math.isnan(c.useless) else f"{c.useless:.0%}"))
+        if plan.value_per_reward is not None:
+            cells.append(number(f"{c.net_value:.4g}"))
+        if plan.target is not None:
+            known = c.reach_steps is not None
+            cells += [number(digits(c.reach_steps) if known else "no"), number(digits(c.reach_cost) if known else "")]
+        return tuple(cells)
+
+    heads = ["settings", "one run", "P(fails), interval", "groups without spread"]
+    heads += ["net value"] if plan.value_per_reward is not None else []
+    heads += [f"steps to {plan.target:g}", "cost"] if plan.target is not None else []
+    return Tabular("More about the candidates", head(*heads), tuple(map(line, _shown(plan))))

@@ -1,0 +1,50 @@
+"""A measured stiffness, and what follows from it, as documents."""
+
+from __future__ import annotations
+
+import math
+
+from bayes_grpo.probing.course import StiffnessCourse
+from bayes_grpo.probing.predict import ProbeLimits
+from bayes_grpo.probing.result import Probe
+from bayes_grpo.views.document import Document, Tabular, estimate, head, number, section, sentence_case, shows, words
+
+
+@shows(Probe)
+def probe_document(p: Probe) -> Document:
+    """The stiffest directions and the noise of the gradient."""
+    further = ((f"{i}th" if i > 3 else ("2nd", "3rd")[i - 2], x) for i, x in enumerate(p.further, 2))
+    named = [("stiffest", p.stiffest), *further]
+    if p.along_reward is not None:
+        named.append(("along the reward", p.along_reward))
+    rows = tuple(
+        (words(name), *estimate(k.interval), number(f"{k.crossed:.3g}"), number(f"{k.chosen:.3g}")) for name, k in named
+    )
+    heads = head("stiffness", "K", "90% interval", "on other data", "on its own")
+    lines = []
+    if p.noise is not None and p.noise.trace > 0:
+        shares = ", ".join(f"{x:.1%}" for x in p.noise.stiff_share)
+        text = f"Gradient: signal over noise {p.noise.signal / p.noise.trace:.3g}; noise along the stiffest {shares}"
+        if math.isfinite(p.noise.within_share):
+            text += f"; by completions of given prompts {p.noise.within_share:.0%}"
+        lines.append(f"{text}.")
+    if p.ratios is not None:
+        r = p.ratios
+        lines.append(f"Ratios: 99% below {r.highest:.3g}, largest {r.largest:.3g}, effective share {r.effective:.0%}.")
+    table = Tabular("Stiffness", heads, rows)
+    return Document(title="Probe", answer=p.sentence, table=table, sections=(section("Noise", *lines),),
+                    docs="how/measure")  # fmt: skip
+
+
+@shows(ProbeLimits)
+def limits_document(found: ProbeLimits) -> Document:
+    """What a probe says of settings."""
+    known = math.isfinite(found.fluctuation)
+    why = f"At rest the mean reward fluctuates by {found.fluctuation:.2g}, along its own gradient." if known else ""
+    return Document(title="Limits", answer=sentence_case(found.sentence), why=why, docs="how/measure")
+
+
+@shows(StiffnessCourse)
+def course_document(course: StiffnessCourse) -> Document:
+    """How the stiffness changes over a training."""
+    return Document(title="Stiffness over the run", answer=sentence_case(course.sentence), docs="how/measure")

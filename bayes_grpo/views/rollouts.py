@@ -1,0 +1,114 @@
+"""Rollouts, and two runs compared on the same prompts, as documents."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.rollouts.decomposition import Decomposition
+from bayes_grpo.rollouts.difficulty import PromptDifficulty
+from bayes_grpo.rollouts.groups import GroupSummary
+from bayes_grpo.rollouts.paired import ByPrompt
+from bayes_grpo.rollouts.summary import RolloutSummary
+from bayes_grpo.views.document import (
+    Document,
+    Drawing,
+    Tabular,
+    head,
+    number,
+    percent,
+    ranged,
+    section,
+    sentence_case,
+    shows,
+    span,
+    split,
+    words,
+)
+from bayes_grpo.views.plots.rollouts import plot_rollouts
+
+
+@shows(RolloutSummary)
+def rollouts_document(s: RolloutSummary) -> Document:
+    """What the gain is made of, which groups are of use, and how hard the prompts are."""
+    answer, why = split(sentence_case(s.sentence, 1200))
+    r = s.rollouts
+    gain = s.gain if s.gain is not None and (s.gain.factors or s.gain.parts) else None
+    tables = tuple(x for x in (gain and gain_table(gain), s.groups and _sizes(s.groups)) if x)
+    return Document(
+        title=r.source,
+        about=f"{r.bytes / 1e6:.1f} MB in {r.files} file{'s' * (r.files > 1)}",
+        answer=answer,
+        why=why,
+        tone="doubt" if s.joined is not None and not s.joined.matches else "",
+        table=tables[0] if tables else None,
+        plot=Drawing(
+            partial(plot_rollouts, s),
+            f"Parts of the gain and rewards of prompts over the steps. {answer}",
+        ),
+        sections=(
+            section("Group sizes", tables=tables[1:]),
+            section("Difficulty", *(() if s.difficulty is None else (_difficulty(s.difficulty),))),
+            section("Log", *(() if s.joined is None else (s.joined.sentence,)), r.sentence),
+            section("Notes", *r.notes, *(s.gain.notes if s.gain else ())),
+        ),
+        unchecked="; ".join(s.missing),
+        docs="how/rollouts",
+    )
+
+
+@shows(ByPrompt)
+def by_prompt_document(found: ByPrompt) -> Document:
+    """Two runs on the prompts that both saw."""
+    answer, why = split(sentence_case(found.sentence))
+    gains = (("A", found.gain_a), ("B", found.gain_b))
+    return Document(
+        title=f"A {found.a}, B {found.b}",
+        about=f"mean rewards {found.mean_a:.3g} and {found.mean_b:.3g}; {percent(found.shared)} of the prompts shared",
+        answer=answer,
+        why=why,
+        sections=(section("Gains", *(f"{k}: {g.sentence}" for k, g in gains if g is not None and g.shares)),),
+        unchecked=f"other seeds: {percent(found.p_better)} is the chance for these two runs, not for their recipes",
+        docs="how/rollouts",
+    )
+
+
+def gain_table(gain: Decomposition) -> Tabular:
+    """What a gain is made of."""
+    sides = (f"steps {a:g} to {b:g}" for a, b in (gain.first, gain.last))
+    shares = [(s.words, s) for s in gain.factors] or [(s.name, s) for s in gain.parts]
+    rows = tuple(
+        (
+            words(name, limit=60),
+            number(ranged(s.before)),
+            number(ranged(s.after)),
+            number(_share(s.share)),
+        )
+        for name, s in shares
+    )
+    caption = f"What the gain is made of ({LEVEL:.0%} intervals over {gain.clusters})"
+    return Tabular(caption, head("of the gain", *sides, "share of the gain"), rows)
+
+
+def _sizes(groups: GroupSummary) -> Tabular:
+    rows = tuple(
+        (
+            words(f"{s.group_size}{' (now)' if s.group_size == groups.group_size else ''}"),
+            number("" if s.useful != s.useful else f"{s.useful:.0%}{'' if s.exact else ' (extrapolated)'}"),
+            number(f"{s.row_noise:.3g}"),
+            number(f"{s.prompts_share:.0%}"),
+        )
+        for s in groups.sizes
+    )
+    heads = head("completions a prompt", "groups with spread", "noise of the logged mean", "share due to prompts")
+    return Tabular("Group sizes at an equal number of completions", heads, rows)
+
+
+def _difficulty(found: PromptDifficulty) -> str:
+    some = min(3, found.size)
+    hardest = ", ".join(f"{found.expected[i]:.2f} [{found.low[i]:.2f}, {found.high[i]:.2f}]" for i in range(some))
+    return f"{found.sentence} Expected rewards of the hardest prompts: {hardest} ({LEVEL:.0%})."
+
+
+def _share(x: Interval) -> str:
+    return "no clear gain" if x.median != x.median else f"{x.median:.0%} {span(x, '.0%')}"

@@ -1,0 +1,35 @@
+"""Simulated runs as a document: where they are, their settings and their known truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bayes_grpo.simulate.scenarios import SimulatedRun
+from bayes_grpo.views.document import Document, Tabular, digits, head, number, shows, words
+
+
+class WrittenRuns(NamedTuple):
+    """Simulated runs of one scenario and the path of each."""
+
+    runs: Sequence[SimulatedRun]
+    paths: Sequence[Path]
+
+
+@shows(WrittenRuns)
+def simulated_document(found: WrittenRuns) -> Document:
+    """One row a run."""
+    rows = tuple(
+        (
+            words(path.name),
+            *(number(f"{r.settings[x]:g}") for x in ("group_size", "prompts_per_step", "momentum", "refresh_interval")),
+            *(number(digits(x)) for x in (r.truth.final_reward, r.truth.fixed_point, r.truth.growth_per_step)),
+            words(r.truth.failure_mode or "none"),
+        )
+        for path, r in zip(found.paths, found.runs, strict=True)
+    )
+    heads = head("run", "G", "prompts", "momentum", "refresh", "final reward", "fixed point", "growth/step", "failure")
+    first = found.paths[0]
+    answer = f"{len(rows)} runs of scenario {found.runs[0].scenario} in {first.parent}."
+    return Document("Simulated runs", answer, do=f"bayes-grpo report {first}", table=Tabular("Runs", heads, rows))

@@ -1,0 +1,111 @@
+"""A document on a terminal or in a pipe: the answer first, then why, what to do, and at most one table."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from bayes_grpo.common.text import plain
+from bayes_grpo.views.document import Document, Section, Series, Tabular, percent
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_STYLES = {"alarm": "bold red", "doubt": "bold yellow", "good": "bold green", "": "bold"}
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_WIDTH = 60
+"""Most characters of a sparkline."""
+_LINE = 1000
+"""Most characters of a sentence."""
+
+
+def print_document(document: Document, console: Console, *, details: bool = False, short: bool = False) -> None:
+    """Prints a document.
+
+    Args:
+        document: The document.
+        console: Where to; a sparkline is drawn on a terminal alone.
+        details: Whether to print all sections.
+        short: Whether to print no more than answer, why and what to do.
+    """
+    for part in printed(document, console.is_terminal, details=details, short=short):
+        console.print(part)
+
+
+def printed(document: Document, terminal: bool, *, details: bool = False, short: bool = False) -> list[Any]:
+    """What rich prints of a document, top to bottom."""
+    from rich.text import Text
+
+    def line(text: str, style: str = "") -> Text:
+        return Text(plain(text, _LINE), style=style)
+
+    first, *rest = document.first_lines or ("",)
+    parts: list[Any] = [line(first, _STYLES[document.tone]), *map(line, rest)]
+    if short:
+        return parts
+    if terminal and document.series is not None:
+        parts += [line(x, "cyan") for x in sparkline(document.series)]
+    if document.about:
+        parts.append(line(": ".join(x for x in (document.title, document.about) if x), "dim"))
+    for point in document.points:
+        chance = "" if point.chance is None else f" ({percent(point.chance)} {point.event})"
+        parts.append(line(f"{point.label}{chance}: {point.sentence}"))
+    if document.table is not None:
+        parts += ["", *_table(document.table)]
+    if details:
+        for section in document.sections:
+            parts += ["", *_section(section)]
+    parts.append("")
+    if document.assumed:
+        parts.append(line(f"Assumed: {document.assumed}", "dim"))
+    if document.unchecked:
+        parts.append(line(f"Not checked: {document.unchecked}", "dim"))
+    more = [] if details or all(s.empty for s in document.sections) else ["--details"]
+    more += [f"docs/{document.docs}.md"] if document.docs else []
+    if more:
+        parts.append(line(f"More: {', '.join(more)}", "dim"))
+    return parts if parts[-1] else parts[:-1]
+
+
+def sparkline(series: Series) -> list[str]:
+    """The reward in one line of blocks, and below it each event under its step; nothing for fewer than two rewards."""
+    known = [(s, r) for s, r in zip(series.step, series.reward, strict=True) if math.isfinite(r)]
+    if len(known) < 2:
+        return []
+    width = min(_WIDTH, len(known))
+    bins = [known[len(known) * i // width : len(known) * (i + 1) // width] for i in range(width)]
+    means = [math.fsum(r for _, r in some) / len(some) for some in bins]
+    low, high = min(means), max(means)
+    scale = (len(_BLOCKS) - 1) / (high - low) if high > low else 0.0
+    blocks = "".join(_BLOCKS[round((m - low) * scale)] for m in means)
+    out = [f"{blocks}  {means[0]:.3g} → {means[-1]:.3g}"]
+    for label, step in series.events.items():
+        at = next((i for i, some in enumerate(bins) if some[-1][0] >= step), width - 1)
+        out.append(f"{' ' * at}^ step {step:g}: {label}")
+    return out
+
+
+def _section(section: Section) -> list[Any]:
+    from rich.text import Text
+
+    style = {"alarm": "bold red", "doubt": "bold yellow"}.get(section.tone, "bold")
+    parts: list[Any] = [Text(section.title, style=style)]
+    parts += [Text(plain(x, _LINE)) for x in section.lines]
+    if section.missing:
+        parts.append(Text(f"Not available: {plain(section.missing, _LINE)}", style="yellow"))
+    for table in section.tables:
+        parts += _table(table)
+    return parts
+
+
+def _table(table: Tabular) -> list[Any]:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    grid = RichTable(box=None, pad_edge=False, header_style="bold", title_justify="left")
+    numbers = [any(row[i].number for row in table.rows) for i in range(len(table.columns))]
+    for column, right in zip(table.columns, numbers, strict=True):
+        grid.add_column(Text(column.text), justify="right" if right else "left", overflow="fold", no_wrap=right)
+    for row in table.rows:
+        grid.add_row(*(Text(c.text, style="bold" if c.mark else "") for c in row))
+    return [grid, *([Text(table.note, style="dim")] if table.note else [])]

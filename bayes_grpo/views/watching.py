@@ -1,0 +1,66 @@
+"""One look at a run that goes on as a document."""
+
+from __future__ import annotations
+
+from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.views.document import (
+    TONES,
+    Document,
+    Section,
+    Tabular,
+    head,
+    number,
+    percent,
+    ranged,
+    section,
+    sentence_case,
+    shows,
+    words,
+)
+from bayes_grpo.watching.result import Update
+
+_SHOWN = 0.01
+"""Answers of at least this probability have a row."""
+
+
+@shows(Update)
+def update_document(u: Update) -> Document:
+    """How the run stands, what comes, and what was found."""
+    top, o = u.top, u.outlook
+    outlook = () if o is None else (sentence_case(o.sentence), o.advice)
+    return Document(
+        title=u.name,
+        about=f"step {u.step:g}, {u.rows} rows, last reward {u.reward:.4g} ({u.seconds:.1f} s)",
+        answer=sentence_case(top.headline) if top else u.diagnosis or "Too early to tell.",
+        why=u.diagnosis if top else "",
+        do=top.action if top else "",
+        status=top.status if top else "",
+        chance=top.probability if top else None,
+        tone=TONES[top.status] if top else "doubt",
+        table=_numbers(u),
+        sections=(*_alarms(u), section("Outlook", *outlook, u.beside), section("Notes", *u.notes[-6:])),
+        docs="how/watch",
+    )
+
+
+def _alarms(u: Update) -> tuple[Section, ...]:
+    new = {a.finding for a in u.alarms}
+    before = ", ".join(f"{label_of(name)} at step {step:g}" for name, step in u.told.items() if name not in new)
+    lines = [f"ALARM  {plain(a.sentence, 600)} {' '.join(a.remedies)}" for a in u.alarms]
+    return (section("Alarms", *lines, before and f"Reported before: {before}", tone="alarm"),)
+
+
+def _numbers(u: Update) -> Tabular:
+    o, rows = u.outlook, []
+    if o is not None:
+        rows += [
+            ("reward now", ranged(o.now, ".4g")),
+            (f"reward at step {o.until:g}", ranged(o.at_horizon, ".4g")),
+        ]
+        rows.append((f"P(gain > {o.threshold:.2g})", probability_text(o.p_gain)))
+        rows += [(name, f"step {x:g}") for name, x in (("stop", o.stop), ("best checkpoint", o.take)) if x is not None]
+    chances = sorted(u.probability.items(), key=lambda x: -x[1])
+    rows += [(label_of(name), percent(p)) for name, p in chances if p >= _SHOWN]
+    return Tabular("Now", head("", ""), tuple((words(name), number(value)) for name, value in rows))

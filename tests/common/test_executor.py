@@ -1,0 +1,252 @@
+"""Tasks in other processes: same values, errors as data, deaths that cost one task, and an end when asked."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_grpo.common import executor as module
+from bayes_grpo.common.errors import MissingExtraError, SettingError, WorkerError
+from bayes_grpo.common.executor import dask_executor, outcomes
+from bayes_grpo.common.machine import cores
+from bayes_grpo.common.programs import call
+from bayes_grpo.fleets.fleet import fleet
+from tests.helpers import tasks
+from tests.helpers.runs import rising_run
+from tests.helpers.selection import few
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def values(task, arguments, **options):
+    with outcomes(task, arguments, **options) as found:
+        return {x.place: x for x in found}
+
+
+def begun(folder: Path, x: int) -> int:
+    return len(list(folder.glob(f"{x}.*")))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_every_task_is_done_once(jobs):
+    found = values(tasks.doubled, [0.1, 0.2, 0.3, 0.4, 0.5], jobs=jobs)
+    assert sorted(found) == [0, 1, 2, 3, 4]
+    assert [found[i].value for i in range(5)] == [0.2, 0.4, 0.6, 0.8, 1.0]
+    assert all(x.error is None for x in found.values())
+    assert values(tasks.doubled, [], jobs=jobs) == {}
+
+
+def test_processes_are_others_share_the_cores_and_do_not_hear_an_interrupt():
+    found = values(tasks.process_of, range(6), jobs=2)
+    processes, shares, hears = zip(*(x.value for x in found.values()), strict=True)
+    assert os.getpid() not in processes
+    assert 1 <= len(set(processes)) <= 2
+    assert set(shares) == {str(max(1, cores() // 2))}
+    assert set(hears) == {0}
+    assert "NPROC" not in os.environ
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_task_raises_is_data(jobs):
+    found = values(tasks.failing, range(3), jobs=jobs)
+    assert (found[0].value, found[2].value) == (0, 2)
+    assert isinstance(found[1].error, ValueError)
+    assert str(found[1].error) == "one is not welcome"
+
+
+def test_what_cannot_be_pickled_is_an_error_of_the_same_words():
+    found = values(tasks.awkward, range(3), jobs=2)
+    assert found[0].value == 0
+    assert str(found[1].error) == "AwkwardError: this and that"
+    assert found[2].value is None
+    assert found[2].error is not None
+
+
+def test_a_killed_worker_costs_what_was_under_way_a_second_start_and_no_other_any(tmp_path):
+    found = values(tasks.killed_once, [(tmp_path, x) for x in range(8)], jobs=2)
+    assert {i: x.value for i, x in found.items()} == {i: i for i in range(8)}
+    starts = [begun(tmp_path, x) for x in range(8)]
+    assert starts[2] == 2
+    assert set(starts) == {1, 2}
+    assert sum(starts) <= 10
+
+
+def test_a_task_that_always_dies_is_an_error_and_the_rest_goes_on(tmp_path):
+    found = values(tasks.killed_always, [(tmp_path, x) for x in range(5)], jobs=2)
+    assert [found[x].value for x in range(5)] == [0, 1, None, 3, 4]
+    assert isinstance(found[2].error, WorkerError)
+    assert "died twice" in str(found[2].error)
+    starts = [begun(tmp_path, x) for x in range(5)]
+    assert starts[2] == 2  # the second time alone, so that it is known which task is to blame
+    assert sum(starts) <= 7
+
+
+@pytest.mark.thorough
+def test_workers_are_replaced_after_some_tasks(monkeypatch):
+    monkeypatch.setattr(module, "POOL_TASKS", 2)
+    found = values(tasks.process_of, range(12), jobs=2)
+    assert sorted(found) == list(range(12))
+    assert len({x.value[0] for x in found.values()}) >= 3
+
+
+def test_any_executor_does_the_tasks_and_stays_open():
+    with ThreadPoolExecutor(2) as threads:
+        found = values(tasks.failing, range(3), executor=threads)
+        assert (found[0].value, str(found[1].error), found[2].value) == (0, "one is not welcome", 2)
+        assert threads.submit(int, 3).result() == 3
+
+
+def doubling():
+    return lambda y: 2.0 * y
+
+
+def doubled_by_a_program(x: float) -> list[float]:
+    return call(doubling, (), np.full(3, x, np.float32)).tolist()
+
+
+def test_a_call_leaves_no_setting_thread_or_signal_handler_behind():
+    def surroundings():
+        names = ("jax_enable_x64", "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+        threads = {x for x in threading.enumerate() if x.is_alive()}
+        handlers = [signal.getsignal(x) for x in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
+        return [getattr(jax.config, x) for x in names], threads, handlers, dict(os.environ), list(warnings.filters)
+
+    before = surroundings()
+    values(doubled_by_a_program, [1.0, 2.0])
+    values(tasks.doubled, [1.0, 2.0], jobs=2)
+    assert surroundings() == before
+
+
+def test_leaving_early_ends_the_processes_at_once(tmp_path):
+    begin = time.perf_counter()
+    with outcomes(tasks.slow, [(tmp_path, 0), (tmp_path, 1)], jobs=2):
+        pass
+    threading.Timer(1.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with outcomes(tasks.slow, [(tmp_path, x) for x in (2, 3)], jobs=2) as found, pytest.raises(KeyboardInterrupt):
+        next(found)
+    assert time.perf_counter() - begin < 10.0
+
+
+SCRIPT = """
+import signal
+import sys
+from pathlib import Path
+from bayes_grpo.common.executor import outcomes
+from tests.helpers import tasks
+if __name__ == "__main__":
+    # A shell starts what it puts into the background deaf to Ctrl-C, and so would be the script of such tests.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with outcomes(tasks.slow, [(Path(sys.argv[1]), x) for x in range(2)], jobs=2) as found:
+        list(found)
+"""
+
+
+def started(script: Path, *words: object) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, str(script), *map(str, words)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # a group of its own, which Ctrl-C in a terminal reaches as a whole
+        text=True,
+    )
+
+
+def wait_for(condition, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def children(pid: int) -> list[int]:
+    return [int(x) for x in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of children")
+@pytest.mark.parametrize("kind", few([signal.SIGINT, signal.SIGKILL], signal.SIGKILL))
+def test_children_end_with_their_parent(tmp_path, kind):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    process = started(script, tmp_path)
+    wait_for(lambda: begun(tmp_path, 0) and begun(tmp_path, 1))
+    own = children(process.pid)
+    assert len(own) >= 2
+    os.killpg(process.pid, kind) if kind == signal.SIGINT else process.kill()
+    error = process.communicate(timeout=10)[1]
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in own), 5.0)
+    if kind == signal.SIGINT:
+        assert error.count("Traceback") == 1  # the script's own; none of a worker
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.replace('if __name__ == "__main__"', "if True"))
+    process = started(script, tmp_path)
+    error = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    assert "__main__" in error.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("jobs", [0, -1, 1.5, True])
+def test_an_impossible_number_of_processes_is_refused(jobs):
+    with pytest.raises(SettingError, match="jobs: expected"), outcomes(tasks.doubled, [1], jobs=jobs):
+        pass
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as running:
+        yield running.scheduler_address
+
+
+@pytest.mark.thorough
+def test_a_killed_worker_of_a_cluster_costs_no_task(cluster, tmp_path):
+    with dask_executor(cluster) as there:
+        found = values(tasks.killed_once, [(tmp_path, x) for x in range(6)], executor=there)
+    assert {i: x.value for i, x in found.items()} == {i: i for i in range(6)}
+    assert len(list(tmp_path.glob("2.*"))) >= 2
+
+
+def test_what_a_task_raises_on_a_cluster_is_data(cluster):
+    with dask_executor(cluster) as there:
+        found = values(tasks.failing, range(3), executor=there)
+        assert (found[0].value, str(found[1].error), found[2].value) == (0, "one is not welcome", 2)
+        found = values(tasks.awkward, range(3), executor=there)
+    assert str(found[1].error) == "AwkwardError: this and that"
+
+
+@pytest.mark.thorough
+def test_a_fleet_on_a_cluster_has_the_numbers_of_one_here(cluster):
+    runs = [rising_run(30, seed=i, name=f"run{i}") for i in range(3)]
+    with dask_executor(cluster) as there:
+        away = fleet(runs, ["diagnose"], executor=there).frame
+    here = fleet(runs, ["diagnose"]).frame
+    pd.testing.assert_frame_equal(away.drop(columns="seconds"), here.drop(columns="seconds"), check_exact=True)
+    assert np.isfinite(away["p_healthy"]).all()
+
+
+def test_an_address_where_nobody_answers_is_refused_in_seconds(monkeypatch):
+    monkeypatch.setattr(module, "DASK_TIMEOUT", 1.0)
+    begin = time.perf_counter()
+    for address in ("tcp://127.0.0.1:1", "no such address"):
+        with pytest.raises(SettingError, match="dask: expected the scheduler"), dask_executor(address):
+            pass
+    assert time.perf_counter() - begin < 15.0
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match=r"bayes-grpo\[dask\]"), dask_executor("tcp://127.0.0.1:1"):
+        pass

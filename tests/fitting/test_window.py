@@ -1,0 +1,100 @@
+"""Which rows of a run are fitted: those since the reward last broke, the same from the command line and from Python."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import bayes_grpo as bg
+from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.events import smoothing
+from bayes_grpo.events.smoothing import reward_trend
+from bayes_grpo.fitting.window import FitWindow, fit_window, rows_to_fit
+from tests.helpers.cases import dipped_then_collapsed, rate_ended
+from tests.helpers.command import call
+from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.trends import there
+
+FAST = bg.SamplerSettings(chains=2, warmup=150, draws=100)
+
+
+def collapsed():
+    """A reward that rises to .8, is lost within three rows, and lies at .1 for 30 rows."""
+    noise = 0.02 * np.random.default_rng(1).standard_normal(80)
+    reward = np.concatenate([0.8 - 0.5 * np.exp(-np.arange(50) / 12.0), np.full(30, 0.1)]) + noise
+    return make_run(steps(80), reward, reward_low=0.0, reward_high=1.0)
+
+
+def test_the_rows_since_a_collapse_are_fitted():
+    cut, window = rows_to_fit(dipped_then_collapsed())
+    assert there(window.start_step) == pytest.approx(25.0, abs=1.0)
+    assert cut.step[0] > there(window.start_step)
+    assert window.reason.startswith("The reward fell from 0.88 to 0 after step 25.")
+    assert window.lead.endswith("Since step 25:")
+
+
+def test_too_few_rows_since_a_collapse_are_refused_with_what_to_do():
+    run = dipped_then_collapsed().until(32)
+    with pytest.raises(FitError, match=r"needs 8 rows since then, found .*--all-rows"):
+        rows_to_fit(run)
+    assert rows_to_fit(run, "all") == (run, FitWindow())
+    with pytest.raises(SettingError, match="since_break"):
+        bg.fit(run, rows="some")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_run_without_a_break_is_fitted_whole():
+    for run in (rising_run(40), make_run(steps(2), [0.1, 0.2])):
+        assert rows_to_fit(run)[0] is run
+
+
+def test_a_collapse_that_was_recovered_from_is_left_behind():
+    reward = np.full(60, 0.8) + 0.02 * np.random.default_rng(0).standard_normal(60)
+    reward[15:25] = 0.1
+    window = fit_window(make_run(steps(60), reward, reward_low=0.0, reward_high=1.0))
+    assert 14 <= there(window.start_step) <= 26
+    assert "recovered" in window.reason
+
+
+def test_later_rows_keep_their_signals_and_evaluations():
+    run = make_run(steps(10), np.arange(10.0), signals={"kl": np.arange(10.0)}, evals={2.0: 0.1, 8.0: 0.2})
+    late = FitWindow(5.0, "It broke.").cut(run)
+    assert late.step.tolist() == [6.0, 7.0, 8.0, 9.0, 10.0]
+    assert late.signals["kl"].tolist() == late.reward.tolist() == [5.0, 6.0, 7.0, 8.0, 9.0]
+    assert late.eval_step.tolist() == [8.0]
+
+
+def test_the_trend_is_fitted_once_a_run(monkeypatch):
+    run, calls = rising_run(40), []
+    monkeypatch.setattr(smoothing, "fit_trend", lambda *a, **k: calls.append(a))
+    for _ in range(3):
+        reward_trend(run, "reward")
+        fit_window(run)
+    assert len(calls) == 1
+    fit_window(run.until(30))
+    assert len(calls) == 2
+
+
+def test_the_command_line_and_python_fit_the_same_rows(tmp_path):
+    run, path = collapsed(), tmp_path / "run.csv"
+    lines = [f"{s:g},{r}" for s, r in zip(run.step, run.reward, strict=True)]
+    path.write_text("\n".join(["step,reward", *lines]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bg.BayesGrpoWarning)  # so short a sampling does not always converge
+        made = bg.fit(path, "exponential", sampler=FAST)
+        every = bg.fit(path, "exponential", rows="all", sampler=FAST)
+    flags = ["--regime", "exponential", "--chains", "2", "--warmup", "150", "--draws", "100", "--json"]
+    told, told_all = (json.loads(call("fit", path, *flags, *more).out) for more in ((), ("--all-rows",)))
+    for summary, content in ((bg.summarize(made), told), (bg.summarize(every), told_all)):
+        assert content["verdict"] == summary.verdict
+        assert [x["posterior"]["median"] for x in content["rows"]] == [x.posterior.median for x in summary.rows]
+    assert made.step()[0] > 45 > every.step()[0]
+    assert told["verdict"].startswith(there(made.window).lead)
+
+
+def test_the_end_of_the_learning_rate_follows_the_verdict():
+    for run, ended in ((rate_ended(), True), (rising_run(40), False)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bg.BayesGrpoWarning)
+            made = bg.fit(run, "exponential", sampler=FAST)
+        assert ("The learning rate reached zero" in bg.summarize(made).verdict) is ended

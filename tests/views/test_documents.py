@@ -1,0 +1,98 @@
+"""Documents of results: an answer of a few words first, one table, everything else on request; one place a result."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from bayes_grpo import describe_run, diagnose, fit, forecast, summarize, summarize_forecast
+from bayes_grpo.diagnosis.status import TopLine
+from bayes_grpo.views.document import Document, Series, section, shows, view
+from bayes_grpo.views.terminal import print_document, sparkline
+from tests.helpers.shown import text_of
+from tests.report.conftest import SHORT, run_of
+
+KINDS = ("healthy", "plateaued", "hacking", "degenerate", "collapsed", "short")
+MOST_ANSWER, MOST_BEFORE = 20, 100
+"""Words of an answer, and words before the first table."""
+
+
+def words_before_the_table(document: Document) -> int:
+    lines = (*document.first_lines, document.title, document.about, *(p.sentence for p in document.points))
+    return sum(len(line.split()) for line in lines)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_screen_answers_in_few_words(kind: str):
+    run = run_of(kind)
+    top = diagnose(run, history=0)
+    ahead = summarize_forecast(forecast(run, regimes=("exponential",), draws=200))
+    for result in (describe_run(run), top, ahead):
+        document = view(result)
+        assert len(document.answer.split()) <= MOST_ANSWER, document.answer
+        assert words_before_the_table(document) <= MOST_BEFORE
+        assert document.table is not None
+        assert document.docs
+    given = view(ahead).given(top.top)
+    assert words_before_the_table(given) <= MOST_BEFORE
+    assert given.do == top.top.action
+    assert given.first_lines[0].startswith(top.top.status.upper()) == top.top.alarming
+
+
+def test_a_fit_shows_six_quantities_and_all_of_them_on_request():
+    result = summarize(fit(run_of("short"), "exponential", sampler=SHORT))
+    document = view(result)
+    assert document.table is not None
+    assert len(document.table.rows) <= 6
+    assert len(document.answer.split()) <= MOST_ANSWER
+    assert words_before_the_table(document) <= MOST_BEFORE
+    few, everything = (text_of(result, details=d) for d in (False, True))
+    assert "All quantities" not in few
+    assert "All quantities" in everything
+    assert len(text_of(result, short=True).splitlines()) <= 3
+
+
+def test_a_failure_comes_before_the_answer():
+    found = TopLine("failing", "reward_hacking", 0.9, "reward hacking since step 4: the gold fell.", "stop.", "the log")
+    given = Document("run", "The reward rises until step 9.", do="go on.").given(found)
+    assert given.first_lines == (
+        "FAILING (90%): Reward hacking since step 4.",
+        "The gold fell. If nothing changes: the reward rises until step 9.",
+        "Do now: stop.",
+    )
+
+
+def test_a_sparkline_marks_events_on_a_terminal_alone():
+    series = Series(list(range(1, 11)), [0.1] * 5 + [0.9] * 5, {"onset": 6.0})
+    line, mark = sparkline(series)
+    assert line == "▁▁▁▁▁█████  0.1 → 0.9"
+    assert mark == "     ^ step 6: onset"
+    assert sparkline(Series([1], [0.1])) == []
+    assert sparkline(Series([1, 2, 3], [0.1, np.nan, 0.1]))[0].startswith("▁▁")
+    shown = []
+    for terminal in (True, False):
+        out = io.StringIO()
+        print_document(Document("a", "b.", series=series), Console(file=out, force_terminal=terminal))
+        shown.append("▁" in out.getvalue())
+    assert shown == [True, False]
+
+
+def test_a_result_of_ones_own_is_shown_by_one_function():
+    @dataclass(frozen=True)
+    class Own:
+        value: float
+
+    with pytest.raises(TypeError, match="found Own"):
+        view(Own(1.0))
+
+    @shows(Own)
+    def own_document(result: Own) -> Document:
+        return Document("own", f"The value is {result.value:g}.", sections=(section("More", "[red]a[/red]"),))
+
+    assert text_of(Own(2.0)).splitlines()[0] == "The value is 2."
+    assert "[red]a[/red]" in text_of(Own(2.0))
+    assert "--details" in text_of(Own(2.0), details=False)
