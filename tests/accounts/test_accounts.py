@@ -40,7 +40,7 @@ def test_a_forecast_by_itself_says_what_it_does_not_know():
     assert told.notes[1:] == summary.notes
     watch = replace(FAILED, status="watch", probability=0.3)
     assert bg.forecast_given(watch, summary).sentence == summary.sentence
-    assert bg.forecast_given(watch, summary).notes[0].startswith("WATCH (probability 0.30)")
+    assert bg.forecast_given(watch, summary).notes[0].startswith("WATCH (30%)")
     assert bg.forecast_given(FINE, summary) is summary
 
 
