@@ -140,7 +140,7 @@ def _signals(run: Run | None) -> Section:
 def _happened(d: Any) -> Section:
     document = view(d)
     wanted = {s.title: s for s in document.sections}
-    lines = (*wanted["Story"].lines, *wanted["Evidence"].lines, *wanted["What to do"].lines[1:4])
+    lines = (*wanted["Evidence"].lines, *wanted["What to do"].lines[1:4])
     tables = (*wanted["What happened"].tables, *(() if document.table is None else (document.table,)))
     return Section("", lines, (*tables, *wanted["Gain"].tables), tone=document.tone)
 
