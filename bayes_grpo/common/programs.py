@@ -65,13 +65,9 @@ def call(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
     """
     with jax.enable_x64(True):  # a thread does not inherit the caller's setting
         leaves, treedef = jax.tree.flatten(arguments)
-        program = _PROGRAMS.get(make, options, treedef, tuple((np.shape(x), _type(x)) for x in leaves))
+        types = (getattr(x, "dtype", None) or np.result_type(x) for x in leaves)  # NumPy cannot name JAX's random keys
+        program = _PROGRAMS.get(make, options, treedef, tuple(zip(map(np.shape, leaves), types, strict=True)))
         return jax.tree.map(np.asarray, program(*leaves))
-
-
-def _type(x: Any) -> Any:
-    """The type of an array's entries; JAX's typed random keys have one that NumPy cannot name."""
-    return x.dtype if hasattr(x, "dtype") else np.result_type(x)
 
 
 def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *shared: Any) -> Any:
