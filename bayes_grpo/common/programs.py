@@ -1,10 +1,11 @@
 """Compiled programs: one for the shapes of its arguments, kept in the process and on disk, run over draws in chunks.
 
-What is kept on disk, measured on a log of 400 rows in CPU seconds of the whole command, cache warm: XLA's compiled
-programs (JAX's own cache; `fit` 12 against 23 with an empty one, `report` 36 against 106), and the programs' text as
-JAX traced them, as StableHLO (https://docs.jax.dev/en/latest/export/export.html): JAX asks its cache by that text,
-which each process would make anew in Python (`fit` 12 against 14 without, `forecast` 10.6 against 13.1, `report` 36
-against 44). The text is kept under a hash of all that it follows from. What has no name, such as a regime of another
+What is kept on disk, measured on a log of 400 rows in CPU seconds of the whole command, cache warm, medians of two
+or three runs: XLA's compiled programs (JAX's own cache; `fit` 12.5 against 22.6 with an empty one, `report` 36
+against 106), and the programs' text as JAX traced them, as StableHLO
+(https://docs.jax.dev/en/latest/export/export.html): JAX asks its cache by that text,
+which each process would make anew in Python (`fit` 12.5 against 13.3 without, `forecast` 10.6 against 13.1, `report`
+36 against 44). The text is kept under a hash of all that it follows from. What has no name, such as a regime of another
 package, is not kept, nor are the programs of an accelerator.
 
 JAX's cache is a setting of the whole process. It is ours only while a program of this package is compiled, so that
@@ -65,7 +66,8 @@ def call(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
     """
     with jax.enable_x64(True):  # a thread does not inherit the caller's setting
         leaves, treedef = jax.tree.flatten(arguments)
-        program = _PROGRAMS.get(make, options, treedef, tuple((np.shape(x), np.result_type(x)) for x in leaves))
+        types = (getattr(x, "dtype", None) or np.result_type(x) for x in leaves)  # NumPy cannot name JAX's random keys
+        program = _PROGRAMS.get(make, options, treedef, tuple(zip(map(np.shape, leaves), types, strict=True)))
         return jax.tree.map(np.asarray, program(*leaves))
 
 

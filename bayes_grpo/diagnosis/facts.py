@@ -110,7 +110,6 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tupl
     no_kl = weight.value is not None and weight.provenance is not Provenance.ASSUMED and float(weight.value) == 0.0
     cut = rows.signals.get("completions_clipped_ratio")
     truncated = np.nan if cut is None or not cut.rows else float(np.median(cut.late(BORDERS.late_part)))
-    middle = float(y.means[(len(y.means) - 1) // 2])
     judged = held if held.rows >= BORDERS.least_rows else (y if rows.uses_eval else None)
     step, by = _checkpoint(rows, judged)
     planned = total.value if total.value and total.provenance is not Provenance.ASSUMED else None
@@ -122,8 +121,8 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tupl
         held_out=judged is not None,
         checkpoint=step,
         chosen_by=by,
-        rose=rows.rise > 1.0,
-        resting=y.rows >= BORDERS.waste_rows and abs(y.now - middle) <= BORDERS.going_errors * y.error,
+        rose=rows.rose,
+        resting=y.rows >= BORDERS.waste_rows and abs(rows.late_change) <= 1.0,
         level=float(min(rows.level, 1.0)) if rows.has_range else np.nan,
         solved=judged is not None and is_share(judged.value) and judged.now > BORDERS.solved,
         waste=rows.waste,

@@ -92,6 +92,13 @@ class Logged:
         """Rows since the window of the highest mean ended."""
         return len(self.means) - 1 - int(self.means.argmax())
 
+    def change(self, last: int, first: int) -> tuple[float, float]:
+        """Mean of one third of the rows less that of an earlier one, and its standard error; thirds count from 0."""
+        size = max(BORDERS.least_rows, self.rows // BORDERS.thirds)
+        starts = [round(i * (self.rows - size) / (BORDERS.thirds - 1)) for i in (last, first)]
+        now, before = (float(self.value[max(i, 0) : max(i, 0) + size].mean()) for i in starts)
+        return now - before, self.noise * float(np.sqrt(2.0 / size))
+
     def late(self, part: int) -> np.ndarray:
         """The values of the last part of the rows, at least three."""
         return self.value[-max(BORDERS.least_rows, self.rows // part) :]
@@ -171,8 +178,22 @@ class RunSoFar:
     def rise(self) -> float:
         """By how many times what counts the reward has risen since its start: above 1 it did."""
         y = self.reward
+        gain, error = y.change(BORDERS.thirds - 1, 0)
+        by_thirds = min(gain / (BORDERS.rise_errors * error), gain / (BORDERS.risen * self.span))
         gain = y.now - y.start
-        return min(gain / (BORDERS.rise_errors * y.error), gain / (BORDERS.risen * self.span))
+        return max(by_thirds, min(gain / (BORDERS.rise_errors * y.error), gain / (BORDERS.risen * self.span)))
+
+    @property
+    def rose(self) -> bool:
+        """Whether the last third of the rows lies above the first beyond noise, however little, or the reward rose."""
+        gain, error = self.reward.change(BORDERS.thirds - 1, 0)
+        return self.rise > 1.0 or gain > BORDERS.rose_errors * error
+
+    @property
+    def late_change(self) -> float:
+        """The last third of the rows less the middle one, over what counts as a change of them."""
+        change, error = self.reward.change(BORDERS.thirds - 1, 1)
+        return change / (BORDERS.going_errors * error)
 
     @property
     def constant(self) -> bool:

@@ -143,6 +143,7 @@ class Borders:
         8, "rows", _D, "that a direct measurement needs: one reward in all of them, NaN at the end"
     )
     held_out_rows: int = _border(6, "values", _D, "of a held-out reward before its fall counts")
+    thirds: int = _border(3, "parts", _D, "of the rows that are held against each other, to see whether a reward rises")
     late_part: int = _border(4, "1 / log", _D, "late is the last quarter")
     fall_errors: float = _border(5.0, "standard errors", _D, "of two means, that a fall exceeds")
     gain_errors: float = _border(
@@ -151,6 +152,9 @@ class Borders:
     gain_lost: float = _border(0.6, "of the gain", _D, "that counts as nearly all")
     gain_part: float = _border(0.08, "of the range", _D, "that its loss covers at least")
     rise_errors: float = _border(4.0, "standard errors", _D, "that a rise exceeds")
+    rose_errors: float = _border(
+        2.5, "standard errors", _A, "of two thirds, above which a reward is said to have risen"
+    )
     going_errors: float = _border(
         2.0, "standard errors", _D, "of two means, above which the last half rises, below which it rests"
     )

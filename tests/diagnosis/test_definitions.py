@@ -1,6 +1,7 @@
 """Definitions on the rows: what they hold for, what they leave alone, and how few rows say nothing."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_a_dip_that_is_over_is_told_with_its_steps_and_is_no_failure():
 def test_groups_without_spread_fail_only_without_progress():
     rng = np.random.default_rng(2)
     share, low = {"frac_reward_zero_std": 0.9}, 0.1 + 0.01 * rng.standard_normal(60)
-    ends = {"reward_low": 0.0, "reward_high": 1.0}
+    ends: Any = {"reward_low": 0.0, "reward_high": 1.0}
     assert diagnose(make_run(steps(60), low, signals=share, **ends)).top.status == "failing"
     for y in (np.linspace(0.1, 0.5, 60) + 0.01 * rng.standard_normal(60), 0.85 + 0.01 * rng.standard_normal(60)):
         found = diagnose(make_run(steps(60), y, signals=share, **ends))
@@ -94,7 +95,7 @@ def test_a_gradient_norm_or_a_kl_that_explodes_is_instability(rising):
 def test_entropy_that_is_spent_counts_where_nothing_was_earned():
     entropy = {"entropy": np.geomspace(1.0, 0.01, 60)}
     flat = 0.2 + 0.02 * np.random.default_rng(3).standard_normal(60)
-    ends = {"reward_low": 0.0, "reward_high": 1.0}
+    ends: Any = {"reward_low": 0.0, "reward_high": 1.0}
     assert diagnose(make_run(steps(60), flat, signals=entropy, **ends)).top.finding == "policy_concentration"
     assert diagnose(make_run(steps(60), flat + 0.7, signals=entropy, **ends)).own["policy_concentration"] < 0.1
 

@@ -125,7 +125,7 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     assert (len(left.axes), len(right.axes)) == (0, 3)
     text = text_of(found)
     assert "settles at" in text
-    assert "at step 80," in text
+    assert "at step 60, gain" in text
     assert "1 fine" in text
 
 

@@ -79,7 +79,9 @@ def test_a_step_is_said_with_both_counters():
     run = bg.read_log(rows)
     assert run.step_counter == "optimizer step"
     assert run.step_text(21) == "step 21 (grpo_step 6)"
-    assert run.until(20).second_counter[1].tolist() == [1, 2, 3, 4, 5]
+    second = run.until(20).second_counter
+    assert second is not None
+    assert second[1].tolist() == [1, 2, 3, 4, 5]
 
 
 def test_a_resume_is_a_fact_of_the_run():

@@ -44,9 +44,9 @@ def test_keys_that_are_not_used_are_listed_with_the_reason(read, tmp_path):
         "eval/mean_length": "of an evaluation, and not its mean reward",
         "bayes_grpo/p": "written by bayes-grpo",
     }
-    done = call("inspect", tmp_path / "log.jsonl")
-    assert "not used, no known signal: gpu_mem" in done.out
-    assert "not used, no number in it: model, never" in done.out
+    done = call("inspect", tmp_path / "log.jsonl", "--details")
+    assert "no known signal: gpu_mem" in done.out
+    assert "no number in it: model, never" in done.out
     found = json.loads(call("inspect", tmp_path / "log.jsonl", "--json").out)
     assert found["unused"]["gpu_mem"] == "no known signal"
 

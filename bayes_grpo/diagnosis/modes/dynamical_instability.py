@@ -53,7 +53,7 @@ class DynamicalInstability(Mode):
         return ModeEvidence(self.name, np.nan, tuple(quantities), tuple(used), tuple(missing), said)
 
     def strength(self, rows: RunSoFar) -> float:
-        """A reward or a held-out reward that is lost, a gradient norm or a KL that has exploded."""
+        """A reward or a held-out reward that is lost, a KL, or a gradient norm beside a fall, that has exploded."""
         y, held = rows.reward, rows.held_out
         found = [lost_strength(y, rows.low, rows.high, BORDERS.trend_rows)]
         ends = (0.0, 1.0) if is_share(held.value) else (np.nan, np.nan)
@@ -62,7 +62,8 @@ class DynamicalInstability(Mode):
         norm, kl = (rows.signals.get(name) for name in ("grad_norm", "kl"))
         if norm is not None and norm.rows >= BORDERS.burst_rows:
             early, _, peak = _bursts(norm.value)
-            found.append(peak / max(BORDERS.grad_times * early, 1e-12) if early > 0.0 else 0.0)
+            falls = any(x.rows and x.best - x.now > BORDERS.going_errors * x.error for x in (y, held))
+            found.append(peak / max(BORDERS.grad_times * early, 1e-12) if early > 0.0 and falls else 0.0)
         if kl is not None and kl.rows >= BORDERS.burst_rows:
             _, usual, peak = _bursts(kl.value)
             found.append(min(peak / BORDERS.kl_high, peak / (BORDERS.kl_times * max(usual, BORDERS.least_kl))))

@@ -21,7 +21,7 @@ class Growing(Mode):
     is_defined = True
 
     def strength(self, rows: RunSoFar) -> float:
-        """The second half lies above the first, or the end above the middle, beyond the noise of their means."""
+        """The last third of the rows lies above the middle one, or the end above the start, beyond noise."""
         return _rising(rows)
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
@@ -34,13 +34,11 @@ class Growing(Mode):
 
 
 def _rising(rows: RunSoFar) -> float:
-    """The change over the last half of the rows, over what counts as a rise."""
+    """The change over the last rows, over what counts as a rise."""
     y = rows.reward
     if y.rows < BORDERS.least_rows:
         return np.nan
-    middle = float(y.means[(len(y.means) - 1) // 2])
-    late = (y.now - middle) / (BORDERS.going_errors * y.error)
-    return max(late, rows.rise if y.since_best < y.window else 0.0, 0.0)
+    return max(rows.late_change, rows.rise if y.since_best < y.window else 0.0, 0.0)
 
 
 MODE = Growing()

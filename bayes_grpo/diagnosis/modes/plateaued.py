@@ -19,13 +19,11 @@ class Plateaued(Mode):
     is_defined = True
 
     def strength(self, rows: RunSoFar) -> float:
-        """Enough rows, and over their last half the reward has not risen by more than its noise."""
+        """Enough rows, and their last third lies no further from the middle one than noise takes it."""
         y = rows.reward
         if y.rows < BORDERS.waste_rows:
             return 0.0
-        middle = float(y.means[(len(y.means) - 1) // 2])
-        moved = abs(y.now - middle)
-        return min(y.rows / BORDERS.waste_rows, 2) / max(moved / (BORDERS.going_errors * y.error), 0.5)
+        return min(y.rows / BORDERS.waste_rows, 2) / max(abs(rows.late_change), 0.5)
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """Where the reward stands over it."""
