@@ -54,7 +54,7 @@ def test_forecast_with_a_schedule_and_a_cost_prints_both_answers(log):
     done = RUNNER.invoke(
         app,
         ["forecast", str(log), *QUICK, "--schedule", "linear", "--total-steps", "80",
-         "--weights", "equal", "--cost-per-step", "1", "--value-per-reward", "1000"],
+         "--weights", "equal", "--cost-per-step", "1", "--value-per-reward", "1000", "--details"],
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "90% interval" in done.output
