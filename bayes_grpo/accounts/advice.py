@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from bayes_grpo.common.intervals import percent, probability_text
+from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision, Stopping
 from bayes_grpo.diagnosis.status import ALARMING, Status, TopLine
 from bayes_grpo.forecasting.summary import ForecastSummary
@@ -113,7 +113,7 @@ def forecast_given(top: TopLine, summary: ForecastSummary) -> ForecastSummary:
     """
     if top.status not in (*ALARMING, "watch"):
         return summary
-    found = f"{top.status.upper()} ({percent(top.probability)}): {top.headline}"
+    found = f"{top.named}: {top.headline}"
     notes = (f"{found} What to do about it: bayes-grpo diagnose", *summary.notes)
     return replace(summary, sentence=given(top, summary.sentence), notes=notes)
 

@@ -48,18 +48,6 @@ class ConvergenceWarning(BayesGrpoWarning):
     """The sampler did not pass its convergence checks, even after the retry."""
 
 
-class ShortLogWarning(BayesGrpoWarning):
-    """The log has too few rows for what is asked of it."""
-
-
-class AssumedSettingWarning(BayesGrpoWarning):
-    """A result rests on a setting that nobody stated."""
-
-
-class PriorDominatedWarning(BayesGrpoWarning):
-    """A posterior is mostly its prior: the log says little about that parameter."""
-
-
 class ParetoKWarning(BayesGrpoWarning):
     """Importance sampling stood in for more refits than were allowed: leave-one-out is unreliable there."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.risk.change import Change
-from bayes_grpo.risk.failing import p_fails
+from bayes_grpo.risk.failing import Failing, p_fails
 
 
 class ActionRow(NamedTuple):
@@ -49,9 +49,13 @@ def _rate(f: Facts, factor: float) -> str:
     return f"the learning rate from {f.learning_rate:.3g} to {factor * f.learning_rate:.3g}"
 
 
+def _risk(f: Facts) -> Failing:
+    """Of a run with twice the learning rate."""
+    return p_fails(Change(learning_rate=math.log(2.0)), rate=f.shared_rate)
+
+
 def _raised(f: Facts) -> str:
-    risk = p_fails(Change(learning_rate=math.log(2.0)), rate=None, failed=False)
-    return f"raise {_rate(f, 2.0)} ({risk.text}), and watch the KL"
+    return f"raise {_rate(f, 2.0)} ({_risk(f).text}), and watch the KL"
 
 
 def _share(x: float) -> str:
@@ -77,7 +81,7 @@ ACTIONS: dict[str, ActionRow] = {
     "look again": ActionRow(
         _always,
         lambda f: _broken(f) or f.failing > BORDERS.half,
-        lambda f: f"go on, and look again when the log has {max(2 * f.rows, BORDERS.waste_rows)} rows",
+        lambda f: f"go on, and look again when the log has {max(2 * f.rows, BORDERS.waste_rows)} rewards",
     ),
     "watch it": ActionRow(
         _always,
@@ -92,12 +96,16 @@ ACTIONS: dict[str, ActionRow] = {
     "go back": ActionRow(
         lambda f: f.checkpoint is not None,
         _never,
-        lambda f: f"stop, and go back to the checkpoint of about step {f.checkpoint:.0f} (best {f.chosen_by})",
+        lambda f: (
+            f"stop, and go back to the checkpoint of about {f.step_text(f.checkpoint or 0.0)} (best {f.chosen_by})"
+        ),
     ),
     "take checkpoint": ActionRow(
         lambda f: f.checkpoint is not None and f.chosen_by == "held-out score",
         lambda f: f.failing > BORDERS.half,
-        lambda f: f"stop, and take the checkpoint with the best held-out score (about step {f.checkpoint:.0f})",
+        lambda f: (
+            f"stop, and take the checkpoint with the best held-out score (about {f.step_text(f.checkpoint or 0.0)})"
+        ),
     ),
     "score checkpoints": ActionRow(
         lambda f: not f.held_out,
@@ -133,6 +141,7 @@ ACTIONS: dict[str, ActionRow] = {
             or f.rate_spent is not None
             or f.truncated > BORDERS.truncated
             or f.waste > BORDERS.half
+            or _risk(f).p > BORDERS.safe
         ),
         _raised,
     ),

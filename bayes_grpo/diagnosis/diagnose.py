@@ -28,6 +28,7 @@ from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.top_line import top_line
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.reading import RunLike, as_run
+from bayes_grpo.logs.reward_spread import share_without_spread_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.join import join
@@ -69,7 +70,7 @@ def diagnose(
         raise SettingError(f"--history: expected a number of cuts of at least 0, found {history}; 0 is for none")
     weights = dict(PRIOR) if prior is None else checked_prior(prior)
     run = as_run(run)
-    shown = run if at is None else run.until(at)
+    shown = _of_groups(run if at is None else run.until(at))
     if not len(shown.step) and not len(shown.eval_step):
         raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")
     steps = np.concatenate([shown.step, shown.eval_step])
@@ -171,6 +172,15 @@ def _own_of_others(timeline: Timeline | None, evidence: Mapping[str, ModeEvidenc
         if np.isfinite(p):
             out[mode.name] = p
     return out
+
+
+def _of_groups(run: Run) -> Run:
+    """The run without a share of groups without spread that is not one."""
+    if share_without_spread_of(run) != "batch":
+        return run
+    signals = {name: x for name, x in run.signals.items() if name != "frac_reward_zero_std"}
+    note = "frac_reward_zero_std is of the whole batch in this log and says nothing of its groups"
+    return replace(run, signals=signals, notes=(*run.notes, note))
 
 
 def _what_to_do(

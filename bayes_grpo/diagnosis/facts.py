@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.learning_rate import rate_spent_at
 from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.risk.failing import shared_rate
 from bayes_grpo.rows.table import is_share
 
 
@@ -51,6 +53,8 @@ class Facts:
         truncated_pays: Whether the reward stands higher, or rose more, than completions that end could earn.
         not_finite: Signals that are NaN at the end.
         learning_rate: Highest learning rate; None where it is unknown.
+        shared_rate: The same on the scale that runs share; None where it has none.
+        step_text: How a sentence names a step of this log.
         group_size: Completions a prompt; None where nobody states it.
         entropy: Whether an entropy is logged.
         noise: Standard deviation of a row.
@@ -77,6 +81,8 @@ class Facts:
     truncated_pays: bool = False
     not_finite: tuple[str, ...] = ()
     learning_rate: float | None = None
+    shared_rate: float | None = None
+    step_text: Callable[[float], str] = "step {:.6g}".format
     group_size: float | None = None
     entropy: bool = False
     noise: float = np.nan
@@ -105,6 +111,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tupl
         not_finite: Signals that are NaN at the end.
     """
     run, y, held = trends.run, rows.reward, rows.held_out
+    rate = _highest_rate(run)
     settings = run.settings
     weight, group, total = settings.kl_weight, settings.group_size, settings.total_steps
     no_kl = weight.value is not None and weight.provenance is not Provenance.ASSUMED and float(weight.value) == 0.0
@@ -131,7 +138,9 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tupl
         truncated=truncated,
         truncated_pays=bool(truncated > BORDERS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
         not_finite=not_finite,
-        learning_rate=_highest_rate(run),
+        learning_rate=rate,
+        shared_rate=shared_rate(rate, settings.momentum_convention.value),
+        step_text=run.step_text,
         group_size=float(group.value) if group.value and float(group.value) >= 2 else None,
         entropy="entropy" in rows.signals,
         noise=y.noise,
@@ -193,11 +202,11 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
 
 
 def _falls(run: Run, rows: RunSoFar) -> tuple[str, ...]:
-    """Components in [0, 1] that are being lost while the total is not."""
+    """Components and environments in [0, 1] that are being lost while the total is not."""
     if lost_strength(rows.reward, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
         return ()
     out = []
-    for name, values in run.components.items():
+    for name, values in {**run.components, **run.environments}.items():
         part = Logged.of(run.step, values)
         if is_share(part.value) and lost_strength(part, 0.0, 1.0, BORDERS.trend_rows) > 1.0:
             out.append(f"{plain(name, 40)} fell from {part.best:.2g} to {part.now:.2g}")

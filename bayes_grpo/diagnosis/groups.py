@@ -8,8 +8,6 @@ from bayes_grpo.logs.run import Setting
 
 CONCENTRATION = 1.0
 """a + b of the Beta law of success rates over prompts; 1 is U-shaped, as graded sets of problems mostly are."""
-ALIKE = 1e6
-"""a + b of prompts that all have one success rate p: the share without spread is p^G + (1 - p)^G."""
 TYPICAL_GROUP = 8
 """Group size where nobody states one."""
 _RANGE = (-5.0, 5.0)  # of ln(a + b): from prompts that are solved or hopeless to prompts that are all alike

@@ -63,4 +63,14 @@ class TopLine(Result):
     @property
     def sentence(self) -> str:
         """The line in words."""
-        return f"{self.status.upper()} ({percent(self.probability)}): {self.headline} Do now: {self.action}"
+        return f"{self.named}: {self.headline} Do now: {self.action}"
+
+    @property
+    def chance(self) -> float | None:
+        """The probability that is printed beside the status; None where the log says too little for one."""
+        return None if self.status == "unclear" else self.probability
+
+    @property
+    def named(self) -> str:
+        """The status with its probability, such as "FAILED (88%)"."""
+        return self.status.upper() + ("" if self.chance is None else f" ({percent(self.chance)})")

@@ -27,7 +27,7 @@ class Episode(Result):
 
     Attributes:
         mode: Its name.
-        probability: That the mode is under way where it is likeliest.
+        probability: That the mode is under way: at the last row where it goes on, else where it is likeliest.
         onset: Step at which it begins.
         end: Step at which it ends, given that it does; the last step where it goes on.
         goes_on: Probability that it goes on at the last step, given that it is one.
@@ -184,7 +184,8 @@ def episodes_of(mode: Mode, found: Chances, trends: RunTrends) -> list[Episode]:
         depth = mode.depth(trends, float(step[first]), float(step[last]))
         while p[peak] >= BORDERS.probable and out and step[int(np.median(begins))] <= out[-1].end.median:
             out.pop()  # most histories run through the one before into this one, which tells of both
-        out.append(Episode(mode.name, float(p[peak]), interval(step[begins]), interval(closed), goes_on, depth))
+        shown = float(p[last] if last == n - 1 else p[peak])
+        out.append(Episode(mode.name, shown, interval(step[begins]), interval(closed), goes_on, depth))
     return out
 
 

@@ -34,7 +34,8 @@ def top_line(said: ClassPosterior, timeline: Timeline | None, rows: RunSoFar | N
     if timeline is None or rows is None:
         text = "The log has fewer than three rewards."
         return TopLine("unclear", CANNOT_TELL, 1.0, text, "look again when it has twenty.", "the number of rewards")
-    now = {e.mode: e for e in timeline.episodes if e.probable and not e.over}
+    on = {e.mode: e for e in timeline.episodes if e.probable and not e.over}
+    now = {mode: e for mode, e in on.items() if said.own.get(mode, e.probability) >= BORDERS.probable}
     return (
         _not_numbers(now, facts)
         or _failing(now, rows, facts)
@@ -59,7 +60,7 @@ def _not_numbers(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
     if not facts.not_finite:
         return None
     found = now.get("lost_values")
-    since = "" if found is None else f" since about step {found.onset.median:.0f}"
+    since = "" if found is None else f" since about {facts.step_text(round(found.onset.median))}"
     text = f"{_and(facts.not_finite)} {'are' if len(facts.not_finite) > 1 else 'is'} NaN{since}"
     p = 0.95 if found is None else found.probability
     return _line("failed", "lost_values", p, f"{text[:1].upper()}{text[1:]}", facts, "the logged values")
@@ -79,13 +80,13 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLin
     if e is not None:
         named = "held-out score" if rows.uses_eval else "reward"
         if lost_strength(y, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
-            text = f"The {named} fell from {y.best:.2g} to {y.now:.2g}{_since(e)}"
+            text = f"The {named} fell from {y.best:.2g} to {y.now:.2g}{_since(e, facts)}"
             return _line("failed", e.mode, e.probability, text, facts, "the reward's running means")
         strong = next((s.words for s in facts.signs if s.strong), "")
         if strong:
             return _line("failing", e.mode, e.probability, _upper(strong), facts, "the logged signals")
     worst = max(found, key=lambda x: (x.mode != "advantage_degeneracy", x.probability))
-    text = f"{_upper(label_of(worst.mode))}{_since(worst)}"
+    text = f"{_upper(label_of(worst.mode))}{_since(worst, facts)}"
     text += f": {worst.depth}" if worst.depth else ""
     return _line("failing", worst.mode, worst.probability, text, facts, "the timeline")
 
@@ -124,7 +125,7 @@ def _beside(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
     if not found:
         return None
     e = max(found, key=lambda e: (e.mode == "truncated_completions", e.probability))
-    text = f"{_upper(label_of(e.mode))}{_since(e)}"
+    text = f"{_upper(label_of(e.mode))}{_since(e, facts)}"
     text += f": {e.depth}" if e.depth else ""
     return _line("watch", e.mode, e.probability, text, facts, "the timeline")
 
@@ -158,7 +159,7 @@ def _calm(said: ClassPosterior, timeline: Timeline, rows: RunSoFar, facts: Facts
     ended = facts.rate_spent is not None or facts.planned is not None
     if ended and facts.rows >= BORDERS.direct_rows:
         if facts.rate_spent is not None:
-            at = f"The learning rate ended at step {facts.rate_spent:g}"
+            at = f"The learning rate ended at {facts.step_text(facts.rate_spent)}"
         else:
             at = f"The {facts.planned:g} planned steps are over"
         if facts.rose:
@@ -182,8 +183,11 @@ def _calm(said: ClassPosterior, timeline: Timeline, rows: RunSoFar, facts: Facts
     return _line("unclear", CANNOT_TELL, min(p, calm), TOO_EARLY[:-1], facts, "the number of rows")
 
 
-def _since(e: Episode) -> str:
-    return f" since about step {e.onset.median:.0f} [{e.onset.low:.0f}, {e.onset.high:.0f}]"
+def _since(e: Episode, facts: Facts) -> str:
+    step, *other = facts.step_text(round(e.onset.median)).split(" (")
+    span = f"{e.onset.low:.0f}, {e.onset.high:.0f}"
+    bounds = "" if span.split(", ")[0] == span.split(", ")[1] else f" [{span}]"
+    return " (".join([f" since about {step}{bounds}", *other])
 
 
 def _and(names: tuple[str, ...]) -> str:

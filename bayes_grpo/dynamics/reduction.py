@@ -147,18 +147,6 @@ def trl_refresh_interval(
     return _ratio(steps_per_generation * num_iterations, gradient_accumulation_steps)
 
 
-def verl_refresh_interval(ppo_epochs: int, train_batch_size: int, ppo_mini_batch_size: int) -> float:
-    """K_ref of verl: ppo_epochs · train_batch_size / ppo_mini_batch_size, at least 1."""
-    return _ratio(ppo_epochs * train_batch_size, ppo_mini_batch_size)
-
-
-def asynchronous_refresh_interval(publish_interval: int, queue_staleness: float = 0.0) -> float:
-    """K_ref of an asynchronous trainer: weight-publishing interval plus the queue's staleness, in steps."""
-    if queue_staleness < 0:
-        raise SettingError(f"queue staleness: expected at least 0 steps, found {queue_staleness!r}")
-    return _ratio(publish_interval, 1) + queue_staleness
-
-
 def _ratio(numerator: float, denominator: float) -> float:
     if numerator < 1 or denominator < 1:
         raise SettingError(f"refresh interval: expected counts >= 1, found {numerator}/{denominator}")

@@ -101,7 +101,6 @@ class Borders:
 
     # Other findings
     one_sided: float = _border(0.6, "of the groups", _D, "all correct, or all wrong, above which prompts are to blame")
-    always_logged: float = _border(0.8, "of the rows", _D, "with a value, from which a row without one has lost it")
 
     # The learning rate
     rate_spent: float = _border(0.01, "of its peak", _D, "of the learning rate, below which no policy moves any more")

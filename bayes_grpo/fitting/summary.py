@@ -260,14 +260,14 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float])
     prior = [r.name for r in rows if r.mostly_prior and not (stated and r.name == "observation_sd")]
     if prior:
         out.append(
-            f"Mostly prior, the log says little about: {', '.join(prior)} (less than "
+            f"Weakly identified (posterior close to prior): {', '.join(prior)} (less than "
             f"{CONTRACTION_LIMIT:.0%} of the prior variance was removed)."
         )
     parameters = {p.name for p in fit.regime.parameters}
     moved = [r.name for r in rows if r.moves_with_prior and r.name in parameters]
     if moved:
         out.append(
-            f"Learned from the log, and yet another prior would move: {', '.join(moved)} (power-scaling sensitivity of "
+            f"Informed by the data but prior-sensitive: {', '.join(moved)} (power-scaling sensitivity of "
             f"{THRESHOLD:g} or more)."
         )
     if chances.get("oscillatory", 0.0) > 0.5 and chances["half_period_seen"] < 0.5:

@@ -77,7 +77,7 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Found, fit: Fit 
         about=f"{whole.answer} {whole.why}".removeprefix(f"{whole.title}: ").strip()
         or (f"{fit.about.rows} rows, from a saved fit" if fit else ""),
         status="" if top is None else top.status,
-        chance=None if top is None else top.probability,
+        chance=None if top is None else top.chance,
         answer=answer,
         why=("The sampler did not converge: do not use the numbers of the fit. " if unconverged else "") + why,
         do="" if top is None else " ".join((sentence_case(top.action), *top.remedies[:1])),

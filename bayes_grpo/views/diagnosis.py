@@ -40,7 +40,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         about=f"{a.rows} rows, {a.evaluations} evaluations, steps {a.first_step:g} to {a.last_step:g}"
         + ("" if a.at is None else f", as of step {a.at:g}"),
         status=d.top.status,
-        chance=d.top.probability,
+        chance=d.top.chance,
         answer=answer,
         why=why or f"It rests on {d.top.rests_on}.",
         do=d.top.action,

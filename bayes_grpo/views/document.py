@@ -211,7 +211,8 @@ class Document:
     @property
     def first_lines(self) -> tuple[str, ...]:
         """Answer, why and what to do: what ``--short`` prints."""
-        lead = f"{self.status.upper()} ({percent(self.chance)}): " if self.status and self.chance is not None else ""
+        chance = "" if self.chance is None else f" ({percent(self.chance)})"
+        lead = f"{self.status.upper()}{chance}: " if self.status else ""
         return tuple(x for x in (f"{lead}{self.answer}", self.why, self.do and f"Do now: {self.do}") if x)
 
     def given(self, top: TopLine) -> Document:
@@ -222,7 +223,7 @@ class Document:
         answer, rest = split(sentence_case(top.headline), ": ")
         return replace(
             self, answer=answer, why=" ".join(x for x in (rest, unchanged) if x), do=top.action, status=top.status,
-            chance=top.probability, tone=TONES[top.status],
+            chance=top.chance, tone=TONES[top.status],
         )  # fmt: skip
 
     def with_series(self, step: Sequence[float], reward: Sequence[float]) -> Document:

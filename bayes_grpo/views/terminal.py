@@ -53,7 +53,7 @@ def printed(document: Document, terminal: bool, *, details: bool = False, short:
     if document.table is not None:
         parts += ["", *_table(document.table)]
     if details:
-        for section in document.sections:
+        for section in (s for s in document.sections if not s.empty):
             parts += ["", *_section(section)]
     parts.append("")
     if document.assumed:

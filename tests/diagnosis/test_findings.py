@@ -5,7 +5,7 @@ import pytest
 
 from bayes_grpo import diagnose
 from bayes_grpo.diagnosis.groups import implied_share, sides_of
-from bayes_grpo.events.rows import always_logged, lost_rows, near_rows
+from bayes_grpo.events.rows import near_rows
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.trends import there
 
@@ -16,26 +16,23 @@ RISING = 0.8 - 0.6 * np.exp(-steps(ROWS) / 15.0) + 0.02 * np.random.default_rng(
 def test_values_that_are_nan_at_the_end_lead_and_others_are_over():
     at_end, before = np.ones(ROWS), np.ones(ROWS)
     at_end[-8:], before[[20, 21]] = np.nan, np.nan
-    found = diagnose(make_run(steps(ROWS), np.where(np.isnan(at_end), 0.0, RISING), signals={"grad_norm": at_end}))
+    dead = np.where(np.isnan(at_end), 0.0, RISING)
+    found = diagnose(make_run(steps(ROWS), dead, signals={"grad_norm": at_end}, written=["grad_norm"]))
     assert (found.top.status, found.top.finding) == ("failed", "lost_values")
     assert found.top.headline == "Grad norm is NaN since about step 33."
     assert "NaN cannot be recovered" in found.top.action
-    over = diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": before}))
+    over = diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": before}, written=["grad_norm"]))
     assert over.top.status == "fine"
     assert "Before, and over: values that are not numbers" in over.sentence
-    early = np.where(steps(ROWS) > 3, 1.0, np.nan)  # a signal that is logged from its fourth row on
-    assert "lost_values" not in diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": early})).own
 
 
-def test_a_closing_row_without_a_loss_is_no_nan():
-    loss = np.append(np.ones(ROWS - 1), np.nan)
-    assert "lost_values" not in diagnose(make_run(steps(ROWS), RISING, signals={"loss": loss})).own
+@pytest.mark.parametrize("kept", [steps(ROWS) > 3, steps(ROWS) < ROWS - 10, np.arange(ROWS) % 10 == 0])
+def test_a_value_that_was_not_logged_is_no_nan(kept):
+    signal = np.where(kept, 1.0, np.nan)
+    assert "lost_values" not in diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": signal})).own
 
 
-def test_rows_are_told_from_those_that_never_had_a_value():
-    now_and_then = np.where(np.arange(40) % 10 == 0, 1.0, np.nan)
-    assert not always_logged(now_and_then, 0.8)
-    assert lost_rows(np.array([np.nan, 1.0, np.nan, 2.0])).tolist() == [False, False, True, False]
+def test_a_condition_on_rows_is_carried_to_the_rows_of_a_trend():
     near = near_rows(np.array([1.0, 2.0, 3.0, 4.0]), np.array([False, False, False, True]), np.array([1.5, 3.5]))
     assert near.tolist() == [[False, True]]
 

@@ -166,8 +166,6 @@ def test_usable_groups_over_a_difficulty_distribution():
 def test_refresh_interval_of_each_trainer():
     assert reduction.trl_refresh_interval(8, 2, 4) == 4.0
     assert reduction.trl_refresh_interval(1, 1, 8) == 1.0
-    assert reduction.verl_refresh_interval(1, 1024, 256) == 4.0
-    assert reduction.asynchronous_refresh_interval(2, 1.5) == 3.5
 
 
 @pytest.mark.parametrize(
@@ -185,7 +183,6 @@ def test_refresh_interval_of_each_trainer():
         (lambda: reduction.effective_learning_rate(0.1, 0.9, "adam"), "heavy_ball or ema"),  # pyright: ignore[reportArgumentType]
         (lambda: reduction.stationary_variance(1.0, 0.1, 0.5, lag=2, exact=True), "lag 0"),
         (lambda: reduction.trl_refresh_interval(0), "refresh interval"),
-        (lambda: reduction.asynchronous_refresh_interval(1, -1), "staleness"),
     ],
 )
 def test_bad_settings_are_named(call, words):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ def make_run(
     evals: Mapping[float, float] | None = None,
     components: Mapping[str, Any] | None = None,
     name: str = "made",
+    written: Collection[str] = (),
     **settings: Any,
 ) -> Run:
     """A run whose settings were stated by the user.
@@ -31,6 +32,7 @@ def make_run(
         evals: Step → held-out reward.
         components: Reward function → its mean, shape (n,).
         name: Name of the run.
+        written: Signals that the trainer wrote in every row, so that their NaN is NaN and not missing.
         **settings: Settings by name.
     """
     step = np.asarray(step, float)
@@ -47,6 +49,7 @@ def make_run(
         eval_step=np.array(sorted(evals), float),
         eval_reward=np.array([evals[s] for s in sorted(evals)], float),
         components={k: np.asarray(v, float) for k, v in (components or {}).items()},
+        logged={name: np.ones(len(step), bool) for name in written},
         settings=Settings(**{k: Setting(v, Provenance.USER) for k, v in settings.items()}),
     )
 

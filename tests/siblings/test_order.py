@@ -145,7 +145,7 @@ def test_the_model_of_numpyro_says_the_same():
     import numpyro
     from numpyro.infer import MCMC, NUTS
 
-    from bayes_grpo.siblings.model import rows_for_model, step_effect_model
+    from tests.siblings.order_model import rows_for_model, step_effect_model
 
     runs = family([0, 0, 0], rows=40, share=0.5, seed=2)
     (order,) = orders_of(courses_of(runs))

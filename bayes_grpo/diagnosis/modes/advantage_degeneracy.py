@@ -81,7 +81,8 @@ class AdvantageDegeneracy(Mode):
         waste = rows.waste
         if np.isnan(waste):
             return np.nan
-        if rows.reward.rows < BORDERS.waste_rows or rows.near_top or rows.rise > 1.0:
+        left = rows.level < BORDERS.solved and waste >= BORDERS.dead_groups  # no group tells how to gain what is left
+        if rows.reward.rows < BORDERS.waste_rows or (rows.near_top and not left) or rows.rise > 1.0:
             return 0.0
         return waste / BORDERS.waste
 

@@ -1,4 +1,4 @@
-"""Lost values: rows in which a signal that every other row has is not a number, as after an overflow."""
+"""Lost values: rows in which the trainer wrote NaN or an infinity. A value that was not logged is another thing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.rows import always_logged, lost_rows, near_rows
+from bayes_grpo.events.rows import near_rows
 from bayes_grpo.events.waste import dead_share
 
 _EVERY_ROW = ("reward", "loss", "grad_norm")
-"""Signals that a trainer logs in every row, or in none."""
+"""Signals whose NaN breaks the weights."""
 
 
 class LostValues(Mode):
@@ -37,7 +37,7 @@ class LostValues(Mode):
         return f"{count} of {of} rows have no number for {' and '.join(_which(trends))}" if count else ""
 
     def evidence(self, trends: RunTrends) -> ModeEvidence | None:
-        """Share of rows that lost a value; None where no signal is logged in nearly every row."""
+        """Share of rows that lost a value; None where there is none."""
         lost = _lost(trends)
         if lost is None:
             return None
@@ -47,29 +47,24 @@ class LostValues(Mode):
 
 
 def _columns(trends: RunTrends) -> dict[str, np.ndarray]:
-    """Signals that nearly every row has, by name."""
-    run = trends.run
-    known = {name: run.reward if name == "reward" else run.signals.get(name) for name in _EVERY_ROW}
-    return {k: v for k, v in known.items() if v is not None and always_logged(v, BORDERS.always_logged)}
+    """Signals with a value that is no number → the rows in which the trainer wrote it, shape (rows,)."""
+    masks = {name: trends.run.not_finite(name) for name in _EVERY_ROW}
+    return {name: lost for name, lost in masks.items() if lost.any()}
 
 
 def _which(trends: RunTrends) -> list[str]:
-    return [name.replace("_", " ") for name, values in _columns(trends).items() if lost_rows(values).any()]
+    return [name.replace("_", " ") for name in _columns(trends)]
 
 
 def _lost(trends: RunTrends) -> np.ndarray | None:
-    """Rows with a lost value, shape (rows,); None where none is lost."""
-    columns = _columns(trends)
-    lost = np.logical_or.reduce([lost_rows(v) for v in columns.values()]) if columns else np.zeros(0, bool)
-    end = len(lost) - 1 - int(np.argmax(~lost[::-1])) if not lost.all() else -1
-    if len(lost) - 1 - end < BORDERS.least_rows:  # the last row may be a summary, which logs other things
-        lost[end + 1 :] = False
-    return lost if lost.any() else None
+    """Rows with a value that is no number, shape (rows,); None where there is none."""
+    columns = list(_columns(trends).values())
+    return np.logical_or.reduce(columns) if columns else None
 
 
 def lost_at_end(trends: RunTrends) -> tuple[str, ...]:
     """Signals without a number in all of the last rows."""
-    last = {name: lost_rows(v)[-BORDERS.least_rows :] for name, v in _columns(trends).items()}
+    last = {name: lost[-BORDERS.least_rows :] for name, lost in _columns(trends).items()}
     return tuple(name for name, lost in last.items() if len(lost) >= BORDERS.least_rows and lost.all())
 
 

@@ -46,23 +46,6 @@ def plot_rollouts(summary: RolloutSummary, figure: Canvas | None = None) -> Canv
     return figure
 
 
-def plot_gain(gain: Decomposition, figure: Canvas | None = None) -> Canvas:
-    """Draws what a gain is made of: its parts as areas, and their values.
-
-    Args:
-        gain: The decomposition.
-        figure: Empty figure, or part of one, to draw on; a new one if None.
-
-    Returns:
-        The figure; a new one is not registered with pyplot.
-    """
-    figure = canvas(figure, (10.4, 4.0))
-    left, right = figure.subplots(1, 2)
-    _areas(left, gain)
-    _values(right, gain)
-    return figure
-
-
 def _areas(axes: Axes, gain: Decomposition) -> None:
     """What each factor has added to the reward, stacked upwards where it added and downwards where it took."""
     course, words, colours = gain.course, _words(gain), _colours(gain)

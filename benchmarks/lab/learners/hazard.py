@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from bayes_grpo import forecasting
 from bayes_grpo.backtesting.backtest import BACKTEST_POINTS, ORIGINS
 from bayes_grpo.backtesting.origins import Method, Origin, origin_of, predicted, with_hazard
 from bayes_grpo.backtesting.scores import covered, crps, energy, log_score
@@ -51,7 +52,7 @@ _BEYOND = 3.0
 WORTH = 2.0
 """Standard errors by which signs have to be better than base rates to be told to pay."""
 
-_TARGET = Path(__file__).parents[2] / "forecasting" / "hazard.json"
+_TARGET = Path(forecasting.__file__).with_name("hazard.json")
 BASE_MEDIAN, BASE_SD = 0.05, 1.5
 """Prior of a rate: lognormal with this median, in 1 / rows seen, and this standard deviation of its log."""
 _WEIGHT_SD = 0.5

@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from bayes_grpo import forecasting
 from bayes_grpo.backtesting.pieces import Piece
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool
 from benchmarks.lab.learners.record import keep
 
-_TARGET = Path(__file__).parents[2] / "forecasting" / "pool.json"
+_TARGET = Path(forecasting.__file__).with_name("pool.json")
 _MOST = 15.0
 """Forecasts of a repository count as this many at most: five logs at three origins."""
 WEIGHT_PENALTY, INTERCEPT_PENALTY = 1e-3, 1e-4
