@@ -60,7 +60,7 @@ class Facts:
         noise: Standard deviation of a row.
         rate_spent: Step at which the learning rate ended; None where it has not.
         planned: Planned steps where the run has reached them; None elsewhere.
-        falls: Components that fall while the total stands, in words.
+        falls: Components and environments that fall, in words.
     """
 
     rows: int
@@ -146,7 +146,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tupl
         noise=y.noise,
         rate_spent=rate_spent_at(run.step, run.signals.get("learning_rate")),
         planned=float(planned) if planned is not None and len(run.step) and run.step[-1] >= planned else None,
-        falls=_falls(run, rows),
+        falls=_falls(run),
     )
 
 
@@ -201,10 +201,8 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
     return tuple(sorted(found, key=lambda s: not s.strong))
 
 
-def _falls(run: Run, rows: RunSoFar) -> tuple[str, ...]:
-    """Components and environments in [0, 1] that are being lost while the total is not."""
-    if lost_strength(rows.reward, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
-        return ()
+def _falls(run: Run) -> tuple[str, ...]:
+    """Components and environments in [0, 1] that are being lost."""
     out = []
     for name, values in {**run.components, **run.environments}.items():
         part = Logged.of(run.step, values)

@@ -39,7 +39,7 @@ def top_line(said: ClassPosterior, timeline: Timeline | None, rows: RunSoFar | N
     return (
         _not_numbers(now, facts)
         or _failing(now, rows, facts)
-        or _beneath(facts)
+        or _beneath(rows, facts)
         or _solved(facts, rows, said)
         or _beside(now, facts)
         or _signs(facts)
@@ -80,7 +80,7 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLin
     if e is not None:
         named = "held-out score" if rows.uses_eval else "reward"
         if lost_strength(y, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
-            text = f"The {named} fell from {y.best:.2g} to {y.now:.2g}{_since(e, facts)}"
+            text = "; ".join([f"The {named} fell from {y.best:.2g} to {y.now:.2g}{_since(e, facts)}", *facts.falls[:1]])
             return _line("failed", e.mode, e.probability, text, facts, "the reward's running means")
         strong = next((s.words for s in facts.signs if s.strong), "")
         if strong:
@@ -91,8 +91,8 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLin
     return _line("failing", worst.mode, worst.probability, text, facts, "the timeline")
 
 
-def _beneath(facts: Facts) -> TopLine | None:
-    if not facts.falls:
+def _beneath(rows: RunSoFar, facts: Facts) -> TopLine | None:
+    if not facts.falls or lost_strength(rows.reward, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
         return None
     text = f"{_upper(facts.falls[0])} while the total stands"
     return _line("watch", "component_falls", 0.85, text, facts, "the reward's parts", of="component falls")

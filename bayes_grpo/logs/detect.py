@@ -53,6 +53,8 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
             f"{_seen(source)}; convert it to CSV with the columns step,reward and pass "
             f"--reward-column reward, or force a format with --format ({', '.join(known)})"
         )
+    if "console_dict" in evidence:  # a trainer's dictionaries beat the lines that a callback prints beside them
+        evidence.pop("console_pairs", None)
     best = max(_rank(e) for e in evidence.values())
     fitting = [n for n, e in evidence.items() if _rank(e) == best]
     if len(fitting) > 1:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.common.wording import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble, one_after_another
 from bayes_grpo.logs.detect import pick_reader
 from bayes_grpo.logs.finding import STATE_FILE, find, run_name_of
@@ -172,7 +172,12 @@ def _read_one(path: Path, options: ReadOptions) -> Read:
             reader = pick_reader(source, options.format)
             if options.whole_lines and reader.NAME in _LINES:
                 source = replace(source, data=source.data[: source.data.rfind(b"\n") + 1])
-            read.append((source, reader.NAME, reader.read(source, options)))
+            one = reader.read(source, options)
+            if source.nul_bytes:
+                lost = counted(source.nul_bytes, "NUL byte")
+                notes = (*one.notes, f"{lost} left out, as a disk leaves them where a write was lost")
+                one = replace(one, notes=notes)
+            read.append((source, reader.NAME, one))
         except LogReadError as error:
             failed.append((file, error))
             continue

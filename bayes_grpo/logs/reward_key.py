@@ -83,10 +83,11 @@ def components_keys(index: KeyIndex) -> dict[str, str]:
     """Reward function → raw key of its mean."""
     named = {_function(k): k for k in reversed(single_rewards(index))}
     named = {name: k for name, k in named.items() if name not in _TOTALS}
-    parts = index.find(("reward/*",)) if total_of(index, _parts(index)) else []
-    for key in (k for group in parts for k in group):
+    parts = _parts(index)
+    total = total_of(index, parts)
+    for key in parts if total is not None else ():
         name = normal(key).rpartition("/")[2]
-        if name not in (*_TOTALS, *_WHOLE):
+        if key != total and name not in _WHOLE:
             named.setdefault(clean(name), key)
     return named
 
@@ -99,7 +100,7 @@ def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
     """The key among several rewards that is their total: by its name, or as the sum or mean of the others."""
     if len(candidates) < 2 or len(candidates) > MAX_COLUMNS:
         return None
-    named = [k for k in candidates if normal(k).rpartition("/")[2] in _WHOLE]
+    named = [k for k in candidates if normal(k).removesuffix("/mean").rpartition("/")[2] in _WHOLE]
     if len(named) == 1:
         return named[0]
     columns = np.array([index.table.column(k) for k in candidates])

@@ -49,12 +49,15 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """The file as text: UTF-8, or UTF-16 where it says so; undecodable bytes are replaced. A store has none."""
+        """The file as text: UTF-8, or UTF-16 where it says so; undecodable bytes are replaced. A store has none.
+
+        NUL bytes, which a network disk leaves where a write was lost, are left out.
+        """
         if self.is_store:
             return ""
         if self.is_utf16:
             return self.data.decode("utf-16", errors="replace")
-        return self.data.decode("utf-8-sig", errors="replace")
+        return self.data.replace(b"\0", b"").decode("utf-8-sig", errors="replace")
 
     @cached_property
     def head(self) -> str:
@@ -72,6 +75,11 @@ class Source:
     def is_utf16(self) -> bool:
         """Whether the file begins with the mark of UTF-16, as a redirect in PowerShell writes it."""
         return self.data[:2] in (b"\xff\xfe", b"\xfe\xff")
+
+    @cached_property
+    def nul_bytes(self) -> int:
+        """NUL bytes in a text."""
+        return 0 if self.is_store or self.is_parquet or self.is_utf16 else self.data.count(0)
 
     @property
     def is_parquet(self) -> bool:
@@ -127,6 +135,17 @@ def _why_not_text(source: Source) -> str | None:
     for magic, name in _OTHERS:
         if data.startswith(magic):
             return f"{name}; export the run as CSV or JSONL first"
-    if b"\x00" in data[:HEAD] and not source.is_utf16:
+    if source.is_utf16 or not source.nul_bytes:
+        return None
+    kept = data[:HEAD].replace(b"\0", b"")
+    control = sum(c < 32 and c not in b"\t\n\r\f\x08\x1b" for c in kept)
+    lines = source.text.count("\n")
+    if control or not lines or b"\n" not in kept[:HEAD] or _mostly_nul(data):
         return "binary data; export the run as CSV or JSONL first"
     return None
+
+
+def _mostly_nul(data: bytes) -> bool:
+    """Whether NUL bytes lie between the others, as in UTF-16 without its mark, and not in stretches."""
+    pairs = sum(data[i] and not data[i + 1] for i in range(0, min(len(data), HEAD) - 1, 2))
+    return pairs > 0.1 * min(len(data), HEAD) / 2

@@ -110,8 +110,10 @@ def test_formats_can_be_forced(write):
 
 
 def test_two_formats_at_once_are_an_error(write):
-    text = "".join(f"{s}/9 | reward=0.{s}\n{{'reward': 0.{s}}}\n" for s in range(1, 6))
-    with pytest.raises(LogReadError, match=r"several that fit \(console_dict: 5 .*; console_pairs: 5 .*--format"):
+    text = "".join(
+        f"Step {s}\nreward: 0.{s}\n {s}0%|# | {s}/9 [00:01<00:09, 1s/it, reward=0.{s}]\n" for s in range(1, 6)
+    )
+    with pytest.raises(LogReadError, match=r"several that fit \(progress_bar: 5 .*; step_blocks: 5 .*--format"):
         read_log(write("a.log", text))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import listed
-from bayes_grpo.logs.jsontext import load_json, mapping_rows
+from bayes_grpo.logs.jsontext import load_json, mapping_rows, parse_line
 from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
 from bayes_grpo.logs.source import Source
 from bayes_grpo.logs.table import Table, to_float
@@ -24,6 +24,9 @@ def sniff(source: Source) -> Evidence | None:
     """Recognises the object by the names that transformers gives its fields."""
     if source.head.lstrip()[:1] != "{":
         return None
+    first, *others = source.head.lstrip().split("\n", 1)
+    if others and others[0].lstrip()[:1] == "{" and isinstance(parse_line(first), dict):
+        return None  # one object a line, of which the last may be a state
     marks = set(_MARKS.findall(source.head))
     if '"log_history":' in {m.replace(" ", "") for m in marks} or len(marks) >= 3:
         return Evidence(3, "a JSON object with log_history")
