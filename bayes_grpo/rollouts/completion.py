@@ -16,7 +16,7 @@ _ENDED = frozenset({"stop", "eos", "end_turn", "tool_calls", "stop_sequence", "f
 _TURN = re.compile(
     r"<\|im_start\|>user\s*\n(.*?)<\|im_end\|>|<\|start_header_id\|>user<\|end_header_id\|>(.*?)<\|eot_id\|>", re.S
 )
-_BARE_TURN = re.compile(r"(?:^|\n)user\n(.*?)\n+assistant\n?\s*(?:<think>\s*)?$", re.S)
+_BARE_TURN = re.compile(r"(?:^|\n)user\n(.*?)\nassistant\n?\s*(?:<think>\s*)?$", re.S)
 
 
 class Completion(NamedTuple):

@@ -160,7 +160,7 @@ def test_prior_dominated_parameters_are_named(fitted):
     summary = summarize(fit(flat, "oscillator", seed=0))
     rows = {r.name: r for r in summary.rows}
     assert rows["damping_ratio"].mostly_prior
-    assert any("Mostly prior" in w and "damping_ratio" in w for w in summary.warnings)
+    assert any("Weakly identified" in w and "damping_ratio" in w for w in summary.warnings)
     assert not {r.name: r for r in summarize(fitted).rows}["response_time"].mostly_prior
 
 

@@ -348,7 +348,7 @@ def test_a_run_that_its_diagnosis_finds_failing_is_no_run_that_worked():
 def test_a_plan_by_a_hacked_reward_says_so_first(found):
     """A higher rate is expected to bring more of the same: the plan knows nothing of what the reward stands for."""
     run = slow()
-    gold = 0.3 + 0.01 * np.random.default_rng(1).standard_normal(60)
+    gold = np.linspace(0.3, 0.05, 60) + 0.01 * np.random.default_rng(1).standard_normal(60)
     parted = replace(run, signals=dict(run.signals) | {"gold_reward": gold}, reward=run.reward + 0.004 * run.step)
     told = plan(parted, group_size=[8], prompts_per_step=[4], learning_rate=[1e-6, 2e-6], seed=1)
     assert told.present_hacked > 0.5
