@@ -98,3 +98,9 @@ def test_the_end_of_the_learning_rate_follows_the_verdict():
             warnings.simplefilter("ignore", bg.BayesGrpoWarning)
             made = bg.fit(run, "exponential", sampler=FAST)
         assert ("The learning rate reached zero" in bg.summarize(made).verdict) is ended
+
+
+def test_a_dip_in_a_few_rows_is_no_break():
+    reward = np.array([0.5, 0.48, 0.1, 0.05, 0.5, 0.52, 0.49, 0.51])
+    assert fit_window(make_run(steps(8), reward, reward_low=0.0, reward_high=1.0)) == FitWindow()
+    assert fit_window(make_run(steps(80), np.repeat(reward, 10), reward_low=0.0, reward_high=1.0)) != FitWindow()

@@ -117,7 +117,7 @@ def test_the_page_shows_what_the_gain_is_made_of(saved, tmp_path):
     found = json.loads(shown.out)
     assert found["diagnosis"]["gain"]["factors"][1]["name"] == "formatted"
     text = page.read_text()
-    assert "What the gain is made of, by" in text
+    assert "What the gain is made of (" in text
     assert "share of the gain" in text
     assert call("report", saved / "log.csv", saved / "log.csv", "--rollouts", saved / "completions.csv").code == 3
 
