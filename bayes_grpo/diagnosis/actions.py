@@ -66,6 +66,10 @@ def _group(f: Facts) -> str:
     return "larger groups" if f.group_size is None else f"larger groups than {f.group_size:g}"
 
 
+def _saved(f: Facts) -> str:
+    return f.step_text(round(f.checkpoint or 0.0))
+
+
 ACTIONS: dict[str, ActionRow] = {
     "go on": ActionRow(
         lambda f: f.rows >= BORDERS.trend_rows,
@@ -96,16 +100,12 @@ ACTIONS: dict[str, ActionRow] = {
     "go back": ActionRow(
         lambda f: f.checkpoint is not None,
         _never,
-        lambda f: (
-            f"stop, and go back to the checkpoint of about {f.step_text(f.checkpoint or 0.0)} (best {f.chosen_by})"
-        ),
+        lambda f: f"stop, and go back to the checkpoint of about {_saved(f)} (best {f.chosen_by})",
     ),
     "take checkpoint": ActionRow(
         lambda f: f.checkpoint is not None and f.chosen_by == "held-out score",
         lambda f: f.failing > BORDERS.half,
-        lambda f: (
-            f"stop, and take the checkpoint with the best held-out score (about {f.step_text(f.checkpoint or 0.0)})"
-        ),
+        lambda f: f"stop, and take the checkpoint with the best held-out score (about {_saved(f)})",
     ),
     "score checkpoints": ActionRow(
         lambda f: not f.held_out,

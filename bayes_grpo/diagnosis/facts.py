@@ -11,7 +11,9 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.rows import Logged, RunSoFar, lost_strength
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.fallen import fallen_of
 from bayes_grpo.events.learning_rate import rate_spent_at
+from bayes_grpo.events.trend import Trend
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.risk.failing import shared_rate
 from bayes_grpo.rows.table import is_share
@@ -118,7 +120,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tupl
     cut = rows.signals.get("completions_clipped_ratio")
     truncated = np.nan if cut is None or not cut.rows else float(np.median(cut.late(BORDERS.late_part)))
     judged = held if held.rows >= BORDERS.least_rows else (y if rows.uses_eval else None)
-    step, by = _checkpoint(rows, judged)
+    step, by = _checkpoint(trends.reward, rows, judged)
     planned = total.value if total.value and total.provenance is not Provenance.ASSUMED else None
     return Facts(
         rows=y.rows,
@@ -160,14 +162,16 @@ def _highest_rate(run: Run) -> float | None:
     return float(rates.max()) if len(rates) else None
 
 
-def _checkpoint(rows: RunSoFar, judged: Logged | None) -> tuple[float | None, str]:
+def _checkpoint(trend: Trend, rows: RunSoFar, judged: Logged | None) -> tuple[float | None, str]:
     """The step before which a checkpoint is best: by a held-out reward, else by a train reward that is being lost."""
     if judged is not None:
         best = float(judged.step[int(np.argmax(judged.value))])
         return (best, "held-out score") if best > rows.reward.step[0] else (None, "")  # before it nothing was learned
     y = rows.reward
     if lost_strength(y, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
-        return float(y.step[int(y.means.argmax()) + y.window - 1]), "train reward"
+        fallen = fallen_of(trend, rows.span, rows.low)  # what forecast and decision go by
+        step = y.step[int(y.means.argmax()) + y.window - 1] if fallen is None else fallen.best_step
+        return float(step), "train reward"
     return None, ""
 
 

@@ -94,21 +94,6 @@ def mean_lag(refresh_interval: float, lag_model: LagModel | Literal["rule"]) -> 
     return (refresh_interval - 1) / 2 if lag_model == "hold" else float(refresh_interval)
 
 
-def update_noise_variance(
-    learning_rate: ArrayLike, gradient_variance: ArrayLike, prompts_per_step: ArrayLike, group_size: ArrayLike
-) -> np.ndarray:
-    """Var ξ = η² σ² / (B G), the variance a step's sampling noise adds to x.
-
-    Args:
-        learning_rate: Effective η.
-        gradient_variance: σ², variance of one completion's contribution to the drift.
-        prompts_per_step: B.
-        group_size: G.
-    """
-    groups = np.asarray(prompts_per_step, dtype=np.float64) * np.asarray(group_size)
-    return np.asarray(learning_rate, dtype=np.float64) ** 2 * np.asarray(gradient_variance) / groups
-
-
 def stationary_variance(
     noise_variance: ArrayLike,
     gain: ArrayLike,

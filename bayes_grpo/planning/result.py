@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -162,10 +161,6 @@ class GroupSizePlan(Result):
 def group_sizes_frame(plans: Iterable[GroupSizePlan]) -> pd.DataFrame:
     """Plans as a table, one row a group size: the fields of `GroupSizePlan`."""
     return frame_of(plans, "group_size", GroupSizePlan.__dataclass_fields__)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _judge(verdict: Verdict) -> str:

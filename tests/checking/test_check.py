@@ -166,7 +166,7 @@ def test_a_fit_that_did_not_converge_is_checked_and_says_so(tmp_path):
     save_fit(result, tmp_path / "few.nc")
     done = call("check", tmp_path / "few.nc")
     assert done.code == 4, done.err
-    assert "NOT CONVERGED" in done.out
+    assert "The sampler did not converge" in done.out
     assert check(result).sentence.split()[0] in done.out
 
 

@@ -118,10 +118,6 @@ def test_stationary_variance_diverges_at_the_threshold():
     assert np.isinf(at)
 
 
-def test_update_noise_falls_with_completions():
-    assert reduction.update_noise_variance(0.1, 4.0, 16, 8) == pytest.approx(0.01 * 4 / 128)
-
-
 @pytest.mark.parametrize(
     ("p", "size", "population", "sample"),
     [
