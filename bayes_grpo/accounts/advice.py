@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.common.intervals import percent, probability_text
 from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision, Stopping
 from bayes_grpo.diagnosis.status import ALARMING, Status, TopLine
 from bayes_grpo.forecasting.summary import ForecastSummary
@@ -54,12 +54,11 @@ def advised(top: TopLine, ahead: GainAhead | None = None, decision: Decision | N
         return _priced(top, stopping)
     if ahead is None:
         return top
-    chance = f"a gain of more than {ahead.threshold:.2g} until step {ahead.until:g} has a probability of"
-    chance += f" {probability_text(ahead.p_gain)}"
+    chance = f"P(gain > {ahead.threshold:.2g} by step {ahead.until:g}) = {percent(ahead.p_gain)}"
     if top.status == "done" and ahead.p_gain >= LIKELY:
         return replace(top, status="fine", action=f"go on: {chance}.", rests_on=f"{top.rests_on} and the forecast")
     if top.status == "fine":
-        do = f"nothing more is to be expected: {chance}." if ahead.p_gain <= 1.0 - LIKELY else f"go on: {chance}."
+        do = f"no further gain expected: {chance}." if ahead.p_gain <= 1.0 - LIKELY else f"go on: {chance}."
         return replace(top, action=do, rests_on=f"{top.rests_on} and the forecast")
     return top
 

@@ -80,7 +80,7 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Found, fit: Fit 
         chance=None if top is None else top.chance,
         answer=answer,
         why=("The sampler did not converge: do not use the numbers of the fit. " if unconverged else "") + why,
-        do="" if top is None else " ".join((sentence_case(top.action), *top.remedies[:1])),
+        do="" if top is None else sentence_case(top.action),
         tone="doubt" if top is None else TONES[top.status],
         points=_points(found),
         plot=Drawing(partial(plot_overview, run, forecast, marks), alt)
