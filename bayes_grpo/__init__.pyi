@@ -18,11 +18,8 @@ from .decision.decide import decide as decide
 from .decision.price import priced as priced
 from .decision.question import Question as Question
 from .decision.recall import doubt_of as doubt_of
-from .decision.render import render_split as render_split
 from .decision.result import Decision as Decision
 from .decision.result import Stopping as Stopping
-from .decision.split import Split as Split
-from .decision.split import split_budget as split_budget
 from .diagnosis.classes import MODES as MODES
 from .diagnosis.diagnose import diagnose as diagnose
 from .diagnosis.plot import plot_diagnosis as plot_diagnosis
@@ -41,31 +38,16 @@ from .fitting.result import Fit as Fit
 from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
 from .fitting.summary import Summary as Summary
 from .fitting.summary import summarize as summarize
-from .fleets.deciding import decide_fleet as decide_fleet
 from .fleets.fleet import fleet as fleet
 from .fleets.result import Fleet as Fleet
 from .forecasting.fits import FORECAST_REGIMES as FORECAST_REGIMES
 from .forecasting.forecast import forecast as forecast
 from .forecasting.priors import forecast_priors as forecast_priors
-from .forecasting.priors import priors_named as priors_named
 from .forecasting.reach import Reach as Reach
 from .forecasting.reach import reach_of as reach_of
 from .forecasting.result import Forecast as Forecast
 from .forecasting.summary import ForecastSummary as ForecastSummary
 from .forecasting.summary import summarize_forecast as summarize_forecast
-from .learning.learn import corpus_priors as corpus_priors
-from .learning.learn import learn as learn
-from .learning.learn_prior import learn_prior as learn_prior
-from .learning.render import render_prior_table as render_prior_table
-from .learning.table import (
-    PriorTable as PriorTable,
-)
-from .learning.table import (
-    load_prior_table as load_prior_table,
-)
-from .learning.table import (
-    save_prior_table as save_prior_table,
-)
 from .logs.options import stated_siblings as stated_siblings
 from .logs.reading import read_log as read_log
 from .logs.run import Provenance as Provenance

@@ -24,7 +24,6 @@ from bayes_grpo.common.errors import BayesGrpoError, FitFileError
 from bayes_grpo.fitting.file import load_fit
 from bayes_grpo.fleets.journal import journal
 from bayes_grpo.fleets.table import table_of
-from bayes_grpo.learning.table import SHIPPED, load_prior_table
 from bayes_grpo.logs import read_log
 from bayes_grpo.logs.detect import all_readers
 from bayes_grpo.logs.options import read_sidecar
@@ -113,7 +112,6 @@ def cases(folder: Path) -> dict[str, Case]:
     corpus = [p.read_bytes() for p in sorted(CORPUS.glob("*")) if p.is_file()]
     formats = [None, *all_readers()]
     fit = save(saved_tree(), folder / "whole.nc").read_bytes()
-    prior = SHIPPED.read_bytes()
     spots = [i for key in (b"OHDR", b"FRHP", b"BTHD", b"TREE", b"HEAP", b"OCHK", b"FSHD") for i in _places(fit, key)]
 
     def text(rng: random.Random, place: Path) -> None:
@@ -194,14 +192,6 @@ def cases(folder: Path) -> dict[str, Case]:
         with journal(path) as kept:
             table_of(list(kept.rows.values()), ("fit", "forecast", "diagnose"))
 
-    def prior_table(rng: random.Random, place: Path) -> None:
-        content = json.loads(prior)
-        for _ in range(rng.randrange(1, 4)):
-            _tampered(content, rng)
-        path = place / "prior.json"
-        path.write_bytes(mutated(prior, rng) if rng.random() < 0.5 else json.dumps(content).encode())
-        load_prior_table(path)
-
     def memory(rng: random.Random, place: Path) -> None:
         content: Any = {"format": 1, "sounded": {"any": 3.0}, "first": [0.5]}
         _tampered(content, rng)
@@ -227,7 +217,6 @@ def cases(folder: Path) -> dict[str, Case]:
         "saved fits, structure changed": _apart(structure_of_fit),
         "saved fits, attributes changed": attribute_of_fit,
         "journals of fleets": fleet_journal,
-        "tables of priors": prior_table,
         "kept state of watches": memory,
         "files of settings": sidecar,
     }

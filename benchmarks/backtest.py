@@ -1,13 +1,11 @@
 """Backtest of the averaged forecast on every log of a folder, against its own regimes and simple rivals.
 
-    python -m benchmarks.backtest FOLDER ... [--index FOLDER/../index.csv ...] [--prior weak corpus --cases FILE]
+    python -m benchmarks.backtest FOLDER ... [--index FOLDER/../index.csv ...]
                                   [--jobs 2] [--cache DIR] [--json OUT] [--plot OUT.png] [--only NAME ...]
 
 Each log with at least 20 rows is forecast after 30, 50 and 70% of its rows; every later row is scored. With --cache
 a finished log is not computed again. With indices that have the columns run_id and repo, results are listed by
-repository, and the share that the level has in the forecast of a repository is learned from the others. With
-`--prior corpus` every log is forecast under a prior that was learned from the other repositories (from the fitted logs
-that `learn-prior --cases` keeps); both priors beside each other: `--prior weak corpus`.
+repository, and the share that the level has in the forecast of a repository is learned from the others.
 Collapses, logs that fall far below an earlier level, are listed with the probability that the forecast gave to what
 came.
 """
@@ -38,10 +36,6 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import save_plot
 from bayes_grpo.forecasting.pool import Pool
-from bayes_grpo.forecasting.priors import LearnedPriors, forecast_priors
-from bayes_grpo.learning.folder import load_cases
-from bayes_grpo.learning.learn import learn
-from bayes_grpo.learning.table import PriorTable
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.plots.backtesting import plot_backtest
 from benchmarks.common import keep
@@ -57,13 +51,12 @@ SEVERAL = 3
 """Repositories of fewer logs say little of the forecast."""
 
 
-def one(path: Path, cache: Path | None, seed: int, learned: PriorTable | None) -> dict[str, Any]:
-    """Scores of one log, from the cache where they are there; under a learned prior where one is given."""
+def one(path: Path, cache: Path | None, seed: int) -> dict[str, Any]:
+    """Scores of one log, from the cache where they are there."""
     warnings.simplefilter("ignore")
     kept = None if cache is None else cache / f"{path.stem}.json"
     if kept is not None and kept.exists():
         return json.loads(kept.read_text())
-    priors = forecast_priors if learned is None else LearnedPriors(learned)
     begun, cpu = time.perf_counter(), time.process_time()
     found: dict[str, Any] = {"log": path.stem, "scores": [], "refused": []}
     try:
@@ -72,7 +65,7 @@ def one(path: Path, cache: Path | None, seed: int, learned: PriorTable | None) -
         if len(table.y) < MIN_BACKTEST_ROWS:
             found["refused"] = [f"{path.stem}: fewer than {MIN_BACKTEST_ROWS} rows"]
         else:
-            result = backtest(run, seed=seed, priors=priors)
+            result = backtest(run, seed=seed)
             found |= {k: v for k, v in result.to_dict().items() if k in ("scores", "refused")}
             found["pieces"] = [piece._asdict() for piece in result.pieces]
             found["fall"] = falls(table.y)
@@ -223,32 +216,6 @@ def by_repository(result: Backtest, repos: dict[str, str], rival: str) -> dict[s
     return out
 
 
-def paired(one: Backtest, other: Backtest, repos: dict[str, str], names: tuple[str, str]) -> dict[str, Any]:
-    """Prints the averaged forecast under two priors, case by case, by repository and origin; returns the totals."""
-    out: dict[str, Any] = {}
-    kept = [{(s.log, s.origin): s for s in b.scores if s.name == "forecast"} for b in (one, other)]
-    cases = [c for c in kept[0] if c in kept[1]]
-    print(f"\n{'':40s} forecasts  CRPS {names[0]:>8s} {names[1]:>8s}  cover {names[0]:>8s} {names[1]:>8s}")
-    groups = {"all": cases} | {
-        f"origin {o:.0%}": [c for c in cases if c[1] == o] for o in sorted({c[1] for c in cases})
-    }
-    groups |= {g: [c for c in cases if repos.get(c[0], "unknown") == g]
-               for g in sorted({repos.get(c[0], "unknown") for c in cases})}  # fmt: skip
-    for group, own in groups.items():
-        a, b = ([k[c] for c in own] for k in kept)
-        crps, cover = ([np.mean([getattr(s, field) for s in x]) for x in (a, b)] for field in ("crps", "coverage"))
-        print(
-            f"{group[:40]:40s} {len(own):9d}       {crps[0]:8.3f} {crps[1]:8.3f}        {cover[0]:8.3f} {cover[1]:8.3f}"
-        )
-        if group == "all":
-            out = {
-                "logs": len({log for log, _ in own}),
-                "crps": dict(zip(names, map(float, crps), strict=True)),
-                "coverage": dict(zip(names, map(float, cover), strict=True)),
-            }
-    return out
-
-
 def collapses(found: list[dict[str, Any]]) -> None:
     """What the forecast said before a collapse: PIT of the last tenth of the rows that came."""
     print(f"\ncollapses: logs that lost {COLLAPSE:.0%} of their gain after the origin, and the probability that the "
@@ -276,8 +243,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="+")
     parser.add_argument("--index", type=Path, nargs="*", default=[])
-    parser.add_argument("--prior", nargs="+", choices=("weak", "corpus"), default=["weak"])
-    parser.add_argument("--cases", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--json", type=Path)
@@ -287,8 +252,6 @@ def main() -> None:
     options = parser.parse_args()
     if find_spec("statsmodels") is None:
         parser.error("the rival ets needs statsmodels, which is not installed: uv sync --group bench")
-    if "corpus" in options.prior and not (options.cases and options.index):
-        parser.error("--prior corpus needs --index and --cases, the fitted logs that `learn-prior --cases` keeps")
     repos: dict[str, str] = {}
     for index in options.index:
         with index.open(encoding="utf-8") as file:
@@ -297,41 +260,25 @@ def main() -> None:
         os.environ.setdefault(name, "1")  # small matrices, and a process a core
     logs = [p for folder in options.folder for p in sorted(folder.glob("*.csv"))]
     paths = [p for p in logs if not options.only or p.stem in options.only]
-    results, tables = {}, {}
-    for prior in options.prior:
-        print(f"prior: {prior}", flush=True)
-        learned = dict.fromkeys(repos.get(p.stem, "unknown") for p in paths)
-        if prior == "corpus":
-            cases = load_cases(options.cases)
-            learned = {repo: learn(cases, exclude=[repo]) for repo in learned}
-        given = [learned[repos.get(p.stem, "unknown")] for p in paths]
-        results[prior] = run(paths, given, options.jobs, options.cache and options.cache / prior, options.seed)
-        if repos:
-            results[prior] = nested(results[prior], repos)
-        tables[prior] = report(results[prior], repos)
-    if len(results) > 1:
-        a, b = options.prior[:2]
-        compared = paired(scores_of(results[a]), scores_of(results[b]), repos, (a, b))
-        if not options.only:
-            keep("backtest_priors", compared)
-    elif options.prior == ["weak"] and not options.only:
-        keep("backtest", {k: v for k, v in tables["weak"].items() if k not in ("by_repository", "table")})
+    found = run(paths, options.jobs, options.cache, options.seed)
+    if repos:
+        found = nested(found, repos)
+    table = report(found, repos)
+    if not options.only:
+        keep("backtest", {k: v for k, v in table.items() if k not in ("by_repository", "table")})
     if options.plot:
-        save_plot(plot_backtest(scores_of(results[options.prior[0]])), options.plot)
+        save_plot(plot_backtest(scores_of(found)), options.plot)
     if options.json:
-        content = {prior: {**tables[prior], "found": found} for prior, found in results.items()}
-        options.json.write_text(json.dumps(content, indent=1))
+        options.json.write_text(json.dumps({**table, "found": found}, indent=1))
 
 
-def run(
-    paths: list[Path], learned: list[PriorTable | None], jobs: int, cache: Path | None, seed: int
-) -> list[dict[str, Any]]:
+def run(paths: list[Path], jobs: int, cache: Path | None, seed: int) -> list[dict[str, Any]]:
     """`one` of every log, side by side."""
     if cache:
         cache.mkdir(parents=True, exist_ok=True)
     found, n = [], len(paths)
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for result in pool.map(one, paths, [cache] * n, [seed] * n, learned):
+        for result in pool.map(one, paths, [cache] * n, [seed] * n):
             found.append(result)
             ours = [s for s in result["scores"] if s["name"] == "forecast"]
             text = "  ".join(f"{s['origin']:.0%} {s['crps']:.2f} ({s['coverage']:.2f})" for s in ours)

@@ -93,8 +93,7 @@ def _decided(decision: Decision) -> dict[str, Any]:
     s = decision.stopping
     if s is None:
         return {}
-    latest = s.recommended if s.limit is None else s.limit.latest
-    return {"recommended": s.recommended, "now": s.now, "latest": latest, "back": s.back is not None}
+    return {"recommended": s.recommended, "now": s.now, "back": s.back is not None}
 
 
 def _fit(run: Run, draws: Draws | None) -> dict[str, Any] | None:
@@ -146,7 +145,7 @@ def _goes_on(said: Said) -> bool:
     decision = said.get("decision") or {}
     if not decision or not _calm(decision["sentence"]):
         return False
-    return decision["latest"] > decision["now"]
+    return decision["recommended"] > decision["now"]
 
 
 def _story(said: Said) -> str:
@@ -184,8 +183,8 @@ def _beyond(said: Said) -> bool:
     if not decision or said.get("rate_now") is None:
         return False
     if said["rate_now"] <= 0.0:
-        return decision["latest"] > decision["now"]
-    return ends is not None and math.isfinite(ends) and decision["latest"] > math.ceil(ends)
+        return decision["recommended"] > decision["now"]
+    return ends is not None and math.isfinite(ends) and decision["recommended"] > math.ceil(ends)
 
 
 def _onsets(said: Said) -> bool:

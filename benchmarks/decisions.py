@@ -150,33 +150,10 @@ def ours(problem: Problem, looks: Sequence[tuple[int, Any]], restored: bool) -> 
             break
         made += [found] * (i > 0)
         following = looks[i + 1][0] if i + 1 < len(looks) else problem.end
-        stop = stops_before(found, problem, float(following))
-        if stop is not None:
+        if found.recommended < following:
+            stop = found.recommended
             break
-    return {OURS[0]: once(first, problem), OURS[1]: float(problem.end) if stop is None else stop}, made
-
-
-def once(found: Stopping, problem: Problem) -> float:
-    """Where a single decision stops the run."""
-    return first_reached(found, problem) if found.limit is not None else found.recommended
-
-
-def stops_before(found: Stopping, problem: Problem, following: float) -> float | None:
-    """Where a decision stops the run before the next look; None where it does not."""
-    if found.waiting is not None:
-        return found.now if found.waiting.action == "stop" else None
-    stop = once(found, problem)
-    return stop if stop < following else None
-
-
-def first_reached(found: Stopping, problem: Problem) -> float:
-    """Where a limit on the rows to come stops the run."""
-    limit = found.limit
-    assert limit is not None
-    step, reward = problem.run.step, problem.run.reward
-    below = np.concatenate([[True], reward[:-1] < limit.reward]) if limit.rising else np.ones(len(reward), dtype=bool)
-    there = step[(step > found.now) & (reward >= limit.reward) & below]
-    return min(float(there[0]) if len(there) else np.inf, limit.latest)
+    return {OURS[0]: first.recommended, OURS[1]: float(problem.end) if stop is None else stop}, made
 
 
 class Record(NamedTuple):

@@ -73,22 +73,16 @@ def judged(place: Path, seed: int) -> dict[str, Any] | None:
         stopping = decide(found, cost_per_step=cost, value_per_reward=1.0 / reach).stopping
         if stopping is None:
             return None
-        worth = _worth(stopping, run.step, run.reward, net, now)
+        worth = _worth(stopping, net, now)
         row[name] = float(net.max() - worth)
         taken = max(back, 0.0) if stopping.back is not None else worth
         row[f"{name}, checkpoint to be had"] = float(max(net.max(), back) - taken)
     return row
 
 
-def _worth(s: Stopping, step: np.ndarray, reward: np.ndarray, net: np.ndarray, now: int) -> float:
-    """True net value of what is recommended, a limit followed row by row."""
-    stop = s.recommended
-    if s.limit is not None:
-        later = (step > now) & (step <= s.limit.latest)
-        before = np.concatenate([[np.inf], reward[:-1]])
-        there = later & (reward >= s.limit.reward) & ((before < s.limit.reward) | (not s.limit.rising))
-        stop = float(step[there][0]) if there.any() else s.limit.latest
-    return float(net[int(np.clip(round(stop) - now, 0, len(net) - 1))])
+def _worth(s: Stopping, net: np.ndarray, now: int) -> float:
+    """True net value of what is recommended."""
+    return float(net[int(np.clip(round(s.recommended) - now, 0, len(net) - 1))])
 
 
 def means(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -42,7 +42,6 @@ COMMANDS = {
     "report": ("report", "{log}", "--until", "400", "--out", "{out}/page.html"),
     "plan": ("plan", "{log}", "--budget", "400"),
     "fleet": ("fleet", "{folder}", "--jobs", "2", "--out", "{out}/fleet.csv"),
-    "learn-prior": ("learn-prior", "{folder}", "--jobs", "2", "--out", "{out}/prior.json"),
     "compare-runs": ("compare-runs", "--a", "{log}", "--b", "{other}"),
     "simulate": ("simulate", "healthy", "--out", "{out}/runs"),
     "watch": ("watch", "{log}", "--interval", "0.2", "--state", "{out}/state.json"),

@@ -15,7 +15,6 @@ DATA = (
     "families/seeds.json",
     "forecasting/hazard.json",
     "forecasting/pool.json",
-    "learning/corpus_prior.json",
     "views/templates/page.html.j2",
     "views/templates/page.js",
     "views/templates/style.css",

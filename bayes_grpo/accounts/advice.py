@@ -71,15 +71,9 @@ def _priced(top: TopLine, stopping: Stopping) -> TopLine:
     if top.status == "watch" and not top.action.startswith("go on"):
         return top  # what was found is to be looked at, whatever further steps are worth
     pays = f"going on pays with probability {probability_text(stopping.probability_pays)}"
-    if stopping.waiting is not None and stopping.choice is not None:
-        if stopping.stops_now:
-            do = f"stop: {pays}; take the checkpoint of step {stopping.choice.step:g}."
-            return top if top.status == "done" else replace(top, action=do, rests_on=rests)
-        do = f"go on{', and look again at' if stopping.waiting.action == 'look again' else ' to'} step"
-        return replace(top, status=_moving(top), action=f"{do} {stopping.waiting.look:g}: {pays}.", rests_on=rests)
-    if stopping.limit is not None:
-        rule = _small(stopping.limit.sentence.partition(":")[0])
-        return replace(top, status=_moving(top), action=f"go on, and {rule}.", rests_on=rests)
+    if stopping.choice is not None and stopping.stops_now:
+        do = f"stop: {pays}; take the checkpoint of step {stopping.choice.step:g}."
+        return top if top.status == "done" else replace(top, action=do, rests_on=rests)
     if stopping.recommended > stopping.now:
         do = f"go on to step {stopping.recommended:g}: {pays}."
         return replace(top, status=_moving(top), action=do, rests_on=rests)

@@ -33,7 +33,6 @@ from bayes_grpo.cli.fleet import fleet
 from bayes_grpo.cli.forecast import forecast
 from bayes_grpo.cli.help import HELP_FLAGS, Command, CommandGroup, shown
 from bayes_grpo.cli.inspect import inspect
-from bayes_grpo.cli.learn_prior import learn_prior
 from bayes_grpo.cli.mcp import mcp
 from bayes_grpo.cli.options import EXIT_INPUT
 from bayes_grpo.cli.plan import plan
@@ -57,7 +56,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     report, fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, watch, family,
-    compare_runs, plan, rollouts, learn_prior, mcp, demo,
+    compare_runs, plan, rollouts, mcp, demo,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(cls=Command, context_settings=dict(HELP_FLAGS))(shown(command))

@@ -21,7 +21,6 @@ from bayes_grpo.cli.options import (
     grouped,
     names_in,
 )
-from bayes_grpo.cli.priors import PriorTableFile, PriorWord
 from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 
@@ -38,8 +37,6 @@ def backtest(
     rivals: Annotated[
         str, typer.Option(help="Rivals: last, mean10, exponential_ls, sigmoid_ls, gp; ets needs statsmodels.")
     ] = "last,mean10,exponential_ls,sigmoid_ls,gp",
-    prior: PriorWord = "weak",
-    prior_table: PriorTableFile = None,
     jobs: Jobs = 1,
     plot: Plot = None,
     seed: Seed = 0,
@@ -53,7 +50,6 @@ def backtest(
         shares = [float(x) for x in origins.split(",")]
     except ValueError as error:
         raise SettingError(f"--origins: expected shares like 0.3,0.5,0.7, found {origins!r}") from error
-    priors = bg.priors_named(prior, prior_table)
     each = replace(reading, run_name=None)
     runs: list[Run] = []
     refused: list[str] = []
@@ -69,7 +65,6 @@ def backtest(
             "origins": shares,
             "signal": signal,
             "regimes": names_in(regimes) or bg.FORECAST_REGIMES,
-            "priors": priors,
             "rivals": names_in(rivals),
             "seed": seed,
             "progress": tell,

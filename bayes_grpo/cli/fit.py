@@ -24,7 +24,7 @@ from bayes_grpo.cli.options import (
     grouped,
     log_to,
 )
-from bayes_grpo.cli.priors import PriorTableFile, base_priors, overrides, split_priors
+from bayes_grpo.cli.priors import overrides
 from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.files import check_writable
 
@@ -45,11 +45,10 @@ def fit(
         list[str] | None,
         typer.Option(
             "--prior",
-            metavar="weak|corpus|NAME=MEDIAN,SPREAD",
-            help="weak (default) or corpus, priors learned from other runs; and overrides, e.g. damping_ratio=3,0.5.",
+            metavar="NAME=MEDIAN,SPREAD",
+            help="Prior of one parameter, e.g. damping_ratio=3,0.5; may be repeated.",
         ),
     ] = None,
-    prior_table: PriorTableFile = None,
     prior_file: Annotated[Path | None, typer.Option(help="TOML file with a table named priors.")] = None,
     all_rows: AllRows = False,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.")] = None,
@@ -68,10 +67,8 @@ def fit(
     if out is not None:
         check_writable(out)
     check_pictures(plot)
-    word, texts = split_priors(prior)
-    given = overrides(texts, prior_file)
+    priors = overrides(prior or [], prior_file)
     run = reading.read(log, at, stated)
-    priors = base_priors(word, prior_table, regime, run, signal) | given
     with progress() as tell:
         result = bg.fit(
             run,

@@ -22,7 +22,7 @@ from bayes_grpo.cli.options import (
     grouped,
     names_in,
 )
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.executor import dask_executor
 
 
@@ -50,10 +50,6 @@ def fleet(
         str | None, typer.Option(help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
     ] = None,
     no_resume: Annotated[bool, typer.Option("--no-resume", help="Begin anew, whatever the journal holds.")] = False,
-    decide: Annotated[
-        float | None,
-        typer.Option(help="Steps to split over the runs: which to go on with, and how far. In place of a table."),
-    ] = None,
     plot: Plot = None,
     seed: Seed = 0,
     *,
@@ -63,15 +59,6 @@ def fleet(
 ) -> None:
     """Fit, forecast and diagnose many logs: one table, and a killed call goes on where it was."""
     check_pictures(plot)
-    if decide is not None:
-        with progress(left=True) as tell:
-            options = replace(reading, run_name=None).options(stated)
-            split = bg.decide_fleet(logs, decide, until=until, signal=signal, read=options, seed=seed, progress=tell)
-        if output.json_:
-            print_json(split.to_dict(), split.sentence)
-        else:
-            bg.render_split(split, console())
-        return
     with dask_executor(dask) as executor, progress(left=True) as tell:
         result = bg.fleet(
             logs,

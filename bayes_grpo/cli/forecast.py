@@ -25,7 +25,6 @@ from bayes_grpo.cli.options import (
     names_in,
     siblings_asked,
 )
-from bayes_grpo.cli.priors import PriorTableFile, PriorWord
 from bayes_grpo.cli.refusals import refuse_past
 from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.errors import SettingError
@@ -58,8 +57,6 @@ def forecast(
     weights: Annotated[
         str, typer.Option(help="sequential (each row before it was there), stacking (refits; minutes) or equal.")
     ] = "sequential",
-    prior: PriorWord = "weak",
-    prior_table: PriorTableFile = None,
     threshold: Annotated[float | None, typer.Option(help="Gain of reward that counts.")] = None,
     reach: Annotated[
         list[float] | None, typer.Option(help="When is this reward reached? May be given several times.")
@@ -81,7 +78,6 @@ def forecast(
     # As a setting too: where a trainer's default decays, past and future follow it.
     run = reading.read(log, at, stated=StatedSettings(total_steps=total_steps))
     refuse_past(until, run)
-    priors = bg.priors_named(prior, prior_table)
     names = names_in(regimes) or list(bg.FORECAST_REGIMES)
     question = bg.priced(question, run)
     if plot_decision is not None and not question.has_net_value:
@@ -92,7 +88,7 @@ def forecast(
 
         def compared() -> Comparison:
             table = bg.rows_of(run, signal)
-            given = {name: priors(bg.get_regime(name), table) for name in names}
+            given = {name: bg.forecast_priors(bg.get_regime(name), table) for name in names}
             return bg.compare(run, names, signal=signal, priors=given, seed=seed, progress=tell)
 
         source, shares = _source(run, weights, names, compared)
@@ -106,7 +102,6 @@ def forecast(
             draws=draws,
             seed=seed,
             weights=shares,
-            priors=priors,
             like=siblings_asked(like, log, reading.sidecar),
             progress=tell,
         )

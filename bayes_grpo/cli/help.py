@@ -70,7 +70,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "compare-runs": ("compare-runs a.jsonl b.jsonl", "compare-runs --a a1.jsonl a2.jsonl --b b1.jsonl b2.jsonl"),
     "plan": ("plan outputs/run --learning-rate 1e-6,2e-6,4e-6 --budget 1000",),
     "rollouts": ("rollouts outputs/run/completions",),
-    "learn-prior": ("learn-prior runs --out prior.json",),
     "mcp": ("mcp runs", "mcp runs --pages pages"),
     "demo": ("demo", "demo --scenario reward_hacking --out look"),
 }
@@ -163,7 +162,6 @@ _VALUES: Mapping[str, Callable[[str], list[str]]] = {
     "signal": completed_by(*SIGNAL_WORDS),
     "schedule": completed_by("logged", "constant", "linear", "cosine"),
     "weights": completed_by(*WEIGHT_WORDS),
-    "prior": completed_by("weak", "corpus"),
     "convention": completed_by("ema", "heavy_ball"),
     "log_to_": completed_by("wandb", "trackio", "tensorboard", "mlflow"),
     "do": completed_by("fit", "forecast", "diagnose"),

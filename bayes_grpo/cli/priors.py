@@ -1,42 +1,13 @@
-"""Priors on the command line: the words weak and corpus, single overrides, a file of them."""
+"""Priors on the command line: overrides of single parameters, and a file of them."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
-
-import bayes_grpo as bg
 from bayes_grpo.common.errors import PriorError
-
-if TYPE_CHECKING:
-    from bayes_grpo import Run
-
-_WORDS = ("weak", "corpus")
-PriorTableFile = Annotated[
-    Path | None, typer.Option(help="Table of a corpus prior from learn-prior, in place of the one shipped.")
-]
-PriorWord = Annotated[
-    str, typer.Option("--prior", help="weak, or corpus: priors learned from other runs.", metavar="weak|corpus")
-]
-
-
-def split_priors(texts: Sequence[str] | None) -> tuple[str, list[str]]:
-    """Splits the values of `--prior` into the word weak or corpus and the overrides of single parameters.
-
-    Returns:
-        The word, "" where none was given, and the overrides.
-
-    Raises:
-        PriorError: Both words were given.
-    """
-    words = [t.strip() for t in texts or [] if t.strip() in _WORDS]
-    if len(set(words)) > 1:
-        raise PriorError("--prior: found both weak and corpus; give one, and NAME=MEDIAN,SPREAD for single parameters")
-    return (words[0] if words else ""), [t for t in texts or [] if t.strip() not in _WORDS]
 
 
 def overrides(texts: Sequence[str], file: Path | None) -> dict[str, Any]:
@@ -53,19 +24,6 @@ def overrides(texts: Sequence[str], file: Path | None) -> dict[str, Any]:
             raise PriorError(f"--prior: expected NAME=MEDIAN,SPREAD such as damping_ratio=3,0.5, found {text!r}")
         out[name.strip()] = tuple(parts)
     return out
-
-
-def base_priors(word: str, table: Path | None, regime: str, run: Run, signal: str) -> dict[str, Any]:
-    """Priors that the word weak or corpus stands for, on the rows that will be fitted; a table means corpus.
-
-    Raises:
-        PriorError: A table beside the word weak, or one that cannot be used.
-    """
-    if word == "weak" and table is not None:
-        raise PriorError("--prior weak: found a --prior-table beside it; leave one of them out")
-    if word != "corpus" and table is None:
-        return {}
-    return dict(bg.corpus_priors(regime, bg.rows_of(run, signal), table))
 
 
 def _in_file(file: Path) -> dict[str, Any]:

@@ -7,8 +7,7 @@ Stopping at step s instead of now is worth
 with R the underlying reward (not a noisy logged row), V the value of one unit of reward and C the cost of a step.
 The recommended step has the largest expectation of N; that is the step of least expected regret, because the best
 that hindsight could have done is the same whatever is chosen (Raiffa and Schlaifer 1961, Applied Statistical Decision
-Theory; https://en.wikipedia.org/wiki/Expected_value_of_perfect_information). Where a rule that looks at the rows to
-come is worth clearly more, it is recommended first (`bayes_grpo.decision.limit`). Where the reward has fallen, the
+Theory; https://en.wikipedia.org/wiki/Expected_value_of_perfect_information). Where the reward has fallen, the
 checkpoint from before is one more thing to choose: it is worth V (R(best) - R(now)) at once, and at no cost.
 """
 
@@ -22,10 +21,8 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.decision.budget import PROBABILITY, BudgetUnit, check_amount, rise_of, steps_for_gain
 from bayes_grpo.decision.checkpoints import Checkpoints
-from bayes_grpo.decision.limit import best_limit
 from bayes_grpo.decision.recall import Doubt, recalled, undeserved
 from bayes_grpo.decision.result import Back, Decision, Stopping
-from bayes_grpo.decision.waiting import waited
 
 if TYPE_CHECKING:
     from bayes_grpo.forecasting.result import Forecast
@@ -66,10 +63,10 @@ def decide(
     check_amount("value per unit of reward", value_per_reward, above=True)
     recall = None if checkpoints is None else recalled(forecast, checkpoints, doubt)
     if recall is None:
-        step, rise, rows = rise_of(forecast)
+        step, rise, _ = rise_of(forecast)
         rise = undeserved(rise, doubt, float(step[0]))
     else:
-        step, rise, rows = recall.step, recall.reward - recall.reward[:, :1], recall.rows
+        step, rise = recall.step, recall.reward - recall.reward[:, :1]
     paths = value_per_reward * rise - cost_per_step * (step - step[0])
     net = paths.mean(axis=0)
     low, high = np.quantile(paths, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -105,9 +102,7 @@ def decide(
         pays_at=float(step[judged]),
         probability_pays=float(np.mean(paths[:, judged] > 0)),
         level=level,
-        limit=None if back or recall else best_limit(step, paths, rows, unit, float(forecast.logged[-1])),
         back=back,
-        waiting=None if recall is None else waited(step, paths, rows, recall.score, forecast.logged, unit),
         choice=None if recall is None else recall.choice,
     )
     question = None

@@ -53,15 +53,11 @@ class Recall(NamedTuple):
     Attributes:
         step: Stopping steps, the first of them now, shape (1 + h,).
         reward: Reward of the picked one, shape (draws, 1 + h).
-        score: What is known of it when it is picked, likewise.
-        rows: What the log shows at the steps after now, shape (draws, h).
         choice: Which to take now.
     """
 
     step: np.ndarray
     reward: np.ndarray
-    score: np.ndarray
-    rows: np.ndarray
     choice: Choice
 
 
@@ -75,13 +71,13 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
         seed: Seed.
 
     Returns:
-        Steps, rewards and scores.
+        Steps and rewards.
 
     Raises:
         SettingError: The forecast has no future step, too few rows, or checkpoints are impossible.
     """
     now, kept = float(forecast.now), checkpoints.checked(float(forecast.now))
-    step, reward, rows = courses_of(forecast)
+    step, reward, _ = courses_of(forecast)
     trend = fit_trend(forecast.logged_step, forecast.logged, seed=1)
     if trend is None:
         raise SettingError("checkpoints: too few rows to tell them apart; wait for more steps")
@@ -99,8 +95,8 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
     reward = reward[:, :1] + undeserved(reward - reward[:, :1], doubt, now, seed)
     known, error = behind.draws.mean(axis=0), float(np.sqrt(behind.draws.var(axis=0).mean()))
     best = int(np.argmax(known))
-    out, score = np.empty_like(reward), np.empty_like(reward)
-    out[:, 0], score[:, 0] = past[:, best], known[best]
+    out = np.empty_like(reward)
+    out[:, 0] = past[:, best]
     earlier = int(np.argmax(known[:-1])) if len(known) > 1 else None  # going on keeps no present policy
     if earlier is None:
         held, top = np.full(len(reward), -np.inf), np.full(len(reward), -np.inf)
@@ -117,8 +113,8 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
             held, top = np.where(better, each[:, done], held), np.where(better, shown[:, done], top)
             done += 1
         own = at_stop[:, j] > top
-        out[:, j], score[:, j] = np.where(own, reward[:, j], held), np.where(own, at_stop[:, j], top)
-    return Recall(step, out, score, rows, choice)
+        out[:, j] = np.where(own, reward[:, j], held)
+    return Recall(step, out, choice)
 
 
 def undeserved(rise: np.ndarray, doubt: Doubt | None, now: float, seed: int = 0) -> np.ndarray:

@@ -12,8 +12,6 @@ from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.decision.budget import Budget, BudgetUnit, amount
 from bayes_grpo.decision.checkpoints import Choice
-from bayes_grpo.decision.limit import Limit
-from bayes_grpo.decision.waiting import Waiting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,10 +82,8 @@ class Stopping(Result):
             the later ones where that is now.
         probability_pays: Probability that the net value at `pays_at` is above 0.
         level: Probability inside the intervals.
-        limit: A rule on the rows to come that is worth more than any step fixed now; None where there is none.
         back: A checkpoint that is worth more than going on; None where there is none, or any checkpoint can be had.
-        waiting: Whether to stop, go on or look again, where checkpoints are kept; None where they are not.
-        choice: Which of the checkpoints so far to take; None likewise.
+        choice: Which of the checkpoints so far to take; None where none are kept.
     """
 
     cost_per_step: float
@@ -110,12 +106,10 @@ class Stopping(Result):
     pays_at: float
     probability_pays: float
     level: float
-    limit: Limit | None
     back: Back | None = None
-    waiting: Waiting | None = None
     choice: Choice | None = None
 
-    in_json = ("sentence", "regrets", ..., "limit", "back", "waiting", "choice", "table")
+    in_json = ("sentence", "regrets", ..., "back", "choice", "table")
     not_in_json = _COLUMNS
 
     @property
@@ -142,25 +136,16 @@ class Stopping(Result):
     def sentence(self) -> str:
         """The decision in words."""
         fixed = self._fixed_sentence
-        if self.waiting is not None and self.choice is not None:
-            if self.waiting.action == "stop":
-                return f"{self.waiting.sentence} {self.choice.sentence}"
-            return f"{self.waiting.sentence} Fixed now: {fixed[0].lower()}{fixed[1:]}"
+        if self.choice is not None:
+            return f"{fixed} {self.choice.sentence}" if self.stops_now else fixed
         if self.back is not None:
             return f"{self.back.sentence} Without it: {fixed[0].lower()}{fixed[1:]}"
-        return fixed if self.limit is None else f"{self.limit.sentence}. Fixed now: {fixed[0].lower()}{fixed[1:]}"
+        return fixed
 
     @property
     def stops_now(self) -> bool:
         """Whether it says to stop at once."""
-        return self.next_step <= self.now
-
-    @property
-    def next_step(self) -> float:
-        """The step until which there is nothing to decide: now, where to stop at once."""
-        if self.waiting is not None:
-            return self.now if self.waiting.action == "stop" else self.waiting.look
-        return self.recommended if self.limit is None else self.limit.latest
+        return self.recommended <= self.now
 
     @property
     def regrets(self) -> str:

@@ -14,8 +14,8 @@ from bayes_grpo.families.evidence import Scale
 from bayes_grpo.families.members import FamilyMember
 from bayes_grpo.families.model import FamilyPriors
 from bayes_grpo.families.posterior import Together
-from bayes_grpo.learning.coordinates import kind_of
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.parameters import Parameter
 from bayes_grpo.rows.table import RowTable
 
 TIMES = ("response_time", "relaxation_time", "half_time", "midpoint")
@@ -185,3 +185,10 @@ def theory_of(quantity: str, setting: str, members: Sequence[FamilyMember]) -> T
         return Theory(value, value)
     factor = [math.log(float(group_drift_factor(success, round(g), 1))) for g in sizes]
     return Theory(value, float(np.polyfit(np.log(sizes), factor, 1)[0]))
+
+
+def kind_of(parameter: Parameter) -> str:
+    """Kind of a parameter: "time", "noise", "level" or "number"."""
+    if parameter.unit == "reward":
+        return "noise" if parameter.transform.positive else "level"
+    return "time" if parameter.unit in ("step", "1/step") else "number"

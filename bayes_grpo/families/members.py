@@ -17,7 +17,6 @@ from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.index import ALIASES, LONGEST, Index
 from bayes_grpo.families.left_out import Refused
-from bayes_grpo.learning.folder import REPOSITORIES
 from bayes_grpo.logs.finding import is_output_directory
 from bayes_grpo.logs.folder import logs_in
 from bayes_grpo.logs.reading import RunLike, read_log
@@ -30,7 +29,7 @@ from bayes_grpo.rows.table import RowTable
 
 FamilyLogs = RunLike | Iterable[RunLike]
 """Files, folders, patterns runs, and data frames."""
-STUDIES = (*REPOSITORIES, "study")
+STUDIES = ("repo", "repository", "project", "team", "study")
 _APART = 20.0
 """Times by which the rewards of one run may exceed another's, where they exceed this number: percents beside shares."""
 

@@ -51,7 +51,7 @@ def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = ()) 
 
     Args:
         logs: Files, folders, patterns such as ``runs/**/*.jsonl``, and runs. A folder that a trainer wrote is a run;
-            another one is looked into as `bayes_grpo.learn_prior` does.
+            of another one every log in it and in its folders is taken.
         read: Keyword arguments of `bayes_grpo.read_log`.
         skipped: Resolved paths that are no logs.
 

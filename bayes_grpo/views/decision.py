@@ -73,7 +73,6 @@ def _hindsight(s: Stopping) -> str:
 def _table(s: Stopping) -> Tabular:
     picks = np.unique(spread(len(s.step), _SHOWN))
     picks = np.unique(np.append(picks, int(np.argmin(np.abs(s.step - s.recommended)))))
-    word = "recommended" if s.limit is None else "best fixed step"
     rows = tuple(
         (
             number(f"{'now, ' if i == 0 else ''}{s.step[i]:g}"),
@@ -81,7 +80,7 @@ def _table(s: Stopping) -> Tabular:
             number(amount(float(s.net[i]))),
             number(f"[{amount(float(s.net_low[i]))}, {amount(float(s.net_high[i]))}]"),
             number(f"{s.best[i:j].sum():.2f}"),
-            words(word if s.step[i] == s.recommended else "", mark=True),
+            words("recommended" if s.step[i] == s.recommended else "", mark=True),
         )
         for i, j in pairwise((*picks, len(s.step)))
     )

@@ -175,7 +175,7 @@ def _ahead(run: Run, watching: Watching, memory: Memory, doubt: Doubt | None) ->
     budget = None if decision is None else decision.budget
     stop = None if budget is None else budget.step
     if stopping is not None:  # a rule on the rows to come asks for one more of them at least
-        stop = stopping.next_step
+        stop = stopping.recommended
     outlook = Outlook(
         until=float(until),
         until_from=origin,

@@ -89,17 +89,6 @@ def test_backtest_prints_a_table_and_a_picture(log, tmp_path):
     assert picture.stat().st_size > 10_000
 
 
-def test_a_backtest_takes_a_learned_prior(log):
-    options = [*QUICK, "--rivals", "last", "--origins", "0.5", "--json"]
-    found = [RUNNER.invoke(app, ["backtest", str(log), *options, "--prior", word]) for word in ("weak", "corpus")]
-    assert [x.exit_code for x in found] == [0, 0]
-    weak, corpus = (
-        {x["name"]: x["crps"] for x in json.loads(done.stdout)["table"] if x["kind"] == "regime"} for done in found
-    )
-    assert weak["flat"] == corpus["flat"]  # not in the table
-    assert weak["exponential"] != corpus["exponential"]
-
-
 def test_a_rival_without_its_package_names_the_extra(log, monkeypatch):
     import sys
 

@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 import numpy as np
-import pytest
 
 import bayes_grpo as bg
 from bayes_grpo.backtesting.result import Backtest, Score
@@ -16,7 +15,6 @@ from bayes_grpo.decision.result import Decision, Stopping
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.forecasting.reach import Reached
 from bayes_grpo.forecasting.summary import ForecastSummary
-from bayes_grpo.learning.table import SHIPPED
 from tests.helpers.runs import rising_run
 
 
@@ -123,12 +121,3 @@ def test_run_summary():
     assert list(table.index) == ["reward", "eval_reward"]
     assert table.loc["reward", "last"] == run.reward[-1]
     assert table.loc["eval_reward", "finite"] == 0
-
-
-def test_prior_table():
-    shipped = bg.load_prior_table(SHIPPED)
-    table = shipped.to_frame()
-    for regime, population in shipped.regimes.items():
-        assert list(table.loc[regime].index) == list(shipped.parameters[regime])
-        assert table.loc[regime]["spread"].to_numpy() == pytest.approx(population.spread)
-        assert table.loc[regime]["slope_rate"].to_numpy() == pytest.approx(population.slopes[0])

@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bayes_grpo.decision.limit import Limit
 from benchmarks.decision_problems import Problem, coarser, forecasts_of, problems
-from benchmarks.decisions import OURS, WAYS, chosen, evaluated, first_reached, ours, patience, report, rules, taken
+from benchmarks.decisions import OURS, WAYS, chosen, evaluated, ours, patience, report, rules, taken
 from benchmarks.decisions_public import problem_of, replayed
 from tests.decision.test_decision import made
 
@@ -89,16 +88,6 @@ def test_choices_are_judged_by_what_is_deserved(problem):
     assert found["best score"][1] == pytest.approx(2.0 - problem.true[4])
     assert found["last"][0] < found["best score"][0]
     assert taken(problem, 40) > 20
-
-
-def test_a_limit_is_followed_row_by_row(problem):
-    reward = float(problem.run.reward[problem.run.step > 10][4])
-    found = SimpleNamespace(now=10.0, limit=Limit(reward, False, 40.0, 1.0, 0.0, 0.0, 1.0, ""))
-    stop = first_reached(found, problem)  # pyright: ignore[reportArgumentType]
-    assert 10 < stop <= 15
-    assert problem.run.reward[problem.run.step == stop] >= reward
-    found.limit = dataclasses.replace(found.limit, reward=9.0, latest=20.0)
-    assert first_reached(found, problem) == 20.0  # pyright: ignore[reportArgumentType]
 
 
 def test_a_long_log_is_averaged_and_ends_where_it_ended(synthetic_run):

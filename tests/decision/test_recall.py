@@ -10,7 +10,6 @@ from bayes_grpo.decision.kept import with_checkpoints
 from bayes_grpo.decision.price import priced
 from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.recall import Doubt, recalled
-from bayes_grpo.decision.waiting import waited
 from bayes_grpo.events.smoothing import fit_trend
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from tests.decision.test_decision import made
@@ -103,33 +102,6 @@ def test_scores_that_part_from_the_rows_are_believed():
         score_noise(np.array([0.5]), 0.0)
     with pytest.raises(SettingError, match="steps above 0"):
         Checkpoints(kept, 0.0).checked(100.0)
-
-
-def test_waiting_is_worth_what_the_rows_will_tell():
-    # Half of the runs take off at the second look, by 1; the others never do. Ten steps cost 0.1.
-    rng = np.random.default_rng(0)
-    draws, h = 2000, 16
-    lucky = rng.random(draws) < 0.5
-    reward = np.where(lucky[:, None] & (np.arange(h + 1) >= 4), np.arange(h + 1) / 16.0, 0.0)
-    net = reward - 0.06 * np.arange(h + 1)
-    rows = reward[:, 1:] + 0.01 * rng.standard_normal((draws, h))
-    found = waited(np.arange(h + 1.0), net, rows, reward, np.zeros(8))
-    assert found is not None
-    assert net.mean(axis=0)[1:].max() < 0.0  # no step that is fixed now pays
-    # By hand: wait four steps (0.24), then half of the runs go on to a net of 1 - 0.96.
-    assert found.net < 0.0
-    assert found.action == "stop"
-    better = waited(np.arange(h + 1.0), net + 0.045 * np.arange(h + 1), rows, reward, np.zeros(8))
-    assert better is not None
-    assert better.action == "look again"
-    assert better.look == 4.0
-    assert better.net == pytest.approx(0.5 * (1.0 - 0.015 * 16) - 0.5 * 0.015 * 4, abs=0.03)
-    assert better.more > 0.05
-    assert "look again at step 4" in better.sentence
-    sure = waited(np.arange(h + 1.0), np.tile(np.arange(h + 1.0), (draws, 1)), rows, reward, np.zeros(8))
-    assert sure is not None
-    assert (sure.action, sure.look) == ("go on", 16.0)
-    assert "Go on to step 16" in sure.sentence
 
 
 def run_of(source="run", **settings):

@@ -15,13 +15,12 @@ import pytest
 
 import bayes_grpo as bg
 from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingError
-from bayes_grpo.fleets import deciding, unit
 from bayes_grpo.fleets import table as table_module
+from bayes_grpo.fleets import unit
 from bayes_grpo.fleets.fleet import fleet
 from bayes_grpo.fleets.journal import journal_of
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.views.plots.fleets import plot_fleet
-from tests.decision.test_decision import made
 from tests.helpers.command import call
 from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run, rising_run, steps
@@ -269,23 +268,3 @@ def test_the_command(write_logs, tmp_path):
     (tmp_path / "bad.json").write_text("{")
     nothing = call("fleet", tmp_path / "bad.json")
     assert (nothing.code, "1 with an error" in nothing.out) == (3, True)
-
-
-def test_steps_are_split_over_runs_that_can_be_forecast(tmp_path, monkeypatch):
-    def known(run, until, **_):
-        top = 0.02 if run.name == "up" else 0.0
-        return made(np.tile(run.reward[-1] + top * np.arange(1, 11), (100, 1)), latent_now=run.reward[-1], now=40.0)
-
-    monkeypatch.setattr(deciding, "forecast", known)
-    for name in ("up", "still"):
-        rows = "".join(f'{{"step": {i}, "reward": {0.3 + 0.001 * (i % 2)}}}\n' for i in range(1, 41))
-        (tmp_path / f"{name}.jsonl").write_text(rows)
-    found = bg.decide_fleet([tmp_path / "up.jsonl", tmp_path / "still.jsonl", tmp_path / "none.jsonl"], 50.0)
-    assert found.runs[0].name == "up"
-    assert found.spent == 50.0
-    assert bg.split_budget({"a": known(bg.read_log(tmp_path / "up.jsonl"), 1)}, 0.0).spent == 0.0
-    told = call("fleet", tmp_path / "up.jsonl", tmp_path / "still.jsonl", "--decide", 50, "--json")
-    assert json.loads(told.out)["spent"] == 50.0
-    assert call("fleet", tmp_path / "up.jsonl", "--decide", 50).out.startswith("Go on with up")
-    with pytest.raises(SettingError, match="runs that can be forecast"):
-        bg.decide_fleet(tmp_path / "none.jsonl", 50.0)

@@ -14,7 +14,6 @@ import pytest
 from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.forecasting.basis import basis_of_run
-from bayes_grpo.learning.learn import corpus_priors
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
@@ -171,15 +170,6 @@ def test_beta_binomial_has_its_moments():
     np.testing.assert_allclose(mass.sum(axis=1), 1.0, rtol=1e-10)
     np.testing.assert_allclose(mass @ count / 6, p, rtol=1e-10)
     np.testing.assert_allclose(mass @ count**2 - (6 * p) ** 2, 6 * p * (1 - p) * (1 + 5 * 0.3), rtol=1e-9)
-
-
-def test_what_the_log_states_of_its_noise_is_nearer_than_other_runs():
-    table = rows_of(logged(completions(n=60), "frac_reward_zero_std", **BATCH))
-    assert table.level is not None
-    known, plain = corpus_priors("exponential", table), corpus_priors("exponential", replace(table, level=None))
-    assert (known["observation_sd"].median, known["observation_sd"].spread) == (table.level.sd, BY_GROUPS.spread)
-    assert plain["observation_sd"].spread > BY_GROUPS.spread
-    assert known["relaxation_time"] == plain["relaxation_time"]
 
 
 def test_a_forecast_takes_noise_as_even():

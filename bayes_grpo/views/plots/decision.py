@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bayes_grpo.common.picture import Canvas
-    from bayes_grpo.decision.limit import Limit
     from bayes_grpo.decision.result import Stopping
 
 NET, BEST, MARK = "#047857", "#9ca3af", "#374151"
@@ -54,19 +53,9 @@ def draw_net_value(axes: Axes, stopping: Stopping) -> None:
         "o",
         color=MARK,
         ms=6,
-        label=_fixed(stopping),
+        label=f"recommended stop: step {stopping.recommended:g}",
         zorder=3,
     )
-    if stopping.limit is not None:
-        axes.hlines(
-            stopping.limit.net,
-            stopping.now,
-            stopping.limit.latest,
-            color=MARK,
-            lw=1.4,
-            ls=":",
-            label=_limit(stopping.limit),
-        )
     axes.set_ylabel("net value of stopping there" + (f" ({stopping.unit})" if stopping.unit else ""))
     axes.margins(x=0.02)
     axes.legend(fontsize=8, frameon=False, loc="best")
@@ -85,7 +74,7 @@ def draw_best_step(axes: Axes, stopping: Stopping) -> None:
 
 
 def mark_stop(figure: Canvas, stopping: Stopping) -> Canvas:
-    """Marks the recommended step, the limit and the interval of the best step in a picture of a forecast.
+    """Marks the recommended step and the interval of the best step in a picture of a forecast.
 
     Args:
         figure: Picture from `bayes_grpo.views.plots.forecasting.plot_forecast`.
@@ -95,22 +84,11 @@ def mark_stop(figure: Canvas, stopping: Stopping) -> Canvas:
         The same figure.
     """
     axes = figure.axes[0]
-    best, limit = stopping.best_step, stopping.limit
-    if limit is not None:
-        axes.hlines(limit.reward, stopping.now, limit.latest, color=MARK, lw=1.4, ls=":", label=_limit(limit))
+    best = stopping.best_step
     if best.high > best.low:
         label = f"best stopping step, {stopping.level:.0%}"
         axes.axvspan(best.low, best.high, ymax=0.03, color=MARK, alpha=0.35, lw=0, label=label)
-    axes.axvline(stopping.recommended, color=MARK, lw=1.2, ls="--", label=_fixed(stopping))
+    label = f"recommended stop: step {stopping.recommended:g}"
+    axes.axvline(stopping.recommended, color=MARK, lw=1.2, ls="--", label=label)
     legend_below(figure, axes)
     return figure
-
-
-def _fixed(stopping: Stopping) -> str:
-    """What the fixed step is called: without a limit it is the recommendation."""
-    return f"{'recommended stop' if stopping.limit is None else 'best fixed stop'}: step {stopping.recommended:g}"
-
-
-def _limit(limit: Limit) -> str:
-    after = " after a lower one" if limit.rising else ""
-    return f"recommended stop: first row of at least {limit.reward:.3g}{after}, by step {limit.latest:g}"

@@ -1,1 +1,0 @@
-"""Priors learned from many logs."""
