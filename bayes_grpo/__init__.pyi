@@ -93,8 +93,6 @@ from .report.trackers import log_result as log_result
 from .risk.change import Change as Change
 from .risk.failing import Failing as Failing
 from .risk.failing import p_fails as p_fails
-from .rollouts.adjust import Adjusted as Adjusted
-from .rollouts.adjust import adjust as adjust
 from .rollouts.decompose import decompose as decompose
 from .rollouts.decompose import rescore as rescore
 from .rollouts.decomposition import Decomposition as Decomposition

@@ -1,15 +1,13 @@
 """Decisions about the next learning rate in the deep laboratory: what `plan` recommends, beside simple rules.
 
     python -m benchmarks.lab_plans --lab runs --families 76 --first 25 --cache folder
-    python -m benchmarks.lab_plans --lab runs --families 76 --first 25 --cache other --index index.csv more/index.csv
 
 Every family of `benchmarks.lab.learners.lab_siblings` has a ladder of learning rates, a run of its own seed on
 each rung. Each run that held is taken for the one that somebody has; `plan` is asked for the others. What it takes is
 the best of its candidates that the laboratory ran. The truth of a rung is that one run: the mean of its reward over
 the last tenth, and whether it failed. "before" is what `plan` would have taken when it believed the reward's own
-curvature (`plan_before`). Without ``--index`` `plan` rests on what public runs teach; with it on what the families of
-the other seed below ``--first`` teach of the laboratory together with the public ones. Done decisions are kept in the
-cache, so that a second call goes on.
+curvature (`plan_before`). Done decisions are kept in the cache, so that a second
+call goes on.
 """
 
 from __future__ import annotations
@@ -23,15 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.planning.lessons import Lessons, lessons_of
 from bayes_grpo.planning.outlook import base_of_run
 from bayes_grpo.planning.plan import plan
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import keep
 from benchmarks.families import cached
-from benchmarks.lab.learners.exponents import learn_all
-from benchmarks.lab.learners.failing import learned_in_lab
 from benchmarks.lab.learners.failing_scores import calibration_error
 from benchmarks.lab.learners.lab_siblings import (
     LAB_SEEDS,
@@ -41,8 +36,6 @@ from benchmarks.lab.learners.lab_siblings import (
     lab_siblings,
     logged_run,
 )
-from benchmarks.lab.learners.sibling_ends import lab_reads, sibling_pairs
-from benchmarks.lab.learners.siblings import SiblingFamily, sibling_families, siblings_in
 from benchmarks.plan_before import fails_before
 
 RULES = ("plan", "plan where sure", "before", "keep", "next rung")
@@ -50,34 +43,13 @@ STABLE = 0.95
 """What was recommended before had to be stable with this probability."""
 
 
-def lessons_without(
-    seed: int, lab: Path, numbers: Sequence[int], families: Sequence[SiblingFamily], cache: Path
-) -> Lessons:
-    """What public families and the laboratory's of all seeds but one teach of the laboratory.
-
-    Args:
-        seed: The seed that is left out.
-        lab: Where the laboratory's runs are kept.
-        numbers: The families' numbers.
-        families: Public families.
-        cache: Where posteriors and readings are kept.
-    """
-    runs = [x for other in LAB_SEEDS if other != seed for x in lab_siblings(lab, other, numbers)]
-    others = sibling_families([x.sibling for x in runs])
-    failures = learned_in_lab(families, others, cache / f"lab_without_{seed}.npz").lab
-    file = cache / f"exponents_without_{seed}.json"
-    if not file.exists():
-        file.write_text(json.dumps(learn_all(sibling_pairs(others, lab_reads(runs, cache)), failures)))
-    return lessons_of(failures, json.loads(file.read_text()))
-
-
-def decision(present: LabSibling, ladder: Sequence[LabSibling], lessons: Lessons | None) -> dict[str, Any]:
+def decision(present: LabSibling, ladder: Sequence[LabSibling]) -> dict[str, Any]:
     """One decision: what the plan says of every rung, and what became of it."""
     own = present.sibling.settings
     rates = [x.sibling.settings["learning_rate"] for x in ladder]
     now, run = own["learning_rate"], logged_run(present)
     fixed: dict[str, Any] = {name: [own[name]] for name in ("group_size", "prompts_per_step", "refresh_interval")}
-    told = plan(run, learning_rate=rates, lessons=lessons, **fixed)
+    told = plan(run, learning_rate=rates, **fixed)
     said = [(c, rates.index(r)) for c in told.candidates if (r := c.settings["learning_rate"]) in rates]
     table = rows_of(run, "reward")
     base = base_of_run(table, reward_range(table, dict(run.settings.items())), 7)
@@ -157,29 +129,24 @@ def main() -> None:
     parser.add_argument("--lab", type=Path, required=True)
     parser.add_argument("--families", type=int, default=12, help="of each seed, up to this number")
     parser.add_argument("--first", type=int, default=0, help="number of the first: those that taught P(fails) stay out")
-    parser.add_argument("--index", type=Path, nargs="+", help="indices of public runs, for the laboratory's lessons")
     parser.add_argument("--cache", type=Path, required=True)
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
-    public = None if options.index is None else sibling_families(siblings_in(options.index))
     found: dict[int, list[dict[str, Any]]] = {}
     for seed in LAB_SEEDS:
-        lessons = None
-        if public is not None:
-            lessons = lessons_without(seed, options.lab, range(options.first), public, options.cache)
         groups: dict[str, list[LabSibling]] = {}
         for x in lab_siblings(options.lab, seed, range(options.first, options.families)):
             if int(x.sibling.name.rpartition("_")[2]) < len(LADDER):
                 groups.setdefault(x.sibling.family, []).append(x)
         found[seed] = [
-            cached(options.cache, present.sibling.name, lambda p=present, g=ladder, t=lessons: decision(p, g, t))
+            cached(options.cache, present.sibling.name, lambda p=present, g=ladder: decision(p, g))
             for ladder in groups.values()
             for present in ladder
             if not present.sibling.failed and len(ladder) > 1
         ]
     every = [f for seed in LAB_SEEDS for f in found[seed]]
     result = summary(every) | {"by_seed": {str(seed): summary(found[seed]) for seed in LAB_SEEDS}}
-    keep("lab_plans" if public is None else "lab_plans_taught", result)
+    keep("lab_plans", result)
     print(json.dumps(result, indent=1))
 
 

@@ -7,7 +7,7 @@
 
 `speed` writes files as verl does, about 2.5 kB a completion, and a plain table, reads each in a process of its own, and
 says megabytes a second and the most memory. `public` takes the runs of one recipe in a folder of tables: what their
-gains are made of, what difficulty takes off a row, what prompts are worth in a comparison of two runs; and whether rows
+gains are made of, what prompts are worth in a comparison of two runs; and whether rows
 of their logs are means of the completions. `simulated` counts how often intervals hold what is known. `loophole` takes
 logs of the laboratory's loophole family, whose verifier pays for the answer anywhere in a completion: what share of the
 gain is that by the log alone, and what share is right.
@@ -34,10 +34,8 @@ import numpy as np
 
 from bayes_grpo import (
     Rollouts,
-    adjust,
     compare_by_prompt,
     decompose,
-    difficulty,
     groups_of,
     join,
     read_log,
@@ -153,7 +151,6 @@ def public(options: argparse.Namespace) -> dict[str, Any]:
         "implied": float(np.nanmean([g.implied for g in found])),
         "icc": float(np.mean([g.icc.median for g in found])),
     }
-    out["adjusted"] = _adjusted(runs)
     pairs = [(a, b, compare_by_prompt(runs[a], runs[b]).variance_ratio) for a, b in combinations(runs, 2)]
     same = [x for a, b, x in pairs if _order(runs[a]) == _order(runs[b])]
     other = [x for a, b, x in pairs if _order(runs[a]) != _order(runs[b])]
@@ -198,17 +195,6 @@ def _together(runs: list[Rollouts]) -> Rollouts:
     parts = {k: np.concatenate([r.parts[k] for r in runs])[order] for k in runs[0].parts}
     columns |= {"name": "all runs", "source": "all runs", "format": "plain_table", "split": "train", "subset": "all"}
     return Rollouts(**columns, group=group, parts=parts)
-
-
-def _adjusted(runs: Mapping[str, Rollouts]) -> dict[str, Any]:
-    siblings, single, first_differences = [], [], []
-    for name, run in runs.items():
-        others = [r for k, r in runs.items() if k != name]
-        found = adjust(run, difficulty(*others))
-        siblings.append(found.removed)
-        first_differences.append(1.0 - float(np.var(np.diff(found.adjusted)) / np.var(np.diff(found.reward))))
-        single += [adjust(run, difficulty(r)).removed for r in others if _order(r) == _order(run)]
-    return {"all_others": _spread(siblings), "one_other": _spread(single), "differences": _spread(first_differences)}
 
 
 def _order(run: Rollouts) -> tuple[int, ...]:
@@ -258,38 +244,26 @@ def simulated(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _known_difficulty(repeats: int) -> dict[str, Any]:
-    """Rows without the luck of prompts, and differences by prompt, against success rates over all prompts."""
+    """Differences by prompt against success rates over all prompts."""
     level, effect = np.linspace(-1.5, 1.5, 50), 1.5 * np.random.default_rng(9).standard_normal(20_000)
     true = np.mean(1.0 / (1.0 + np.exp(-(level[:, None] + effect))), axis=1)
     better = np.mean(1.0 / (1.0 + np.exp(-(level[:, None] + 0.8 + effect))), axis=1)
     gap = float(np.mean((better - true)[-5:]))
-    before, after, slopes = [], [], []
     pairs = {"same_order": ([], [], []), "own_order": ([], [], [])}
     for seed in range(repeats):
         rng = np.random.default_rng(seed)
         own = 1.5 * rng.standard_normal(400)
         prompts = np.arange(400).reshape(50, 8)
-        first, second, best = (
+        _, second, best = (
             graded(rng, level + d, prompts, own, passing=0.3, name=n) for n, d in (("a", 0), ("b", 0), ("c", 0.8))
         )
-        table = difficulty(first)
-        found = adjust(second, table)
-        before.append(found.reward - true)
-        after.append(found.adjusted - true)
-        slopes.append(found.slope)
         shuffled = graded(rng, level + 0.8, rng.permutation(400).reshape(50, 8), own, passing=0.3, name="d")
         for (off, hits, ratios), other in zip(pairs.values(), (best, shuffled), strict=True):
             pair = compare_by_prompt(second, other)
             off.append(pair.difference.median - gap)
             hits.append(pair.difference.low <= gap <= pair.difference.high)
             ratios.append(pair.variance_ratio)
-    off_rows = np.mean(after, axis=1)
     return {
-        "removed": 1.0 - float(np.mean(np.var(after, axis=1)) / np.mean(np.var(before, axis=1))),
-        "bias_of_rows": float(np.mean(off_rows)),
-        "error_of_that": float(np.std(off_rows) / np.sqrt(repeats)),
-        "moved": float(np.mean(np.array(after) - np.array(before))),
-        "slope": float(np.mean(slopes)),
         "differences": {
             name: {
                 "bias": float(np.mean(off)),

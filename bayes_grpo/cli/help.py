@@ -28,7 +28,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = {
     ),
     "When to stop, and what it is worth": (
         "cost_per_step", "value_per_reward", "gpu_hours_per_step", "price_per_gpu_hour", "gpus", "gain", "probability",
-        "budget", "kept", "failure_cost", "risk", "parallel",
+        "budget", "kept", "failure_cost", "risk",
     ),
     "Output": (
         "out", "plot", "plot_decision", "docs", "run_link", "commit", "log_to_", "json_", "quiet", "state", "fresh",

@@ -71,7 +71,6 @@ def plan(
     failure_cost: Annotated[
         float, typer.Option(help="What a failed run costs besides, in reward, or in the unit of the value.")
     ] = 0.0,
-    parallel: Annotated[int, typer.Option(help="Runs that can be made side by side.")] = 1,
     rollouts: Annotated[
         Path | None, typer.Option(help="Folder of saved completions of the run: how many groups are of use.")
     ] = None,
@@ -102,7 +101,6 @@ def plan(
         "risk": risk,
         "kept": kept,
         "failure_cost": failure_cost,
-        "parallel": parallel,
         "signal": signal,
         "rollouts": None if rollouts is None else bg.read_rollouts(rollouts),
         "like": siblings_asked(like, [Path(logs[0])], reading.sidecar),

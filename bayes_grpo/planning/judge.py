@@ -1,11 +1,11 @@
-"""The answer to a plan's question: every candidate judged at the same draws, the best first, and the rungs after it."""
+"""The answer to a plan's question: every candidate judged at the same draws, the best first."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.events.collapse import rows_collapsed
 from bayes_grpo.families.result import Family
 from bayes_grpo.planning.difficulty import difficulty_of
-from bayes_grpo.planning.lessons import Lessons
+from bayes_grpo.planning.lessons import learned_lessons
 from bayes_grpo.planning.outlook import (
     QUANTITIES,
     LearnedExponents,
@@ -29,12 +29,11 @@ from bayes_grpo.planning.outlook import (
     family_exponents,
     prior_exponents,
 )
-from bayes_grpo.planning.planned import Assumed, Candidate, Course, Plan, Rung
+from bayes_grpo.planning.planned import Assumed, Candidate, Course, Plan
 from bayes_grpo.planning.question import PlanQuestion
 from bayes_grpo.planning.risks import risks_of
 from bayes_grpo.planning.tried import tried_settings
 from bayes_grpo.planning.worth import Prospect
-from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import shared_rate
 from bayes_grpo.rollouts.groups import groups_of
 from bayes_grpo.rows.reward_range import reward_range
@@ -42,28 +41,14 @@ from bayes_grpo.rows.table import is_share
 
 SHOWN = 3
 """Candidates whose courses are kept beside the present settings'."""
-_RUNGS = 3
-"""Rungs of the ladder at most."""
-RISKY = 0.5
-"""A run beside the recommended one may fail with this probability at most."""
 
 
-class Judged(NamedTuple):
-    """A candidate, and what it gains at each draw: as it comes, where it holds, where it fails; shape (draws,)."""
-
-    candidate: Candidate
-    gain: np.ndarray
-    holds: np.ndarray
-    fails: np.ndarray
-
-
-def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: int, tell: Progress) -> Plan:
+def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress) -> Plan:
     """Judges all candidates and puts the best first.
 
     Args:
         asked: The question.
         family: The family that says what settings do; None without.
-        lessons: What others' runs teach.
         seed: Seed.
         tell: Called with a short phrase at every stage.
 
@@ -72,6 +57,7 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
         SettingError: A family under another law than exponential.
     """
     run, table, grid, terms = asked.run, asked.table, asked.grid, asked.terms
+    lessons = learned_lessons()
     reward = reward_range(table, dict(run.settings.items()))
     tell("the present run")
     if family is not None and asked.place is not None:
@@ -122,18 +108,12 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
     found = prospect.outcome(prospect.present)
     fails = prospect.fails(prospect.present)
     kept = prospect.worth(prospect.present, found, fails).worth
-    judged = [_judged(prospect, settings, kept) for settings in grid.candidates]
-    kept_on = next(j.candidate for j in judged if j.candidate.settings == prospect.present)
+    candidates = [_judged(prospect, settings, kept) for settings in grid.candidates]
+    kept_on = next(c for c in candidates if c.settings == prospect.present)
     most = max(terms.risk, kept_on.p_fails)
-    judged.sort(
-        key=lambda j: (
-            j.candidate.p_fails <= most and (j.candidate.tried or j.candidate is kept_on),
-            j.candidate.expected_gain,
-            j.candidate is kept_on,
-        ),
-        reverse=True,
+    candidates.sort(
+        key=lambda c: (c.p_fails <= most and (c.tried or c is kept_on), c.expected_gain, c is kept_on), reverse=True
     )
-    candidates = [j.candidate for j in judged]
     best = candidates[0]
     prior_share, prior_gain = _rests(prospect, priors, best, seed)
     shown = [c.settings for c in candidates[:SHOWN] if c.settings != prospect.present]
@@ -142,8 +122,6 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
         signal=table.signal,
         present=prospect.present,
         candidates=tuple(candidates),
-        ladder=_ladder(prospect, judged, most),
-        batch=_batch(judged, terms.parallel),
         budget=prospect.budget,
         unit="present steps" if terms.cost_per_step is None else "money",
         value_per_reward=terms.value_per_reward,
@@ -164,15 +142,15 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
     )
 
 
-def _judged(prospect: Prospect, settings: dict[str, float], kept: np.ndarray) -> Judged:
+def _judged(prospect: Prospect, settings: dict[str, float], kept: np.ndarray) -> Candidate:
     found, failing = prospect.outcome(settings), prospect.risks.of(settings)
     fails = prospect.risks.fails(failing)
     worth, cost = prospect.worth(settings, found, fails), prospect.step_cost(settings)
-    whole, lost = (prospect.worth(settings, found, np.full_like(fails, x)) for x in (False, True))
+    whole = prospect.worth(settings, found, np.full_like(fails, False))
     gain, reached = worth.worth - kept, prospect.reached(found, fails)
     size = settings.get("group_size")
     useless = math.nan if prospect.difficulty is None or size is None else prospect.difficulty.useless(round(size))
-    candidate = Candidate(
+    return Candidate(
         settings=settings,
         cost_per_step=cost,
         steps=worth.steps,
@@ -193,43 +171,6 @@ def _judged(prospect: Prospect, settings: dict[str, float], kept: np.ndarray) ->
         reach_steps=reached,
         reach_cost=None if reached is None else reached * cost,
     )
-    return Judged(candidate, gain, whole.worth - kept, lost.worth - kept)
-
-
-def _ladder(prospect: Prospect, judged: Sequence[Judged], most: float) -> tuple[Rung, ...]:
-    """What to try after what, each rung after those before it have held."""
-    if prospect.risks.failed:
-        return ()
-    here = judged[0]
-    out = [Rung(here.candidate.settings, here.candidate.p_fails, here.candidate.fails)]
-    worked: list[Change] = []
-    while len(out) < _RUNGS and here.candidate.settings != prospect.present:
-        worked.append(prospect.risks.change(here.candidate.settings))
-        after = []
-        for j in judged:
-            if j.candidate.settings == prospect.present:  # it has been run
-                continue
-            failing = prospect.risks.of(j.candidate.settings, tuple(worked))
-            expected = float((1.0 - failing.p) * j.holds.mean() + failing.p * j.fails.mean())
-            if failing.p <= most and failing.tried and j.holds.mean() > here.holds.mean():
-                after.append((expected, j, failing))
-        if not after:
-            break
-        _, here, failing = max(after, key=lambda x: x[0])
-        out.append(Rung(here.candidate.settings, failing.p, failing.interval))
-    return tuple(out)
-
-
-def _batch(judged: Sequence[Judged], count: int) -> tuple[Mapping[str, float], ...]:
-    """Settings to run side by side: the recommended ones, then whatever raises the expected best of all the most."""
-    # What the present settings bring is there already: their gain is 0.
-    chosen, best = [judged[0]], np.maximum(judged[0].gain, 0.0)
-    rest = [j for j in judged[1:] if j.candidate.p_fails <= RISKY and j.candidate.tried and j.gain.any()]
-    while len(chosen) < count and rest:
-        new = max(rest, key=lambda j: float(np.maximum(best, j.gain).mean()))
-        rest = [j for j in rest if j is not new]
-        chosen, best = [*chosen, new], np.maximum(best, new.gain)
-    return tuple(j.candidate.settings for j in chosen) if count > 1 else ()
 
 
 def _gain(prospect: Prospect, settings: Mapping[str, float]) -> np.ndarray:

@@ -1,12 +1,9 @@
-"""What others' runs teach a plan: which changes failed, and what settings do to a curve. The shipped ones are public's.
-
-Whoever has labelled families of their own can learn theirs (`benchmarks.lab.learners`) and hand them to `plan`.
-"""
+"""What others' runs teach a plan: which changes failed, and what settings do to a curve."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -75,20 +72,6 @@ class Lessons(NamedTuple):
     exponents: Mapping[str, Mapping[str, Belief]]
     apart: float
     nearing: Nearing
-
-
-def lessons_of(failures: LearnedFailures, exponents: Mapping[str, Sequence[float]]) -> Lessons:
-    """Lessons from what the learners found.
-
-    Args:
-        failures: How probably a change of settings fails.
-        exponents: Setting → centre and spread of the exponents of rate and plateau; "apart" → standard deviation of
-            what sets siblings of equal settings apart; "nearing" → strength and reach of what is lost near the border.
-    """
-    rest = dict(exponents)
-    apart, nearing = rest.pop("apart")[0], Nearing(*rest.pop("nearing"))
-    beliefs = {name: {"rate": Belief(*v[:2]), "plateau": Belief(*v[2:])} for name, v in rest.items()}
-    return Lessons(failures, beliefs, apart, nearing)
 
 
 @cache

@@ -13,7 +13,6 @@ from bayes_grpo.siblings.gather import Like
 
 if TYPE_CHECKING:
     from bayes_grpo.families.result import Family
-    from bayes_grpo.planning.lessons import Lessons
     from bayes_grpo.planning.planned import Plan
     from bayes_grpo.rollouts.records import Rollouts
 
@@ -35,12 +34,10 @@ def plan(
     risk: float = RISK,
     kept: float = 0.0,
     failure_cost: float = 0.0,
-    parallel: int = 1,
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
     rollouts: Rollouts | None = None,
     like: Like | None = None,
-    lessons: Lessons | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Plan:
@@ -65,12 +62,10 @@ def plan(
         risk: Largest P(fails) of what is recommended, unless the present settings have more.
         kept: Share of a failed run's length whose checkpoint is kept: 0 ends where it began, 1 has lost nothing.
         failure_cost: What a failed run costs besides, in reward, or in the unit of the value.
-        parallel: Runs that can be made side by side: settings for as many.
         signal: "auto", "reward" (train) or "eval" (held-out).
         read: Keyword arguments of `bayes_grpo.read_log`.
         rollouts: Completions of the run: how many groups are of use at other sizes rests on them, in place of the log.
         like: Siblings, other runs of the same task: which failed at which settings tells P(fails) of candidates.
-        lessons: What others' runs teach (`bayes_grpo.planning.lessons`); None for the public ones of the package.
         seed: Seed.
         progress: Called with a short phrase at every stage.
 
@@ -92,7 +87,6 @@ def plan(
         risk=risk,
         kept=kept,
         failure_cost=failure_cost,
-        parallel=parallel,
     )
     tell = teller(progress)
     tell("reading")
@@ -105,8 +99,7 @@ def plan(
     question = asked(
         present, values, terms, family=family, index=index, signal=signal, read=read, rollouts=rollouts, like=like
     )
-    # Both take seconds to import, which a refusal need not wait for.
+    # This takes seconds to import, which a refusal need not wait for.
     from bayes_grpo.planning.judge import judge
-    from bayes_grpo.planning.lessons import learned_lessons
 
-    return judge(question, family, lessons or learned_lessons(), seed, tell)
+    return judge(question, family, seed, tell)

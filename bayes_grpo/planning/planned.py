@@ -75,21 +75,6 @@ class Candidate:
     reach_cost: float | None
 
 
-@dataclass(frozen=True)
-class Rung:
-    """A step of the ladder.
-
-    Attributes:
-        settings: Its settings.
-        p_fails: Probability of failing where all rungs before it have held.
-        fails: Its interval.
-    """
-
-    settings: Mapping[str, float]
-    p_fails: float
-    fails: Interval
-
-
 @dataclass(frozen=True, eq=False)
 class Course:
     """Expected reward of a candidate, by the length of the run.
@@ -143,8 +128,6 @@ class Plan(Result):
         signal: "reward" or "eval_reward".
         present: The present settings.
         candidates: All candidates, the best first; those that fail too probably last.
-        ladder: What to try after what: the recommended settings, then what is next if they hold.
-        batch: Settings to run side by side; empty where one run is asked for.
         budget: Largest cost.
         unit: Unit of cost: "money", or "present steps" where no cost was given.
         value_per_reward: Value of a unit of reward; None where none was given.
@@ -168,8 +151,6 @@ class Plan(Result):
     signal: str
     present: Mapping[str, float]
     candidates: tuple[Candidate, ...]
-    ladder: tuple[Rung, ...]
-    batch: tuple[Mapping[str, float], ...]
     budget: float
     unit: str
     value_per_reward: float | None
@@ -199,8 +180,6 @@ class Plan(Result):
         "recommended",
         "candidates",
         "exponents",
-        "ladder",
-        "batch",
         "courses",
         "cautions",
     )
@@ -253,20 +232,16 @@ class Plan(Result):
         )
         rests = f"{self.prior_share:.0%} of the gain's variance is the exponents' priors"
         tail = f"{numbers}; {rests} ({LEVEL:.0%} interval, mean over seeds)."
-        then = "".join(
-            f" If it holds, {self.changes(rung)} is next ({_risk(rung.p_fails, rung.fails)})."
-            for rung in self.ladder[1:2]
-        )
         text = (
-            f"Take {self.changes(best)} next, for {best.steps:.0f} steps: {tail}{then}"
+            f"Take {self.changes(best)} next, for {best.steps:.0f} steps: {tail}"
             if self.verdict == "change"
-            else f"Cannot tell whether other settings are better; the best guess is {self.changes(best)}: {tail}{then}"
+            else f"Cannot tell whether other settings are better; the best guess is {self.changes(best)}: {tail}"
         )
         if best.p_fails <= TOLD:
             return text
         return f"May fail, with probability {probability_text(best.p_fails)}: {text[0].lower()}{text[1:]}"
 
-    def changes(self, candidate: Candidate | Rung) -> str:
+    def changes(self, candidate: Candidate) -> str:
         """What a candidate changes, in words."""
         moved = [
             f"{WORDS[name]} {amount_of(name, value)} (now {amount_of(name, self.present[name])})"

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 RISK = 0.15
 """Largest P(fails) of what is recommended, unless the present settings have more."""
-_BATCH = 8
-"""Runs side by side at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +39,6 @@ class Terms:
     risk: float = RISK
     kept: float = 0.0
     failure_cost: float = 0.0
-    parallel: int = 1
 
     def __post_init__(self) -> None:
         """Raises `SettingError` where they are impossible."""
@@ -60,8 +57,6 @@ class Terms:
             raise SettingError(f"kept: expected a share between 0 and 1, found {self.kept!r}")
         if not (math.isfinite(self.failure_cost) and self.failure_cost >= 0.0):
             raise SettingError(f"failure_cost: expected a number of at least 0, found {self.failure_cost!r}")
-        if not 1 <= self.parallel <= _BATCH:
-            raise SettingError(f"parallel: expected 1 to {_BATCH} runs, found {self.parallel!r}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.planning.lessons import Nearing
 from bayes_grpo.planning.tried import TriedSettings
-from bayes_grpo.risk.change import Change, change
+from bayes_grpo.risk.change import change
 from bayes_grpo.risk.failing import Failing, LearnedFailures, p_fails
 
 
@@ -42,18 +42,14 @@ class Risks:
     siblings: TriedSettings = field(default_factory=TriedSettings)
     known: dict[Any, Failing] = field(default_factory=dict)
 
-    def change(self, settings: Mapping[str, float]) -> Change:
-        """What settings change."""
-        return change(self.present, settings)
-
-    def of(self, settings: Mapping[str, float], worked: tuple[Change, ...] = ()) -> Failing:
-        """How probably settings fail, those that worked besides the present ones given."""
-        key = (self.change(settings), worked)
+    def of(self, settings: Mapping[str, float]) -> Failing:
+        """How probably settings fail."""
+        key = change(self.present, settings)
         if key not in self.known:
             self.known[key] = p_fails(
-                key[0],
+                key,
                 rate=self.rate,
-                worked=(*self.siblings.worked, *worked),
+                worked=self.siblings.worked,
                 fell=self.siblings.fell,
                 failed=self.failed,
                 known=self.learned,

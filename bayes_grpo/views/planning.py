@@ -138,14 +138,12 @@ def plan_document(plan: Plan) -> Document:
         else "learning rate unknown (rates are multiples of it)"
         for name, value in plan.present.items()
     )
-    runs = "; ".join(plan.changes(c) for s in plan.batch for c in plan.candidates if c.settings == s)
     return Document(
         title=plan.run,
         about=f"signal {plan.signal}; present settings: {now}",
         answer=answer,
         why=f"Expected gain {best.expected_gain:+.3g} {span(best.gain, '+.3g')}, chance of being better "
         f"{percent(best.p_better)}; {percent(plan.prior_share)} of its variance comes from other people's runs.",
-        do=f"run side by side: {runs}." if runs else "",
         tone="alarm" if plan.present_hacked else "" if plan.verdict == "change" else "doubt",
         table=_candidates(plan),
         plot=Drawing(partial(plot_plan, plan), f"Expected reward against cost. {answer}"),
@@ -155,7 +153,6 @@ def plan_document(plan: Plan) -> Document:
                 "What it rests on",
                 sentence_case(f"{changed}: {best.rests}"),
                 "" if plan.siblings is None else plan.siblings.sentence,
-                *(f"Next, if it holds: {plan.changes(r)} (risk {percent(r.p_fails)})." for r in plan.ladder[1:]),
                 plan.difficulty,
             ),
             section("Cautions", *plan.cautions, tone="doubt"),

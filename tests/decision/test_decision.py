@@ -306,23 +306,6 @@ def test_amounts(value: float, text: str):
     assert amount(value) == text
 
 
-def test_a_limit_comes_first_where_the_reward_swings():
-    rng = np.random.default_rng(4)
-    t = 10.0 * np.arange(1, 41)
-    swings = 0.3 * (np.sin(2 * np.pi * (t / 100.0 + rng.uniform(size=(600, 1)))))
-    found = decide(made(swings), cost_per_step=0.01, value_per_reward=100.0)
-    assert found.stopping is not None
-    limit = found.stopping.limit
-    assert limit is not None
-    assert 0.2 < limit.reward <= 0.3
-    assert found.sentence.startswith("Stop at the first logged reward of at least 0.")
-    assert "Fixed now: " in found.sentence
-    assert json.loads(json.dumps(found.to_dict()))["stopping"]["limit"]["more"] == limit.more
-    assert any(line.endswith("best fixed step") for line in text_of(found).splitlines())
-    labels = [x.get_label() for x in plot_decision(found.stopping).axes[0].collections]
-    assert any("first row of at least" in str(x) for x in labels)
-
-
 @pytest.mark.parametrize(
     ("mean", "said"),
     [(2.0, "2 [1, 3] (90%)"), (9.0, "1.5 [1, 3] (median, 90%; few paths make the mean 9)")],

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo import check_plan, family, groups_of, plan, plot_plan, read_rollouts, save_plot
+from bayes_grpo import family, groups_of, plan, plot_plan, read_rollouts, save_plot
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.diagnosis.failed import is_failing
 from bayes_grpo.logs.run import Provenance, Setting
@@ -115,27 +115,18 @@ def test_a_candidate_that_probably_fails_is_not_recommended():
     assert late.expected < fast.kept.expected
 
 
-def test_rates_that_others_runs_failed_at_come_after_rungs_that_held():
-    """From a run of 1e-6 to a hundred times that: not at once, and the next rung is said with its risk."""
+def test_rates_that_others_runs_failed_at_are_not_recommended():
+    """From a run of 1e-6 to a hundred times that: not at once."""
     wide = plan(slow(), learning_rate=[1e-4], group_size=[8], prompts_per_step=[4])
-    first, *later = wide.ladder
+    first = wide.recommended
     assert at(wide, learning_rate=1e-4).p_fails > 0.3
     assert 1e-6 < first.settings["learning_rate"] < 1e-5
     assert first.p_fails <= wide.risk
-    assert later[0].settings["learning_rate"] > first.settings["learning_rate"]
-    assert later[0].p_fails < at(wide, **later[0].settings).p_fails
-    assert "If it holds, learning rate" in wide.sentence
     assert wide.sentence.startswith("May fail, with probability") == (wide.recommended.p_fails > 0.05)
     bold = plan(slow(), learning_rate=[1e-4], group_size=[8], prompts_per_step=[4], risk=1.0, kept=0.9)
     assert bold.recommended.settings["learning_rate"] > first.settings["learning_rate"]
     dear = plan(slow(), learning_rate=[1e-4], group_size=[8], prompts_per_step=[4], failure_cost=100.0)
     assert dear.recommended.settings["learning_rate"] <= 1e-6
-
-
-def test_runs_side_by_side_are_different_settings():
-    three = plan(slow(), learning_rate=[1e-5], group_size=[8], prompts_per_step=[4], parallel=3).batch
-    assert len({tuple(s.values()) for s in three}) == 3
-    assert plan(slow(), learning_rate=[2e-6], group_size=[8], prompts_per_step=[4]).batch == ()
 
 
 def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
@@ -146,7 +137,6 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
     assert found.kept.p_fails == p_fails(Change(), rate=1e-6, failed=True).p
     assert at(found, learning_rate=5e-7).p_fails < found.kept.p_fails
     assert any("failed itself" in c for c in found.cautions)
-    assert found.ladder == ()
 
 
 def test_one_voice_for_one_change():
@@ -302,8 +292,6 @@ def test_a_refusal_fits_nothing_and_imports_nothing_that_takes_long(tmp_path, wr
     assert said[0] == said[1]
     assert said[0].startswith("learning_rate: not known")
     assert said[2] == "[]"
-    with pytest.raises(SettingError, match="parallel: expected 1 to 8 runs"):
-        check_plan(slow(), parallel=9)
 
 
 def test_settings_that_are_not_known_are_not_varied(tmp_path, write_trl_log):

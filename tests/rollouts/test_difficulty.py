@@ -5,12 +5,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from bayes_grpo import adjust, compare_by_prompt, difficulty, groups_of
+from bayes_grpo import compare_by_prompt, difficulty, groups_of
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.rollouts.cells import cells_of
 from bayes_grpo.rollouts.groups import _alone, _values
 from tests.helpers.made_rollouts import graded, rollouts_of
-from tests.helpers.runs import make_run
 
 STEPS, PROMPTS = 50, 8
 LEVEL = np.linspace(-1.5, 1.5, STEPS)
@@ -50,46 +49,6 @@ def test_difficulty_is_shrunk_and_unbiased():
     assert frame.index.name == "prompt"
     assert "lasts from run to run" in table.sentence
     assert table.effects(np.array([10**9], np.uint64))[0] == 0.0
-
-
-def test_rows_lose_the_luck_of_their_prompts():
-    (first, second), _ = runs(1)
-    found = adjust(second, difficulty(first))
-    assert found.removed > 0.35
-    assert abs(found.removed - found.expected) < 0.3
-    run = make_run(step=np.arange(1.0, STEPS + 1), reward=found.reward)
-    np.testing.assert_allclose(found.run(run).reward, found.adjusted)
-    assert "adjusted for how hard" in found.run(run).notes[-1]
-    assert found.known_share == 1.0
-    assert len(found.to_frame()) == STEPS
-    with pytest.raises(SettingError, match="learned from run 1 itself"):
-        adjust(second, difficulty(second))
-    with pytest.raises(SettingError, match="expected steps of made among those of the rollouts"):
-        found.run(make_run(step=np.arange(1000.0, 1010.0), reward=np.zeros(10)))
-
-
-def test_adjusted_rows_are_unbiased_and_quieter():
-    """About the success rate over all prompts, which the simulation knows."""
-    effect = 1.5 * np.random.default_rng(9).standard_normal(20_000)
-    true = np.mean(1 / (1 + np.exp(-(LEVEL[:, None] + effect))), axis=1)
-    before, after = [], []
-    for seed in range(20):
-        (first, second), _ = runs(100 + seed)
-        found = adjust(second, difficulty(first))
-        before.append(found.reward - true)
-        after.append(found.adjusted - true)
-    assert np.mean(np.var(after, axis=1)) < 0.65 * np.mean(np.var(before, axis=1))
-    off = np.mean(after, axis=1)
-    assert abs(off.mean()) < 3 * off.std() / np.sqrt(20)
-
-
-def test_difficulty_of_other_prompts_takes_nothing_off():
-    (first,), _ = runs(2, 1)
-    rng = np.random.default_rng(3)
-    other = rollouts_of(first.reward[rng.permutation(first.size)], first.step, (first.prompt + 10**6).astype(int))
-    found = adjust(first, difficulty(other))
-    np.testing.assert_allclose(found.adjusted, found.reward)
-    assert found.known_share == 0.0
 
 
 @pytest.mark.thorough
