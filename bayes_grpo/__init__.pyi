@@ -1,6 +1,6 @@
 """The public names, each stated once; `__init__` imports them from here on first use."""
 
-from .accounts.advice import forecast_given as forecast_given
+from .analysis.advice import forecast_given as forecast_given
 from .backtesting.backtest import backtest as backtest
 from .backtesting.many import backtest_logs as backtest_logs
 from .backtesting.result import Backtest as Backtest

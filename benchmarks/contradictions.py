@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.accounts.advice import UNCHANGED, advised, given
+from bayes_grpo.analysis.advice import UNCHANGED, advised, given
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.decision.question import Question

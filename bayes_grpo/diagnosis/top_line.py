@@ -2,7 +2,7 @@
 
 Causes come in order: values that are NaN, a reward that never differs, a reward that is lost, then other failures; then
 what falls beneath the mean, what is to be looked at, and what a run that does not fail does. Forecast and costs may
-replace what to do of a run that does not fail (`bayes_grpo.accounts`).
+replace what to do of a run that does not fail (`bayes_grpo.analysis`).
 """
 
 from __future__ import annotations

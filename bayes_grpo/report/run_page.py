@@ -9,17 +9,17 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
+from bayes_grpo.analysis.analyze import COST, Left, Tell, answers
+from bayes_grpo.analysis.result import Answer, Found
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.summary import RunSummary, describe_run
-from bayes_grpo.report.answer import Answer, Found
 from bayes_grpo.report.page import page_of
 from bayes_grpo.report.result import Report, sentences_of
 from bayes_grpo.report.settings import PARTS, ReportSettings
-from bayes_grpo.report.work import COST, Left, Tell, answers
 from bayes_grpo.views.document import Document
 from bayes_grpo.views.manual import docs_base
 

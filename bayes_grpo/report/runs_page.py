@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.analysis.analyze import COST, Left, Tell, answered, answers
+from bayes_grpo.analysis.result import Answer
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.progress import teller
@@ -22,11 +24,9 @@ from bayes_grpo.families.index import index_of
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.logs.reading import PathLike, RunLike, as_run
 from bayes_grpo.logs.run import Run
-from bayes_grpo.report.answer import Answer
 from bayes_grpo.report.result import Report, sentences_of
 from bayes_grpo.report.run_page import made_line
 from bayes_grpo.report.settings import ReportSettings
-from bayes_grpo.report.work import COST, Left, Tell, answered, answers
 from bayes_grpo.siblings.shared import cleared_runs
 from bayes_grpo.views.document import (
     TONES,

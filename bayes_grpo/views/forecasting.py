@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from functools import partial
 
-from bayes_grpo.accounts.advice import UNCHANGED
+from bayes_grpo.analysis.advice import UNCHANGED
 from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.forecasting.horizon import Horizon
 from bayes_grpo.forecasting.reach import Reached

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.accounts.advice import advised, given
+from bayes_grpo.analysis.advice import advised, given
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.programs import forget_programs
 from bayes_grpo.common.text import plain

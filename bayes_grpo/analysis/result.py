@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bayes_grpo.accounts.advice import advised
+from bayes_grpo.analysis.advice import advised
 from bayes_grpo.checking.result import Check
 from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.decision.result import Decision

@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import Any
 
+from bayes_grpo.analysis.result import Answer, Fitted, Forecasted, Stable
 from bayes_grpo.checking.check import check
 from bayes_grpo.checking.result import Check
 from bayes_grpo.common import imports
@@ -32,7 +33,6 @@ from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.curvature import curvature_of
 from bayes_grpo.planning.stability import stability
-from bayes_grpo.report.answer import Answer, Fitted, Forecasted, Stable
 from bayes_grpo.report.settings import PARTS, ReportSettings
 from bayes_grpo.risk.change import Change
 
