@@ -1,46 +1,57 @@
-"""The parts of a page computed side by side: each a thread, because what is compiled lets go of the interpreter.
+"""`analyze`: the one order in which the parts of an analysis are computed, for every command, the page and the watch.
 
-A part that cannot be computed is an answer too: its reason. Parts that rest on others wait for them.
+Parts are computed side by side, each in a thread, because what is compiled lets go of the interpreter. A part that
+rests on another waits for it. A part that cannot be computed is a reason, and costs no other part.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from bayes_grpo.analysis.result import Answer, Fitted, Forecasted, Stable
+from bayes_grpo.analysis.growing import forecast_look
+from bayes_grpo.analysis.result import Analysis, Fitted, Forecasted, ForecastState, Part, Stable
+from bayes_grpo.analysis.settings import PARTS, AnalysisSettings
 from bayes_grpo.checking.check import check
 from bayes_grpo.checking.result import Check
 from bayes_grpo.common import imports
-from bayes_grpo.common.errors import BayesGrpoError, SettingError
-from bayes_grpo.common.text import plain
+from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, SettingError
+from bayes_grpo.common.progress import teller
 from bayes_grpo.comparison.compare import compare
 from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.decision.price import priced
-from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.recall import doubt_of
+from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.fitting.fit import fit
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import summarize
+from bayes_grpo.fitting.window import FitRows
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.forecast import forecast
+from bayes_grpo.forecasting.priors import forecast_priors
+from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.curvature import curvature_of
 from bayes_grpo.planning.stability import stability
-from bayes_grpo.report.settings import PARTS, ReportSettings
+from bayes_grpo.regimes import get_regime
 from bayes_grpo.risk.change import Change
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.table import RowTable
+from bayes_grpo.siblings.together import ReadTogether
 
-Tell = Callable[[str, float], None]
+Tell = Callable[..., None]
 """Called with a short phrase and the share of the work that is done."""
 
 COST = {"laws": 10.0, "forecast": 6.0, "fit": 4.0, "diagnosis": 2.0, "check": 1.0, "stability": 0.2}
-"""Seconds of each part on two cores, roughly: what the bar of progress goes by, and the order of starting."""
+"""Seconds of each part on two cores, roughly: the unit of the progress bar, and the order of starting."""
 _WORDS = {
     "fit": "the curve's parameters",
     "laws": "laws compared",
@@ -50,85 +61,90 @@ _WORDS = {
     "stability": "stability",
 }
 """Part → what it is called while it runs."""
+_FEW = 2
+"""Parts at most whose own stages are shown as progress; of more parts the names are."""
 
 
-class Left:
-    """The work of one page, told as it gets done.
+class Look(NamedTuple):
+    """What makes a forecast one look at a growing run (`bayes_grpo.analysis.growing`).
 
-    Args:
-        tell: Called with a short phrase and the share of the work that is done; None for nobody.
-        total: All that there is to do, in the unit of `COST`.
+    Attributes:
+        state: What the look before left.
+        reference: Reads the run beside its reference runs, given its rows; None without any.
     """
 
-    def __init__(self, tell: Tell | None, total: float) -> None:
-        self._tell, self._total, self._done = tell, max(total, 1e-9), 0.0
-
-    def begin(self, phrase: str) -> None:
-        """Names what is being done."""
-        if self._tell is not None:
-            self._tell(phrase, min(self._done / self._total, 1.0))
-
-    def end(self, phrase: str, cost: float) -> None:
-        """Counts what has been done."""
-        self._done += cost
-        self.begin(phrase)
+    state: ForecastState
+    reference: Callable[[RowTable], ReadTogether] | None = None
 
 
-def answers(
-    run: Run | None,
-    settings: ReportSettings,
-    given: Fit | None = None,
-    parts: tuple[str, ...] = PARTS,
-    left: Left | None = None,
-) -> Iterator[tuple[str, Answer[Any]]]:
-    """Computes the parts of a page side by side.
+class _Work(NamedTuple):
+    """What every part is made from."""
+
+    run: Run | None
+    settings: AnalysisSettings
+    rows: FitRows
+    fit: Fit | None
+    look: Look | None
+    parts: dict[str, Future[Part[Any]]]
+    tell: Tell
+
+
+def analyze(
+    run: RunLike | None,
+    parts: Sequence[str] = ("diagnosis", "forecast"),
+    *,
+    settings: AnalysisSettings | None = None,
+    rows: FitRows = "since_break",
+    fit: Fit | None = None,
+    look: Look | None = None,
+    progress: Tell | None = None,
+) -> Analysis:
+    """Computes the parts of an analysis of one run.
 
     Args:
-        run: The run; None where there is a fit alone.
-        settings: What is asked for.
-        given: A fit that was made before, in place of a new one.
-        parts: Which parts; those of `ReportSettings.without` are answered with that reason.
-        left: Told what is done.
+        run: The run, or what `bayes_grpo.read_log` makes one of; None where there is a fit alone.
+        parts: Some of `PARTS`.
+        settings: What is asked for; the defaults if None.
+        rows: Rows of the fit: "since_break" or "all", as in `fit`. A forecast takes all.
+        fit: A fit that was made before, in place of a new one.
+        look: Makes the forecast one look at a growing run.
+        progress: Called with a short phrase, and with the share of the work that is done once it is known.
 
-    Yields:
-        Name and answer of each part, in the order in which they are done.
+    Returns:
+        The analysis. A part that failed holds its reason and its error; the others are as they would be without it.
+
+    Raises:
+        SettingError: An unknown part.
     """
-    imports.scores()  # before there are threads: packages that import each other are imported by one
-    tell = left or Left(None, 1.0)
+    unknown = [name for name in parts if name not in PARTS]
+    if unknown:
+        raise SettingError(f"parts: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
+    if {"laws", "check"} & set(parts):
+        imports.scores()  # before there are threads: packages that import each other are imported by one
     names = sorted(parts, key=lambda name: (name != "fit", -COST[name]))  # what others wait for is there first
-    pool = ThreadPoolExecutor(max_workers=len(names))
-    futures: dict[str, Future[Answer[Any]]] = {}
-    try:
-        for name in names:
-            futures[name] = pool.submit(_answered, _MAKERS[name], name, (run, settings, given, futures))
-        places = {future: name for name, future in futures.items()}
-        tell.begin(_busy(futures))
-        for future in as_completed(places):
-            tell.end(_busy(futures), COST[places[future]])
-            yield places[future], future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    tell, total, done = teller(progress), sum(COST[name] for name in names), 0.0
+    stages: Tell = tell if len(names) <= _FEW else lambda *_: None
+    work = _Work(None if run is None else as_run(run), settings or AnalysisSettings(), rows, fit, look, {}, stages)
+    pool = ThreadPoolExecutor(max_workers=max(1, len(names)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesGrpoWarning)  # each result says the same
+        try:
+            for name in names:
+                work.parts[name] = pool.submit(computed, lambda name=name: _MAKERS[name](work))
+            places = {future: name for name, future in work.parts.items()}
+            if len(names) > _FEW:
+                tell(_busy(work.parts), 0.0)
+            for future in as_completed(places):
+                done += COST[places[future]]
+                if len(names) > _FEW:
+                    tell(_busy(work.parts), done / total)
+            return Analysis(**{name: future.result() for name, future in work.parts.items()})
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _busy(futures: Mapping[str, Future[Any]]) -> str:
-    return ", ".join(_WORDS[name] for name, f in futures.items() if not f.done()) or "writing the page"
-
-
-_Ask = tuple[Run | None, ReportSettings, Fit | None, Mapping[str, Future[Answer[Any]]]]
-
-
-class _NothingError(Exception):
-    """Why a part has no result, in words for the page."""
-
-
-def _answered(make: Callable[[_Ask], Any], name: str, ask: _Ask) -> Answer[Any]:
-    if name in ask[1].without:
-        return Answer(None, "Left out on request.")
-    return answered(partial(make, ask))
-
-
-def answered[T](make: Callable[[], T]) -> Answer[T]:
-    """What comes of a part, or the reason why nothing does.
+def computed[T](make: Callable[[], T]) -> Part[T]:
+    """What comes of a part.
 
     Args:
         make: Computes it.
@@ -136,92 +152,113 @@ def answered[T](make: Callable[[], T]) -> Answer[T]:
     begin = time.perf_counter()
     try:
         value = make()
-    except (BayesGrpoError, _NothingError) as error:
-        return Answer(None, plain(error, 600), time.perf_counter() - begin)
     except Exception as error:  # one part that nobody foresaw must not cost the others
-        return Answer(None, plain(f"Failed unexpectedly: {type(error).__name__}: {error}", 600))
-    return Answer(value, "", time.perf_counter() - begin)
+        return Part.failed(error, time.perf_counter() - begin)
+    return Part(value, "", time.perf_counter() - begin)
 
 
-def _run_of(ask: _Ask) -> Run:
-    if ask[0] is None:
-        raise _NothingError("Needs the log itself, and only a saved fit was given: bayes-grpo report LOG --fit FIT.")
-    return ask[0]
+def _busy(parts: Mapping[str, Future[Any]]) -> str:
+    return ", ".join(_WORDS[name] for name, f in parts.items() if not f.done()) or "writing"
 
 
-def _fit_of(ask: _Ask) -> Fit:
-    found: Answer[Fitted] = ask[3]["fit"].result() if "fit" in ask[3] else Answer(None, "None was asked for.")
+def _run_of(work: _Work) -> Run:
+    if work.run is None:
+        raise BayesGrpoError("Needs the log itself, and only a saved fit was given: bayes-grpo report LOG --fit FIT.")
+    return work.run
+
+
+def _fit_of(work: _Work) -> Fit:
+    found: Part[Fitted] = work.parts["fit"].result() if "fit" in work.parts else Part(reason="None was asked for.")
     if found.value is None:
-        raise _NothingError(f"Rests on the fit, and there is none. {found.reason}")
+        raise BayesGrpoError(f"Rests on the fit, and there is none. {found.reason}")
     return found.value.fit
 
 
-def _fit(ask: _Ask) -> Fitted:
-    _, settings, given, _ = ask
-    made = given
+def _fit(work: _Work) -> Fitted:
+    s, made = work.settings, work.fit
     if made is None:
-        run = _run_of(ask)
-        made = fit(run, settings.regime, signal=settings.signal, seed=settings.seed, sampler=settings.sampler)
+        run = _run_of(work)
+        asked = {"signal": s.signal, "rows": work.rows, "priors": s.priors, "seed": s.seed, "sampler": s.sampler}
+        made = fit(run, s.regime, progress=work.tell, **asked)
     return Fitted(made, summarize(made))
 
 
-def _laws(ask: _Ask) -> Comparison:
-    settings = ask[1]
-    return compare(
-        _run_of(ask),
-        signal=settings.signal,
-        seed=settings.seed,
-        sampler=settings.sampler,
-    )
+def _laws(work: _Work) -> Comparison:
+    s = work.settings
+    return compare(_run_of(work), signal=s.signal, rows=work.rows, seed=s.seed, sampler=s.sampler)
 
 
-def _check(ask: _Ask) -> Check:
-    return check(_fit_of(ask))
+def _check(work: _Work) -> Check:
+    return check(_fit_of(work))
 
 
-def _forecast(ask: _Ask) -> Forecasted:
-    run, settings, _, _ = ask
-    source = _fit_of(ask) if run is None else run
-    made = forecast(
-        source,
-        settings.until,
-        signal=settings.signal,
-        draws=settings.paths,
-        seed=settings.seed,
-        sampler=settings.sampler,
-        like=None if run is None else settings.like,
-    )
-    found: Answer[Diagnosis] = ask[3]["diagnosis"].result() if "diagnosis" in ask[3] else Answer(None, "")
-    decision = _priced(settings.question, run).answer(made, doubt_of(found.value))
-    return Forecasted(made, summarize_forecast(made), decision, made.until_from)
-
-
-def _priced(question: Question, run: Run | None) -> Question:
-    """The question at what this run's log says of its cost; none where it says nothing, as for one run of several."""
+def _forecast(work: _Work) -> Forecasted:
+    run, s, state = work.run, work.settings, None
+    if work.look is not None:
+        made, state = forecast_look(_run_of(work), s, work.look.state, work.look.reference)
+    else:
+        source, shares = (_fit_of(work), None) if run is None else _weighted(run, work)
+        made = forecast(
+            source,
+            s.until,
+            schedule=s.schedule,
+            total_steps=s.total_steps,
+            signal=s.signal,
+            regimes=None if run is None else s.regimes,
+            draws=s.paths,
+            seed=s.seed,
+            weights=shares,
+            sampler=s.sampler,
+            like=None if run is None else s.like,
+            progress=work.tell,
+        )
+    summary = summarize_forecast(made, s.threshold, reach=s.reach)
     try:
-        return question if run is None else priced(question, run)
-    except SettingError:
-        return Question()
+        decision, undecided = _decision(work, made), ""
+    except BayesGrpoError as error:
+        decision, undecided = None, str(error)
+    return Forecasted(made, summary, decision, undecided, state)
 
 
-def _diagnosis(ask: _Ask) -> Diagnosis:
-    return diagnose(_run_of(ask), history=ask[1].history, rollouts=ask[1].rollouts, like=ask[1].like)
+def _weighted(run: Run, work: _Work) -> tuple[Run | Comparison, Mapping[str, float] | None]:
+    """What to forecast from, and the weights of the regimes where they are not those of the forecast itself."""
+    s = work.settings
+    names = list(s.regimes or FORECAST_REGIMES)
+    if s.weights == "sequential":
+        return run, None
+    if s.weights == "equal":
+        return run, dict.fromkeys(names, 1.0)
+    table = rows_of(run, s.signal)
+    priors = {name: forecast_priors(get_regime(name), table) for name in names}
+    found = compare(run, names, signal=s.signal, rows="all", priors=priors, seed=s.seed, progress=work.tell)
+    return found, found.weights_lfo
 
 
-def _stability(ask: _Ask) -> Stable:
-    made = _fit_of(ask)
+def _decision(work: _Work, made: Forecast) -> Decision | None:
+    """When to stop, for what this run's log says of the cost of a step."""
+    question = work.settings.question if work.run is None else priced(work.settings.question, work.run)
+    found: Part[Diagnosis] = work.parts["diagnosis"].result() if "diagnosis" in work.parts else Part()
+    return question.answer(made, doubt_of(found.value))
+
+
+def _diagnosis(work: _Work) -> Diagnosis:
+    s = work.settings
+    return diagnose(_run_of(work), history=s.history, rollouts=s.rollouts, like=s.like)
+
+
+def _stability(work: _Work) -> Stable:
+    made = _fit_of(work)
     attrs = made.data.attrs
     logged = float(attrs["reference_learning_rate"])
     # It cancels, because the run's own gain is judged at the run's own settings: any will do where none was logged.
     rate = logged if math.isfinite(logged) and logged > 0 else 1.0
     curvature = curvature_of(made, rate)
     kind: Any = attrs["momentum_convention"]
-    refresh = float(attrs["refresh_interval"])
     report = stability(
         rate,
         float(attrs["momentum"]),
         kind,
-        refresh,
+        float(attrs["refresh_interval"]),
         curvature=curvature.draws,
         source=curvature.source,
         changed=Change(),
@@ -230,7 +267,7 @@ def _stability(ask: _Ask) -> Stable:
     return Stable(report, curvature.note if rate == logged else "")
 
 
-_MAKERS: Mapping[str, Callable[[_Ask], Any]] = {
+_MAKERS: Mapping[str, Callable[[_Work], Any]] = {
     "fit": _fit,
     "laws": _laws,
     "check": _check,

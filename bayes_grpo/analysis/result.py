@@ -1,12 +1,15 @@
-"""What came of the parts of a page: a value, or the reason why there is none."""
+"""What an analysis of a run has found: each part a value, or the reason why there is none."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from bayes_grpo.analysis.advice import advised
 from bayes_grpo.checking.result import Check
+from bayes_grpo.common.errors import BayesGrpoError
+from bayes_grpo.common.text import plain
 from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.result import Diagnosis
@@ -17,36 +20,85 @@ from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.summary import ForecastSummary
 from bayes_grpo.planning.result import StabilityReport
 
+if TYPE_CHECKING:
+    import numpy as np
+
+_LONGEST = 600
+"""Characters of a reason."""
+
 
 @dataclass(frozen=True, eq=False)
-class Answer[T]:
-    """What came of one part.
+class Part[T]:
+    """One part of an analysis.
 
     Attributes:
         value: The result; None where there is none.
         reason: Why there is none; "" where there is one.
         seconds: Time that it took.
+        error: What went wrong; None where nothing did, or nothing was computed.
     """
 
-    value: T | None
-    reason: str = ""
+    value: T | None = None
+    reason: str = "Left out on request."
     seconds: float = 0.0
+    error: Exception | None = None
+
+    @classmethod
+    def failed(cls, error: Exception, seconds: float = 0.0) -> Part[T]:
+        """A part that an error has cost."""
+        known = isinstance(error, BayesGrpoError)
+        text = str(error) if known else f"Failed unexpectedly: {type(error).__name__}: {error}"
+        return cls(None, plain(text, _LONGEST), seconds, error)
+
+    @property
+    def required(self) -> T:
+        """The value.
+
+        Raises:
+            Exception: There is none: the error that cost it.
+        """
+        if self.value is None:
+            raise self.error or BayesGrpoError(self.reason)
+        return self.value
 
 
 class Fitted(NamedTuple):
-    """A fit and what it says."""
+    """A fit and its summary."""
 
     fit: Fit
     summary: Summary
 
 
+class ForecastState(NamedTuple):
+    """What the next look at a growing run starts from.
+
+    Attributes:
+        points: Regime → draws of its posterior, shape (draws, p).
+        rough: Regime → number of rows at which its points could not be trusted.
+        length: Number of rows that the compiled programs hold; 0 before the first look.
+    """
+
+    points: Mapping[str, np.ndarray] = {}
+    rough: Mapping[str, int] = {}
+    length: int = 0
+
+
 class Forecasted(NamedTuple):
-    """A forecast, what it says, the decision where one was asked for, and where its horizon comes from."""
+    """A forecast.
+
+    Attributes:
+        forecast: Its paths.
+        summary: Its numbers.
+        decision: When to stop; None where no cost, value or gain was given.
+        undecided: Why a question about stopping has no answer; "" where it has one or there was none.
+        state: For the next look at a growing run; None where the forecast was made once.
+    """
 
     forecast: Forecast
     summary: ForecastSummary
     decision: Decision | None
-    until_from: str
+    undecided: str = ""
+    state: ForecastState | None = None
 
 
 class Stable(NamedTuple):
@@ -56,19 +108,29 @@ class Stable(NamedTuple):
     note: str
 
 
-class Found(NamedTuple):
-    """What came of all parts of a run."""
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What was found of a run.
 
-    fit: Answer[Fitted]
-    laws: Answer[Comparison]
-    check: Answer[Check]
-    forecast: Answer[Forecasted]
-    diagnosis: Answer[Diagnosis]
-    stability: Answer[Stable]
+    Attributes:
+        fit: A regime's posterior.
+        laws: Regimes compared.
+        check: What the fit misses.
+        forecast: The rewards to come, and when to stop.
+        diagnosis: Which failure is under way.
+        stability: How stable the run's settings are.
+    """
+
+    fit: Part[Fitted] = field(default_factory=Part)
+    laws: Part[Comparison] = field(default_factory=Part)
+    check: Part[Check] = field(default_factory=Part)
+    forecast: Part[Forecasted] = field(default_factory=Part)
+    diagnosis: Part[Diagnosis] = field(default_factory=Part)
+    stability: Part[Stable] = field(default_factory=Part)
 
     @property
     def top(self) -> TopLine | None:
-        """How the run stands, given all that was found; None where nobody could say."""
+        """How the run stands, given all that was found; None without a diagnosis."""
         diagnosis, ahead = self.diagnosis.value, self.forecast.value
         if diagnosis is None:
             return None

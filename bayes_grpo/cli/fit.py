@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -69,24 +69,23 @@ def fit(
     check_pictures(plot)
     priors = overrides(prior or [], prior_file)
     run = reading.read(log, at, stated)
+    settings = bg.AnalysisSettings(
+        regime=regime,
+        signal=signal,
+        priors=priors,
+        seed=seed,
+        sampler=bg.SamplerSettings(chains=chains, warmup=warmup, draws=draws),
+    )
+    parts = ("fit",) if output.json_ else ("fit", "diagnosis")
     with progress() as tell:
-        result = bg.fit(
-            run,
-            regime,
-            signal=signal,
-            rows="all" if all_rows else "since_break",
-            priors=priors,
-            seed=seed,
-            sampler=bg.SamplerSettings(chains=chains, warmup=warmup, draws=draws),
-            progress=tell,
-        )
-        summary = bg.summarize(result)
-        top = None if output.json_ else bg.diagnose(run, history=0).top
+        rows: Literal["all", "since_break"] = "all" if all_rows else "since_break"
+        found = bg.analyze(run, parts, settings=settings, rows=rows, progress=tell)
+        result, summary = found.fit.required
         if out is not None:
             bg.save_fit(result, out)
         if plot is not None:
             bg.save_plot(bg.plot_fit(result, summary.verdict), plot)
     log_to(log_to_, run, "fit", summary.to_dict(), summary.verdict)
-    output.show(summary, run=run, top=top)
+    output.show(summary, run=run, top=found.top)
     if not summary.convergence.passed:
         raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -28,11 +28,6 @@ from bayes_grpo.cli.options import (
 from bayes_grpo.cli.refusals import refuse_past
 from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.errors import SettingError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bayes_grpo import Comparison, Run
 
 Regimes = Annotated[
     str | None, typer.Option(help="Regimes to average over, separated by commas.", metavar="NAME,NAME,...")
@@ -84,47 +79,32 @@ def forecast(
         raise SettingError(
             "--plot-decision: draws net values; give --value-per-reward and --cost-per-step or --gpu-hours-per-step"
         )
+    settings = bg.AnalysisSettings(
+        until=until,
+        schedule=schedule,
+        total_steps=total_steps,
+        question=question,
+        signal=signal,
+        regimes=names,
+        weights=weights,
+        threshold=threshold,
+        reach=reach or (),
+        paths=draws,
+        seed=seed,
+        like=siblings_asked(like, log, reading.sidecar),
+    )
     with progress() as tell:
-
-        def compared() -> Comparison:
-            table = bg.rows_of(run, signal)
-            given = {name: bg.forecast_priors(bg.get_regime(name), table) for name in names}
-            return bg.compare(run, names, signal=signal, priors=given, seed=seed, progress=tell)
-
-        source, shares = _source(run, weights, names, compared)
-        result = bg.forecast(
-            source,
-            until,
-            schedule=schedule,
-            total_steps=total_steps,
-            signal=signal,
-            regimes=names,
-            draws=draws,
-            seed=seed,
-            weights=shares,
-            like=siblings_asked(like, log, reading.sidecar),
-            progress=tell,
-        )
-        found = bg.diagnose(run)  # a twentieth of a forecast's time
-        summary = bg.forecast_given(found.top, bg.summarize_forecast(result, threshold, reach=reach or ()))
-        doubt = bg.doubt_of(found) if question.has_net_value else None
-        decision = question.answer(result, doubt)
+        found = bg.analyze(run, ("diagnosis", "forecast"), settings=settings, progress=tell)
+        top, ahead = found.diagnosis.required.top, found.forecast.required
+        if ahead.undecided:
+            raise SettingError(ahead.undecided)
+        summary, decision = bg.forecast_given(top, ahead.summary), ahead.decision
         stopping = None if decision is None else decision.stopping
         if plot is not None:
-            figure = bg.plot_forecast(result, summary.sentence, reach=reach or ())
+            figure = bg.plot_forecast(ahead.forecast, summary.sentence, reach=reach or ())
             bg.save_plot(figure if stopping is None else bg.mark_stop(figure, stopping), plot)
         if plot_decision is not None and stopping is not None:
-            bg.save_plot(bg.plot_decision(stopping, result.name), plot_decision)
+            bg.save_plot(bg.plot_decision(stopping, ahead.forecast.name), plot_decision)
     log_to(log_to_, run, "forecast", summary.to_dict(), summary.sentence)
     more = {} if decision is None else {"decision": decision.to_dict()}
-    output.show(summary, more=more, then=() if decision is None else (decision,), run=run, top=found.top)
-
-
-def _source(run: Run, weights: str, regimes: list[str], compared: Callable[[], Comparison]) -> tuple[Any, Any]:
-    """What to forecast from, and the weights where they are given."""
-    if weights == "sequential":
-        return run, None
-    if weights == "equal":
-        return run, dict.fromkeys(regimes, 1.0)
-    found = compared()
-    return found, found.weights_lfo
+    output.show(summary, more=more, then=() if decision is None else (decision,), run=run, top=top)

@@ -72,8 +72,8 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
 
     def forecast(log: str, until: float | None = None) -> dict[str, Any]:
         """Where the reward goes from here, with intervals; seconds. ``until``: a step; else the planned end."""
-        run = _read(root, log)
-        found = bg.forecast_given(bg.diagnose(run).top, bg.summarize_forecast(bg.forecast(run, until)))
+        parts = bg.analyze(_read(root, log), ("diagnosis", "forecast"), settings=bg.AnalysisSettings(until=until))
+        found = bg.forecast_given(parts.diagnosis.required.top, parts.forecast.required.summary)
         return marked(found.to_dict(), found.sentence)
 
     def report(log: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bayes_grpo.analysis.result import Answer, Found
+from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.status import TopLine
@@ -41,7 +41,7 @@ PRICE_HINT = (
 )
 
 
-def page_of(run: Run | None, summary: RunSummary | None, found: Found, fit: Fit | None = None) -> Document:
+def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: Fit | None = None) -> Document:
     """Puts what was found of a run on one page.
 
     Args:
@@ -93,13 +93,13 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Found, fit: Fit 
     )
 
 
-def _marks(found: Found) -> dict[str, float]:
+def _marks(found: Analysis) -> dict[str, float]:
     d = found.diagnosis.value
     document = None if d is None else view(d)
     return {} if document is None or document.series is None else dict(document.series.events)
 
 
-def _part[T](title: str, answer: Answer[T], make: Callable[[T], Section]) -> Section:
+def _part[T](title: str, answer: Part[T], make: Callable[[T], Section]) -> Section:
     """A section, or the reason why there is none; one that cannot be made must not cost the others."""
     if answer.value is None:
         return Section(title, missing=answer.reason)
@@ -167,7 +167,7 @@ def _fit(f: Any) -> Section:
     return replace(made, plots=plots, terms=("interval",))
 
 
-def _check(found: Found, c: Any) -> Section:
+def _check(found: Analysis, c: Any) -> Section:
     fitted = found.fit.value
     if fitted is None:
         return _folded(c)
@@ -185,7 +185,7 @@ def _log(summary: RunSummary) -> Section:
     return Section("Log", (*summary.notes,), (columns(summary),))
 
 
-def _points(found: Found) -> tuple[Point, ...]:
+def _points(found: Analysis) -> tuple[Point, ...]:
     """Where the reward goes, what is left, and what is wrong; each chance is that of the event it names."""
     out = []
     labels = ("Where it goes", "What is left", "What is wrong")

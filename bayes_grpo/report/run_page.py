@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from bayes_grpo.analysis.analyze import COST, Left, Tell, answers
-from bayes_grpo.analysis.result import Answer, Found
-from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
+from bayes_grpo.analysis.analyze import Tell, analyze
+from bayes_grpo.analysis.result import Analysis, Part
+from bayes_grpo.analysis.settings import PARTS
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.fitting.result import Fit
@@ -19,7 +19,7 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.summary import RunSummary, describe_run
 from bayes_grpo.report.page import page_of
 from bayes_grpo.report.result import Report, sentences_of
-from bayes_grpo.report.settings import PARTS, ReportSettings
+from bayes_grpo.report.settings import ReportSettings
 from bayes_grpo.views.document import Document
 from bayes_grpo.views.manual import docs_base
 
@@ -51,15 +51,14 @@ def report_run(
     run = None if run is None else as_run(run)
     begin = time.perf_counter()
     settings = settings or ReportSettings()
-    left = Left(teller(progress), sum(COST[name] for name in PARTS))
-    left.begin("reading the log")
+    tell = teller(progress)
+    tell("reading the log", 0.0)
     summary = None if run is None else describe_run(run)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BayesGrpoWarning)  # the page says the same in its place
-        found = Found(**dict(answers(run, settings, fit, left=left)))
-        document = page_of(run, summary, found, fit)
+    parts = [name for name in PARTS if name not in settings.without]
+    found = analyze(run, parts, settings=settings, fit=fit, progress=tell)
+    document = page_of(run, summary, found, fit)
     document = replace(document, made=made_line(settings.seed, time.perf_counter() - begin), links=settings.links)
-    left.begin("writing the page")
+    tell("writing the page", 1.0)
     fitted = found.fit.value
     failed = fitted is not None and not fitted.summary.convergence.passed
     return Report(document, _results(summary, found, document), failed, docs_base(settings.docs))
@@ -71,16 +70,16 @@ def made_line(seed: int, seconds: float) -> str:
     return f"bayes-grpo {version('bayes-grpo')}, {when}, seed {seed}, {seconds:.0f} s."
 
 
-def _results(summary: RunSummary | None, found: Found, page: Document) -> dict[str, Any]:
+def _results(summary: RunSummary | None, found: Analysis, page: Document) -> dict[str, Any]:
     """The same results as data: each part's own dictionary, or the reason why there is none."""
 
-    def part(answer: Answer[Any], content: Callable[[Any], Any]) -> dict[str, Any]:
+    def part(answer: Part[Any], content: Callable[[Any], Any]) -> dict[str, Any]:
         out = {"reason": answer.reason, "seconds": answer.seconds}
         return out if answer.value is None else out | content(answer.value)
 
     def forecasted(value: Any) -> dict[str, Any]:
         decision = None if value.decision is None else value.decision.to_dict()
-        return value.summary.to_dict() | {"decision": decision, "until_from": value.until_from}
+        return value.summary.to_dict() | {"decision": decision, "until_from": value.forecast.until_from}
 
     return json_safe(
         {

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.analysis.analyze import COST, Left, Tell, answered, answers
-from bayes_grpo.analysis.result import Answer
+from bayes_grpo.analysis.analyze import Tell, analyze, computed
+from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.progress import teller
@@ -55,15 +55,15 @@ _SCALE = "Rewards are compared as they are, which holds for runs of one reward f
 
 
 class OneOf(NamedTuple):
-    """A run among others: its name on the page, the run, and its parts "fit", "forecast" and "diagnosis"."""
+    """A run among others: its name on the page, the run, and its analysis."""
 
     name: str
     run: Run
-    parts: Mapping[str, Answer[Any]]
+    analysis: Analysis
 
     def part(self, name: str) -> Any:
-        """What came of a part; None where nothing did."""
-        return self.parts[name].value
+        """The value of a part; None without one."""
+        return getattr(self.analysis, name).value
 
 
 def report_runs(
@@ -107,21 +107,24 @@ def report_runs(
         asked["better"] = partial(compare_runs, *sides, **shared)
     if vary:
         asked["effects"] = partial(family, everyone, vary, index=index, **shared)
-    left = Left(teller(progress), len(everyone) * sum(COST[name] for name in _PARTS) + 10.0 * len(asked))
+    tell, shares = teller(progress), len(everyone) + len(asked)
     ends = (horizon_of(dict(r.settings.items()), _last(r)).until for r in everyone)
     until = settings.until if settings.until is not None else max(ends)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)
         names, ask = names_of(everyone), settings.until_step(until)
-        found = [
-            OneOf(name, run, dict(answers(run, ask, parts=_PARTS, left=left)))
-            for run, name in zip(everyone, names, strict=True)
-        ]
-        joint: dict[str, Answer[Any]] = {}
-        for key, compute in asked.items():
-            left.begin(key)
-            joint[key] = answered(compute)
-            left.end(key, 10.0)
+        parts = [name for name in _PARTS if name not in settings.without]
+        found = []
+        for i, (run, name) in enumerate(zip(everyone, names, strict=True)):
+
+            def of_all(phrase: str, share: float = 0.0, i: int = i, name: str = name) -> None:
+                tell(f"{name}: {phrase}", (i + share) / shares)
+
+            found.append(OneOf(name, run, analyze(run, parts, settings=ask, progress=of_all)))
+        joint: dict[str, Part[Any]] = {}
+        for i, (key, compute) in enumerate(asked.items(), len(found)):
+            tell(key, i / shares)
+            joint[key] = computed(compute)
         document = _document(found, joint, until, settings, unread or {}, time.perf_counter() - begin)
     failed = any(_unconverged(x) for x in found)
     return Report(document, _results(found, joint, document, until, unread or {}), failed, docs_base(settings.docs))
@@ -150,7 +153,7 @@ def highest(runs: Sequence[OneOf], now: bool) -> dict[str, float]:
 
 
 def _document(
-    found: list[OneOf], joint: Mapping[str, Answer[Any]], until: float, settings: ReportSettings,
+    found: list[OneOf], joint: Mapping[str, Part[Any]], until: float, settings: ReportSettings,
     unread: Mapping[str, str], seconds: float,
 ) -> Document:  # fmt: skip
     then = highest(found, now=False)
@@ -216,14 +219,14 @@ def _highest(label: str, chances: Mapping[str, float], when: str) -> Point:
 def _wrong(found: list[OneOf]) -> Point:
     known = [(x.name, x.part("diagnosis")) for x in found if x.part("diagnosis") is not None]
     if not known:
-        return Point("What is wrong", f"Unknown: {found[0].parts['diagnosis'].reason}", tone="doubt")
+        return Point("What is wrong", f"Unknown: {found[0].analysis.diagnosis.reason}", tone="doubt")
     name, worst = max(known, key=lambda x: (x[1].top.alarming, x[1].failing))
     ill = sum(d.top.alarming for _, d in known)
     text = f"{ill} of {len(known)} runs fail, first {name}." if ill else f"No failure detected in {len(known)} runs."
     return Point("What is wrong", text, worst.failing, f"chance of a failure in {name}", TONES[worst.top.status])
 
 
-def _joint(title: str, answer: Answer[Any]) -> Section:
+def _joint(title: str, answer: Part[Any]) -> Section:
     if answer.value is None:
         return Section(title, missing=answer.reason)
     d = view(answer.value)
@@ -288,9 +291,9 @@ def _signals(found: list[OneOf]) -> Section:
 
 
 def _results(
-    found: list[OneOf], joint: Mapping[str, Answer[Any]], page: Document, until: float, unread: Mapping[str, str]
+    found: list[OneOf], joint: Mapping[str, Part[Any]], page: Document, until: float, unread: Mapping[str, str]
 ) -> dict[str, Any]:
-    def part(answer: Answer[Any], content: Any) -> dict[str, Any]:
+    def part(answer: Part[Any], content: Any) -> dict[str, Any]:
         return {"reason": answer.reason} | ({} if answer.value is None else content(answer.value))
 
     return json_safe(
@@ -299,9 +302,9 @@ def _results(
             "until": until,
             "runs": {
                 x.name: {
-                    "fit": part(x.parts["fit"], lambda v: v.summary.to_dict()),
-                    "forecast": part(x.parts["forecast"], lambda v: v.summary.to_dict()),
-                    "diagnosis": part(x.parts["diagnosis"], lambda v: v.to_dict()),
+                    "fit": part(x.analysis.fit, lambda v: v.summary.to_dict()),
+                    "forecast": part(x.analysis.forecast, lambda v: v.summary.to_dict()),
+                    "diagnosis": part(x.analysis.diagnosis, lambda v: v.to_dict()),
                 }
                 for x in found
             },

@@ -1,9 +1,6 @@
-"""`update_of`: one look at a run that goes on. The same numbers as `forecast` and `diagnose`, within a second.
+"""`update_of`: one look at a growing run, with the numbers of `forecast` and `diagnose`, within a second.
 
-Each law's fast posterior starts from the draws of the look before, so that three batches of points are enough where
-a first fit climbs from the prior over ten. NUTS is not called in: a law whose points cannot be trusted is left out, as
-growing laws are after a collapse, and tried again when the log has grown by a quarter. What goes wrong inside a look is
-a note of it, because whoever watches a run wants the rest all the same.
+What goes wrong inside a look is a note of it, because whoever watches a run wants the rest all the same.
 """
 
 from __future__ import annotations
@@ -11,42 +8,27 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.analysis.advice import advised, given
+from bayes_grpo.analysis.advice import given
+from bayes_grpo.analysis.analyze import Look, analyze
+from bayes_grpo.analysis.result import Forecasted, ForecastState
+from bayes_grpo.analysis.settings import AnalysisSettings
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
-from bayes_grpo.common.programs import forget_programs
 from bayes_grpo.common.text import plain
-from bayes_grpo.decision.price import priced
-from bayes_grpo.decision.recall import Doubt, doubt_of
-from bayes_grpo.decision.result import Decision
-from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.diagnosis.status import TopLine
-from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.forecasting.basis import basis_of_run
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, without
-from bayes_grpo.forecasting.forecast import forecast_of_regimes
-from bayes_grpo.forecasting.horizon import horizon_of
-from bayes_grpo.forecasting.summary import summarize_forecast
+from bayes_grpo.decision.question import Question
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.future import rows_ahead
-from bayes_grpo.rows.padding import doubled
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.siblings.departure import Departure, departure_among
 from bayes_grpo.siblings.together import read_together
 from bayes_grpo.watching.alarms import alarms_of
-from bayes_grpo.watching.beside import AGAIN, siblings_of
+from bayes_grpo.watching.beside import Siblings, siblings_of
 from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
-
-POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)
-"""Points of a look: enough for paths and weights, fewer than a forecast that is made once."""
 
 
 def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | None = None) -> tuple[Update, Memory]:
@@ -67,31 +49,26 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
     first = (float(step[0]), float(reward[0])) if len(step) else ()
     sounded = dict(known.sounded) if known.first in ((), first) else {}  # what was found in another run is new again
     notes: list[str] = []
+    alarms: tuple[Alarm, ...] = ()
+    departure: Departure | None = None
+    siblings: Siblings | None = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)  # the notes say the same
-        diagnosis: Diagnosis | None = None
-        alarms: tuple[Alarm, ...] = ()
-        ahead: _Ahead | None = None
-        departure: Departure | None = None
-        with noted(notes, "diagnosis"):
-            diagnosis = diagnose(run)
+        if watching.like:
+            with noted(notes, "siblings"):
+                table = rows_of(run, watching.signal)
+                siblings = siblings_of(run, table, watching.like, known.siblings)
+                departure = departure_among(run, table, siblings.runs)
+        parts = ("diagnosis", "forecast") if watching.forecasts else ("diagnosis",)
+        found = analyze(run, parts, settings=_asked(watching), look=_look(known, siblings))
+        diagnosis, ahead, top = found.diagnosis.value, found.forecast.value, found.top
+        notes += [f"no {name}: {reason}" for name in parts if (reason := getattr(found, name).reason)]
         if diagnosis is not None:
             with noted(notes, "alarms"):
                 alarms = alarms_of(run, diagnosis, watching, sounded)
-        if watching.like:
-            before, known = known.siblings, known._replace(siblings=None)
-            with noted(notes, "siblings"):
-                table = rows_of(run, watching.signal)
-                named = siblings_of(run, table, watching.like, before)
-                known = known._replace(siblings=named)
-                departure = departure_among(run, table, named.runs)
-        if watching.forecasts:
-            with noted(notes, "forecast"):
-                ahead = _ahead(run, watching, known, doubt_of(diagnosis))
-    top = None if diagnosis is None else diagnosis.top
-    if top is not None and ahead is not None:
-        top = advised(top, ahead.outlook, ahead.decision)
-        ahead = ahead._replace(outlook=_under(top, ahead.outlook))
+    outlook = None if ahead is None else _outlook(ahead)
+    if top is not None and outlook is not None:
+        outlook = replace(outlook, sentence=given(top, outlook.sentence), advice=given(top, outlook.advice))
     told = sounded | {a.finding: a.step for a in alarms}
     update = Update(
         name=run.name,
@@ -103,16 +80,16 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         own={} if diagnosis is None else dict(diagnosis.own),
         top=top,
         diagnosis="" if diagnosis is None else plain(diagnosis.sentence, 1000),
-        outlook=None if ahead is None else ahead.outlook,
+        outlook=outlook,
         alarms=alarms,
         told=told,
-        notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else ahead.notes)))),
+        notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else _notes(ahead))))),
         seconds=time.perf_counter() - begin,
         siblings=None if departure is None else departure.to_dict(),
     )
-    after = known._replace(sounded=told, first=first)
-    if ahead is not None:
-        after = after._replace(points=ahead.points, rough=ahead.rough, length=ahead.length)
+    after = known._replace(sounded=told, first=first, siblings=siblings)
+    if ahead is not None and ahead.state is not None:
+        after = after._replace(**ahead.state._asdict())
     return update, after
 
 
@@ -123,62 +100,35 @@ def rewards_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
     return step[kept], reward[kept]
 
 
-class _Ahead(NamedTuple):
-    """A forecast, its notes, and what the next one needs of the laws behind it."""
-
-    outlook: Outlook
-    decision: Decision | None
-    notes: tuple[str, ...]
-    points: Mapping[str, np.ndarray]
-    rough: Mapping[str, int]
-    length: int
-
-
-def _ahead(run: Run, watching: Watching, memory: Memory, doubt: Doubt | None) -> _Ahead:
-    """The steps to come, from laws that start where the look before left them."""
-    basis = basis_of_run(run, watching.signal)
-    last = float(basis.table.step[-1])
-    until, origin = horizon_of(basis.settings, last, watching.until)
-    if last == round(last):
-        until = math.ceil(until)  # whole steps stay whole
-    if until <= last:
-        raise BayesGrpoError(f"the run has come to step {last:g}, and the forecast was to end at {until:g}")
-    ahead, rows = rows_ahead(basis.table, until, basis.ahead), len(basis.table.y)
-    length = doubled(rows)
-    if memory.length not in (0, length):
-        forget_programs()  # the log has outgrown them: 150 MB that nobody needs any more
-    rough = {name: n for name, n in memory.rough.items() if n <= rows < AGAIN * n}
-    fitted = fit_regimes(
-        basis.rows,
-        [name for name in FORECAST_REGIMES if name not in rough],
-        reward=basis.reward,
+def _asked(watching: Watching) -> AnalysisSettings:
+    return AnalysisSettings(
+        until=watching.until,
+        question=watching.question or Question(),
+        signal=watching.signal,
         seed=watching.seed,
-        settings=POINTS,
-        strict=False,
-        start=memory.points,
+        paths=watching.draws,
     )
-    found_rough = {name: rows for name, x in fitted.draws.items() if not x.diagnostics.passed}
-    if len(found_rough) < len(fitted.draws):
-        fitted, rough = without(fitted, found_rough), rough | found_rough
-    unanswered: list[str] = []
-    together = None
-    if watching.like and memory.siblings is not None:  # read for this look; what kept them from it is noted there
-        with noted(unanswered, "siblings"):
-            together = read_together(basis.table, memory.siblings.runs, memory.siblings.courses)
-    found = forecast_of_regimes(basis, fitted, ahead, draws=watching.draws, seed=watching.seed, siblings=together)
-    summary = summarize_forecast(found)
-    decision = None
-    if watching.question is not None:
-        with noted(unanswered, "advice"):
-            decision = priced(watching.question, run).answer(found, doubt)
+
+
+def _look(memory: Memory, siblings: Siblings | None) -> Look:
+    """Where the forecast of this look starts."""
+    state = ForecastState(memory.points, memory.rough, memory.length)
+    if siblings is None:
+        return Look(state)
+    return Look(state, lambda rows: read_together(rows, siblings.runs, siblings.courses))
+
+
+def _outlook(ahead: Forecasted) -> Outlook:
+    """What a look shows of a forecast."""
+    summary, decision = ahead.summary, ahead.decision
     stopping = None if decision is None else decision.stopping
     budget = None if decision is None else decision.budget
     stop = None if budget is None else budget.step
-    if stopping is not None:  # a rule on the rows to come asks for one more of them at least
+    if stopping is not None:
         stop = stopping.recommended
-    outlook = Outlook(
-        until=float(until),
-        until_from=origin,
+    return Outlook(
+        until=summary.until,
+        until_from=ahead.forecast.until_from,
         now=summary.now,
         at_horizon=summary.at_horizon,
         gain=summary.remaining_gain,
@@ -193,16 +143,13 @@ def _ahead(run: Run, watching: Watching, memory: Memory, doubt: Doubt | None) ->
         advice="" if decision is None else decision.sentence,
         take=None if stopping is None or stopping.choice is None else stopping.choice.step,
     )
-    left_out = (f"{', '.join(rough)} left out: too few points fit these rows",) if rough else ()
-    said = () if decision is None else decision.warnings
-    notes = (*summary.assumed, *summary.notes, *left_out, *said, *unanswered)
-    points = {k: x.points for k, x in fitted.draws.items()}
-    return _Ahead(outlook, decision, notes, points, rough, length)
 
 
-def _under(top: TopLine, outlook: Outlook) -> Outlook:
-    """What is to come as it is told under a top line."""
-    return replace(outlook, sentence=given(top, outlook.sentence), advice=given(top, outlook.advice))
+def _notes(ahead: Forecasted) -> tuple[str, ...]:
+    """What a forecast assumes, and what it could not answer."""
+    warned = () if ahead.decision is None else ahead.decision.warnings
+    undecided = (f"no advice: {plain(ahead.undecided, 500)}",) if ahead.undecided else ()
+    return (*ahead.summary.assumed, *ahead.summary.notes, *warned, *undecided)
 
 
 @contextmanager

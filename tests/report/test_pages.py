@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo.report import page, work
+from bayes_grpo.analysis import analyze
+from bayes_grpo.analysis.settings import PARTS
+from bayes_grpo.report import page
 from bayes_grpo.report.result import Report, save_report
 from bayes_grpo.report.run_page import report_run
-from bayes_grpo.report.settings import PARTS, ReportSettings
+from bayes_grpo.report.settings import ReportSettings
 from bayes_grpo.simulate.scenarios import simulate_scenario
 from bayes_grpo.simulate.trainer_log import write_json
 from bayes_grpo.views import html
@@ -143,7 +145,7 @@ def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("a part that failed")
 
-    monkeypatch.setitem(vars(work)["_MAKERS"], "diagnosis", broken)
+    monkeypatch.setitem(vars(analyze)["_MAKERS"], "diagnosis", broken)
     monkeypatch.setattr(page, "plot_signals", broken)
     monkeypatch.setattr(page, "_stability", broken)
     made = report_run(run_of("short"), settings=quick(without=("laws", "check", "forecast")))

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bayes_grpo.analysis import analyze, growing
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.classes import MODES
@@ -20,7 +21,6 @@ from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.watching import update
 from bayes_grpo.watching.alarms import alarms_of, earlier
 from bayes_grpo.watching.result import Memory, Outlook, Watching
 from bayes_grpo.watching.update import update_of
@@ -104,10 +104,10 @@ def test_the_next_look_starts_where_the_last_one_ended(run, looks, monkeypatch):
         started.update(start)
         return fit_regimes(*args, start=start, **options)
 
-    monkeypatch.setattr(update, "fit_regimes", fit)
+    monkeypatch.setattr(growing, "fit_regimes", fit)
     _, after = update_of(run, Watching(until=90.0), memory)
     assert started.keys() == memory.points.keys() == after.points.keys()
-    assert all(z.shape == (update.POINTS.draws, z.shape[1]) for z in after.points.values())
+    assert all(z.shape == (growing.POINTS.draws, z.shape[1]) for z in after.points.values())
 
 
 def test_the_horizon_is_the_planned_length_or_half_as_far_again(run):
@@ -140,12 +140,12 @@ def test_too_few_rows_are_a_note(rows):
 
 
 def test_a_part_that_fails_is_a_note(run, monkeypatch):
-    def fails(_):
+    def fails(*_, **__):
         raise ValueError("a bug")
 
-    monkeypatch.setattr(update, "diagnose", fails)
+    monkeypatch.setattr(analyze, "diagnose", fails)
     found, _ = update_of(run, SWIFT)
-    assert found.notes == ("no diagnosis: ValueError: a bug",)
+    assert found.notes == ("no diagnosis: Failed unexpectedly: ValueError: a bug",)
     assert found.sentence == "Step 60, 60 rows. Nothing can be said yet."
     assert found.reward == run.reward[-1]
 
@@ -159,7 +159,7 @@ def test_laws_that_do_not_fit_are_left_out_and_tried_again_later(monkeypatch):
         tried.append(list(regimes))
         return fit_regimes(table, regimes, **options)
 
-    monkeypatch.setattr(update, "fit_regimes", fit)
+    monkeypatch.setattr(growing, "fit_regimes", fit)
     found, memory = update_of(run)
     assert set(memory.rough.values()) == {72}
     assert found.outlook is not None
@@ -184,7 +184,7 @@ def test_laws_left_out_leave_their_weight_to_the_others():
 
 def test_programs_that_a_log_has_outgrown_are_let_go(run, looks, monkeypatch):
     forgotten: list[bool] = []
-    monkeypatch.setattr(update, "forget_programs", lambda: forgotten.append(True))
+    monkeypatch.setattr(growing, "forget_programs", lambda: forgotten.append(True))
     memory = looks[2]
     assert memory.length == 64
     update_of(run, Watching(until=90.0), memory)

@@ -1,0 +1,58 @@
+"""What an analysis is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bayes_grpo.decision.question import Question
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.rollouts.records import Rollouts
+from bayes_grpo.siblings.gather import Like
+
+PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
+"""What can be computed of a run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalysisSettings:
+    """What an analysis is asked for.
+
+    Attributes:
+        until: Horizon of the forecast, an optimizer step; None for the planned length, or half as long again.
+        schedule: Learning rate from now on: "constant", "linear" or "cosine"; None to continue it as logged.
+        total_steps: Step at which a decaying learning rate reaches 0; None for what the log says.
+        question: What is asked about stopping.
+        signal: "auto", "reward" (train) or "eval" (held-out).
+        regime: Regime of the fit.
+        priors: Prior overrides of the fit, as in `fit`; None without.
+        regimes: Regimes that the forecast averages over; None for its default.
+        weights: Their weights: "sequential", "stacking" or "equal".
+        threshold: Gain of reward that counts; None for the forecast's own.
+        reach: Rewards whose first step is asked for.
+        history: Cuts of the log at which to rerun the diagnosis.
+        seed: Seed of all randomness.
+        sampler: Length and care of NUTS; None for the default.
+        paths: Paths of the forecast.
+        rollouts: Completions of the run, which tell what its gain is made of; None without.
+        like: Reference runs: files, folders, stores, patterns and runs; None without.
+    """
+
+    until: float | None = None
+    schedule: str | None = None
+    total_steps: float | None = None
+    question: Question = field(default_factory=Question)
+    signal: str = "auto"
+    regime: str = "oscillator"
+    priors: Mapping[str, Any] | None = None
+    regimes: Sequence[str] | None = None
+    weights: str = "sequential"
+    threshold: float | None = None
+    reach: Sequence[float] = ()
+    history: int = 0
+    seed: int = 0
+    sampler: SamplerSettings | None = None
+    paths: int = 2000
+    rollouts: Rollouts | None = None
+    like: Like | None = None

@@ -1,0 +1,63 @@
+"""One analysis for every command: the same numbers as the functions themselves, and a failed part costs no other."""
+
+import numpy as np
+import pytest
+
+import bayes_grpo as bg
+from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.watching.update import update_of
+from tests.helpers.runs import make_run, rising_run, steps
+
+FAST = bg.SamplerSettings(chains=2, warmup=150, draws=100)
+
+
+@pytest.fixture(scope="module")
+def fallen():
+    rng = np.random.default_rng(1)
+    reward = np.concatenate([np.linspace(0.2, 0.8, 50), np.full(30, 0.02)]) + 0.02 * rng.standard_normal(80)
+    return make_run(steps(80), reward)
+
+
+@pytest.fixture(scope="module")
+def found(fallen):
+    return bg.analyze(fallen, ("diagnosis", "forecast"), settings=bg.AnalysisSettings(until=100.0, paths=300))
+
+
+def test_parts_are_what_the_functions_give(fallen, found):
+    assert found.diagnosis.required.own == bg.diagnose(fallen).own
+    alone = bg.forecast(fallen, 100.0, draws=300)
+    np.testing.assert_allclose(found.forecast.required.forecast.latent, alone.latent)
+    assert found.fit.value is None
+
+
+def test_page_watch_and_analysis_agree(fallen, found):
+    assert found.top.alarming
+    settings = bg.ReportSettings(until=100.0, paths=300, history=0, without=("laws", "check", "fit", "stability"))
+    page = bg.report_run(fallen, settings=settings)
+    look, _ = update_of(fallen, bg.Watching(until=100.0, draws=300))
+    assert page.results["top"] == found.top.to_dict()
+    assert look.top == found.top
+    assert look.outlook is not None
+    assert look.outlook.at_horizon.median == pytest.approx(found.forecast.required.summary.at_horizon.median, abs=0.05)
+
+
+def test_a_part_that_fails_is_a_reason_and_costs_no_other():
+    short = make_run(steps(5), np.array([0.1, 0.2, 0.1, 0.3, 0.2]))
+    found = bg.analyze(short, ("diagnosis", "fit", "check"), settings=bg.AnalysisSettings(sampler=FAST))
+    assert found.diagnosis.value is not None
+    assert "needs at least 8 rows" in found.fit.reason
+    assert found.check.reason.startswith("Rests on the fit, and there is none.")
+    with pytest.raises(FitError):
+        _ = found.fit.required
+
+
+def test_a_question_without_an_answer_costs_no_forecast():
+    asked = bg.AnalysisSettings(paths=300, question=bg.Question(gpus=8.0, value_per_reward=1.0))
+    ahead = bg.analyze(rising_run(40), ("forecast",), settings=asked).forecast.required
+    assert ahead.decision is None
+    assert "step" in ahead.undecided
+
+
+def test_an_unknown_part_is_refused():
+    with pytest.raises(SettingError, match="parts: expected some of fit, laws"):
+        bg.analyze(rising_run(40), ("laws", "everything"))
