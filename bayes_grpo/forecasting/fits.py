@@ -25,7 +25,7 @@ from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.prepared import PreparedRows
 from bayes_grpo.rows.reward_range import RewardRange
 
-FORECAST_REGIMES = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
+FORECAST_REGIMES = ("flat", "oscillator", "sigmoid")
 """Regimes that a forecast averages over."""
 FORECAST_SAMPLER = SamplerSettings(chains=4, warmup=300, draws=500)
 """Settings of NUTS where a forecast needs it: predictive paths need fewer draws than the tails of parameters."""
