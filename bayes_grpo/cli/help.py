@@ -54,7 +54,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "check": ("check fit.nc",),
     "simulate": ("simulate healthy --out runs -n 4",),
     "stability": (
-        "stability --learning-rate 1e-5 --learning-time 200",
+        "stability --learning-rate 1e-5 --learning-time 200 --fit-learning-rate 5e-6",
         "stability --learning-rate 1e-5 --from-fit a.nc",
         "stability --learning-rate 1e-5 --refresh 8 --measured probe.json",
     ),

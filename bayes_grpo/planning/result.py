@@ -61,7 +61,6 @@ class StabilityReport(Result):
         delay: Exact verdict for gradients always K_ref steps old.
         hold: Exact verdict for a sampling policy frozen for K_ref steps.
         source: Where the curvature comes from.
-        same_rate: Whether a learning time was taken to be that of a run at the planned rate, since nobody said which.
         circular: Whether the verdict holds by construction and so says nothing.
         failing: How probably a run with these settings fails: by the margin of a measured curvature, else by what
             happened to others when their settings changed as much, see `bayes_grpo.risk`.
@@ -82,7 +81,6 @@ class StabilityReport(Result):
     delay: Verdict
     hold: Verdict
     source: CurvatureSource
-    same_rate: bool
     circular: bool
     failing: Failing
     rate: float | None
@@ -108,11 +106,6 @@ class StabilityReport(Result):
             f"{self.stable}. {convention} momentum {self.momentum:g}, refresh interval {self.refresh_interval:g}, "
             f"lag exposure {self.lag_exposure:g}: {verdicts}. Here {_SOURCES[self.source]}."
         )
-        if self.same_rate:
-            text += (
-                " The learning time is taken to be that of a run at this very learning rate, so the margins are the "
-                "same for any: say at which it was read off (--fit-learning-rate)."
-            )
         if self.stiffness_ratio is not None and not self.circular:
             r = self.stiffness_ratio
             text += (

@@ -54,8 +54,8 @@ def stability(
         learning_time: Instead of a curvature, the e-fold learning time τ of a low-lag run, in optimizer steps.
             Taken as g = (1 − μ)/τ, which overstates the gain of runs that learn within a few 1/(1 − μ) steps, so
             that the margin errs on the careful side and the rule reads K_ref < τ.
-        learning_time_at: Peak learning rate of the run that the learning time is of; the planned one if None. The gain
-            grows with the rate from there.
+        learning_time_at: Peak learning rate of the run that the learning time is of. The gain grows with the rate
+            from there.
         lag_exposure: Share of the gradient that is late, in [0, 1]; below 1 with importance ratios.
         source: Where the curvature comes from; "same_run" with K_ref > 1 is circular, "measured" is that of a probe
             (`bayes_grpo.probing`).
@@ -69,7 +69,8 @@ def stability(
         The report.
 
     Raises:
-        SettingError: A setting is out of range, or not exactly one of curvature and learning time is given.
+        SettingError: A setting is out of range, not exactly one of curvature and learning time is given, or a learning
+            time without the learning rate that it was measured at.
     """
     if source not in get_args(CurvatureSource):
         raise SettingError(f"source: expected one of {', '.join(get_args(CurvatureSource))}, found {source!r}")
@@ -79,6 +80,11 @@ def stability(
         raise SettingError(f"learning rate: expected a positive number, found {learning_rate!r}")
     if learning_time is not None and source == "independent":
         source = "low_lag_run"  # a learning time is read off a reward curve, which does not feel the stiffest direction
+    if learning_time is not None and curvature is None and learning_time_at is None:
+        raise SettingError(
+            "learning time: found no learning rate that it was measured at; give the peak learning rate of that run "
+            "(--fit-learning-rate, learning_time_at)"
+        )
     if learning_time_at is not None:
         if learning_time is None or not (learning_time_at > 0 and math.isfinite(learning_time_at)):
             raise SettingError(
@@ -122,7 +128,6 @@ def stability(
         onset=float(onset_of_oscillation(momentum)),
         **verdicts,
         source=source,
-        same_rate=learning_time is not None and learning_time_at is None,
         circular=source == "same_run" and refresh_interval > 1,
         failing=failing,
         rate=rate,

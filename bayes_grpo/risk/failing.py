@@ -125,7 +125,7 @@ class Failing:
         if self.measured:
             return "from the measured curvature of the stiffest direction"
         if self.beyond:
-            return f"nobody has tried this: {' and '.join(self.beyond)} moved farther than in any public family"
+            return f"no public runs: none of them moved the {' and the '.join(self.beyond)} this far"
         if self.failed:
             text = "beside public runs that failed, over their ways from siblings that worked"
         elif self.near:

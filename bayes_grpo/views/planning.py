@@ -78,7 +78,6 @@ def stability_document(r: StabilityReport) -> Document:
                 f"{ratio.level:.0%}, learned from small networks).",
             ),
         ),
-        assumed="the learning time is of a run at this learning rate (--fit-learning-rate)" if r.same_rate else "",
         unchecked="the margins are circular: this curvature was fitted to a lagged curve" if r.circular else "",
         docs="how/plan",
     )

@@ -43,7 +43,8 @@ def test_existing_directory_is_left_alone(tmp_path):
         (["--curvature", 1, "--lag-exposure", 2], "exposure"),
         (["--curvature", 1, "--source", "rumour"], "source"),
         (["--from-fit", "absent.nc"], "no such file"),
-        (["--learning-time", 50, "--group-size", "--success-rate", 2], "success rate"),
+        (["--learning-time", 50], "found no learning rate that it was measured at"),
+        (["--learning-time", 50, "--fit-learning-rate", 1e-6, "--group-size", "--success-rate", 2], "success rate"),
     ],
 )
 def test_impossible_settings(words, message):
@@ -56,7 +57,19 @@ def test_impossible_settings(words, message):
 
 def test_stability_names_its_models_and_margins():
     """(1 − μ)/K_ref over g = (1 − μ)/τ is τ/K_ref, whatever the momentum."""
-    words = ["stability", "--learning-rate", "1e-6", "--learning-time", 200, "--refresh", 8, "--group-size", "--json"]
+    words = [
+        "stability",
+        "--learning-rate",
+        "1e-6",
+        "--learning-time",
+        200,
+        "--fit-learning-rate",
+        "1e-6",
+        "--refresh",
+        8,
+        "--group-size",
+        "--json",
+    ]
     code, out, _ = call(*words)
     assert code == 0
     report = json.loads(out)
@@ -67,7 +80,19 @@ def test_stability_names_its_models_and_margins():
 
 
 def test_circular_verdicts_are_named():
-    words = ["stability", "--learning-rate", "1e-6", "--learning-time", 200, "--refresh", 8, "--source", "same_run"]
+    words = [
+        "stability",
+        "--learning-rate",
+        "1e-6",
+        "--learning-time",
+        200,
+        "--fit-learning-rate",
+        "1e-6",
+        "--refresh",
+        8,
+        "--source",
+        "same_run",
+    ]
     code, out, _ = call(*words)
     assert code == 0
     assert "circular" in out

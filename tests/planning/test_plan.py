@@ -110,7 +110,7 @@ def test_a_candidate_that_probably_fails_is_not_recommended():
     late = at(fast, refresh_interval=64.0, learning_rate=2e-5)
     assert not late.tried
     assert late.p_fails > 0.4
-    assert "nobody has tried this: refresh interval" in late.rests
+    assert "none of them moved the refresh interval this far" in late.rests
     assert fast.recommended.p_fails <= fast.risk
     assert late.expected < fast.kept.expected
 

@@ -52,7 +52,7 @@ def test_draws_give_an_interval_and_a_probability():
 
 def test_learning_time_makes_the_rule_free_of_conventions():
     for convention in ("heavy_ball", "ema"):
-        report = stability(0.3, 0.9, convention, 16, learning_time=80.0)
+        report = stability(0.3, 0.9, convention, 16, learning_time=80.0, learning_time_at=0.3)
         assert report.rule.margin.median == pytest.approx(80 / 16)
 
 
@@ -131,7 +131,7 @@ def test_bad_plans_are_named():
 
 
 def test_a_learning_time_is_no_measurement_of_the_stiffest_direction():
-    found = stability(1e-4, 0.9, "ema", 1.0, learning_time=68.0)
+    found = stability(1e-4, 0.9, "ema", 1.0, learning_time=68.0, learning_time_at=1e-4)
     assert found.source == "low_lag_run"
     assert not found.failing.measured
     assert "measured" not in found.stable
@@ -143,8 +143,8 @@ def test_a_learning_time_is_that_of_a_learning_rate():
     near, far = (stability(rate, 0.9, "ema", 1.0, learning_time=68.0, learning_time_at=0.025) for rate in (0.025, 10.0))
     assert near.hold.margin.median == pytest.approx(400.0 * far.hold.margin.median)
     assert far.failing.p > near.failing.p
-    assert "same for any" not in near.sentence
-    assert "same for any" in stability(10.0, 0.9, "ema", 1.0, learning_time=68.0).sentence
+    with pytest.raises(SettingError, match="found no learning rate that it was measured at"):
+        stability(10.0, 0.9, "ema", 1.0, learning_time=68.0)
     with pytest.raises(SettingError, match="beside a learning time"):
         stability(1e-4, 0.9, "ema", 1.0, curvature=10.0, learning_time_at=1e-4)
 
@@ -164,16 +164,19 @@ def test_a_curvature_that_the_reward_shows_is_judged_over_the_stiffest_direction
 
 
 def test_the_learning_rate_of_the_run_it_starts_from_tells_beside_others():
+    tenfold = Change(learning_rate=np.log(10.0))
     slow, fast = (
-        stability(10.0 * x, 0.9, "ema", 1, learning_time=50.0, changed=Change(learning_rate=np.log(10.0)))
+        stability(
+            10.0 * x, 0.9, "ema", 1, curvature=0.2, source="low_lag_run", changed=Change(learning_rate=np.log(10.0))
+        )
         for x in (1e-6, 3e-5)
     )
     assert slow.rate == pytest.approx(1e-6)
     assert slow.failing.p < fast.failing.p
-    unlogged = stability(1.0, 0.9, "ema", 1, learning_time=50.0, changed=Change(), shared=False)
+    unlogged = stability(1.0, 0.9, "ema", 1, curvature=0.2, source="low_lag_run", changed=Change(), shared=False)
     assert unlogged.rate is None
     assert unlogged.failing.p == p_fails(Change()).p
-    assert stability(1e-5, 0.9, "heavy_ball", 1, learning_time=50.0).rate is None
+    assert stability(1e-5, 0.9, "heavy_ball", 1, learning_time=50.0, learning_time_at=1e-5).rate is None
 
 
 def test_measured_stiffness_on_the_command_line(tmp_path):
