@@ -40,6 +40,7 @@ class ForecastSummary(Result):
         final_gain: Reward in the end minus now.
         reached: Steps at which shares of the final gain, counted from the start of the log, are reached.
         reach: When the values that were asked for are reached.
+        highest: Highest logged row where the reward's highest value is unknown; infinite where it is known.
         threshold: Gain that counts, reward.
         p_gain: Probability that the remaining gain until the horizon exceeds the threshold.
         p_peaked: Probability that the curve has peaked: the law expects it to fall by more than the threshold until
@@ -70,6 +71,7 @@ class ForecastSummary(Result):
     final_gain: Interval
     reached: tuple[Reached, ...]
     reach: tuple[Reach, ...]
+    highest: float
     threshold: float
     p_gain: float
     p_peaked: float
@@ -153,6 +155,7 @@ def summarize_forecast(
         final_gain=interval(f.final - f.latent_now, level),
         reached=tuple(reached_of(f, share, level) for share in SHARES),
         reach=tuple(reach_of(f, value, level) for value in reach),
+        highest=math.inf if math.isfinite(f.high) else float(np.max(f.logged)),
         threshold=size,
         p_gain=float(np.mean(gain > size)),
         p_peaked=float(np.mean(peaked)),

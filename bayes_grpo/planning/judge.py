@@ -82,6 +82,7 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
         exponents=priors | learned,
         table=table,
         reward=reward,
+        most=math.inf if math.isfinite(reward.high) else float(np.max(table.y)),
         difficulty=difficulty_of(
             run,
             is_share(run.reward[np.isfinite(run.reward)]),
@@ -222,6 +223,10 @@ def _cautions(prospect: Prospect, best: Candidate) -> tuple[str, ...]:
     if not any(e.family for e in prospect.exponents.values()):
         out.append(
             "one run says nothing of what settings do: all exponents are priors learned from pairs of public runs"
+        )
+    if math.isfinite(prospect.most):
+        out.append(
+            f"no reward above {prospect.most:.3g}, the highest row of this run, is expected (--set reward_high=…)"
         )
     if prospect.risks.failed:
         out.append(

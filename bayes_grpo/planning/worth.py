@@ -51,6 +51,8 @@ class Prospect:
         exponents: Exponents of the settings.
         table: Rows of the present run.
         reward: Where the reward can lie.
+        most: Highest reward that is expected: where no end of the range is known, the highest row of the run. A
+            regime's plateau can lie anywhere above the rows, and no row has shown that the task gives as much.
         difficulty: Success rates over prompts; None where they are not known.
         apart: What sets one run apart from a sibling of equal settings, log-odds, shape (draws,).
         present: Present settings.
@@ -65,6 +67,7 @@ class Prospect:
     exponents: Mapping[str, LearnedExponents]
     table: RowTable
     reward: RewardRange
+    most: float
     difficulty: Difficulty | None
     apart: np.ndarray
     present: Mapping[str, float]
@@ -116,7 +119,8 @@ class Prospect:
     def ends(self, found: Outcome, fails: np.ndarray, exposure: np.ndarray | float) -> np.ndarray:
         """Reward at the end of runs, shape (draws,) or (draws, lengths): a run that fails ends at its checkpoint."""
         lost = found.at(self.terms.kept * np.asarray(exposure, float))
-        return np.where(fails[:, None] if lost.ndim > 1 else fails, lost, found.at(exposure))
+        ends = np.where(fails[:, None] if lost.ndim > 1 else fails, lost, found.at(exposure))
+        return np.minimum(ends, self.most)
 
     def worth(self, settings: Mapping[str, float], found: Outcome, fails: np.ndarray) -> Worth:
         """What settings are worth at the most valuable length within the budget."""

@@ -94,11 +94,20 @@ def _end(s: ForecastSummary) -> Tabular:
         ("reward in the end, remaining schedule", s.final),
         ("gain until the end", s.final_gain),
     )
-    rows = [(words(name), *estimate(value)) for name, value in named]
+    rows = [(words(name), *_shown(s, value)) for name, value in named[:2]] + [
+        (words(named[2][0]), *estimate(named[2][1]))
+    ]
     rows += [(words(f"step of {x.share:.0%} of the final gain"), *_reached(x, s.about.last_step)) for x in s.reached]
     chances = (("gain", s.p_gain), ("peaked", s.p_peaked), ("collapse", s.p_collapse), ("take-off", s.p_takeoff))
     rows += [(words(f"P({name})"), number(probability_text(p)), number("")) for name, p in chances]
     return Tabular("Beyond the horizon", head("quantity", "median", f"{s.interval_level:.0%} interval"), tuple(rows))
+
+
+def _shown(s: ForecastSummary, value: Interval) -> tuple[Cell, Cell]:
+    """A level; one above all rows is what a regime says and no row has shown."""
+    if value.median <= s.highest:
+        return estimate(value)
+    return number("not seen"), number(f"above {s.highest:.3g}, the highest row")
 
 
 def _reached(x: Reached, now: float) -> tuple[Cell, Cell]:

@@ -364,3 +364,17 @@ def test_a_rate_that_nobody_knows_and_a_default_are_no_present_settings(found):
     )
     assert grid_of(run, rows_of(run), {}, {}).cautions == ()
     assert grid_of(assumed, rows_of(assumed), {"prompts_per_step": 4.0}, {}).cautions == ()
+
+
+def test_no_reward_above_the_highest_row_is_expected_where_no_end_is_known():
+    """A curve that still rises in points, whose plateau a regime puts far above its rows."""
+    rng = np.random.default_rng(3)
+    rising = replace(slow(), reward=10.0 * np.linspace(0.1, 0.6, 60) + 0.2 * rng.standard_normal(60))
+    found = plan(rising, learning_rate=[4e-6], group_size=[8], prompts_per_step=[4])
+    top = float(rising.reward.max())
+    assert all(c.expected <= top for c in found.candidates)
+    assert any(f"no reward above {top:.3g}" in c for c in found.cautions)
+    settings = replace(rising.settings, reward_high=Setting(50.0, Provenance.USER))
+    stated = plan(replace(rising, settings=settings), learning_rate=[4e-6], group_size=[8], prompts_per_step=[4])
+    assert max(c.reward.high for c in stated.candidates) > top
+    assert not any("no reward above" in c for c in stated.cautions)

@@ -166,10 +166,7 @@ def test_a_curvature_that_the_reward_shows_is_judged_over_the_stiffest_direction
 def test_the_learning_rate_of_the_run_it_starts_from_tells_beside_others():
     tenfold = Change(learning_rate=np.log(10.0))
     slow, fast = (
-        stability(
-            10.0 * x, 0.9, "ema", 1, curvature=0.2, source="low_lag_run", changed=Change(learning_rate=np.log(10.0))
-        )
-        for x in (1e-6, 3e-5)
+        stability(10.0 * x, 0.9, "ema", 1, curvature=0.2, source="low_lag_run", changed=tenfold) for x in (1e-6, 3e-5)
     )
     assert slow.rate == pytest.approx(1e-6)
     assert slow.failing.p < fast.failing.p
