@@ -8,12 +8,14 @@ decision, where costs are known, whether it is worth waiting for.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from bayes_grpo.common.intervals import percent, probability_text
 from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision, Stopping
 from bayes_grpo.diagnosis.status import ALARMING, Status, TopLine
-from bayes_grpo.forecasting.summary import ForecastSummary
+
+if TYPE_CHECKING:
+    from bayes_grpo.forecasting.summary import ForecastSummary
 
 LIKELY = 0.8
 """Probability from which on a forecast's gain, or its lack, is a reason to act."""

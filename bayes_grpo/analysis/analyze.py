@@ -11,41 +11,28 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import Any, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bayes_grpo.analysis.growing import forecast_look
 from bayes_grpo.analysis.result import Analysis, Fitted, Forecasted, ForecastState, Part, Stable
 from bayes_grpo.analysis.settings import PARTS, AnalysisSettings
-from bayes_grpo.checking.check import check
-from bayes_grpo.checking.result import Check
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, SettingError
 from bayes_grpo.common.progress import teller
-from bayes_grpo.comparison.compare import compare
-from bayes_grpo.comparison.result import Comparison
-from bayes_grpo.decision.price import priced
-from bayes_grpo.decision.recall import doubt_of
-from bayes_grpo.decision.result import Decision
-from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.fitting.fit import fit
-from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.summary import summarize
-from bayes_grpo.fitting.window import FitRows
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES
-from bayes_grpo.forecasting.forecast import forecast
-from bayes_grpo.forecasting.priors import forecast_priors
-from bayes_grpo.forecasting.result import Forecast
-from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
-from bayes_grpo.planning.curvature import curvature_of
-from bayes_grpo.planning.stability import stability
-from bayes_grpo.regimes import get_regime
 from bayes_grpo.risk.change import Change
-from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
-from bayes_grpo.siblings.together import ReadTogether
+
+if TYPE_CHECKING:
+    from bayes_grpo.checking.result import Check
+    from bayes_grpo.comparison.result import Comparison
+    from bayes_grpo.decision.result import Decision
+    from bayes_grpo.diagnosis.result import Diagnosis
+    from bayes_grpo.fitting.result import Fit
+    from bayes_grpo.fitting.window import FitRows
+    from bayes_grpo.forecasting.result import Forecast
+    from bayes_grpo.rows.table import RowTable
+    from bayes_grpo.siblings.together import ReadTogether
 
 Tell = Callable[..., None]
 """Called with a short phrase and the share of the work that is done."""
@@ -61,6 +48,21 @@ _WORDS = {
     "stability": "stability",
 }
 """Part → what it is called while it runs."""
+_NEEDS = {
+    "fit": ("fitting.fit", "fitting.summary"),
+    "laws": ("comparison.compare",),
+    "check": ("checking.check",),
+    "forecast": (
+        "analysis.growing",
+        "comparison.compare",
+        "decision.price",
+        "forecasting.forecast",
+        "forecasting.summary",
+    ),
+    "diagnosis": ("diagnosis.diagnose",),
+    "stability": ("planning.curvature", "planning.stability"),
+}
+"""Part → modules that it is made with. They are imported where the part is asked for, and before there are threads."""
 _FEW = 2
 """Parts at most whose own stages are shown as progress; of more parts the names are."""
 
@@ -122,6 +124,8 @@ def analyze(
     if {"laws", "check"} & set(parts):
         imports.scores()  # before there are threads: packages that import each other are imported by one
     names = sorted(parts, key=lambda name: (name != "fit", -COST[name]))  # what others wait for is there first
+    for module in sorted({module for name in names for module in _NEEDS[name]}):
+        import_module(f"bayes_grpo.{module}")
     tell, total, done = teller(progress), sum(COST[name] for name in names), 0.0
     stages: Tell = tell if len(names) <= _FEW else lambda *_: None
     work = _Work(None if run is None else as_run(run), settings or AnalysisSettings(), rows, fit, look, {}, stages)
@@ -175,6 +179,9 @@ def _fit_of(work: _Work) -> Fit:
 
 
 def _fit(work: _Work) -> Fitted:
+    from bayes_grpo.fitting.fit import fit
+    from bayes_grpo.fitting.summary import summarize
+
     s, made = work.settings, work.fit
     if made is None:
         run = _run_of(work)
@@ -184,15 +191,23 @@ def _fit(work: _Work) -> Fitted:
 
 
 def _laws(work: _Work) -> Comparison:
+    from bayes_grpo.comparison.compare import compare
+
     s = work.settings
     return compare(_run_of(work), signal=s.signal, rows=work.rows, seed=s.seed, sampler=s.sampler)
 
 
 def _check(work: _Work) -> Check:
+    from bayes_grpo.checking.check import check
+
     return check(_fit_of(work))
 
 
 def _forecast(work: _Work) -> Forecasted:
+    from bayes_grpo.analysis.growing import forecast_look
+    from bayes_grpo.forecasting.forecast import forecast
+    from bayes_grpo.forecasting.summary import summarize_forecast
+
     run, s, state = work.run, work.settings, None
     if work.look is not None:
         made, state = forecast_look(_run_of(work), s, work.look.state, work.look.reference)
@@ -222,6 +237,12 @@ def _forecast(work: _Work) -> Forecasted:
 
 def _weighted(run: Run, work: _Work) -> tuple[Run | Comparison, Mapping[str, float] | None]:
     """What to forecast from, and the weights of the regimes where they are not those of the forecast itself."""
+    from bayes_grpo.comparison.compare import compare
+    from bayes_grpo.forecasting.fits import FORECAST_REGIMES
+    from bayes_grpo.forecasting.priors import forecast_priors
+    from bayes_grpo.regimes import get_regime
+    from bayes_grpo.rows.rows_of import rows_of
+
     s = work.settings
     names = list(s.regimes or FORECAST_REGIMES)
     if s.weights == "sequential":
@@ -236,17 +257,25 @@ def _weighted(run: Run, work: _Work) -> tuple[Run | Comparison, Mapping[str, flo
 
 def _decision(work: _Work, made: Forecast) -> Decision | None:
     """When to stop, for what this run's log says of the cost of a step."""
+    from bayes_grpo.decision.price import priced
+    from bayes_grpo.decision.recall import doubt_of
+
     question = work.settings.question if work.run is None else priced(work.settings.question, work.run)
     found: Part[Diagnosis] = work.parts["diagnosis"].result() if "diagnosis" in work.parts else Part()
     return question.answer(made, doubt_of(found.value))
 
 
 def _diagnosis(work: _Work) -> Diagnosis:
+    from bayes_grpo.diagnosis.diagnose import diagnose
+
     s = work.settings
     return diagnose(_run_of(work), history=s.history, rollouts=s.rollouts, like=s.like)
 
 
 def _stability(work: _Work) -> Stable:
+    from bayes_grpo.planning.curvature import curvature_of
+    from bayes_grpo.planning.stability import stability
+
     made = _fit_of(work)
     attrs = made.data.attrs
     logged = float(attrs["reference_learning_rate"])

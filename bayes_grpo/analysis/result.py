@@ -7,21 +7,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from bayes_grpo.analysis.advice import advised
-from bayes_grpo.checking.result import Check
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.text import plain
-from bayes_grpo.comparison.result import Comparison
-from bayes_grpo.decision.result import Decision
-from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.diagnosis.status import TopLine
-from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.summary import Summary
-from bayes_grpo.forecasting.result import Forecast
-from bayes_grpo.forecasting.summary import ForecastSummary
-from bayes_grpo.planning.result import StabilityReport
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from bayes_grpo.checking.result import Check
+    from bayes_grpo.comparison.result import Comparison
+    from bayes_grpo.decision.result import Decision
+    from bayes_grpo.diagnosis.result import Diagnosis
+    from bayes_grpo.diagnosis.status import TopLine
+    from bayes_grpo.fitting.result import Fit
+    from bayes_grpo.fitting.summary import Summary
+    from bayes_grpo.forecasting.result import Forecast
+    from bayes_grpo.forecasting.summary import ForecastSummary
+    from bayes_grpo.planning.result import StabilityReport
 
 _LONGEST = 600
 """Characters of a reason."""

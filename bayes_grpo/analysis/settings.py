@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.decision.question import Question
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.rollouts.records import Rollouts
-from bayes_grpo.siblings.gather import Like
+
+if TYPE_CHECKING:
+    from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+    from bayes_grpo.rollouts.records import Rollouts
+    from bayes_grpo.siblings.gather import Like
 
 PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
 """What can be computed of a run."""

@@ -118,7 +118,7 @@ def test_siblings_are_those_of_the_forecast(tmp_path: Path, log: Path, monkeypat
         asked.append(like)
         raise FitError("seen")
 
-    monkeypatch.setattr("bayes_grpo.analysis.analyze.forecast", seen)
+    monkeypatch.setattr("bayes_grpo.forecasting.forecast.forecast", seen)
     words = ("report", log, "--out", tmp_path / "page.html", "--without", "fit,laws,check,diagnosis,stability")
     call(*words, "--like", tmp_path, "--like", "other")
     (tmp_path / "bayes_grpo.toml").write_text('like = ["others"]\n')

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo.analysis import analyze, growing
+from bayes_grpo.analysis import growing
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.classes import MODES
@@ -143,7 +143,7 @@ def test_a_part_that_fails_is_a_note(run, monkeypatch):
     def fails(*_, **__):
         raise ValueError("a bug")
 
-    monkeypatch.setattr(analyze, "diagnose", fails)
+    monkeypatch.setattr("bayes_grpo.diagnosis.diagnose.diagnose", fails)
     found, _ = update_of(run, SWIFT)
     assert found.notes == ("no diagnosis: Failed unexpectedly: ValueError: a bug",)
     assert found.sentence == "Step 60, 60 rows. Nothing can be said yet."
