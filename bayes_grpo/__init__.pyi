@@ -115,9 +115,7 @@ from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
 from .siblings.departure import Departure as Departure
 from .siblings.departure import departure_of as departure_of
-from .siblings.shared import ClearedRun as ClearedRun
 from .siblings.shared import SharedOrder as SharedOrder
-from .siblings.shared import cleared_runs as cleared_runs
 from .siblings.shared import shared_order as shared_order
 from .simulate.dataset import write_runs as write_runs
 from .simulate.scenarios import scenario_names as scenario_names

@@ -19,6 +19,7 @@ from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.families.compare_runs import compare_runs
 from bayes_grpo.families.family import family
 from bayes_grpo.families.index import index_of
+from bayes_grpo.families.members import settings_that_differ
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.logs.reading import PathLike, RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -27,7 +28,7 @@ from bayes_grpo.report.result import Report, sentences_of
 from bayes_grpo.report.run_page import made_line
 from bayes_grpo.report.settings import ReportSettings
 from bayes_grpo.report.work import COST, Left, Tell, answered, answers
-from bayes_grpo.siblings.shared import cleared_runs
+from bayes_grpo.siblings.shared import shared_order
 from bayes_grpo.views.document import (
     TONES,
     Document,
@@ -252,7 +253,7 @@ def _table(found: list[OneOf], until: float) -> Tabular:
 
 def _order(found: list[OneOf], signal: str) -> Section:
     try:
-        order, _ = cleared_runs([x.run for x in found], signal)
+        order = shared_order([x.run for x in found], signal)
     except FitError as error:
         return Section("Data order", missing=str(error))
     return section("Data order", sentence_case(order.sentence))
@@ -266,14 +267,15 @@ def _diagnoses(found: list[OneOf]) -> Section:
 
 
 def _settings(found: list[OneOf]) -> Section:
-    values = {x.name: {name: s.value for name, s in x.run.settings.items()} for x in found}
-    names = list(next(iter(values.values())))
-    differ = [n for n in names if len({str(v[n]) for v in values.values()}) > 1]
+    differ = settings_that_differ([x.run for x in found])
 
     def text(value: object) -> str:
         return "" if value is None else f"{value:g}" if isinstance(value, float) else f"{value}"
 
-    rows = tuple((words(x, limit=_NAME), *(words(text(v[n]), limit=60) for n in differ)) for x, v in values.items())
+    rows = tuple(
+        (words(x.name, limit=_NAME), *(words(text(v[i]), limit=60) for v in differ.values()))
+        for i, x in enumerate(found)
+    )
     table = Tabular("Settings that differ", head("run", *(n.replace("_", " ") for n in differ)), rows)
     return section("Settings", "" if differ else "No logged setting differs.", tables=(table,) if differ else ())
 
