@@ -77,7 +77,7 @@ def family(
     """What settings do, from runs that differ in them: a hierarchical model with partial pooling over runs.
 
     Every run has its own parameters of the exponential regime, spread about a regression on the logarithms of the
-    varied settings; runs from several studies (a column ``repo`` or ``study`` of the index) share a shift of their own.
+    varied settings.
 
     Args:
         logs: Files, folders, patterns (``runs/*.json``) and runs, at least three.
@@ -127,7 +127,6 @@ def family(
         repetitions=tuple(tuple(names[i] for i in group) for group in groups),
         unvaried=unvaried,
         runs=tuple(_run(m, i, drawn) for i, m in enumerate(members)),
-        studies=len({m.study for m in members}),
         convergence=convergence,
         cautions=(*_cautions(data, members, vary, unvaried), *(() if convergence.passed else (convergence.sentence,))),
         slopes=changes,
@@ -223,7 +222,6 @@ def _run(member: FamilyMember, place: int, drawn: RunDraws) -> FamilyRun:
     curve = drawn.curve[:, place, : len(member.table.y)]
     return FamilyRun(
         name=member.run.name,
-        study=member.study,
         settings=dict(member.settings),
         rate=interval(1.0 / values["relaxation_time"]),
         plateau=interval(values["fixed_point"]),
@@ -250,6 +248,9 @@ def _cautions(
             )
     if len(members) < 2 * len(vary) + 2:
         out.append(f"{len(members)} runs for {len(vary)} settings: too few to separate their effects; name fewer")
+    studies = sorted({m.study for m in members})
+    if len(studies) > 1:
+        out.append(f"the runs come from {', '.join(map(plain, studies))}: what else differs there is in the effects")
     formats = {m.run.format for m in members}
     if len(formats) > 1:
         out.append(f"the logs are of several formats ({', '.join(sorted(map(plain, formats)))}): is it one reward?")

@@ -1,9 +1,9 @@
 """The hierarchical model of several runs, in NumPyro, and its chains.
 
 Every run follows the exponential regime. Its traits are the logarithms of relaxation time, measurement noise and
-fluctuation, and the two levels in units of the standard deviation of all rows. Trait q of run i of study s is
+fluctuation, and the two levels in units of the standard deviation of all rows. Trait q of run i is
 
-    trait[i, q] ~ N(mean[q] + x[i] · slopes[:, q] + offset[i, q] + effect[s, q], spread[q]²),
+    trait[i, q] ~ N(mean[q] + x[i] · slopes[:, q] + offset[i, q], spread[q]²),
 
 x the logarithms of the varied settings about their mean. The filter integrates the levels out, in which the rows are
 linear; they are drawn afterwards.
@@ -38,7 +38,7 @@ _SLOPE = {"relaxation_time": 1.0, "observation_sd": 0.5, "fluctuation_sd": 0.5}
 """Prior standard deviations of slopes, e-folds per e-fold of a setting; of levels 1. A slope of .5 on a noise is an
 exponent of 1 on its variance."""
 _SPREAD = np.array([{"relaxation_time": 0.5, "observation_sd": 0.4, "fluctuation_sd": 0.4}.get(q, 0.5) for q in TRAITS])
-"""Scales of the half-normal spreads between runs of the same settings, and between studies."""
+"""Scales of the half-normal spreads between runs of the same settings."""
 _FLOOR = 0.02
 """Least spread between runs: no two runs agree better."""
 CHAINS, _WARMUP, _DRAWS = 4, 400, 1000
@@ -53,7 +53,6 @@ class FamilyData(NamedTuple):
         rows: Rows of all runs, a leading axis of n.
         x: Logarithms of the settings about their mean, shape (n, k).
         offset: What is known to move the traits besides, shape (n, P).
-        study: Study of each run, shape (n,).
         origin: Origin of the levels, reward.
         unit: Their unit, reward.
         centre: Prior means of the means, shape (P,).
@@ -64,7 +63,6 @@ class FamilyData(NamedTuple):
     rows: Rows
     x: Any
     offset: Any
-    study: Any
     origin: Any
     unit: Any
     centre: Any
@@ -107,7 +105,6 @@ def family_data(members: Sequence[FamilyMember], vary: Sequence[str]) -> FamilyD
     tables = [m.table for m in members]
     y = np.concatenate([t.y for t in tables])
     x = np.log([[m.settings[name] for name in vary] for m in members])
-    studies = sorted({m.study for m in members})
     weak = [[p.default(t) for t in tables] for p in REGIME.sampled]
     centre = [
         float(np.mean([p.transform.inverse(q.median) for q in each]))
@@ -127,7 +124,6 @@ def family_data(members: Sequence[FamilyMember], vary: Sequence[str]) -> FamilyD
         rows=stacked(tables),
         x=x - x.mean(axis=0),
         offset=offset,
-        study=np.array([studies.index(m.study) for m in members]),
         origin=np.asarray(y.mean()),
         unit=np.asarray(y.std()),
         centre=np.array(centre + [0.0] * levels),
@@ -136,13 +132,8 @@ def family_data(members: Sequence[FamilyMember], vary: Sequence[str]) -> FamilyD
     )
 
 
-def family_model(data: FamilyData, studies: int) -> None:
-    """Several runs as a NumPyro model.
-
-    Args:
-        data: The runs.
-        studies: Number of studies; one alone has no spread between.
-    """
+def family_model(data: FamilyData) -> None:
+    """Several runs as a NumPyro model."""
     import numpyro
     import numpyro.distributions as dist
 
@@ -153,10 +144,6 @@ def family_model(data: FamilyData, studies: int) -> None:
     # A half normal as the size of a normal number: no end of a range is near, and no chain turns back there.
     spread: Any = spread_of(numpyro.sample("spread_z", standard.expand([size]).to_event(1)))
     expected: Any = mean + data.x @ slopes + data.offset
-    if studies > 1:
-        between: Any = _SPREAD * numpyro.sample("between_z", standard.expand([size]).to_event(1))
-        effect: Any = between * numpyro.sample("effect_z", standard.expand([studies, size]).to_event(2))
-        expected = expected + effect[data.study]
     u: Any = expected[:, :p] + spread[:p] * numpyro.sample("u_z", standard.expand([n, p]).to_event(2))
     values: dict[str, Any] = {q.name: q.transform.forward(u[:, j]) for j, q in enumerate(REGIME.sampled)}
     for j, q in enumerate(REGIME.linear, p):
@@ -181,7 +168,7 @@ def sample_family(data: FamilyData, seed: int = 0, chains: int = CHAINS) -> tupl
     """
     return sample_model(
         family_model,
-        (int(np.max(data.study)) + 1,),
+        (),
         (data,),
         partial(_checked, data),
         seed=seed,

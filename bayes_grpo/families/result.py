@@ -93,7 +93,6 @@ class FamilyRun(Result):
 
     Attributes:
         name: Its name.
-        study: Where it comes from.
         settings: Its varied settings.
         rate: Response rate at its highest learning rate, 1/step.
         plateau: Where it settles.
@@ -104,7 +103,6 @@ class FamilyRun(Result):
     """
 
     name: str
-    study: str
     settings: dict[str, float]
     rate: Interval
     plateau: Interval
@@ -134,7 +132,6 @@ class Family(Result):
         repetitions: Names of runs that state the same settings, all of them, group by group.
         unvaried: Settings that differ between the runs and are not varied.
         runs: Every run given the others.
-        studies: Number of studies.
         convergence: Checks of the chains.
         cautions: What not to believe, one sentence each.
         slopes: "quantity on setting" → draws of the change per e-fold: of the logarithm, for levels in reward.
@@ -149,7 +146,6 @@ class Family(Result):
     repetitions: tuple[tuple[str, ...], ...]
     unvaried: tuple[str, ...]
     runs: tuple[FamilyRun, ...]
-    studies: int
     convergence: Convergence
     cautions: tuple[str, ...]
     slopes: Mapping[str, np.ndarray]

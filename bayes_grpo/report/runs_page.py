@@ -154,10 +154,11 @@ def _document(
     found: list[OneOf], joint: Mapping[str, Answer[Any]], until: float, settings: ReportSettings,
     unread: Mapping[str, str], seconds: float,
 ) -> Document:  # fmt: skip
-    then = highest(found, now=False)
+    better = joint.get("better")
+    unlike = "" if better is None or better.value is None else better.value.not_comparable
     points = (
-        _highest("Which is ahead", highest(found, now=True), "now"),
-        _highest("Which will be", then, f"at step {until:g}"),
+        _highest("Which is ahead", highest(found, now=True), "now", unlike),
+        _highest("Which will be", highest(found, now=False), f"at step {until:g}", unlike),
         _wrong(found),
     )
     lost = [f"{plain(name, 80)} could not be read: {plain(reason, 200)}" for name, reason in unread.items()]
@@ -203,7 +204,9 @@ def _unconverged(x: OneOf) -> bool:
     return x.part("fit") is not None and not x.part("fit").summary.convergence.passed
 
 
-def _highest(label: str, chances: Mapping[str, float], when: str) -> Point:
+def _highest(label: str, chances: Mapping[str, float], when: str, unlike: str) -> Point:
+    if unlike:
+        return Point(label, f"The totals are no comparison: {unlike}.", tone="doubt")
     if not chances:
         return Point(label, "Unknown: fewer than two runs have a forecast.", tone="doubt")
     best = max(chances, key=lambda name: chances[name])

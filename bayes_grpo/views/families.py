@@ -35,7 +35,7 @@ def family_document(f: Family) -> Document:
               for x in f.orders]  # fmt: skip
     return Document(
         title=", ".join(f.vary),
-        about=f"{len(f.runs)} runs, {f.studies} studies, {f.signal}, varied: {', '.join(f.vary)}",
+        about=f"{len(f.runs)} runs, {f.signal}, varied: {', '.join(f.vary)}",
         answer=answer if f.converged else "The sampler did not converge; do not use these numbers.",
         why=sentence_case(f.sentence, 900),
         tone="" if f.converged and known else "doubt" if f.converged else "alarm",

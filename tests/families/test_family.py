@@ -169,20 +169,6 @@ def test_several_logs_of_a_flag_are_written_out_for_compare_runs_alone():
     assert each_by_itself([]) == []
 
 
-@pytest.mark.slow
-def test_studies_shift_their_runs_and_leave_the_exponent_alone():
-    runs, index = [], {}
-    for i, (rate, study) in enumerate([(1e-6, "one"), (4e-6, "one"), (1e-6, "two"), (4e-6, "two")]):
-        time = (30.0 if study == "one" else 10.0) * (1e-6 / rate) ** 0.8
-        runs.append(relaxing(f"run{i}", time=time, rows=80, seed=i, learning_rate=rate))
-        index[f"run{i}"] = {"study": study}
-    found = family(runs, ["learning_rate"], index=index)
-    assert found.studies == 2
-    rate = found.exponent("rate", "learning_rate").posterior
-    assert rate.low < 0.8 < rate.high
-    assert {run.study for run in found.runs} == {"one", "two"}
-
-
 @pytest.mark.thorough
 def test_a_posterior_that_knows_nothing_moves_nothing(found):
     known = found.exponent("rate", "learning_rate")
