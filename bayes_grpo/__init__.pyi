@@ -70,7 +70,6 @@ from .probing.course import stiffness_course as stiffness_course
 from .probing.estimate import Measured as Measured
 from .probing.file import load_probes as load_probes
 from .probing.file import save_probes as save_probes
-from .probing.noise import ratio_tail as ratio_tail
 from .probing.operator import adam_scale as adam_scale
 from .probing.pool import pooled_probes as pooled_probes
 from .probing.predict import ProbeLimits as ProbeLimits
