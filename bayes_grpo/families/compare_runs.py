@@ -17,7 +17,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.families.compared import Compared, Counts, RecipeAnswer, RecipeCurve, SameOrder
 from bayes_grpo.families.differing import differences, part_words, shared_parts, why_not_comparable
 from bayes_grpo.families.index import LONGEST, Index
-from bayes_grpo.families.members import check_alike, read_runs
+from bayes_grpo.families.members import check_alike, read_runs, settings_that_differ
 from bayes_grpo.families.paired import paired
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import SURE, SeedPrior, Side, difference_of, further_seeds, seed_prior, sides
@@ -116,6 +116,9 @@ def compare_runs(
     fewest, most = sorted((n, len(runs) - n))
     if most == 1:
         cautions.append("one seed of each: how far seeds lie apart is the learned prior alone")
+    for side, some in (("A", runs[:n]), ("B", runs[n:])):
+        if within := settings_that_differ(some):
+            cautions.append(f"runs of {side} differ in {', '.join(within)}: their spread is not noise of seeds alone")
     common = reduce(np.intersect1d, [t.step for t in tables])
     order = True if same is not None else False if len(common) >= _SEEN else None
     return Compared(

@@ -52,6 +52,12 @@ def test_a_total_that_rises_while_the_task_falls_is_no_comparison():
     assert "What differs: order of the data." in view(found).why
 
 
+def test_runs_of_one_recipe_that_differ_are_no_seeds():
+    a = [relaxing(f"a{i}", seed=i, group_size=8 * (1 + i)) for i in range(2)]
+    found = compare_runs(a, relaxing("b", seed=5, group_size=8))
+    assert "runs of A differ in group_size: their spread is not noise of seeds alone" in found.cautions
+
+
 def test_settings_length_and_order_of_the_data_are_listed():
     a = [relaxing("a", group_size=8, kl_weight=0.1), relaxing("a2", group_size=8, kl_weight=0.1)]
     b = [relaxing("b", group_size=16, kl_weight=0.1, rows=80)]
