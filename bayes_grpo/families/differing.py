@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.compared import RecipeAnswer
-from bayes_grpo.families.members import settings_that_differ
+from bayes_grpo.families.members import setting_text, settings_that_differ
 from bayes_grpo.families.recipes import Side
 from bayes_grpo.logs.run import Run
 
@@ -139,7 +139,7 @@ def differences(a: Sequence[Run], b: Sequence[Run], same_order: bool | None) -> 
     """
     out = []
     for name, values in settings_that_differ([*a, *b]).items():
-        mine, its = ({_text(v) for v in x} for x in (values[: len(a)], values[len(a) :]))
+        mine, its = ({setting_text(v) for v in x} for x in (values[: len(a)], values[len(a) :]))
         if mine != its:
             out.append(f"{name.replace('_', ' ')} {', '.join(sorted(mine))} in A, {', '.join(sorted(its))} in B")
     ends = [sorted({_last(r) for r in side}) for side in (a, b)]
@@ -152,7 +152,3 @@ def differences(a: Sequence[Run], b: Sequence[Run], same_order: bool | None) -> 
 
 def _last(run: Run) -> str:
     return f"{max((float(x[-1]) for x in (run.step, run.eval_step) if len(x)), default=math.nan):g}"
-
-
-def _text(value: object) -> str:
-    return "unknown" if value is None else f"{value:g}" if isinstance(value, float) else plain(value, 40)

@@ -99,7 +99,14 @@ def settings_that_differ(runs: Sequence[Run]) -> dict[str, list[Any]]:
     """Settings of which two runs state different values, with the value of each run; None where it states none."""
     known = [known_settings(run) for run in runs]
     values = {name: [k.get(name) for k in known] for name in dict.fromkeys(n for k in known for n in k)}
-    return {name: v for name, v in values.items() if len({str(x) for x in v if x is not None}) > 1}
+    return {name: v for name, v in values.items() if len({setting_text(x) for x in v if x is not None}) > 1}
+
+
+def setting_text(value: Any) -> str:
+    """A setting as text, numbers to three digits: a highest learning rate that was logged is not exact."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:.3g}"
+    return "unknown" if value is None else plain(value, 40)
 
 
 def varied_in(runs: Sequence[Run]) -> list[str]:
@@ -131,7 +138,7 @@ def repetitions(runs: Sequence[Run], settings: Sequence[Mapping[str, float]]) ->
     groups: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for i, (run, own) in enumerate(zip(runs, settings, strict=True)):
         known = known_settings(run) | dict(own)
-        groups.setdefault(tuple(sorted((k, str(v)) for k, v in known.items())), []).append(i)
+        groups.setdefault(tuple(sorted((k, setting_text(v)) for k, v in known.items())), []).append(i)
     return [g for g in groups.values() if len(g) > 1]
 
 

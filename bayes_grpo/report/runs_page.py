@@ -19,7 +19,7 @@ from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.families.compare_runs import compare_runs
 from bayes_grpo.families.family import family
 from bayes_grpo.families.index import index_of
-from bayes_grpo.families.members import settings_that_differ
+from bayes_grpo.families.members import setting_text, settings_that_differ
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.logs.reading import PathLike, RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -271,13 +271,8 @@ def _diagnoses(found: list[OneOf]) -> Section:
 
 def _settings(found: list[OneOf]) -> Section:
     differ = settings_that_differ([x.run for x in found])
-
-    def text(value: object) -> str:
-        return "" if value is None else f"{value:g}" if isinstance(value, float) else f"{value}"
-
     rows = tuple(
-        (words(x.name, limit=_NAME), *(words(text(v[i]), limit=60) for v in differ.values()))
-        for i, x in enumerate(found)
+        (words(x.name, limit=_NAME), *(words(setting_text(v[i])) for v in differ.values())) for i, x in enumerate(found)
     )
     table = Tabular("Settings that differ", head("run", *(n.replace("_", " ") for n in differ)), rows)
     return section("Settings", "" if differ else "No logged setting differs.", tables=(table,) if differ else ())

@@ -133,6 +133,8 @@ def test_what_differs_is_varied_and_runs_of_equal_settings_alone_are_repetitions
     other = [*runs[:3], relaxing("again", seed=5, group_size=8, schedule="constant")]
     assert varied_in(other) == ["group_size"]
     assert list(settings_that_differ(GROUPS)) == ["group_size"]
+    nearly = [relaxing("n", learning_rate=1e-5), relaxing("m", learning_rate=9.999e-6)]
+    assert settings_that_differ(nearly) == {}
     with pytest.raises(SettingError, match="no setting is known of all runs and differs"):
         varied_in([GROUPS[0], GROUPS[0]])
 
