@@ -201,7 +201,7 @@ class Family(Result):
                             for k, x in self.spreads.items())  # fmt: skip
         if self.repetitions:
             groups = "; ".join(", ".join(group) for group in self.repetitions)
-            who = f"Repetitions, as far as the logs state their settings: {groups}."
+            who = f"Runs that state the same settings, repetitions where nothing unstated differs: {groups}."
         else:
             who = "No two runs state the same settings: none is a repetition, and nothing here is noise of seeds alone."
         rest = f"Spread between runs that {', '.join(self.vary)} does not explain (sd): {spreads}"

@@ -67,7 +67,7 @@ def test_the_result_is_a_sentence_a_table_strict_json_and_draws(found):
 def test_repetitions_are_runs_of_equal_settings_and_nothing_else_passes_for_noise_of_seeds(found):
     assert found.vary == ("learning_rate",)
     assert found.repetitions == (("run0", "run3"), ("run1", "run4"), ("run2", "run5"))
-    assert "Repetitions, as far as the logs state their settings: run0, run3; " in found.repetition_sentence
+    assert "repetitions where nothing unstated differs: run0, run3; " in found.repetition_sentence
     other = replace(found, repetitions=(), unvaried=("kl_weight",)).repetition_sentence
     assert other.startswith("No two runs state the same settings: none is a repetition")
     assert "contains the effects of kl_weight" in other
