@@ -73,7 +73,6 @@ from .probing.course import stiffness_course as stiffness_course
 from .probing.estimate import Measured as Measured
 from .probing.file import load_probes as load_probes
 from .probing.file import save_probes as save_probes
-from .probing.noise import ratio_tail as ratio_tail
 from .probing.operator import adam_scale as adam_scale
 from .probing.pool import pooled_probes as pooled_probes
 from .probing.predict import ProbeLimits as ProbeLimits
@@ -118,9 +117,7 @@ from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
 from .siblings.departure import Departure as Departure
 from .siblings.departure import departure_of as departure_of
-from .siblings.shared import ClearedRun as ClearedRun
 from .siblings.shared import SharedOrder as SharedOrder
-from .siblings.shared import cleared_runs as cleared_runs
 from .siblings.shared import shared_order as shared_order
 from .simulate.dataset import write_runs as write_runs
 from .simulate.scenarios import scenario_names as scenario_names

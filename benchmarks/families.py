@@ -35,11 +35,10 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.families.compare_runs import compare_runs
-from bayes_grpo.families.design import priors_of
-from bayes_grpo.families.evidence import Scale
 from bayes_grpo.families.family import family
-from bayes_grpo.families.model import spread_of
-from bayes_grpo.families.posterior import Together, family_posterior
+from bayes_grpo.families.members import FamilyMember
+from bayes_grpo.families.model import FamilyData, family_data, sample_family, spread_of
+from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.plan import plan
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.rows_of import rows_of
@@ -100,9 +99,7 @@ def known(case: Case, number: int) -> dict[str, Any]:
         "effects": effects,
         "converged": found.converged,
         "retried": found.convergence.retried,
-        "nodes": found.nodes,
         "pooled_error": float(np.mean((np.log([r.rate.median for r in found.runs]) - truth) ** 2)),
-        "single_error": float(np.mean((np.log([r.alone.median for r in found.runs]) - truth) ** 2)),
         "rate_covered": float(
             np.mean([r.rate.low <= t <= r.rate.high for r, t in zip(found.runs, case.rates, strict=True)])
         ),
@@ -115,7 +112,7 @@ def moves(effect: Mapping[str, Any]) -> bool:
 
 
 def known_summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Coverage, false claims, power and the gain of pooling."""
+    """Coverage, false claims, power and the error of the rates."""
     effects = [e for f in found for e in f["effects"]]
     by: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for e in effects:
@@ -132,7 +129,6 @@ def known_summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "coverage_all": float(np.mean([e["low"] <= e["truth"] <= e["high"] for e in effects])),
         "coverage": covered,
         "pooled_error": float(np.mean([f["pooled_error"] for f in found])),
-        "single_error": float(np.mean([f["single_error"] for f in found])),
         "rate_covered": float(np.average([f["rate_covered"] for f in found], weights=[f["runs"] for f in found])),
     }
     for name in ("rate", "plateau"):
@@ -146,7 +142,6 @@ def known_summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "power": float(np.mean([moves(e) for e in moving])) if moving else math.nan,
             "excludes_zero": float(np.mean([e["low"] > 0 or e["high"] < 0 for e in moving])) if moving else math.nan,
         }
-    out["gain_of_pooling"] = out["single_error"] / out["pooled_error"]
     return out
 
 
@@ -180,10 +175,13 @@ def shared(index: Path, name: str, vary: tuple[str, ...]) -> dict[str, Any]:
     out: dict[str, Any] = {"family": name, "vary": list(vary)}
     if not vary:
         return out | {"error": "no setting of the index varies in it"}
+    with index.open(encoding="utf-8", newline="") as file:
+        rows = [r for r in csv.DictReader(file) if name in (x.strip() for x in r["family"].split(";"))]
+    logs = [index.parent / "csv" / f"{r['run_id']}.csv" for r in rows]
     found, error = None, ""
     for signal in ("auto", "eval"):
         try:
-            found = family(index.parent / "csv", vary, index=index, where={"family": name}, signal=signal)
+            found = family(logs, vary, index=index, signal=signal)
             break
         except BayesGrpoError as problem:
             error = error or str(problem).replace(str(index.parent), "runs")
@@ -192,7 +190,7 @@ def shared(index: Path, name: str, vary: tuple[str, ...]) -> dict[str, Any]:
     kept = found.to_dict()
     effects = [
         {
-            **{k: e[k] for k in ("quantity", "setting", "predicted", "finite", "p_zero", "contraction", "verdict")},
+            **{k: e[k] for k in ("quantity", "setting", "expected", "p_zero", "contraction", "verdict")},
             **{k: e["posterior"][k] for k in ("low", "median", "high")},
         }
         for e in kept["exponents"]
@@ -202,7 +200,6 @@ def shared(index: Path, name: str, vary: tuple[str, ...]) -> dict[str, Any]:
         "converged": found.converged,
         "rhat": found.convergence.worst.rhat,
         "divergences": found.convergence.divergences,
-        "nodes": found.nodes,
         "sentence": found.sentence,
         "effects": effects,
     }
@@ -291,36 +288,35 @@ def sbc(number: int) -> dict[str, Any]:
     """Ranks of a family's true numbers among its posterior draws, the truth drawn from the priors; one chain."""
     rng = np.random.default_rng([SEED, 13, number])
     law, n, length = get_regime("exponential"), 4, 40
-    blank = [rows_of(run_of(f"r{i}", np.arange(1.0, length + 1.0), np.linspace(0, 1, length))) for i in range(n)]
-    x = np.log(np.array([[4.0], [8.0], [16.0], [8.0]]))
-    x -= x.mean(axis=0)
-    scale, weak = Scale(0.5, 0.2), priors_of(law, blank, ["model_size"])
+    sizes = (4.0, 8.0, 16.0, 8.0)
     # About noises of a twentieth of the reward; what the rows' own scale is, is not known to these priors.
-    weak = weak._replace(
-        centre=np.array([math.log(8.0), math.log(0.05), math.log(0.04), 0.5, -1.0]),
-        width=np.array([0.7, 0.5, 0.5, 0.8, 0.8]),
-    )
+    known = {
+        "centre": np.array([math.log(8.0), math.log(0.05), math.log(0.04), 0.5, -1.0]),
+        "width": np.array([0.7, 0.5, 0.5, 0.8, 0.8]),
+        "origin": np.asarray(0.5),
+        "unit": np.asarray(0.2),
+    }
+
+    def data_of(runs: Sequence[Run]) -> FamilyData:
+        members = [FamilyMember(r, rows_of(r), {"model_size": g}, "") for r, g in zip(runs, sizes, strict=True)]
+        return family_data(members, ["model_size"])._replace(**known)
+
+    blank = data_of([run_of(f"r{i}", np.arange(1.0, length + 1.0), np.linspace(0, 1, length)) for i in range(n)])
     size = len(law.parameters)
-    mean = weak.centre + weak.width * rng.standard_normal(size)
-    slopes = weak.slope * rng.standard_normal((1, size))
-    spread = spread_of(weak, rng.standard_normal(size))
-    traits = mean + x @ slopes + spread * rng.standard_normal((n, size))
-    runs = []
-    for i, t in enumerate(traits):
-        numbers = (*np.exp(t[:3]), *(scale.origin + scale.unit * t[3:]))
-        runs.append(draw_run(f"r{i}", length, numbers, rng))
-    tables = [rows_of(run) for run in runs]
-    together = Together(law, tables, scale, weak, x, np.zeros((n, size)), np.zeros(n, int))
-    found = family_posterior(together, number, chains=1)
-    draws = found.draws.flat()
-    picks = np.linspace(0, len(draws.mean) - 1, RANKS).astype(int)
+    mean = blank.centre + blank.width * rng.standard_normal(size)
+    slopes = blank.slope * rng.standard_normal((1, size))
+    spread = spread_of(rng.standard_normal(size))
+    traits = mean + blank.x @ slopes + spread * rng.standard_normal((n, size))
+    runs = [draw_run(f"r{i}", length, (*np.exp(t[:3]), *(0.5 + 0.2 * t[3:])), rng) for i, t in enumerate(traits)]
+    draws, convergence = sample_family(data_of(runs), number, chains=1)
+    flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in draws._asdict().items()}
+    picks = np.linspace(0, len(flat["mean"]) - 1, RANKS).astype(int)
     return {
-        "mean": (draws.mean[picks] < mean).sum(axis=0).tolist(),
-        "slope": (draws.slopes[picks, 0] < slopes[0]).sum(axis=0).tolist(),
-        "spread": (draws.spread[picks] < spread).sum(axis=0).tolist(),
-        "moved": (weak.slope[0] > 0).tolist(),
-        "divergences": found.convergence.divergences,
-        "nodes": float(found.nodes.min()),
+        "mean": (flat["mean"][picks] < mean).sum(axis=0).tolist(),
+        "slope": (flat["slopes"][picks, 0] < slopes[0]).sum(axis=0).tolist(),
+        "spread": (flat["spread"][picks] < spread).sum(axis=0).tolist(),
+        "moved": (blank.slope[0] > 0).tolist(),
+        "divergences": convergence.divergences,
     }
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.stats import beta
 
 from bayes_grpo.dynamics.groups import group_drift_factor
-from bayes_grpo.families.family import MEANS_OF
 from bayes_grpo.rows.known_noise import NEAREST_RATE, scatter
 from benchmarks.paper_fits import said_of
 from benchmarks.paper_pooled import OF_LEVELS, OF_LOGARITHMS, Evidence, PooledPriors
@@ -405,7 +404,7 @@ def transfer_of(runs: Sequence[PaperRun], found: Found) -> tuple[Evidence, tuple
         np.array([x[0] for x in rows]), np.array([x[1] for x in rows]), np.ones(n), np.full(n, -1), author, author
     )
     columns = [r.run.keys.get("eval_reward", "") for r in runs if r.run.has_eval]
-    several = sum(c.startswith(MEANS_OF) for c in columns)
+    several = sum(c.startswith("mean of ") for c in columns)
     return e, tuple(authors), {"any": len(columns), "several": several, "with_held_out": asked, "growing": n}
 
 

@@ -4,7 +4,6 @@
     python -m benchmarks.siblings forecasts FOLDER ... [--index INDEX.csv ...] --cache DIR
     python -m benchmarks.siblings pairs FOLDER ... [--index INDEX.csv ...]
     python -m benchmarks.siblings simulated [--families 200] [--differences 60]
-    python -m benchmarks.siblings ahead [--families 200]
     python -m benchmarks.siblings time
 
 A folder holds one log a run as CSV; an index names the repository and the task of each (columns run_id, repo, task).
@@ -14,8 +13,7 @@ data, and how often one is found where steps are permuted within each run and am
 ends; paths without siblings are kept in the cache. The largest share of paths that siblings get is learned with the
 judged repository left out. `pairs` gives the variance of the rows' difference of two runs of one order over what it
 would be unpaired. `simulated` ranks true shares among those of the posterior in families drawn from the model, and
-counts how often intervals of a difference of recipes on the same data hold it; `ahead` does so for runs against the
-others of their order by rows of the same step.
+counts how often intervals of a difference of recipes on the same data hold it.
 """
 
 from __future__ import annotations
@@ -340,32 +338,6 @@ def simulated(count: int, differences: int) -> dict[str, Any]:
     }
 
 
-def ahead(count: int) -> dict[str, Any]:
-    """How often the interval of a run against the others of its order holds the difference of their courses."""
-    from bayes_grpo.families.pairs import data_orders
-    from tests.siblings.made import family
-
-    inside, narrower, found = [], [], 0
-    for i in range(count):
-        rng = np.random.default_rng(i)
-        runs = int(rng.integers(2, 8))
-        made = {"rows": int(rng.choice([40, 60, 100, 200])), "share": rng.uniform(0.2, 0.8), "spread": 0.03}
-        logged, true = (family([0] * runs, seed=9000 + i, sd=sd, **made) for sd in (0.06, 0.0))
-        orders = data_orders([r.name for r in logged], [rows_of(r) for r in logged])
-        if orders is None or len(orders.groups[0]) < runs:
-            continue
-        found += 1
-        means = {r.name: float(r.reward[r.step >= orders.first_step].mean()) for r in true}
-        for x in orders.runs:
-            exact = means[x.name] - float(np.mean([v for k, v in means.items() if k != x.name]))
-            inside.append(x.ahead.low <= exact <= x.ahead.high)
-            narrower.append(x.narrower)
-    out = {"families": count, "found": found, "runs": len(inside), "inside": float(np.mean(inside))}
-    out["narrower"] = float(np.median(narrower))
-    print(out)
-    return out
-
-
 def timed() -> dict[str, Any]:
     """Seconds that 20 siblings of 200 rows add to a warm forecast."""
     from tests.siblings.made import family
@@ -383,7 +355,7 @@ def timed() -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("orders", "forecasts", "pairs", "simulated", "ahead", "time"))
+    parser.add_argument("what", choices=("orders", "forecasts", "pairs", "simulated", "time"))
     parser.add_argument("folders", type=Path, nargs="*")
     parser.add_argument("--index", type=Path, nargs="+", default=[])
     parser.add_argument("--cache", type=Path)
@@ -394,8 +366,6 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if options.what == "time":
         found = timed()
-    elif options.what == "ahead":
-        found = ahead(options.families)
     elif options.what == "simulated":
         found = simulated(options.families, options.differences)
     else:

@@ -29,26 +29,17 @@ def family(
         typer.Argument(help="Logs of several runs: files, folders, patterns; the index's folder if absent."),
     ] = None,
     vary: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Settings that differ, separated by commas: group_size, learning_rate, prompts_per_step, "
-            "refresh_interval, model_size, or any column of the index.",
+            "refresh_interval, model_size, or any column of the index; by default all that differ.",
             metavar="NAME,NAME,...",
         ),
-    ] = "group_size",
+    ] = None,
     index: Annotated[
         Path | None, typer.Option(help="CSV file with columns run_id and settings that the logs do not state.")
     ] = None,
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="Take the rows of the index with this value.")
-    ] = None,
     signal: Signal = "auto",
-    regime: Annotated[str, typer.Option(help="Law of every run.")] = "exponential",
-    evaluations: Annotated[
-        str | None,
-        typer.Option(help="Evaluation columns to look at as well, or all.", metavar="NAME,NAME,...|all"),
-    ] = None,
-    rope: Annotated[float, typer.Option(help="Half width of the region of practical equivalence.")] = 0.1,
     plot: Plot = None,
     seed: Seed = 0,
     *,
@@ -57,12 +48,6 @@ def family(
 ) -> None:
     """What settings do, from runs that differ in them: exponents beside what theory expects."""
     check_pictures(plot)
-    conditions = {}
-    for text in where or []:
-        column, equals, value = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"--where: expected COLUMN=VALUE, found {text!r}")
-        conditions[column.strip()] = value
     if not logs and index is None:
         raise typer.BadParameter("expected logs or --index")
     with progress() as tell:
@@ -70,11 +55,7 @@ def family(
             logs or ([] if index is None else [str(index.parent)]),
             names_in(vary),
             index=index,
-            where=conditions,
             signal=signal,
-            regime=regime,
-            evaluations=names_in(evaluations),
-            rope=rope,
             read=reading.options(),
             seed=seed,
             progress=tell,

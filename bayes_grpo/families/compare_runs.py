@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,26 +15,25 @@ from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.compared import Compared, Counts, RecipeAnswer, RecipeCurve, SameOrder
+from bayes_grpo.families.differing import differences, part_words, shared_parts, why_not_comparable
 from bayes_grpo.families.index import LONGEST, Index
-from bayes_grpo.families.members import FamilyLogs, FamilyMember, check_alike, read_runs
+from bayes_grpo.families.members import check_alike, read_runs, settings_that_differ
 from bayes_grpo.families.paired import paired
-from bayes_grpo.families.pairs import could_pair
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import SURE, SeedPrior, Side, difference_of, further_seeds, seed_prior, sides
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.siblings.gather import Like
 
 _SHOWN = 4000
 """Draws for intervals."""
-UNPAIRED = (
-    "A and B do not move together at the same steps: their data came in different orders; with the same data seed for "
-    "both what the data alone do cancels in the difference (in public families of one order .3 to .8 of a row's noise)"
-)
+_SEEN = 20
+"""Common rows from which a shared order of data would be seen."""
 
 
 def compare_runs(
-    a: FamilyLogs,
-    b: FamilyLogs,
+    a: Like,
+    b: Like,
     *,
     step: float | None = None,
     signal: str = "auto",
@@ -53,82 +53,89 @@ def compare_runs(
         progress: Called with a short phrase at every stage.
 
     Returns:
-        Probabilities that B is better: at the step, at equal completions and tokens where the logs state them, at the
-        end of each run's own log where lengths differ, and where both would settle.
+        What differs, whether the totals are a comparison, and probabilities that B is better: at the step, at equal
+        completions where the logs state them, at the end of each run's own log where lengths differ, where both would
+        settle, and by parts of the reward and held-out scores that both log.
 
     Raises:
         LogReadError: A log cannot be read.
         SettingError: A step that some run has not reached.
-        FitError: Different signals, rewards or units, or a run that no law can be put on.
+        FitError: Different signals, rewards or units, or a run with too few rows.
     """
     tell = teller(progress)
     tell("reading")
-    runs = [
-        [FamilyMember(r, rows_of(r, signal, LONGEST), {}, "") for r in read_runs(x, Index({}), read)] for x in (a, b)
-    ]
-    members = [*runs[0], *runs[1]]
-    check_alike(members)
-    readings: list[list[RunReading]] = []
-    for side, some in zip("AB", runs, strict=True):
-        found = []
-        for i, m in enumerate(some):
-            tell(f"{side}, run {i + 1} of {len(some)}")
-            found.append(reading_of(m.run, m.table, seed_of(seed, side, i)))
-        readings.append(found)
-    tell("comparing")
-    everyone, n = [*readings[0], *readings[1]], len(readings[0])
-    same = paired([r.table for r in everyone], n)
+    both = [[(run, rows_of(run, signal, LONGEST)) for run in read_runs(x, Index({}), read)] for x in (a, b)]
+    every, n = [*both[0], *both[1]], len(both[0])
+    check_alike(every)
+    runs, tables = [run for run, _ in every], [table for _, table in every]
+
+    def read_all(tables: Sequence[Any], places: Sequence[int]) -> dict[int, RunReading]:
+        out = {}
+        for i in places:
+            tell(f"{'AB'[i >= n]}, run {i % n + 1 if i < n else i - n + 1}")
+            out[i] = reading_of(runs[i], tables[i], seed_of(seed, "AB"[i >= n], i - n * (i >= n)))
+        return out
+
+    known = read_all(tables, range(len(runs)))
+    everyone = [known[i] for i in range(len(runs))]
+    same = paired(tables, n)
     without = everyone
     if same is not None:
-        tell("the same without what the data did")
-        without = [
-            reading_of(r.run, same.tables[i], seed_of(seed, "AB"[i >= n], i - n * (i >= n))) if i in same.runs else r
-            for i, r in enumerate(everyone)
-        ]
+        tell("the same without the effects of the data")
+        again = read_all(same.tables, same.runs)
+        without = [again.get(i, r) for i, r in enumerate(everyone)]
     first, last = max(r.table.step[0] for r in everyone), min(r.last for r in everyone)
     if step is not None and not (math.isfinite(step) and first <= step <= last):
         raise SettingError(f"step: expected one that all runs have, {first:g} to {last:g}, found {step:g}")
     prior = seed_prior()
-    unit = float(np.std(np.concatenate([m.table.y for m in members])))
-    asked = _Asked(unit, prior, seed, n, None if same is None else same.factor)
+    unit = float(np.std(np.concatenate([t.y for t in tables])))
+    asked = _Comparison(unit, prior, seed, n, None if same is None else same.factor)
 
-    def both(values: Callable[[RunReading], np.ndarray]) -> list[list[np.ndarray]]:
-        """Readings of all runs as they are logged, and without what the data did."""
+    def each(values: Callable[[RunReading], np.ndarray]) -> list[list[np.ndarray]]:
+        """Readings of all runs as they are logged, and without the effects of the data."""
         return [[values(r) for r in some] for some in (everyone, without)]
 
     at = last if step is None else float(step)
-    answers = [asked.answer("step", f"at step {at:g}", both(lambda r: r.at(at)))]
-    cautions = [] if same is not None or not could_pair([r.table for r in everyone]) else [UNPAIRED]
-    for name, words, spent in _compute(everyone):
-        budget = min(float(s[-1]) for s in spent)
-        places = [float(np.interp(budget, s, r.table.step)) for s, r in zip(spent, everyone, strict=True)]
-        if len({round(p, 6) for p in places}) == 1 and places[0] == at:
-            continue
-        reached = [[r.at(p) for r, p in zip(some, places, strict=True)] for some in (everyone, without)]
-        answers.append(asked.answer(name, f"at {budget:.3g} {words}", reached))
-    if not any(x.at in ("completions", "tokens") for x in answers) and _completions(members[0].run) is None:
+    answers = [asked.answer("step", f"at step {at:g}", each(lambda r: r.at(at)))]
+    cautions = []
+    completions = [_completions(run) for run in runs]
+    if None not in completions and len(set(completions)) > 1:
+        rate = [c for c in completions if c is not None]
+        budget = min(c * r.last for c, r in zip(rate, everyone, strict=True))
+        reached = [[r.at(budget / c) for c, r in zip(rate, some, strict=True)] for some in (everyone, without)]
+        answers.append(asked.answer("completions", f"at {budget:.3g} completions", reached))
+    elif None in completions:
         cautions.append("equal compute: not known; it takes group_size and prompts_per_step of every run")
     if len({r.last for r in everyone}) > 1:
-        answers.append(asked.answer("end", "at the end of each log", both(lambda r: r.at(r.last))))
-    answers.append(asked.answer("plateau", "where they settle", both(lambda r: r.plateau)))
-    given = min(len(side) for side in readings)
-    where = prior.words if given == 1 else f"from the runs given and a {prior.words}"
-    if given == 1 and max(len(side) for side in readings) == 1:
+        answers.append(asked.answer("end", "at the end of each log", each(lambda r: r.at(r.last))))
+    answers.append(asked.answer("plateau", "where they settle", each(lambda r: r.plateau)))
+    parts = [
+        asked._replace(unit=x.unit, factor=None).by_sides(x.name, part_words(x.name), x.a, x.b)
+        for x in shared_parts(runs[:n], runs[n:], tables[0].signal)
+    ]
+    fewest, most = sorted((n, len(runs) - n))
+    if most == 1:
         cautions.append("one seed of each: how far seeds lie apart is the learned prior alone")
+    for side, some in (("A", runs[:n]), ("B", runs[n:])):
+        if within := settings_that_differ(some):
+            cautions.append(f"runs of {side} differ in {', '.join(within)}: their spread is not noise of seeds alone")
+    common = reduce(np.intersect1d, [t.step for t in tables])
+    order = True if same is not None else False if len(common) >= _SEEN else None
     return Compared(
-        signal=members[0].table.signal,
-        counts=Counts(*map(len, readings)),
+        signal=tables[0].signal,
+        counts=Counts(n, len(runs) - n),
+        not_comparable=why_not_comparable(runs[:n], runs[n:], answers[0], parts),
+        differs=differences(runs[:n], runs[n:], order),
         answers=tuple(answers),
-        curves=tuple(_curve(name, r) for name, side in zip("AB", readings, strict=True) for r in side),
-        spread_from=where,
+        parts=tuple(parts),
+        curves=tuple(_curve("AB"[i >= n], r) for i, r in enumerate(everyone)),
+        spread_from=prior.words if fewest == 1 else f"from the runs given and a {prior.words}",
         cautions=tuple(cautions),
-        same_order=None
-        if same is None
-        else SameOrder(tuple(plain(everyone[i].run.name, 80) for i in same.runs), same.share),
+        same_order=None if same is None else SameOrder(tuple(plain(runs[i].name, 80) for i in same.runs), same.share),
     )
 
 
-class _Asked(NamedTuple):
+class _Comparison(NamedTuple):
     """What every answer needs.
 
     Attributes:
@@ -146,26 +153,30 @@ class _Asked(NamedTuple):
     factor: tuple[float, ...] | None
 
     def answer(self, at: str, words: str, values: Sequence[Sequence[np.ndarray]]) -> RecipeAnswer:
-        """The answer at one place, from draws of every run's reading there, as logged and without what the data did.
+        """The answer at one place, from draws of every run's reading there, as logged and without the data's effects.
 
-        How well the recipes do is told by the rows as they are, how far they lie apart without what is in both.
+        The rows as they are show how well the recipes do; those without what is in both, how far they lie apart.
         """
         logged, same = (sides(x) for x in values)
         error = same.error if self.factor is None else same.error * np.array(self.factor)
         n = self.first
-        a, b = Side(same.mean[:n], error[:n]), Side(same.mean[n:], error[n:])
+        one, two = Side(same.mean[:n], error[:n]), Side(same.mean[n:], error[n:])
+        levels = None
+        if self.factor is not None:
+            levels = Side(logged.mean[:n], logged.error[:n]), Side(logged.mean[n:], logged.error[n:])
+        return self.by_sides(at, words, one, two, levels)
+
+    def by_sides(self, at: str, words: str, a: Side, b: Side, levels: tuple[Side, Side] | None = None) -> RecipeAnswer:
+        """The answer from a reading and its error of every run; ``levels`` where A and B are told by other readings."""
         found = difference_of(a, b, self.unit, self.prior)
         rng = np.random.default_rng(seed_of(self.seed, at))
         draws, p = found.draws(_SHOWN, rng), float(found.p_better)
-        levels = draws
-        if self.factor is not None:
-            one, two = Side(logged.mean[:n], logged.error[:n]), Side(logged.mean[n:], logged.error[n:])
-            levels = difference_of(one, two, self.unit, self.prior).draws(_SHOWN, rng)
+        shown = draws if levels is None else difference_of(*levels, self.unit, self.prior).draws(_SHOWN, rng)
         return RecipeAnswer(
             at=at,
             words=words,
-            a=interval(levels["a"]),
-            b=interval(levels["a"] + levels["difference"]),
+            a=interval(shown["a"]),
+            b=interval(shown["a"] + shown["difference"]),
             difference=interval(draws["difference"]),
             p_better=p,
             p_next=found.p_next,
@@ -174,37 +185,10 @@ class _Asked(NamedTuple):
         )
 
 
-def _compute(readings: Sequence[RunReading]) -> list[tuple[str, str, list[np.ndarray]]]:
-    """Compute that was spent until every row of every run, in each measure that all logs state."""
-    each = [_completions(r.run) for r in readings]
-    known = [c for c in each if c is not None]
-    if len(known) < len(readings):
-        return []
-    out = [("completions", "completions", [c * r.table.step for c, r in zip(known, readings, strict=True)])]
-    lengths = [_lengths(r) for r in readings]
-    sizes = [x for x in lengths if x is not None]
-    if len(sizes) == len(readings):
-        spent = [
-            c * np.cumsum(x * np.diff(r.table.step, prepend=r.table.start))
-            for c, x, r in zip(known, sizes, readings, strict=True)
-        ]
-        out.append(("tokens", "tokens", spent))
-    return out
-
-
 def _completions(run: Run) -> float | None:
     """Completions of an optimizer step, where the log states them."""
     size, prompts = run.settings.group_size.value, run.settings.prompts_per_step.value
     return None if size is None or prompts is None else float(size) * float(prompts)
-
-
-def _lengths(reading: RunReading) -> np.ndarray | None:
-    """Mean tokens of a completion at every row, where they are logged."""
-    logged = reading.run.signals.get("completion_length")
-    known = None if logged is None else np.isfinite(logged) & (logged > 0)
-    if logged is None or known is None or not known.any():
-        return None
-    return np.interp(reading.table.step, reading.run.step[known], logged[known])
 
 
 def _curve(side: str, reading: RunReading) -> RecipeCurve:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecipeAnswer(Result):
-    """Which recipe is better at one place.
+    """Which recipe is better by one measure.
 
     Attributes:
-        at: "step", "completions", "tokens", "end" (of each run's own log) or "plateau".
+        at: "step", "completions", "end" (of each run's own log) or "plateau"; of a part its name.
         words: The same in words.
         a: A's mean over seeds, reward.
         b: B's.
@@ -29,8 +29,8 @@ class RecipeAnswer(Result):
         p_better: Probability that B's mean over seeds is higher.
         p_next: Probability that a new seed of B is higher than a new one of A.
         spread: Standard deviation between seeds, reward.
-        further: Further seeds of each recipe that would tell with probability .8; None where 64 would not, or none is
-            needed.
+        further: Further seeds of each recipe that would settle it with probability .8; None where 64 would not, or none
+            is needed.
     """
 
     at: str
@@ -51,6 +51,13 @@ class RecipeAnswer(Result):
         if self.p_better >= SURE:
             return "B is better"
         return "A is better" if self.p_better <= 1.0 - SURE else "cannot tell"
+
+    @property
+    def numbers(self) -> str:
+        """Probability and difference."""
+        d = self.difference
+        better = f"P(B better than A) {probability_text(self.p_better)}"
+        return f"{better}, difference {d.median:+.3g} [{d.low:+.3g}, {d.high:+.3g}]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +108,10 @@ class Compared(Result):
     Attributes:
         signal: "reward" or "eval_reward".
         counts: Runs of A and of B.
-        answers: At a step, at equal compute, at the end; the first is the one that the sentence tells.
+        not_comparable: Why the totals are no comparison; "" where they are one.
+        differs: What differs between the recipes besides: settings, length, order of the data.
+        answers: By the total: at a step, at equal completions, at the end, at the plateau.
+        parts: By what both sides log besides: held-out reward, gold reward, accuracy, parts of the reward.
         curves: The runs.
         spread_from: Where the spread between seeds comes from.
         cautions: What not to believe, one sentence each.
@@ -110,7 +120,10 @@ class Compared(Result):
 
     signal: str
     counts: Counts
+    not_comparable: str
+    differs: tuple[str, ...]
     answers: tuple[RecipeAnswer, ...]
+    parts: tuple[RecipeAnswer, ...]
     curves: tuple[RecipeCurve, ...]
     spread_from: str
     cautions: tuple[str, ...]
@@ -120,31 +133,36 @@ class Compared(Result):
     not_in_json = ("curves",)
 
     def answer(self, at: str) -> RecipeAnswer:
-        """One answer by its place.
+        """One answer by its place, or by the name of a part.
 
         Raises:
             KeyError: There is none.
         """
-        for x in self.answers:
+        every = (*self.answers, *self.parts)
+        for x in every:
             if x.at == at:
                 return x
-        raise KeyError(f"no answer at {at!r}; there are {', '.join(x.at for x in self.answers)}")
+        raise KeyError(f"no answer at {at!r}; there are {', '.join(x.at for x in every)}")
 
     @property
     def sentence(self) -> str:
-        """The first answer in words."""
+        """The first answer in words; where the totals are no comparison, those of the parts."""
+        level = f"({LEVEL:.0%} interval, mean over seeds)"
+        if self.not_comparable:
+            shared = "; ".join(f"{x.words}: {x.verdict}, {x.numbers}" for x in self.parts)
+            by = (
+                f"By what both log, last fifth of the rows: {shared} {level}." if shared else "Both log no shared part."
+            )
+            return f"The totals are no comparison: {self.not_comparable}. {by}"
         x = self.answers[0]
-        d = x.difference
-        better = f"P(B better than A) {probability_text(x.p_better)}"
-        numbers = f"{better}, difference {d.median:+.3g} [{d.low:+.3g}, {d.high:+.3g}]"
         if x.verdict != "cannot tell":
-            return f"{x.verdict} {x.words}: {numbers} ({LEVEL:.0%} interval, mean over seeds)."
+            return f"{x.verdict} {x.words}: {x.numbers} {level}."
         if x.further is None:
-            more = f"{FURTHER[-1]} further seeds of each would probably not tell either"
+            more = f"{FURTHER[-1]} further seeds of each would probably not settle it either"
         else:
-            more = f"{x.further} further seed{'s' * (x.further > 1)} of each would tell with probability 0.8"
-        return f"Cannot tell which is better {x.words}: {numbers} ({LEVEL:.0%} interval, mean over seeds); {more}."
+            more = f"{x.further} further seed{'s' * (x.further > 1)} of each would settle it with probability 0.8"
+        return f"Cannot tell which is better {x.words}: {x.numbers} {level}; {more}."
 
     def to_frame(self) -> pd.DataFrame:
         """One row an answer."""
-        return frame_of(self.answers, "at")
+        return frame_of((*self.answers, *self.parts), "at")

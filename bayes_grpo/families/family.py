@@ -1,82 +1,91 @@
-"""`family`: several runs in, what their settings do out."""
+"""`family`: what settings do, from runs that differ in them."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import norm
 
-from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.intervals import LEVEL, interval
+from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.families.data import data_of
-from bayes_grpo.families.design import quantities_of, together_of
-from bayes_grpo.families.effects import effects_of, exponent_of, spread_effect
-from bayes_grpo.families.index import Index, index_of
-from bayes_grpo.families.left_out import outcome_of
-from bayes_grpo.families.members import FamilyLogs, FamilyMember, Members, members_of, read_runs
-from bayes_grpo.families.pairs import ONE_SEED, could_pair, data_orders
-from bayes_grpo.families.posterior import LEAST_NODES, FamilyPosterior, Together, family_posterior
-from bayes_grpo.families.result import Family, ShrunkRun
-from bayes_grpo.families.shrink import RunDraws, shrunk
+from bayes_grpo.dynamics.groups import group_drift_factor
+from bayes_grpo.families.index import index_of
+from bayes_grpo.families.members import (
+    FamilyMember,
+    members_of,
+    read_runs,
+    repetitions,
+    settings_that_differ,
+    varied_in,
+)
+from bayes_grpo.families.model import (
+    SAME_START,
+    TRAITS,
+    FamilyData,
+    FamilyDraws,
+    RunDraws,
+    draw_runs,
+    family_data,
+    sample_family,
+)
+from bayes_grpo.families.result import ROPE, Exponent, Family, FamilyRun
 from bayes_grpo.logs.reading import PathLike
-from bayes_grpo.logs.run import Run
-from bayes_grpo.regimes import get_regime
-from bayes_grpo.regimes.base import Regime
+from bayes_grpo.siblings.gather import Like
+from bayes_grpo.siblings.shared import shared_orders
 
-ROPE = 0.1
-"""Half width of the region of practical equivalence of an exponent: twice the setting moves the quantity by 7%."""
 LINKED = 0.9
-"""Correlation of the logarithms of two settings from which their exponents cannot be told apart."""
-MEANS_OF = "mean of "
-"""How a run names several evaluation columns that it has averaged."""
+"""Correlation of the logarithms of two settings from which their effects cannot be separated."""
+_POSITIVE_SHARE = 0.1
+"""A level's change is over its own size where that is surely above this share of the range of the rewards."""
 
 
-class _Asked(NamedTuple):
-    """What is the same for every column of rewards."""
+class _Quantity(NamedTuple):
+    """A quantity whose dependence on the settings is reported: its trait, and its exponent over the trait's slope."""
 
-    rope: float
-    seed: int
+    name: str
+    trait: int
+    power: float
+    words: str
+
+
+_QUANTITIES = (
+    _Quantity("rate", TRAITS.index("relaxation_time"), -1.0, "response rate"),
+    _Quantity("fluctuation_variance", TRAITS.index("fluctuation_sd"), 2.0, "fluctuation variance"),
+    _Quantity("observation_variance", TRAITS.index("observation_sd"), 2.0, "measurement variance"),
+    _Quantity("plateau", TRAITS.index("fixed_point"), 1.0, "plateau"),
+    _Quantity("initial_reward", TRAITS.index("initial_reward"), 1.0, "initial reward"),
+)
+_LEVELS = ("plateau", "initial_reward")
 
 
 def family(
-    logs: FamilyLogs,
-    vary: Sequence[str],
+    logs: Like,
+    vary: Sequence[str] = (),
     *,
     index: PathLike | Mapping[str, Mapping[str, Any]] | None = None,
-    where: Mapping[str, str] | None = None,
     signal: str = "auto",
-    regime: str | Regime = "exponential",
-    evaluations: Sequence[str] = (),
-    rope: float = ROPE,
     read: Mapping[str, Any] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Family:
-    """What settings do, from runs that differ in them: partial pooling over runs, seeds as replicates.
+    """What settings do, from runs that differ in them: a hierarchical model with partial pooling over runs.
 
-    Every run has its own parameters of the law, spread about a regression on the logarithms of the varied settings;
-    runs from several studies (a column ``repo`` or ``study`` of the index) share a shift of their own. Reported are the
-    exponents, beside what the reduced model expects and the probability that they are practically that.
+    Every run has its own parameters of the exponential regime, spread about a regression on the logarithms of the
+    varied settings.
 
     Args:
         logs: Files, folders, patterns (``runs/*.json``) and runs, at least three.
         vary: Settings that differ between the runs: "group_size", "learning_rate" (a run's highest),
-            "prompts_per_step", "refresh_interval", "model_size", or any column of the index with positive numbers.
+            "prompts_per_step", "refresh_interval", "model_size", or any column of the index with positive numbers. By
+            default every setting that all runs state and that differs.
         index: CSV file, or mapping of names to settings, with what the logs do not state.
-        where: Column of the index → value of the rows to take.
         signal: "auto", "reward" (train) or "eval" (held-out), the same for all.
-        regime: The law.
-        evaluations: Names of evaluation columns on which the settings' effects are wanted as well; ("all",) for every
-            one that the logs hold.
-        rope: Half width of the region of practical equivalence of an exponent.
         read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs.
         seed: Seed.
         progress: Called with a short phrase at every stage.
@@ -86,143 +95,163 @@ def family(
 
     Raises:
         LogReadError: A log cannot be read.
-        SettingError: A setting that is not known of a run or has one value alone, or an impossible option.
-        FitError: Fewer than three runs that the law can be put on, or different signals, rewards or units.
+        SettingError: A setting that is not known of a run or has one value alone.
+        FitError: Fewer than three runs with enough rows, or different signals, rewards or units.
     """
-    if not (math.isfinite(rope) and rope > 0):
-        raise SettingError(f"rope: expected a number above 0, found {rope!r}")
-    law, tell = get_regime(regime), teller(progress)
-    if not 1 <= len(law.linear) <= 2:
-        raise SettingError(
-            f"family: expected a regime with one or two levels, found {len(law.linear)} in {law.name}; take exponential"
-        )
-    known, asked, vary = index_of(index, where), _Asked(rope, seed), list(vary)
+    known, tell = index_of(index), teller(progress)
     tell("reading")
     runs = read_runs(logs, known, read)
-    members = members_of(runs, vary, known, law, signal)
-    transfer = {
-        name: _family(law, members_of(again, vary, known, law, "eval"), vary, asked, _named(tell, name))
-        for name, again in _evaluated(logs, runs, known, evaluations, read).items()
-    }
-    return _family(law, members, vary, asked, tell, transfer)
-
-
-def _named(tell: Progress, name: str) -> Progress:
-    return lambda stage: tell(f"{plain(name, 60)}, {stage}")
-
-
-def _evaluated(
-    logs: FamilyLogs, runs: Sequence[Run], index: Index, names: Sequence[str], read: Mapping[str, Any] | None
-) -> dict[str, list[Run]]:
-    """The runs once more for every evaluation column that is wanted, with that column as their held-out reward."""
-    if not names:
-        return {}
-    if any(not run.has_eval for run in runs):
-        lacking = next(run for run in runs if not run.has_eval)
-        raise FitError(f"family: no evaluation column in {plain(lacking.name, 80)}; leave out --evaluations")
-    if list(names) == ["all"]:
-        key = runs[0].keys.get("eval_reward", "eval_reward")
-        names = key.removeprefix(MEANS_OF).split(", ") if key.startswith(MEANS_OF) else [key]
-    given = [logs] if isinstance(logs, str | os.PathLike | Run) else list(logs)
-    if any(isinstance(x, Run) for x in given):
-        raise SettingError("evaluations: expected log files, found runs that were read; give their paths")
-    return {name: read_runs(logs, index, dict(read or {}) | {"eval_column": name}) for name in names}
-
-
-def _family(
-    regime: Regime,
-    given: Members,
-    vary: Sequence[str],
-    asked: _Asked,
-    tell: Progress,
-    transfer: dict[str, Family] | None = None,
-) -> Family:
-    members = given.members
-    together = together_of(regime, members, vary)
-    found = family_posterior(together, seed_of(asked.seed, "family"), tell)
-    tell("every run given the family")
-    drawn = shrunk(together, found, seed_of(asked.seed, "runs"))
-    effects = effects_of(together, found, len(vary))
-    tables = [m.table for m in members]
-    orders = data_orders([plain(m.run.name, 80) for m in members], tables)
-    unpaired = [] if orders is not None or not could_pair(tables) else [ONE_SEED]
-    counts = Counter(tuple(m.settings.values()) for m in members)
-    named = {f"{e.quantity.name} on {vary[e.setting]}": e.draws for e in effects}
+    vary = list(vary) or varied_in(runs)
+    members, left_out = members_of(runs, vary, known, signal)
+    names = [plain(m.run.name, 80) for m in members]
+    data = family_data(members, vary)
+    tell(f"{len(members)} runs in one model")
+    draws, convergence = sample_family(data, seed_of(seed, "family"))
+    tell("every run given the others")
+    drawn = draw_runs(data, draws, seed_of(seed, "runs"))
+    changes = _slopes(data, draws, vary)
+    differ = settings_that_differ([m.run for m in members])
+    unvaried = tuple(name for name in differ if name not in vary)
+    groups = repetitions([m.run for m in members], [m.settings for m in members])
+    factors = {q.name: float(data.unit) if q.name in _LEVELS else abs(q.power) for q in _QUANTITIES}
     return Family(
         vary=tuple(vary),
-        regime=regime.name,
         signal=members[0].table.signal,
-        exponents=tuple(exponent_of(e, vary[e.setting], members, asked.rope) for e in effects),
-        spreads=tuple(spread_effect(together, found, q) for q in quantities_of(regime)),
-        runs=tuple(_run(together, found.alone[i], m, drawn[i]) for i, m in enumerate(members)),
-        studies=together.studies,
-        replicates=sum(n for n in counts.values() if n > 1),
-        convergence=found.convergence,
-        nodes=float(found.nodes.min()),
-        thin=found.thin,
-        cautions=(*(x.sentence for x in given.left_out), *_cautions(together, members, vary, found), *unpaired),
-        data=data_of(together, members, vary, found, drawn, named),
-        transfer=transfer or {},
-        orders=orders,
-        left_out=tuple(map(outcome_of, given.left_out)),
+        exponents=tuple(
+            _exponent(data, draws, q, (k, name), members)
+            for k, name in enumerate(vary)
+            for q in _QUANTITIES
+            if data.slope[k, q.trait] > 0
+        ),
+        spreads={q.name: interval(factors[q.name] * draws.spread[..., q.trait]) for q in _QUANTITIES},
+        repetitions=tuple(tuple(names[i] for i in group) for group in groups),
+        unvaried=unvaried,
+        runs=tuple(_run(m, i, drawn) for i, m in enumerate(members)),
+        convergence=convergence,
+        cautions=(*_cautions(data, members, vary, unvaried), *(() if convergence.passed else (convergence.sentence,))),
+        slopes=changes,
+        orders=shared_orders(names, [m.table for m in members]).orders,
+        left_out=left_out,
     )
 
 
-def _run(together: Together, alone: np.ndarray, member: FamilyMember, draws: RunDraws) -> ShrunkRun:
-    rate = next((q for q in quantities_of(together.regime) if q.name == "rate"), None)
-    time = None if rate is None else together.regime.parameters[rate.trait].name
+def _slopes(data: FamilyData, draws: FamilyDraws, vary: Sequence[str]) -> dict[str, np.ndarray]:
+    """Draws of every quantity's change per e-fold of every setting: of its logarithm, for levels in reward."""
+    unit = float(data.unit)
+    return {
+        f"{q.name} on {name}": (unit if q.name in _LEVELS else q.power) * draws.slopes[..., k, q.trait].ravel()
+        for k, name in enumerate(vary)
+        for q in _QUANTITIES
+    }
+
+
+def _exponent(
+    data: FamilyData, draws: FamilyDraws, q: _Quantity, setting: tuple[int, str], members: Sequence[FamilyMember]
+) -> Exponent:
+    k, name = setting
+    slope, sd = draws.slopes[..., k, q.trait], float(data.slope[k, q.trait])
+    factor, relative = q.power, True
+    if q.name in _LEVELS:
+        size, relative = _size(data, draws, q)
+        factor = float(data.unit) / size
+    x = factor * slope
+    reach = float(norm.ppf(0.5 + LEVEL / 2.0)) * sd * abs(float(np.median(factor)))
+    return Exponent(
+        setting=name,
+        quantity=q.name,
+        words=q.words,
+        posterior=interval(x),
+        prior=Interval(0.0, -reach, reach, LEVEL),
+        expected=expected_exponent(q.name, name, members),
+        p_zero=float(np.mean(np.abs(x) < ROPE)),
+        p_positive=float(np.mean(x > 0)),
+        contraction=1.0 - min(float(slope.var() / sd**2), 1.0),
+        relative=relative,
+        runs=len(members),
+        values=len({m.settings[name] for m in members}),
+    )
+
+
+def _size(data: FamilyData, draws: FamilyDraws, q: _Quantity) -> tuple[Any, bool]:
+    """What the change of a level is over: its own size at the middle of the settings, or the range of the rewards."""
+    y = np.asarray(data.rows.y)
+    low, high = np.nanquantile(y, [0.05, 0.95])
+    own = data.origin + data.unit * draws.mean[..., q.trait]
+    sure = np.nanmin(y) >= 0.0 and np.quantile(own, 0.01) > _POSITIVE_SHARE * (high - low)
+    return (own, True) if sure else (float(high - low), False)
+
+
+def expected_exponent(quantity: str, setting: str, members: Sequence[FamilyMember]) -> float:
+    """What the reduced model expects of an exponent; NaN where it expects nothing.
+
+    Stiffness is the learning rate times the curvature; the stationary variance is the step's noise over stiffness and
+    damping, so it falls with completions and rises with the learning rate; only the model moves the plateau. Under
+    advantages over the group's standard deviation a finite group drifts more slowly, by a factor that depends on the
+    success rate: its exponent over the sizes in the family, at the mean success of all rows.
+
+    Args:
+        quantity: Name of a quantity.
+        setting: Name of a setting.
+        members: The runs.
+    """
+    known = {
+        ("rate", "learning_rate"): 1.0,
+        ("rate", "group_size"): 0.0,
+        ("rate", "prompts_per_step"): 0.0,
+        ("rate", "refresh_interval"): 0.0,
+        ("fluctuation_variance", "learning_rate"): 1.0,
+        ("fluctuation_variance", "group_size"): -1.0,
+        ("fluctuation_variance", "prompts_per_step"): -1.0,
+        ("observation_variance", "learning_rate"): 0.0,
+        ("observation_variance", "prompts_per_step"): -1.0,
+        **{("plateau", name): 0.0 for name in SAME_START},
+    }
+    success = float(np.mean([m.table.y.mean() for m in members]))
+    shares = all(m.table.is_share for m in members) and 0.0 < success < 1.0
+    if (quantity, setting) == ("rate", "group_size") and shares:
+        sizes = np.array([m.settings[setting] for m in members])
+        if sizes.min() >= 2:
+            factor = [math.log(float(group_drift_factor(success, round(g), 1))) for g in sizes]
+            return float(np.polyfit(np.log(sizes), factor, 1)[0])
+    return known.get((quantity, setting), math.nan)
+
+
+def _run(member: FamilyMember, place: int, drawn: RunDraws) -> FamilyRun:
+    values = {name: x[:, place] for name, x in drawn.values.items()}
     tail = (1.0 - LEVEL) / 2.0
-    low, curve, high = np.quantile(draws.curve, [tail, 0.5, 1.0 - tail], axis=0)
-    by_itself = np.exp(-alone[:, rate.trait]) if rate is not None else np.full(1, np.nan)
-    start = draws.values.get("initial_reward", draws.values["fixed_point"])
-    return ShrunkRun(
+    curve = drawn.curve[:, place, : len(member.table.y)]
+    return FamilyRun(
         name=member.run.name,
-        study=member.study,
         settings=dict(member.settings),
-        rate=interval(np.nan if time is None else 1.0 / draws.values[time]),
-        fluctuation_sd=interval(draws.values["fluctuation_sd"]),
-        observation_sd=interval(draws.values["observation_sd"]),
-        plateau=interval(draws.values["fixed_point"]),
-        initial_reward=interval(start),
-        alone=interval(by_itself),
+        rate=interval(1.0 / values["relaxation_time"]),
+        plateau=interval(values["fixed_point"]),
         step=member.table.step,
         reward=member.table.y,
-        curve=curve,
-        low=low,
-        high=high,
+        curve=np.quantile(curve, [0.5, tail, 1.0 - tail], axis=0),
+        draws=values,
     )
 
 
 def _cautions(
-    together: Together, members: Sequence[FamilyMember], vary: Sequence[str], found: FamilyPosterior
+    data: FamilyData, members: Sequence[FamilyMember], vary: Sequence[str], unvaried: Sequence[str]
 ) -> tuple[str, ...]:
     """What a reader should not believe."""
     out = []
-    if not found.convergence.passed:
-        out.append(found.convergence.sentence)
-    if found.thin:
-        out.append(
-            f"the weight of {plain(members[int(np.argmin(found.nodes))].run.name, 60)} lies on "
-            f"{found.nodes.min():.0f} nodes (limit {LEAST_NODES:.0f}): the family and this run disagree"
-        )
-    if len(vary) > 1:
-        linked = np.corrcoef(together.x.T)
-        for i, j in combinations(range(len(vary)), 2):
-            if abs(linked[i, j]) >= LINKED:
-                out.append(
-                    f"{vary[i]} and {vary[j]} vary together (correlation {linked[i, j]:.2f}): what one does and what "
-                    "the other does cannot be told apart, and only their priors share it out"
-                )
-    counts = Counter(tuple(m.settings.values()) for m in members)
-    if max(counts.values()) == 1:
-        out.append(
-            "no two runs share all settings: how far seeds lie apart is known from what the settings leave over, and "
-            "from the prior"
-        )
-    rates = {f"{m.table.reference_rate:.3g}" for m in members if math.isfinite(m.table.reference_rate)}
-    if len(rates) > 1 and "learning_rate" not in vary:
-        out.append(f"the learning rates differ too ({', '.join(sorted(rates, key=float))}): vary learning_rate as well")
+    if unvaried:
+        out.append(f"{', '.join(unvaried)} differ too and are not varied: their effects are mixed into the others")
+    linked = np.atleast_2d(np.corrcoef(data.x.T))
+    for i, j in combinations(range(len(vary)), 2):
+        if abs(linked[i, j]) >= LINKED:
+            out.append(
+                f"{vary[i]} and {vary[j]} vary together (correlation {linked[i, j]:.2f}): only their priors separate "
+                "their effects"
+            )
+    if len(members) < 2 * len(vary) + 2:
+        out.append(f"{len(members)} runs for {len(vary)} settings: too few to separate their effects; name fewer")
+    studies = sorted({m.study for m in members})
+    if len(studies) > 1:
+        out.append(f"the runs come from {', '.join(map(plain, studies))}: what else differs there is in the effects")
     formats = {m.run.format for m in members}
     if len(formats) > 1:
         out.append(f"the logs are of several formats ({', '.join(sorted(map(plain, formats)))}): is it one reward?")
-    return (*out, *found.warnings)
+    return tuple(out)

@@ -54,7 +54,7 @@ class Index:
         """A run with the settings that its row states; what its user stated stays, and no impossible value counts."""
         columns, found = self.of(run), {}
         for name, setting in run.settings.items() if columns else ():
-            given = next((columns[c] for c in (name, *ALIASES.get(name, ())) if str(columns.get(c, "")).strip()), None)
+            given = cell(columns, name)
             if given is None or setting.provenance is Provenance.USER:
                 continue
             try:
@@ -71,8 +71,7 @@ class Index:
             run: The run.
             name: The setting, by its own name or one of `ALIASES`.
         """
-        columns = self.of(run)
-        given = next((columns[c] for c in (name, *ALIASES.get(name, ())) if str(columns.get(c, "")).strip()), None)
+        given = cell(self.of(run), name)
         try:
             value = math.nan if given is None else float(given)
         except (TypeError, ValueError):
@@ -80,16 +79,20 @@ class Index:
         return value if math.isfinite(value) else None
 
 
-def index_of(given: PathLike | Mapping[str, Mapping[str, Any]] | None, where: Mapping[str, str] | None = None) -> Index:
+def cell(columns: Mapping[str, Any], name: str) -> Any:
+    """What a row of an index holds for a setting, by its own name or one of `ALIASES`; None where it is empty."""
+    return next((columns[c] for c in (name, *ALIASES.get(name, ())) if str(columns.get(c, "")).strip()), None)
+
+
+def index_of(given: PathLike | Mapping[str, Mapping[str, Any]] | None) -> Index:
     """An index of runs, from a CSV file or a mapping.
 
     Args:
         given: CSV file with a column that names the log (``run_id``, ``run``, ``log`` or ``name``) and columns of
             settings; or a mapping of names to settings; None for none.
-        where: Column → value that a row must have; a cell may hold several, separated by semicolons.
 
     Raises:
-        SettingError: It cannot be read, lacks a column, or no row is left.
+        SettingError: It cannot be read, or lacks a column that names the log.
     """
     if given is None or isinstance(given, Mapping):
         return Index(dict(given or {}))
@@ -101,17 +104,7 @@ def index_of(given: PathLike | Mapping[str, Mapping[str, Any]] | None, where: Ma
         raise SettingError(f"{source}: cannot read this index ({error}); give a CSV file") from error
     columns = [c for c in (rows[0] if rows else {}) if c]
     name = next((c for c in LOG_COLUMNS if c in columns), None)
-    lacking = [c for c in where or {} if c not in columns]
-    if name is None or lacking:
-        wanted = lacking[0] if name is not None else LOG_COLUMNS[0]
+    if name is None:
         found = ", ".join(columns) or "no row"
-        raise SettingError(f"{source}: expected an index with a column {wanted}, found {plain(found)}")
-    kept = [row for row in rows if row[name] and all(_holds(row[c], v) for c, v in (where or {}).items())]
-    if not kept:
-        asked = ", ".join(f"{c}={v}" for c, v in (where or {}).items())
-        raise SettingError(f"{source}: expected rows with {plain(asked)}, found none; check the value")
-    return Index({row[name]: row for row in kept}, source)
-
-
-def _holds(cell: str | None, value: str) -> bool:
-    return value.strip() in (part.strip() for part in (cell or "").split(";"))
+        raise SettingError(f"{source}: expected an index with a column {LOG_COLUMNS[0]}, found {plain(found)}")
+    return Index({row[name]: row for row in rows if row[name]}, source)

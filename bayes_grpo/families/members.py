@@ -1,37 +1,36 @@
-"""Which runs are a family: their logs, what was varied between them, and why they cannot be looked at together."""
+"""Which runs are looked at together: their logs, the settings in which they differ, and why others are left out."""
 
 from __future__ import annotations
 
-import glob
 import math
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
+from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
-from bayes_grpo.families.index import ALIASES, LONGEST, Index
-from bayes_grpo.families.left_out import Refused
-from bayes_grpo.logs.finding import is_output_directory
-from bayes_grpo.logs.folder import logs_in
-from bayes_grpo.logs.reading import RunLike, read_log
+from bayes_grpo.diagnosis.failed import failure_of
+from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.events.collapse import rows_collapsed
+from bayes_grpo.families.index import LONGEST, Index, cell
 from bayes_grpo.logs.run import Provenance, Run
-from bayes_grpo.logs.tabular import is_tabular
-from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.built_in.exponential import REGIME
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.table import RowTable
+from bayes_grpo.siblings.gather import Like, named_runs, why_not
 
-FamilyLogs = RunLike | Iterable[RunLike]
-"""Files, folders, patterns runs, and data frames."""
 STUDIES = ("repo", "repository", "project", "team", "study")
-_APART = 20.0
-"""Times by which the rewards of one run may exceed another's, where they exceed this number: percents beside shares."""
+"""Columns of an index that say where a run comes from."""
+_ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", "save_steps", "total_steps")
+"""Settings of the log and of its length, which are no settings of the training's dynamics."""
 
 
 class FamilyMember(NamedTuple):
@@ -41,7 +40,7 @@ class FamilyMember(NamedTuple):
         run: The run.
         table: Its rows.
         settings: Varied settings by name.
-        study: Where it comes from; "" where nobody says.
+        study: Where it comes from; "" where no column says so.
     """
 
     run: Run
@@ -50,8 +49,25 @@ class FamilyMember(NamedTuple):
     study: str
 
 
-def read_runs(logs: FamilyLogs, index: Index, read: Mapping[str, Any] | None = None) -> list[Run]:
-    """Reads the runs of a family.
+@dataclass(frozen=True)
+class LeftOutRun(Result):
+    """A run without rows enough for the regime.
+
+    Attributes:
+        name: Its name.
+        why: The reason.
+        settings: Varied settings that are known of it.
+        failed: What failed, in words; "" where no failure is detected.
+    """
+
+    name: str
+    why: str
+    settings: dict[str, float]
+    failed: str
+
+
+def read_runs(logs: Like, index: Index, read: Mapping[str, Any] | None = None) -> list[Run]:
+    """Reads runs, with the settings that an index states.
 
     Args:
         logs: Files, folders, patterns such as ``runs/*.json``, and runs. Of a folder with an index from a file, the
@@ -59,72 +75,87 @@ def read_runs(logs: FamilyLogs, index: Index, read: Mapping[str, Any] | None = N
         index: What is known of the runs.
         read: Keyword arguments of `bayes_grpo.read_log`.
 
-    Returns:
-        The runs in the order in which they are named, each once.
+    Raises:
+        LogReadError: A log cannot be read, or none was found.
+    """
+    found, _ = named_runs(logs, read, index.rows if index.source else None)
+    if not found:
+        raise LogReadError("expected the logs of runs, found none; check the paths and the index")
+    return [index.stated(run) for run in found]
+
+
+def known_settings(run: Run) -> dict[str, Any]:
+    """Settings that the log, its configuration or the user states, by name; the learning rate is the highest one."""
+    known = {
+        name: s.value
+        for name, s in run.settings.items()
+        if s.value is not None and s.provenance is not Provenance.ASSUMED and name not in _ROWS_ONLY
+    }
+    rate = logged_rate(run, run.step)[1]
+    return known | ({"learning_rate": rate} if math.isfinite(rate) else {})
+
+
+def settings_that_differ(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """Settings of which two runs state different values, with the value of each run; None where it states none."""
+    known = [known_settings(run) for run in runs]
+    values = {name: [k.get(name) for k in known] for name in dict.fromkeys(n for k in known for n in k)}
+    return {name: v for name, v in values.items() if len({setting_text(x) for x in v if x is not None}) > 1}
+
+
+def setting_text(value: Any) -> str:
+    """A setting as text, numbers to three digits: a highest learning rate that was logged is not exact."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:.3g}"
+    return "unknown" if value is None else plain(value, 40)
+
+
+def varied_in(runs: Sequence[Run]) -> list[str]:
+    """Settings that differ between runs and are a positive number of each.
 
     Raises:
-        LogReadError: A log that was named cannot be read, or none was found.
+        SettingError: There is none.
     """
-    found: list[Run] = []
-    one = isinstance(logs, str | os.PathLike | Run) or is_tabular(logs)
-    many: Any = [logs] if one else logs
-    for given in many:
-        if isinstance(given, Run):
-            found.append(given)
-        elif isinstance(given, str | os.PathLike):
-            found += _read(os.fspath(given), index, dict(read or {}))
-        else:
-            found.append(read_log(given, **dict(read or {})))
-    named: dict[str, Run] = {}
-    for run in map(index.stated, found):
-        key = run.name if index.source and index.of(run) else f"{run.source}|{run.log_hash}|{run.name}"
-        named.setdefault(key, run)
-    if not named:
-        raise LogReadError("expected the logs of runs, found none; check the paths and the index")
-    return list(named.values())
-
-
-def _read(given: str, index: Index, read: dict[str, Any]) -> list[Run]:
-    paths = [Path(given)]
-    if glob.has_magic(given) and not paths[0].exists():
-        paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
-        if not paths:
-            raise LogReadError(f"{plain(given)}: expected logs, found nothing of this pattern; check the path")
-
-    def one(path: Path) -> Run:
-        if index.source and path.is_file() and not {path.stem, path.name} & set(index.rows):
-            raise LogReadError(f"{plain(path)}: not named in {index.source}")
-        return read_log(path, **read)
-
-    out: list[Run] = []
-    for path in paths:
-        if path.is_dir() and not is_output_directory(path):
-            out += [log for _, log in logs_in(path, one) if isinstance(log, Run)]
-        else:
-            out.append(read_log(path, **read))
+    out = [name for name, values in settings_that_differ(runs).items() if all(map(_positive, values))]
+    if not out:
+        raise SettingError(
+            "vary: no setting is known of all runs and differs; name one, and state it in an index CSV or in a "
+            "bayes_grpo.toml beside the log"
+        )
     return out
 
 
-class Members(NamedTuple):
-    """Runs that can be looked at together.
+def _positive(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
 
-    Attributes:
-        members: The runs.
-        left_out: Every run that the law cannot be put on.
+
+def repetitions(runs: Sequence[Run], settings: Sequence[Mapping[str, float]]) -> list[list[int]]:
+    """Groups of two runs or more that state the same settings, all of them.
+
+    Args:
+        runs: The runs.
+        settings: Varied settings of each.
     """
+    groups: dict[tuple[tuple[str, str], ...], list[int]] = {}
+    for i, (run, own) in enumerate(zip(runs, settings, strict=True)):
+        known = known_settings(run) | dict(own)
+        groups.setdefault(tuple(sorted((k, setting_text(v)) for k, v in known.items())), []).append(i)
+    return [g for g in groups.values() if len(g) > 1]
+
+
+class Members(NamedTuple):
+    """Runs that can be looked at together, and those that the regime cannot be put on."""
 
     members: list[FamilyMember]
-    left_out: tuple[Refused, ...]
+    left_out: tuple[LeftOutRun, ...]
 
 
-def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: Regime, signal: str = "auto") -> Members:
+def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, signal: str = "auto") -> Members:
     """The runs with their rows and settings.
 
     Args:
         runs: The runs.
         vary: Settings that were varied.
-        index: What is known of the runs beside their logs.
-        regime: The law; a run that it cannot be put on is left out.
+        index: What is known of the runs besides their logs.
         signal: "auto", "reward" or "eval".
 
     Raises:
@@ -134,21 +165,24 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: R
     if not vary or len(set(vary)) < len(vary):
         raise SettingError(f"vary: expected names of settings, each once, found {', '.join(vary) or 'none'}")
     members: list[FamilyMember] = []
-    left_out: list[Refused] = []
+    left_out: list[LeftOutRun] = []
     for run in runs:
         columns = index.of(run)
         try:
-            # Noise that a log states moved no exponent of the shared families, and its narrow priors cost the nodes.
+            # Noise that a log states moved no exponent of the shared families.
             table = replace(rows_of(run, signal, LONGEST), noise=None, level=None)
-            regime.check(table)
+            REGIME.check(table)
         except FitError as error:
-            left_out.append(Refused(run, str(error), _known(run, vary, columns)))
+            known = {}
+            for name in vary:
+                with suppress(SettingError):
+                    known[name] = _setting(run, name, columns)
+            left_out.append(LeftOutRun(run.name, str(error), known, failure_in_short(run)))
             continue
-        settings = {name: _setting(run, table.reference_rate, name, columns) for name in vary}
         study = next((str(columns[c]) for c in STUDIES if columns.get(c)), "")
-        members.append(FamilyMember(run, table, settings, study))
+        members.append(FamilyMember(run, table, {name: _setting(run, name, columns) for name in vary}, study))
     if len(members) < 3:
-        why = f" ({left_out[0].sentence})" if left_out else ""
+        why = f" (left out: {plain(left_out[0].name, 80)}: {plain(left_out[0].why, 400)})" if left_out else ""
         raise FitError(f"family: expected at least 3 runs, found {len(members)}; compare two with compare-runs{why}")
     for name in vary:
         values = {m.settings[name] for m in members}
@@ -157,81 +191,47 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, regime: R
                 f"{name}: expected at least two values among {len(members)} runs, found {values.pop():g} alone; "
                 "vary another setting"
             )
-    check_alike(members)
+    check_alike([(m.run, m.table) for m in members])
     return Members(members, tuple(left_out))
 
 
-def _known(run: Run, vary: Sequence[str], columns: Mapping[str, Any]) -> dict[str, float]:
-    """Varied settings of a run without rows for a law, as far as they are known."""
-    out = {}
-    for name in vary:
-        with suppress(SettingError):
-            out[name] = _setting(run, logged_rate(run, run.step)[1], name, columns)
-    return out
-
-
-def _setting(run: Run, rate: float, name: str, columns: Mapping[str, Any]) -> float:
+def _setting(run: Run, name: str, columns: Mapping[str, Any]) -> float:
     """Value of a setting of a run: the index first, then what the log states."""
-    names = (name, *ALIASES.get(name, ()))
-    given = next((columns[c] for c in names if str(columns.get(c, "")).strip()), None)
-    if given is None and name == "learning_rate" and math.isfinite(rate):
-        given = rate
-    if given is None:
-        said = dict(run.settings.items()).get(name)
-        given = said.value if said is not None and said.provenance is not Provenance.ASSUMED else None
+    given = cell(columns, name)
+    given = known_settings(run).get(name) if given is None else given
     who = plain(run.name, 80)
     if given is None:
         raise SettingError(
             f"{name}: not known of run {who}; state it in an index CSV (columns run_id and {name}) or in a "
             "bayes_grpo.toml beside the log"
         )
-    try:
+    value = math.nan
+    with suppress(TypeError, ValueError):
         value = float(given)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not (math.isfinite(value) and value > 0):
+    if not _positive(value):
         raise SettingError(f"{name}: expected a number above 0 for run {who}, found {plain(given, 60)!r}")
     return value
 
 
-def check_alike(members: Sequence[FamilyMember]) -> None:
-    """Raises `FitError` where the rewards of the runs are not of one kind."""
-
-    def apart(what: str, of: Callable[[FamilyMember], Any], mend: str) -> None:
-        values = {of(m): plain(m.run.name, 60) for m in reversed(members) if of(m) is not None}
-        if len(values) > 1:
-            (other, second), *_, (one, first) = values.items()
-            raise FitError(f"different {what}: {plain(one)} in {first}, {plain(other)} in {second}; {mend}")
-
-    apart("signals", lambda m: m.table.signal, "choose one that all have: --signal reward or --signal eval")
-    for kind in {m.run.format for m in members}:
-        # Two trainers may call one reward differently; one trainer does not.
-        mend = "name the same column for all: --reward-column or --eval-column"
-        apart("rewards", lambda m, kind=kind: _key(m) if m.run.format == kind else None, mend)
-    apart("largest rewards", lambda m: _stated(m.run, "reward_high"), "bring the rewards to one unit")
-    apart("smallest rewards", lambda m: _stated(m.run, "reward_low"), "bring the rewards to one unit")
-    size = [float(np.max(np.abs(m.table.y))) for m in members]
-    small, large = int(np.argmin(size)), int(np.argmax(size))
-    if size[large] >= _APART and size[large] >= _APART * size[small]:
-        raise FitError(
-            f"units disagree: rewards up to {size[large]:.3g} in {plain(members[large].run.name, 60)}, up to "
-            f"{size[small]:.3g} in {plain(members[small].run.name, 60)}; bring them to one unit (shares or percents)"
-        )
-    seen: dict[bytes, str] = {}
-    for m in members:
-        content = m.table.step.tobytes() + m.table.y.tobytes()
-        if content in seen:
+def check_alike(runs: Sequence[tuple[Run, RowTable]]) -> None:
+    """Raises `FitError` where the rewards of two runs cannot be compared."""
+    for (one, table), (other, rows) in combinations(runs, 2):
+        if why := why_not(one, table, other, rows):
             raise FitError(
-                f"the same rows in {plain(seen[content], 60)} and {plain(m.run.name, 60)}; name every run once"
+                f"{plain(other.name, 60)} cannot be compared with {plain(one.name, 60)}: {why}; leave one out, or "
+                "choose what both have: --signal, --reward-column, --eval-column, one unit"
             )
-        seen[content] = m.run.name
 
 
-def _key(member: FamilyMember) -> str | None:
-    """Which of a trainer's rewards a run's is, where its log names one that says so."""
-    return member.run.keys.get(member.table.signal)
-
-
-def _stated(run: Run, name: str) -> Any:
-    said = dict(run.settings.items())[name]
-    return None if said.value is None or said.provenance is Provenance.ASSUMED else float(said.value)
+def failure_in_short(run: Run) -> str:
+    """What failed in a run with few rows; "" where no failure is detected."""
+    # The regime needs more rows than a diagnosis, which may rest on signals that every step has.
+    for kind, y in (("train", run.reward), ("held-out", run.eval_reward)):
+        rows = y[np.isfinite(y)]
+        if len(rows) >= 2 * BORDERS.least_rows and rows_collapsed(rows):
+            return f"the {kind} reward collapsed"
+    try:
+        found = failure_of(run)
+    except FitError:
+        return ""
+    return "" if found is None else f"{label_of(found.mode)}, probability {probability_text(found.probability)}"

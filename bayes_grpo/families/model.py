@@ -1,18 +1,18 @@
-"""The hierarchical model of a family as a NumPyro model, and its chains.
+"""The hierarchical model of several runs, in NumPyro, and its chains.
 
-A trait is a coordinate of a law's parameters, or a level in the family's unit. Trait q of run i of study s is
+Every run follows the exponential regime. Its traits are the logarithms of relaxation time, measurement noise and
+fluctuation, and the two levels in units of the standard deviation of all rows. Trait q of run i is
 
-    trait[i, q] ~ N(mean[q] + x[i] · slopes[:, q] + offset[i, q] + effect[s, q], spread[q]²),
+    trait[i, q] ~ N(mean[q] + x[i] · slopes[:, q] + offset[i, q], spread[q]²),
 
-x the logarithms of the varied settings about their mean. Runs that share all settings are replicates: what sets them
-apart is the spread, that of seeds. What a run says of its traits comes as `RunLikelihood`; the traits themselves are
-integrated out, the levels exactly and the others by an average over the run's nodes, so that the chains move in the
-family's numbers alone, and no funnel between a spread and the traits that it governs is left.
+x the logarithms of the varied settings about their mean. The filter integrates the levels out, in which the rows are
+linear; they are drawn afterwards.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,236 +20,215 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.families.evidence import RunLikelihood
+from bayes_grpo.common.draws import spread as evenly
+from bayes_grpo.common.programs import over_draws
+from bayes_grpo.dynamics.likelihood import log_likelihood
+from bayes_grpo.dynamics.paths import mean_path
+from bayes_grpo.families.members import FamilyMember
 from bayes_grpo.fitting.sampling.chains import sample_model
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
+from bayes_grpo.fitting.sampling.target import state_space_at
+from bayes_grpo.regimes.built_in.exponential import REGIME
+from bayes_grpo.rows.padding import Rows, stacked
 
-FLOOR = 0.02
-"""Least spread between runs, e-folds or units of the levels: no two runs agree better."""
-CHAINS, _WARMUP, _DRAWS = 4, 300, 600
-_TARGET_ACCEPT, _RETRY_TARGET_ACCEPT = 0.92, 0.98
-_BUCKET = 4
-"""Runs are padded to a multiple of this, so that one run more or less compiles nothing."""
+TRAITS = tuple(p.name for p in REGIME.parameters)
+SAME_START = ("group_size", "learning_rate", "prompts_per_step", "refresh_interval")
+"""Settings that cannot move the reward before the first update."""
+_SLOPE = {"relaxation_time": 1.0, "observation_sd": 0.5, "fluctuation_sd": 0.5}
+"""Prior standard deviations of slopes, e-folds per e-fold of a setting; of levels 1. A slope of .5 on a noise is an
+exponent of 1 on its variance."""
+_SPREAD = np.array([{"relaxation_time": 0.5, "observation_sd": 0.4, "fluctuation_sd": 0.4}.get(q, 0.5) for q in TRAITS])
+"""Scales of the half-normal spreads between runs of the same settings."""
+_FLOOR = 0.02
+"""Least spread between runs: no two runs agree better."""
+CHAINS, _WARMUP, _DRAWS = 4, 400, 1000
+_SHOWN = 400
+"""Draws at which the runs are drawn."""
 
 
-class FamilyPriors(NamedTuple):
-    """Weak priors of a family.
+class FamilyData(NamedTuple):
+    """What the model takes, n runs, k varied settings and P traits.
 
     Attributes:
-        centre: Of the means, shape (P,).
-        width: Standard deviations of the means, shape (P,).
-        slope: Standard deviations of the slopes, shape (k, P); 0 where a setting does not move a trait.
-        spread: Scales of the half-normal spreads between runs, shape (P,).
-        between: Scales of the half-normal spreads between studies, shape (P,).
+        rows: Rows of all runs, a leading axis of n.
+        x: Logarithms of the settings about their mean, shape (n, k).
+        offset: What is known to move the traits besides, shape (n, P).
+        origin: Origin of the levels, reward.
+        unit: Their unit, reward.
+        centre: Prior means of the means, shape (P,).
+        width: Prior standard deviations of the means, shape (P,).
+        slope: Prior standard deviations of the slopes, shape (k, P); 0 where a setting cannot move a trait.
     """
 
+    rows: Rows
+    x: Any
+    offset: Any
+    origin: Any
+    unit: Any
     centre: Any
     width: Any
     slope: Any
-    spread: Any
-    between: Any
-
-
-class Runs(NamedTuple):
-    """The runs of a family, a leading axis of n runs on every field.
-
-    Attributes:
-        u: Nodes, shape (n, nodes, p).
-        width: Their covariances, shape (n, p, p).
-        spent: Shape (n, nodes).
-        top: Shape (n, nodes).
-        slope: Shape (n, nodes, l).
-        curve: Shape (n, nodes, l, l).
-        x: Settings, shape (n, k).
-        offset: What is known to move the traits besides, shape (n, P).
-        study: Study of each run, shape (n,).
-        present: 1 for a run, 0 for padding, shape (n,).
-    """
-
-    u: Any
-    width: Any
-    spent: Any
-    top: Any
-    slope: Any
-    curve: Any
-    x: Any
-    offset: Any
-    study: Any
-    present: Any
-
-    @classmethod
-    def of(cls, likelihoods: Sequence[RunLikelihood], x: np.ndarray, offset: np.ndarray, study: np.ndarray) -> Runs:
-        """Runs in their order, padded to the next bucket."""
-        parts = [np.stack(part) for part in zip(*likelihoods, strict=True)]
-        more = -len(x) % _BUCKET
-        whole = (*parts, x, offset, np.asarray(study), np.ones(len(x)))
-        # A run that is absent repeats the first one: its density is finite, and counts for nothing.
-        padded = [np.concatenate([part, np.repeat(part[:1], more, axis=0)]) for part in whole]
-        padded[-1][len(x) :] = 0.0
-        return cls(*padded)
 
 
 class FamilyDraws(NamedTuple):
-    """Draws of a family's numbers, leading axes (chains, draws).
+    """Draws of the model, leading axes (chains, draws).
 
     Attributes:
+        slopes: Shape (..., k, P).
         mean: Shape (..., P).
-        slopes: Shape (..., k, P); 0 where a setting does not move a trait.
         spread: Shape (..., P).
-        between: Shape (..., P); 0 with one study.
-        effect: Shape (..., studies, P); 0 with one study.
+        expected: Expected traits of every run, shape (..., n, P).
+        u: Logarithmic traits of every run, shape (..., n, 3).
     """
 
-    mean: np.ndarray
     slopes: np.ndarray
+    mean: np.ndarray
     spread: np.ndarray
-    between: np.ndarray
-    effect: np.ndarray
-
-    def flat(self) -> FamilyDraws:
-        """The same with one leading axis of draws."""
-        return FamilyDraws(*(np.reshape(part, (-1, *part.shape[2:])) for part in self))
+    expected: np.ndarray
+    u: np.ndarray
 
 
-def family_model(runs: Runs, priors: FamilyPriors, studies: int) -> None:
-    """A family as a NumPyro model.
+class RunDraws(NamedTuple):
+    """Draws of every run: parameters in their units, shape (draws, n) each, and the curve, shape (draws, n, T)."""
+
+    values: dict[str, np.ndarray]
+    curve: np.ndarray
+
+
+def family_data(members: Sequence[FamilyMember], vary: Sequence[str]) -> FamilyData:
+    """The runs as the model takes them, with weak priors from the scale and the length of the logs alone.
 
     Args:
-        runs: The runs.
-        priors: The priors.
-        studies: Number of studies; one alone has no spread between.
+        members: The runs.
+        vary: Names of the varied settings.
     """
+    tables = [m.table for m in members]
+    y = np.concatenate([t.y for t in tables])
+    x = np.log([[m.settings[name] for name in vary] for m in members])
+    weak = [[p.default(t) for t in tables] for p in REGIME.sampled]
+    centre = [
+        float(np.mean([p.transform.inverse(q.median) for q in each]))
+        for p, each in zip(REGIME.sampled, weak, strict=True)
+    ]
+    width = [max(q.spread for q in each) for each in weak]
+    width[0] = max(width[0], 1.0)
+    levels = len(REGIME.linear)
+    slope = [
+        [0.0 if q == "initial_reward" and name in SAME_START else _SLOPE.get(q, 1.0) for q in TRAITS] for name in vary
+    ]
+    # A row that is a mean over more steps has less measurement noise.
+    offset, windows = np.zeros((len(tables), len(TRAITS))), np.array([np.median(t.window) for t in tables])
+    if np.all(windows > 0):
+        offset[:, TRAITS.index("observation_sd")] = -0.5 * (np.log(windows) - np.log(windows).mean())
+    return FamilyData(
+        rows=stacked(tables),
+        x=x - x.mean(axis=0),
+        offset=offset,
+        origin=np.asarray(y.mean()),
+        unit=np.asarray(y.std()),
+        centre=np.array(centre + [0.0] * levels),
+        width=np.array(width + [3.0] * levels),
+        slope=np.array(slope),
+    )
+
+
+def family_model(data: FamilyData) -> None:
+    """Several runs as a NumPyro model."""
     import numpyro
     import numpyro.distributions as dist
 
-    k, size = priors.slope.shape
-    standard = dist.Normal(0.0, 1.0)
-    mean = priors.centre + priors.width * numpyro.sample("mean_z", standard.expand([size]).to_event(1))
-    slopes = priors.slope * numpyro.sample("slopes_z", standard.expand([k, size]).to_event(2))
+    (n, k), size, p = data.x.shape, len(TRAITS), len(REGIME.sampled)
+    standard: Any = dist.Normal(0.0, 1.0)
+    mean: Any = data.centre + data.width * numpyro.sample("mean_z", standard.expand([size]).to_event(1))
+    slopes: Any = data.slope * numpyro.sample("slopes_z", standard.expand([k, size]).to_event(2))
     # A half normal as the size of a normal number: no end of a range is near, and no chain turns back there.
-    spread = spread_of(priors, numpyro.sample("spread_z", standard.expand([size]).to_event(1)))
-    expected = mean + runs.x @ slopes + runs.offset
-    if studies > 1:
-        # Not centred: the spread between a few studies may well be near zero.
-        between = priors.between * numpyro.sample("between_z", standard.expand([size]).to_event(1))
-        effect = between * numpyro.sample("effect_z", standard.expand([studies, size]).to_event(2))
-        expected = expected + effect[runs.study]
-    numpyro.factor("runs", jnp.sum(runs.present * log_likelihood(runs, expected, spread)))
+    spread: Any = spread_of(numpyro.sample("spread_z", standard.expand([size]).to_event(1)))
+    expected: Any = mean + data.x @ slopes + data.offset
+    u: Any = expected[:, :p] + spread[:p] * numpyro.sample("u_z", standard.expand([n, p]).to_event(2))
+    values: dict[str, Any] = {q.name: q.transform.forward(u[:, j]) for j, q in enumerate(REGIME.sampled)}
+    for j, q in enumerate(REGIME.linear, p):
+        values[q.name] = (data.origin + data.unit * expected[:, j], data.unit * spread[j])
+    for name, value in (("mean", mean), ("slopes", slopes), ("spread", spread), ("expected", expected), ("u", u)):
+        numpyro.deterministic(name, value)
+    numpyro.sample("y", REGIME.distribution(values, data.rows).to_event(1), obs=data.rows.y)
 
 
-def spread_of(priors: FamilyPriors, z: Any) -> Any:
+def spread_of(z: Any) -> Any:
     """Spreads between runs from standard normal numbers, (..., P): a half normal with the floor beneath."""
-    return (FLOOR**2 + (priors.spread * z) ** 2) ** 0.5
+    return (_FLOOR**2 + (_SPREAD * z) ** 2) ** 0.5
 
 
-def log_likelihood(runs: Runs, expected: Array, spread: Array) -> Array:
-    """Log density of the rows of each run, up to a constant of its own, shape (n,).
-
-    Args:
-        runs: The runs.
-        expected: Expected traits of each run, shape (n, P).
-        spread: Spread of the traits between runs, shape (P,).
-    """
-    return jax.nn.logsumexp(log_weights(runs, expected, spread), axis=1)
-
-
-def log_weights(runs: Runs, expected: Any, spread: Any) -> Array:
-    """Log weight of each node of each run, shape (n, nodes)."""
-    p = runs.u.shape[-1]
-    distance, log_det = distances(runs.u - expected[:, None, :p], runs.width, spread[:p])
-    level = integrated(runs, expected[:, None, p:], spread[p:])
-    return level - 0.5 * distance - 0.5 * log_det[:, None] - runs.spent
-
-
-def distances(away: Any, width: Any, spread: Any) -> tuple[Array, Array]:
-    """Squared distances under the covariances ``width + spread²``, and log determinants of these.
-
-    A Cholesky factor and its forward substitution, written out: the matrices are of two to five rows.
+def sample_family(data: FamilyData, seed: int = 0, chains: int = CHAINS) -> tuple[FamilyDraws, Convergence]:
+    """Draws of the model by NUTS, once more and more carefully where the checks fail.
 
     Args:
-        away: Shape (n, nodes, p).
-        width: Shape (n, p, p).
-        spread: Shape (p,).
-
-    Returns:
-        Shapes (n, nodes) and (n,).
-    """
-    p = away.shape[-1]
-    root: list[list[Array]] = []
-    solved: list[Array] = []
-    for i in range(p):
-        row: list[Array] = []
-        for j in range(i):
-            row.append((width[:, i, j] - sum(row[q] * root[j][q] for q in range(j))) / root[j][j])
-        row.append(jnp.sqrt(width[:, i, i] + spread[i] ** 2 - sum(x**2 for x in row)))
-        rest = away[..., i] - sum(row[q][:, None] * solved[q] for q in range(i))
-        solved.append(rest / row[i][:, None])
-        root.append(row)
-    return sum(x**2 for x in solved), 2.0 * sum(jnp.log(root[i][i]) for i in range(p))  # pyright: ignore
-
-
-def integrated(runs: Runs, mean: Array, sd: Array) -> Array:
-    """The level part of `log_weights`: the likelihood over normal levels of one or two dimensions, in closed form."""
-    size = runs.slope.shape[-1]
-    g = [runs.slope[..., i] for i in range(size)]
-    a = [[runs.curve[..., i, j] for j in range(size)] for i in range(size)]
-    m = [mean[..., i] for i in range(size)]
-    turned = [sum(a[i][j] * m[j] for j in range(size)) for i in range(size)]
-    here = runs.top + sum((g[i] - 0.5 * turned[i]) * m[i] for i in range(size))
-    push = [(g[i] - turned[i]) * sd[i] for i in range(size)]
-    first = 1.0 + a[0][0] * sd[0] ** 2
-    if size == 1:
-        return here + 0.5 * push[0] ** 2 / first - 0.5 * jnp.log(first)
-    second, cross = 1.0 + a[1][1] * sd[1] ** 2, a[0][1] * sd[0] * sd[1]
-    det = first * second - cross**2
-    quadratic = (second * push[0] ** 2 - 2.0 * cross * push[0] * push[1] + first * push[1] ** 2) / det
-    return here + 0.5 * quadratic - 0.5 * jnp.log(det)
-
-
-def sample_family(
-    runs: Runs, priors: FamilyPriors, studies: int, seed: int, chains: int = CHAINS
-) -> tuple[FamilyDraws, Convergence]:
-    """Draws of a family by NUTS, once more and more carefully where the checks fail.
-
-    Args:
-        runs: The runs.
-        priors: The priors.
-        studies: Number of studies.
+        data: The runs.
         seed: Seed.
         chains: Number of chains; with one there is no second time.
-
-    Returns:
-        The draws and their checks.
     """
     return sample_model(
         family_model,
-        (studies,),
-        (runs, priors),
-        lambda sites, stats, retried: _checked((sites, stats), priors, studies, retried),
+        (),
+        (data,),
+        partial(_checked, data),
         seed=seed,
         chains=chains,
         warmup=_WARMUP,
         draws=_DRAWS,
-        target_accept=(_TARGET_ACCEPT, _RETRY_TARGET_ACCEPT),
+        target_accept=(0.9, 0.98),
         max_tree_depth=8,
     )
 
 
-def _checked(
-    found: tuple[Any, Any], priors: FamilyPriors, studies: int, retried: bool
-) -> tuple[FamilyDraws, Convergence]:
-    sites, stats = found
-    mean = priors.centre + priors.width * sites["mean_z"]
-    none = np.zeros((*mean.shape[:2], studies, mean.shape[-1]))
-    between = np.asarray(priors.between) * sites.get("between_z", np.zeros_like(mean))
-    effect = between[..., None, :] * sites["effect_z"] if studies > 1 else none
-    spread = spread_of(priors, sites["spread_z"])
-    draws = FamilyDraws(mean, priors.slope * sites["slopes_z"], spread, np.abs(between), effect)
-    size = mean.shape[-1]
-    named = {
-        f"{word} {q + 1}": x[..., q] for word, x in (("mean", mean), ("spread", draws.spread)) for q in range(size)
-    }
-    named |= {f"slope {q + 1} on setting {k + 1}": draws.slopes[..., k, q] for k, q in np.argwhere(priors.slope > 0)}
-    if studies > 1:
-        named |= {f"between {q + 1}": draws.between[..., q] for q in range(size)}
+def _checked(data: FamilyData, sites: Any, stats: Any, retried: bool) -> tuple[FamilyDraws, Convergence]:
+    draws = FamilyDraws(*(np.asarray(sites[name]) for name in FamilyDraws._fields))
+    named = {f"{word} of {q}": x[..., j] for j, q in enumerate(TRAITS) for word, x in (("mean", draws.mean),
+             ("spread", draws.spread))}  # fmt: skip
+    named |= {f"slope {j + 1} of {TRAITS[q]}": draws.slopes[..., j, q] for j, q in np.argwhere(data.slope > 0)}
     return draws, check_convergence(named, stats["energy"], stats["diverging"], stats["num_steps"], retried)
+
+
+def draw_runs(data: FamilyData, draws: FamilyDraws, seed: int) -> RunDraws:
+    """Draws of every run's parameters and curve, given all rows.
+
+    Args:
+        data: The runs.
+        draws: Draws of the model.
+        seed: Seed.
+    """
+    u, expected, spread = (x.reshape(-1, *x.shape[2:]) for x in (draws.u, draws.expected, draws.spread))
+    picks, p = evenly(len(u), _SHOWN), u.shape[-1]
+    noise = np.random.default_rng(seed).standard_normal((len(picks), *expected[0, :, p:].shape))
+    level = data.origin + data.unit * expected[picks][..., p:]
+    given = (u[picks], level, data.unit * spread[picks, p:], noise)
+    with jax.enable_x64(True):
+        values, levels, curve = over_draws(_runs_program, (), 100, given, data.rows)
+    both = np.concatenate([np.asarray(values), np.asarray(levels)], axis=-1)
+    return RunDraws({q: both[..., j] for j, q in enumerate(TRAITS)}, np.asarray(curve))
+
+
+def _runs_program() -> Any:
+    """Parameters, levels and curve of every run at a draw.
+
+    With prior mean m and variance S of the levels, the log likelihood is a quadratic in m of slope g and second
+    derivative -A, and given the rows the levels are normal with mean m + S g and covariance S - S A S (Tweedie's
+    formula).
+    """
+
+    def one(u: Array, mean: Array, sd: Array, noise: Array, rows: Rows) -> tuple[Array, Array, Array]:
+        values = jnp.stack([q.transform.forward(u[j]) for j, q in enumerate(REGIME.sampled)])
+        slope = jax.grad(lambda m: log_likelihood(state_space_at(REGIME, values, m, sd, rows), jnp.asarray(rows.y)))
+        here = slope(mean)
+        # The slope is linear: its differences are exact.
+        curved = jnp.stack([(slope(mean + sd * e) - here) * sd for e in jnp.eye(len(sd))])
+        root = jnp.linalg.cholesky(jnp.eye(len(sd)) * (1.0 + 1e-9) + 0.5 * (curved + curved.T))
+        level = mean + sd * (sd * here + root @ noise)
+        space = state_space_at(REGIME, values, level, jnp.zeros_like(level), rows)
+        start = jnp.stack([jnp.asarray(entry) for entry in space.initial_mean])
+        return values, level, mean_path(space, start, rows.y.shape[0])
+
+    def runs(draw: Any, rows: Rows) -> tuple[Array, Array, Array]:
+        u, level, sd, noise = draw
+        return jax.vmap(one, in_axes=(0, 0, None, 0, 0))(u, level, sd, noise, rows)
+
+    return jax.vmap(runs, in_axes=(0, None))

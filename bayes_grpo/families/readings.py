@@ -13,10 +13,10 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.families.evidence import SAMPLER
 from bayes_grpo.fitting.draws import Draws, draws_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.importance import fast_posterior
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.fitting.smoothed import smoothed_at
 from bayes_grpo.logs.run import Run
@@ -25,6 +25,8 @@ from bayes_grpo.rows.prepared import prepare_rows
 from bayes_grpo.rows.table import RowTable
 
 LAWS = ("exponential", "flat")
+SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250)
+"""Settings of NUTS where a fast posterior cannot be trusted."""
 _DRAWS = 400
 
 

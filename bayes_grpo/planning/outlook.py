@@ -24,10 +24,9 @@ import numpy as np
 from scipy.special import expit, logit
 
 from bayes_grpo.common.draws import spread
-from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.families.evidence import SAMPLER
-from bayes_grpo.families.readings import LAWS
+from bayes_grpo.families.readings import LAWS, SAMPLER
 from bayes_grpo.families.recipes import seed_prior
 from bayes_grpo.families.result import Family
 from bayes_grpo.fitting.draws import Draws
@@ -171,13 +170,8 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
 
 
 def base_of_family(family: Family, place: int, table: RowTable, reward: RewardRange, seed: int) -> Base:
-    """Draws of the run at a place of a family, as the family sees it.
-
-    Raises:
-        SettingError: The family's law has no exponential approach.
-    """
-    _check_law(family)
-    values = {k: np.asarray(v).ravel() for k, v in family.data["runs"].dataset.isel(run=place).data_vars.items()}
+    """Draws of the run at a place of a family, given all its runs."""
+    values = family.runs[place].draws
     own = (
         1.0 / values["relaxation_time"],
         np.clip(values["fixed_point"], reward.low, reward.high),
@@ -225,27 +219,13 @@ def prior_exponents(
 
 
 def family_exponents(family: Family, size: int) -> dict[str, LearnedExponents]:
-    """Exponents that a family has learned, at the draws at which it shows its runs.
-
-    Raises:
-        SettingError: The family's law has no exponential approach.
-    """
-    _check_law(family)
-    posterior = family.data["posterior"].dataset
-    traits = [str(x) for x in posterior["trait"].values]
-    slopes = posterior["slopes"].values.reshape(-1, len(family.vary), len(traits))
-    slopes = slopes[spread(len(slopes), size, repeat=True)]
-    time, noise, level = (traits.index(x) for x in ("relaxation_time", "fluctuation_sd", "fixed_point"))
-    unit = float(family.data.attrs["unit"])
-    return {
-        name: LearnedExponents(-slopes[:, i, time], 2.0 * slopes[:, i, noise], unit * slopes[:, i, level], family=True)
-        for i, name in enumerate(family.vary)
-    }
-
-
-def _check_law(family: Family) -> None:
-    if family.regime != "exponential":
-        raise SettingError(f"plan: expected a family under the law exponential, found {family.regime}")
+    """Exponents that a family has learned, at evenly spread draws."""
+    out = {}
+    for name in family.vary:
+        drawn = [family.slopes[f"{quantity} on {name}"] for quantity in QUANTITIES]
+        picks = spread(len(drawn[0]), size, repeat=True)
+        out[name] = LearnedExponents(*(x[picks] for x in drawn), family=True)
+    return out
 
 
 def saturated(level: np.ndarray, shift: np.ndarray, reward: RewardRange, unit: float) -> np.ndarray:

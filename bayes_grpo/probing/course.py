@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval
@@ -60,15 +60,6 @@ class StiffnessCourse(Result):
         reach = float(stdtrit(self.freedom, 0.5 + LEVEL / 2.0)) * scale
         middle, low, high = (float(np.exp(min(x, _HIGHEST))) for x in (centre, centre - reach, centre + reach))
         return Interval(middle, low, high, LEVEL)
-
-    def below(self, stiffness: float, step: float) -> float:
-        """Probability that it lies below a value at a later step."""
-        if stiffness <= 0:
-            return 0.0
-        centre, scale = self._ahead(step)
-        if scale == 0.0:
-            return float(centre < math.log(stiffness))
-        return float(stdtr(self.freedom, (math.log(stiffness) - centre) / scale))
 
     def _ahead(self, step: float) -> tuple[float, float]:
         way = step - self.last

@@ -14,15 +14,15 @@ from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.common.wording import clean
 from bayes_grpo.probing.estimate import Measured
-from bayes_grpo.probing.noise import GradientNoise, RatioTail
+from bayes_grpo.probing.noise import GradientNoise
 from bayes_grpo.probing.result import OptimizerKind, Probe
 
 PROBES_FORMAT = 1
 LARGEST = 64 * 2**20
 """Bytes of a file that is read: thousands of probes are far below."""
-_MAY_LACK = {"freedom": math.inf, "crossed": math.nan, "chosen": math.nan, "step": math.nan, "shape": math.nan}
+_MAY_LACK = {"freedom": math.inf, "crossed": math.nan, "chosen": math.nan, "step": math.nan}
 """Numbers that need not be finite, and what stands for null."""
-_MAY_LACK |= dict.fromkeys(("reward_slope", "reward_noise", "within_share"), math.nan)
+_MAY_LACK |= dict.fromkeys(("reward_slope", "reward_noise"), math.nan)
 
 
 def save_probes(probes: Sequence[Probe], path: str | Path) -> None:
@@ -82,10 +82,8 @@ def _probe(row: dict[str, Any]) -> Probe:
     return Probe(
         optimizer=row["optimizer"],
         stiffest=_measured(row["stiffest"]),
-        further=tuple(_measured(x) for x in row["further"]),
         along_reward=None if row["along_reward"] is None else _measured(row["along_reward"]),
         noise=None if row["noise"] is None else _record(GradientNoise, row["noise"]),
-        ratios=None if row["ratios"] is None else _record(RatioTail, row["ratios"]),
         parts=parts,
         step=_number("step", row["step"]),
         **plain,
@@ -105,8 +103,6 @@ def _record(kind: Any, row: dict[str, Any]) -> Any:
         given = row[field.name]
         if field.name == "stiff_share":
             values[field.name] = tuple(_number(field.name, x, math.nan) for x in given)
-        elif field.name == "count":
-            values[field.name] = int(_number(field.name, given))
         else:
             values[field.name] = _number(field.name, given)
     return kind(**values)

@@ -115,9 +115,3 @@ def product_of(update: UpdateAt, scale: Any = 1.0, step: float = STEP) -> Produc
         return root * (update(shift * -reach) - update(shift * reach)) * (0.5 / reach)
 
     return product
-
-
-def scaled(product: Product, scale: Any = 1.0) -> Product:
-    """D^½ (−J) D^½ times a direction, from a product with −J that somebody has, such as a Hessian-vector product."""
-    root = scale**0.5
-    return lambda way: root * product(root * way)

@@ -38,7 +38,6 @@ class ProbeLimits(Result):
             holds as well.
         fluctuation: Standard deviation of the mean reward at rest that gradient noise keeps up, in units of the reward,
             by the one mode along the reward's own gradient and without lag; NaN where it was not measured.
-        within_fluctuation: The part of it that falls as 1/√G; NaN where it was not measured.
     """
 
     learning_rate: float
@@ -52,7 +51,6 @@ class ProbeLimits(Result):
     largest_learning_rate: float
     largest_refresh_interval: int
     fluctuation: float
-    within_fluctuation: float
 
     in_json = (..., "sentence")
 
@@ -112,7 +110,6 @@ def limits_of(
     threshold = critical_gain(float(momentum), interval, "hold", exposure)
     high = k.quantile(SURELY)
     widest = threshold / high * learning_rate / rate
-    spread, within = _fluctuation(probe, rate, momentum)
     return ProbeLimits(
         learning_rate=float(learning_rate),
         momentum=float(momentum),
@@ -124,8 +121,7 @@ def limits_of(
         p_oscillates=1.0 - k.below(held_onset(float(momentum), interval, exposure) / rate),
         largest_learning_rate=widest,
         largest_refresh_interval=_largest_interval(high * rate, float(momentum), exposure),
-        fluctuation=spread,
-        within_fluctuation=within,
+        fluctuation=_fluctuation(probe, rate, momentum),
     )
 
 
@@ -156,15 +152,13 @@ def _largest_interval(gain: float, momentum: float, exposure: float) -> int:
     return low
 
 
-def _fluctuation(probe: Probe, rate: float, momentum: float) -> tuple[float, float]:
-    """Standard deviation of the reward at rest and the part of it that falls with the group size."""
+def _fluctuation(probe: Probe, rate: float, momentum: float) -> float:
+    """Standard deviation of the reward at rest."""
     along = probe.along_reward
     if along is None or not (along.mean > 0 and probe.reward_slope > 0):
-        return math.nan, math.nan
+        return math.nan
     noise = rate**2 * probe.reward_noise
-    spread = math.sqrt(probe.reward_slope * float(stationary_variance(noise, rate * along.mean, momentum, exact=True)))
-    share = math.nan if probe.noise is None else probe.noise.within_share
-    return spread, spread * math.sqrt(share) if share >= 0 else math.nan
+    return math.sqrt(probe.reward_slope * float(stationary_variance(noise, rate * along.mean, momentum, exact=True)))
 
 
 def _whole(refresh_interval: float) -> int:

@@ -10,9 +10,9 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.estimate import Measured, stiffness_of
-from bayes_grpo.probing.krylov import MOST_PRODUCTS, TOLERANCE, Leading, lanczos
-from bayes_grpo.probing.noise import gradient_noise, ratio_tail
-from bayes_grpo.probing.operator import STEP, AnyVector, Product, UpdateAt, inner, mean_of, product_of, scaled, unit
+from bayes_grpo.probing.krylov import Leading, lanczos
+from bayes_grpo.probing.noise import gradient_noise
+from bayes_grpo.probing.operator import AnyVector, Product, UpdateAt, inner, mean_of, product_of, unit
 from bayes_grpo.probing.result import OptimizerKind, Probe
 
 
@@ -28,16 +28,9 @@ def probe(
     *,
     scale: float | AnyVector = 1.0,
     optimizer: OptimizerKind | None = None,
-    products: Sequence[Product] | None = None,
     held: Sequence[UpdateAt] | None = None,
     rewards: Sequence[AnyVector] | None = None,
-    twins: Sequence[tuple[AnyVector, AnyVector]] = (),
-    log_ratios: Sequence[float] | np.ndarray | None = None,
     start: AnyVector | None = None,
-    count: int = 1,
-    steps: int = MOST_PRODUCTS,
-    tolerance: float = TOLERANCE,
-    length: float = STEP,
     at: float = math.nan,
 ) -> Probe:
     """Measures the stiffness of an update and its gradient's noise.
@@ -51,19 +44,12 @@ def probe(
             probabilities, 1 without a shift). At least 4, or a single one that is exact. See `UpdateAt`.
         scale: D, what the optimizer multiplies updates by: 1, or `adam_scale`.
         optimizer: In whose metric that is; by default "sgd" where the scale is the number 1, else "adam".
-        products: Of each part what −J makes of a direction, where somebody has it; else two updates make it.
         held: The same updates under the completions' weights of no shift: what a trainer's loss itself gives. From
             them follows which share of the stiffness is late under a held policy.
         rewards: Of each part the gradient of its mean reward, for the stiffness along it and what the reward
             fluctuates.
-        twins: See `gradient_noise`.
-        log_ratios: Logarithms of the batch's importance ratios.
         start: Where the search starts, in the optimizer's metric, such as an earlier probe's direction; by default
             the difference of two parts' updates.
-        count: How many directions.
-        steps: Most steps of the search; each takes two gradients of half the batch.
-        tolerance: Residual at which it ends.
-        length: Of the shifts of the parameters.
         at: Optimizer step of the training.
 
     Returns:
@@ -75,37 +61,34 @@ def probe(
     parts = len(updates)
     if not (parts == 1 or parts >= 4):
         raise SettingError(f"probe: expected 4 or more parts of a batch, or one exact update, found {parts}")
-    for name, given in (("products", products), ("held", held), ("rewards", rewards), ("twins", twins or None)):
+    for name, given in (("held", held), ("rewards", rewards)):
         if given is not None and len(given) != parts:
             raise SettingError(f"probe: expected one of {name} for each of the {parts} parts, found {len(given)}")
-    each = [product_of(u, scale, length) for u in updates] if products is None else [scaled(p, scale) for p in products]
+    each = [product_of(u, scale) for u in updates]
     at_rest = [update(0.0) for update in updates]
     halves = [tuple(range(i, parts, 2)) for i in range(2)] if parts > 1 else [(0,)]
     found = []
     for own in halves:
         begin = _beginning([at_rest[i] for i in own], scale) if start is None else start
-        found.append(Half(own, lanczos(_over(each, own), begin, count, steps, tolerance)))
-    shown = min(len(half.found.vectors) for half in found)
-    ways = [[half.found.vectors[k] for half in found] for k in range(shown)]
-    stiff = [_read(each, found, ways[k]) for k in range(shown)]
+        found.append(Half(own, lanczos(_over(each, own), begin)))
+    ways = [half.found.vectors[0] for half in found]
+    stiffest = _read(each, found, ways)
     late = 1.0
     if held is not None:
-        rest = _read([product_of(u, scale, length) for u in held], found, ways[0])
-        late = min(max(1.0 - rest.mean / stiff[0].mean, 0.0), 1.0) if stiff[0].mean > 0 else 1.0
+        rest = _read([product_of(u, scale) for u in held], found, ways)
+        late = min(max(1.0 - rest.mean / stiffest.mean, 0.0), 1.0) if stiffest.mean > 0 else 1.0
     along, slope, push = _along_reward(each, halves, at_rest, rewards, scale)
     searches = sum(half.found.products * len(half.own) for half in found) / parts
-    readings = len(found) * (shown + (held is not None) + (along is not None))
+    readings = len(found) * (1 + (held is not None) + (along is not None))
     kind: OptimizerKind = optimizer or ("sgd" if isinstance(scale, int | float) and scale == 1 else "adam")
     return Probe(
         optimizer=kind,
-        stiffest=stiff[0],
-        further=tuple(stiff[1:]),
+        stiffest=stiffest,
         along_reward=along,
         reward_slope=slope,
         reward_noise=push,
         late_share=late,
-        noise=gradient_noise(at_rest, scale, ways, twins) if parts > 1 else None,
-        ratios=None if log_ratios is None else ratio_tail(log_ratios),
+        noise=gradient_noise(at_rest, scale, [ways]) if parts > 1 else None,
         parts=parts,
         gradients=1.0 + 2.0 * (searches + readings),
         residual=max(half.found.residual for half in found),

@@ -21,13 +21,14 @@ from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.families.compare_runs import compare_runs
 from bayes_grpo.families.family import family
 from bayes_grpo.families.index import index_of
+from bayes_grpo.families.members import setting_text, settings_that_differ
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.logs.reading import PathLike, RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.report.result import Report, sentences_of
 from bayes_grpo.report.run_page import made_line
 from bayes_grpo.report.settings import ReportSettings
-from bayes_grpo.siblings.shared import cleared_runs
+from bayes_grpo.siblings.shared import shared_order
 from bayes_grpo.views.document import (
     TONES,
     Document,
@@ -156,10 +157,11 @@ def _document(
     found: list[OneOf], joint: Mapping[str, Part[Any]], until: float, settings: ReportSettings,
     unread: Mapping[str, str], seconds: float,
 ) -> Document:  # fmt: skip
-    then = highest(found, now=False)
+    better = joint.get("better")
+    unlike = "" if better is None or better.value is None else better.value.not_comparable
     points = (
-        _highest("Which is ahead", highest(found, now=True), "now"),
-        _highest("Which will be", then, f"at step {until:g}"),
+        _highest("Which is ahead", highest(found, now=True), "now", unlike),
+        _highest("Which will be", highest(found, now=False), f"at step {until:g}", unlike),
         _wrong(found),
     )
     lost = [f"{plain(name, 80)} could not be read: {plain(reason, 200)}" for name, reason in unread.items()]
@@ -205,7 +207,9 @@ def _unconverged(x: OneOf) -> bool:
     return x.part("fit") is not None and not x.part("fit").summary.convergence.passed
 
 
-def _highest(label: str, chances: Mapping[str, float], when: str) -> Point:
+def _highest(label: str, chances: Mapping[str, float], when: str, unlike: str) -> Point:
+    if unlike:
+        return Point(label, f"The totals are no comparison: {unlike}.", tone="doubt")
     if not chances:
         return Point(label, "Unknown: fewer than two runs have a forecast.", tone="doubt")
     best = max(chances, key=lambda name: chances[name])
@@ -255,7 +259,7 @@ def _table(found: list[OneOf], until: float) -> Tabular:
 
 def _order(found: list[OneOf], signal: str) -> Section:
     try:
-        order, _ = cleared_runs([x.run for x in found], signal)
+        order = shared_order([x.run for x in found], signal)
     except FitError as error:
         return Section("Data order", missing=str(error))
     return section("Data order", sentence_case(order.sentence))
@@ -269,14 +273,10 @@ def _diagnoses(found: list[OneOf]) -> Section:
 
 
 def _settings(found: list[OneOf]) -> Section:
-    values = {x.name: {name: s.value for name, s in x.run.settings.items()} for x in found}
-    names = list(next(iter(values.values())))
-    differ = [n for n in names if len({str(v[n]) for v in values.values()}) > 1]
-
-    def text(value: object) -> str:
-        return "" if value is None else f"{value:g}" if isinstance(value, float) else f"{value}"
-
-    rows = tuple((words(x, limit=_NAME), *(words(text(v[n]), limit=60) for n in differ)) for x, v in values.items())
+    differ = settings_that_differ([x.run for x in found])
+    rows = tuple(
+        (words(x.name, limit=_NAME), *(words(setting_text(v[i])) for v in differ.values())) for i, x in enumerate(found)
+    )
     table = Tabular("Settings that differ", head("run", *(n.replace("_", " ") for n in differ)), rows)
     return section("Settings", "" if differ else "No logged setting differs.", tables=(table,) if differ else ())
 

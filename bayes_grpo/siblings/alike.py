@@ -67,8 +67,6 @@ class Foreseen:
         noise: Standard deviation of a row about it, shape (grid, h).
         effect: Mean effect of the data on the rows, reward, shape (grid, h).
         gain: Log marginal likelihood of the rows over that without siblings.
-        rows: Rows of the run that were looked at.
-        siblings: Places of the siblings that were looked at.
     """
 
     weight: np.ndarray
@@ -77,8 +75,6 @@ class Foreseen:
     noise: np.ndarray
     effect: np.ndarray
     gain: float
-    rows: int
-    siblings: tuple[int, ...]
 
     def paths(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Underlying reward and rows, shape (count, h) each."""
@@ -140,7 +136,7 @@ def foreseen(rows: SeenRows, siblings: Sequence[SmoothCourse]) -> Foreseen | Non
     kept = np.flatnonzero(weight)
     mean, cov, sd, shift = (np.stack([found[i][k] for i in kept]) for k in (1, 2, 3, 4))
     root = np.stack([_root(c) for c in cov])
-    return Foreseen(weight[kept] / weight[kept].sum(), mean, root, sd, shift, float(gain), n, tuple(used))
+    return Foreseen(weight[kept] / weight[kept].sum(), mean, root, sd, shift, float(gain))
 
 
 def _conditioned(

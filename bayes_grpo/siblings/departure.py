@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtr
@@ -199,19 +198,13 @@ def signals_of(run: Run, reward: str) -> Signals:
     return {k: (step[fine], y[fine]) for k, (step, y) in rows.items() if (fine := np.isfinite(y)).any()}
 
 
-class _Mean(NamedTuple):
-    value: float
-    error: float
-
-
-def _mean(rows: tuple[np.ndarray, np.ndarray], first: float, last: float) -> _Mean | None:
-    """Mean of the rows between two steps and its error, NaN where rows do not tell it; None without a row."""
+def _mean(rows: tuple[np.ndarray, np.ndarray], first: float, last: float) -> tuple[float, float] | None:
+    """Mean of the rows between two steps and its error, NaN with fewer than three rows; None without a row."""
     begin, end = np.searchsorted(rows[0], first), np.searchsorted(rows[0], last, side="right")
     y = rows[1][begin:end]
     if not len(y):
         return None
-    error = float(np.std(np.diff(y))) / math.sqrt(2.0 * len(y)) if len(y) > 2 else math.nan
-    return _Mean(float(np.mean(y)), error)
+    return float(np.mean(y)), float(np.std(np.diff(y))) / math.sqrt(2.0 * len(y)) if len(y) > 2 else math.nan
 
 
 def beside_at(own: Signals, siblings: Sequence[Signals], step: float) -> tuple[SignalBeside, ...]:
@@ -232,14 +225,14 @@ def beside_at(own: Signals, siblings: Sequence[Signals], step: float) -> tuple[S
         theirs = [m for s in siblings if name in s and (m := _mean(s[name], first, float(steps[n - 1]))) is not None]
         if mean is None or len(theirs) < LEAST_SIBLINGS:
             continue
-        values, m = np.array([x.value for x in theirs]), len(theirs)
+        (values, errors), m = np.array(theirs).T, len(theirs)
         centre = float(np.median(values))
         # The first as robust, the second where most siblings agree to the digit.
         spread = max(1.4826 * float(np.median(np.abs(values - centre))), 0.5 * float(np.std(values)))
-        errors = [x.error for x in (mean, *theirs) if math.isfinite(x.error)]
+        errors = [x for x in (mean[1], *errors) if math.isfinite(x)]
         error = float(np.median(errors)) if errors else 0.0
         sd = math.hypot(spread * math.sqrt(1.0 + 1.0 / m), error) + 1e-9
-        far = float(ndtri(np.clip(stdtr(m - 1, (mean.value - centre) / sd), 1e-9, 1.0 - 1e-9)))
-        shown = (mean.value, centre) if name not in _FLOORS else (math.exp(mean.value), math.exp(centre))
+        far = float(ndtri(np.clip(stdtr(m - 1, (mean[0] - centre) / sd), 1e-9, 1.0 - 1e-9)))
+        shown = (mean[0], centre) if name not in _FLOORS else (math.exp(mean[0]), math.exp(centre))
         out.append(SignalBeside(name, *shown, far, m, first))
     return tuple(sorted(out, key=lambda x: -x.counts))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,13 +20,14 @@ from bayes_grpo.common.errors import FitError, LogReadError
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.finding import is_output_directory
 from bayes_grpo.logs.folder import logs_in
-from bayes_grpo.logs.reading import PathLike, read_log
+from bayes_grpo.logs.reading import RunLike, read_log
 from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.logs.tabular import is_tabular
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 
-type Like = PathLike | Run | Iterable[PathLike | Run]
-"""Files, folders, stores, patterns such as ``runs/*.json``, and runs."""
+type Like = RunLike | Iterable[RunLike]
+"""Files, folders, stores, patterns such as ``runs/*.json``, runs and data frames."""
 MOST_SIBLINGS = 30
 """Siblings that are read together at most."""
 _SAME = 0.9
@@ -79,7 +80,7 @@ def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
         except FitError as error:
             left_out.append(NotSibling(name, plain(error, 200)))
             continue
-        why = _why_not(run, table, other, rows)
+        why = why_not(run, table, other, rows)
         if why:
             left_out.append(NotSibling(name, why))
         else:
@@ -94,27 +95,43 @@ def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
     return SiblingRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), len(found))
 
 
-def named_runs(like: Like) -> tuple[list[Run], list[NotSibling]]:
+def named_runs(
+    like: Like, read: Mapping[str, Any] | None = None, wanted: Container[str] | None = None
+) -> tuple[list[Run], list[NotSibling]]:
     """Runs behind files, folders, stores and patterns, each once; and files in folders that are no logs.
+
+    Args:
+        like: Where the runs are.
+        read: Keyword arguments of `bayes_grpo.read_log`.
+        wanted: Names of logs; of a folder only these are read. All if None.
 
     Raises:
         LogReadError: A path that was named does not exist or cannot be read.
     """
+    options = dict(read or {})
+
+    def inside(path: Path) -> Run:
+        if wanted is not None and path.is_file() and path.stem not in wanted and path.name not in wanted:
+            raise LogReadError(f"{plain(path)}: not named in the index")
+        return read_log(path, **options)
+
     found: list[Run] = []
     left_out: list[NotSibling] = []
-    for given in [like] if isinstance(like, str | os.PathLike | Run) else like:
-        if isinstance(given, Run):
-            found.append(given)
+    alone = isinstance(like, str | os.PathLike | Run) or is_tabular(like)
+    every: Any = [like] if alone else like
+    for given in every:
+        if not isinstance(given, str | os.PathLike):
+            found.append(given if isinstance(given, Run) else read_log(given, **options))
             continue
         for path in _expanded(os.fspath(given)):
             if path.is_dir() and not is_output_directory(path):
-                for inner, log in logs_in(path):
+                for inner, log in logs_in(path, inside):
                     if isinstance(log, Run):
                         found.append(log)
                     else:
                         left_out.append(NotSibling(plain(inner.name, 80), "no log that can be read"))
             else:
-                found.append(read_log(path))
+                found.append(read_log(path, **options))
     once: dict[Any, Run] = {}
     for run in found:
         once.setdefault((run.source, run.log_hash, run.name), run)
@@ -125,15 +142,22 @@ def _expanded(given: str) -> Sequence[Path]:
     if glob.has_magic(given) and not Path(given).exists():
         paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
         if not paths:
-            raise LogReadError(
-                f"{plain(given)}: expected logs of siblings, found nothing of this pattern; check the path"
-            )
+            raise LogReadError(f"{plain(given)}: expected logs, found nothing of this pattern; check the path")
         return paths
     return [Path(given)]
 
 
-def _why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:
-    """Why a run cannot stand beside another; "" where it can."""
+def why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:
+    """Why the rewards of two runs cannot be compared; "" where they can.
+
+    Args:
+        run: A run.
+        table: Its rows.
+        other: Another run.
+        rows: Its rows.
+    """
+    if table.signal != rows.signal:
+        return f"another signal: {rows.signal} in place of {table.signal}"
     _, one, two = np.intersect1d(table.step, rows.step, return_indices=True)
     if len(one) >= 3 and np.ptp(table.y[one]) > 0.0 and np.mean(table.y[one] == rows.y[two]) >= _SAME:
         return "the run itself, or a copy of it: its rows are the same"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.frames import frame_of
@@ -15,10 +13,10 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.common.wording import counted
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.siblings.course import SmoothCourse, cuts_of, smooth_course
-from bayes_grpo.siblings.effect import step_effects
+from bayes_grpo.rows.table import RowTable
+from bayes_grpo.siblings.course import cuts_of, smooth_course
 from bayes_grpo.siblings.gather import Like, NotSibling, named_runs
-from bayes_grpo.siblings.order import DataOrder, orders_of
+from bayes_grpo.siblings.order import orders_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +76,7 @@ class SharedOrder(Result):
 def shared_order(like: Like, signal: str = "auto") -> SharedOrder:
     """Finds which of several runs saw the same data at the same steps.
 
-    Such runs move together from row to row about their courses; the log says nothing of it otherwise. Runs with
+    Such runs move together from row to row about their courses; the log does not state it otherwise. Runs with
     different logging intervals are compared by the steps that their rows average over.
 
     Args:
@@ -92,77 +90,6 @@ def shared_order(like: Like, signal: str = "auto") -> SharedOrder:
         LogReadError: A path that was named does not exist or cannot be read.
         FitError: Fewer than two runs whose rows scatter.
     """
-    return _found(like, signal).result
-
-
-@dataclass(frozen=True, eq=False)
-class ClearedRun:
-    """A run of several that share an order of data, without what the data did to its rows.
-
-    Attributes:
-        name: Its name.
-        step: Steps of its rows, shape (n,).
-        y: The rows, shape (n,).
-        cleared: The rows less the mean effect of their steps, as the other runs of the order tell it, shape (n,).
-        left: Standard deviation of the cleared rows about the run's course over that of the rows.
-    """
-
-    name: str
-    step: np.ndarray
-    y: np.ndarray
-    cleared: np.ndarray
-    left: float
-
-
-def cleared_runs(like: Like, signal: str = "auto") -> tuple[SharedOrder, tuple[ClearedRun, ...]]:
-    """Runs that share an order of data, with its effects taken out of their rows.
-
-    What a row's own noise is never counts as an effect: those on a run are told by the other runs alone.
-
-    Args:
-        like: The runs, as in `shared_order`.
-        signal: As there.
-
-    Returns:
-        The orders, and the runs that share one.
-
-    Raises:
-        LogReadError: A path that was named does not exist or cannot be read.
-        FitError: Fewer than two runs whose rows scatter.
-    """
-    found, out = _found(like, signal), []
-    for order in found.orders:
-        for i in order.members:
-            course = found.courses[i]
-            others = replace(order, members=tuple(j for j in order.members if j != i))
-            t, share = course.table, order.share.median
-            effect = step_effects(others, found.courses).at(np.stack([t.step, t.window]))
-            cleared = t.y - course.sd * math.sqrt(share) * effect.mean
-            before, after = (float(np.nanstd(y - course.smooth)) for y in (t.y, cleared))
-            out.append(ClearedRun(found.names[i], t.step, t.y, cleared, after / before))
-    return found.result, tuple(out)
-
-
-class _Found(NamedTuple):
-    """Orders among runs, with the courses that they were found in."""
-
-    names: tuple[str, ...]
-    courses: tuple[SmoothCourse, ...]
-    orders: list[DataOrder]
-    left_out: tuple[NotSibling, ...]
-
-    @property
-    def result(self) -> SharedOrder:
-        """The orders by the names of their runs."""
-        inside = {i for o in self.orders for i in o.members}
-        return SharedOrder(
-            tuple(OneOrder(tuple(self.names[i] for i in o.members), o.share) for o in self.orders),
-            tuple(name for i, name in enumerate(self.names) if i not in inside),
-            self.left_out,
-        )
-
-
-def _found(like: Like, signal: str) -> _Found:
     found, left_out = named_runs(like)
     kept = []
     for run in found:
@@ -170,17 +97,34 @@ def _found(like: Like, signal: str) -> _Found:
             kept.append((plain(run.name, 80), rows_of(run, signal)))
         except FitError as error:
             left_out.append(NotSibling(plain(run.name, 80), plain(error, 200)))
-    # The signal of most, where a run has no say in it.
+    # Where the signal is left open, that of most runs.
     signals = [t.signal for _, t in kept]
     most = max(set(signals), key=signals.count, default="")
     left_out += [NotSibling(name, f"another signal: {t.signal}") for name, t in kept if t.signal != most]
     kept = [(name, t) for name, t in kept if t.signal == most]
-    cuts = cuts_of([t for _, t in kept]) if kept else None
-    made = [(name, smooth_course(t, cuts)) for name, t in kept]
-    left_out += [NotSibling(name, "its rows are too few or do not scatter") for name, c in made if c is None]
-    known = [(name, c) for name, c in made if c is not None]
-    if len(known) < 2:
+    out = shared_orders([name for name, _ in kept], [t for _, t in kept])
+    known = sum(len(x.runs) for x in out.orders) + len(out.alone)
+    left_out += out.left_out
+    if known < 2:
         why = f" ({left_out[0].name}: {left_out[0].why})" if left_out else ""
-        raise FitError(f"shared order: expected at least 2 runs whose rows scatter, found {len(known)}{why}; name more")
-    courses = tuple(c for _, c in known)
-    return _Found(tuple(name for name, _ in known), courses, orders_of(courses), tuple(left_out))
+        raise FitError(f"shared order: expected at least 2 runs whose rows scatter, found {known}{why}; name more")
+    return replace(out, left_out=tuple(left_out))
+
+
+def shared_orders(names: Sequence[str], tables: Sequence[RowTable]) -> SharedOrder:
+    """The same of rows.
+
+    Args:
+        names: Names of the runs.
+        tables: Rows of each, of one signal.
+    """
+    cuts = cuts_of(tables) if tables else None
+    made = [(name, smooth_course(t, cuts)) for name, t in zip(names, tables, strict=True)]
+    known = [(name, c) for name, c in made if c is not None]
+    orders = orders_of([c for _, c in known])
+    inside = {i for o in orders for i in o.members}
+    return SharedOrder(
+        tuple(OneOrder(tuple(known[i][0] for i in o.members), o.share) for o in orders),
+        tuple(name for i, (name, _) in enumerate(known) if i not in inside),
+        tuple(NotSibling(name, "its rows are too few or do not scatter") for name, c in made if c is None),
+    )

@@ -28,10 +28,8 @@ class ReadTogether:
         names: Names of the siblings.
         courses: Their courses.
         left_out: Runs that were named and not taken, with the reasons.
-        named: How many runs were named.
         order: The order of data that the run shares; None for none.
         effects: The effects of that order, by its siblings.
-        probability: Probability that it shares that order, or none.
     """
 
     table: RowTable
@@ -39,10 +37,8 @@ class ReadTogether:
     names: tuple[str, ...]
     courses: tuple[SmoothCourse, ...]
     left_out: tuple[NotSibling, ...]
-    named: int
     order: DataOrder | None
     effects: Effects | None
-    probability: float
 
     def effect(self, step: np.ndarray, window: np.ndarray) -> StepEffect | None:
         """Effects of the data on rows of the run, past or to come; None where no order is shared.
@@ -94,7 +90,7 @@ def read_together(table: RowTable, siblings: SiblingRuns, kept: Courses | None =
         names.append(plain(run.name, 80))
         courses.append(course)
     own = smooth_course(table, cuts)
-    order, effects, probability = None, None, 1.0
+    order, effects = None, None
     if own is not None and len(courses) > 1:
         orders = orders_of(courses)
         known = [step_effects(o, courses) for o in orders]
@@ -102,7 +98,4 @@ def read_together(table: RowTable, siblings: SiblingRuns, kept: Courses | None =
         found = membership_of(own, known, sizes, len(courses) - sum(sizes))
         if found.place >= 0 and found.probability >= CERTAIN:
             order, effects = orders[found.place], known[found.place]
-        probability = found.probability
-    return ReadTogether(
-        table, own, tuple(names), tuple(courses), tuple(left_out), siblings.named, order, effects, probability
-    )
+    return ReadTogether(table, own, tuple(names), tuple(courses), tuple(left_out), order, effects)

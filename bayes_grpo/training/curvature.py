@@ -147,13 +147,11 @@ class CurvatureWatcher:
         return Probe(
             optimizer=asked.optimizer,
             stiffest=look.stiffest,
-            further=(),
             along_reward=None,
             reward_slope=math.nan,
             reward_noise=math.nan,
             late_share=look.late_share,
             noise=None,
-            ratios=None,
             parts=len(asked.updates),
             gradients=look.gradients,
             residual=math.sqrt(max(1.0 - look.turned**2, 0.0)),

@@ -13,8 +13,7 @@ from bayes_grpo.views.document import Document, Tabular, estimate, head, number,
 @shows(Probe)
 def probe_document(p: Probe) -> Document:
     """The stiffest directions and the noise of the gradient."""
-    further = ((f"{i}th" if i > 3 else ("2nd", "3rd")[i - 2], x) for i, x in enumerate(p.further, 2))
-    named = [("stiffest", p.stiffest), *further]
+    named = [("stiffest", p.stiffest)]
     if p.along_reward is not None:
         named.append(("along the reward", p.along_reward))
     rows = tuple(
@@ -24,13 +23,9 @@ def probe_document(p: Probe) -> Document:
     lines = []
     if p.noise is not None and p.noise.trace > 0:
         shares = ", ".join(f"{x:.1%}" for x in p.noise.stiff_share)
-        text = f"Gradient: signal over noise {p.noise.signal / p.noise.trace:.3g}; noise along the stiffest {shares}"
-        if math.isfinite(p.noise.within_share):
-            text += f"; by completions of given prompts {p.noise.within_share:.0%}"
-        lines.append(f"{text}.")
-    if p.ratios is not None:
-        r = p.ratios
-        lines.append(f"Ratios: 99% below {r.highest:.3g}, largest {r.largest:.3g}, effective share {r.effective:.0%}.")
+        lines.append(
+            f"Gradient: signal over noise {p.noise.signal / p.noise.trace:.3g}; noise along the stiffest {shares}."
+        )
     table = Tabular("Stiffness", heads, rows)
     return Document(title="Probe", answer=p.sentence, table=table, sections=(section("Noise", *lines),),
                     docs="how/measure")  # fmt: skip

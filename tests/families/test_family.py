@@ -1,6 +1,5 @@
 """A family from its logs to its sentence."""
 
-import importlib
 import json
 import math
 from dataclasses import replace
@@ -11,14 +10,12 @@ import numpy as np
 import pytest
 
 import bayes_grpo
-from bayes_grpo import compare_runs, family, plot_compare_runs, plot_family, read_log, save_plot
+from bayes_grpo import compare_runs, family, plot_compare_runs, plot_family, save_plot
 from bayes_grpo.cli.compare_runs import each_by_itself
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.families.design import theory_of
+from bayes_grpo.families.family import expected_exponent
 from bayes_grpo.families.index import Index
-from bayes_grpo.families.left_out import Refused, outcome_of
-from bayes_grpo.families.members import members_of
-from bayes_grpo.regimes import get_regime
+from bayes_grpo.families.members import LeftOutRun, failure_in_short, members_of
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, steps
@@ -28,7 +25,7 @@ EXAMPLE = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grp
 
 @pytest.fixture(scope="module")
 def found():
-    return family(swept(), ["learning_rate"])
+    return family(swept())
 
 
 @pytest.mark.thorough
@@ -37,7 +34,8 @@ def test_the_rate_follows_the_learning_rate_and_the_plateau_does_not(found):
     assert found.converged
     assert rate.posterior.low < 1.0 < rate.posterior.high
     assert rate.posterior.low > 0.3
-    assert rate.predicted == rate.finite == 1.0
+    assert rate.expected == 1.0
+    assert (rate.runs, rate.values) == (6, 3)
     assert rate.verdict == "moves"
     assert abs(plateau.posterior.median) < 0.1
     assert plateau.p_zero > 0.8
@@ -50,25 +48,29 @@ def test_runs_are_drawn_towards_the_family_and_keep_near_their_truth(found):
     for run in found.runs:
         truth = run.settings["learning_rate"] / 1e-6 / 25.0
         assert run.rate.median == pytest.approx(truth, rel=0.35)
-        assert run.rate.high / run.rate.low <= 1.1 * run.alone.high / run.alone.low
         assert run.plateau.median == pytest.approx(0.7, abs=0.05)
-        assert np.all((run.low <= run.curve) & (run.curve <= run.high))
+        assert np.all((run.curve[1] <= run.curve[0]) & (run.curve[0] <= run.curve[2]))
 
 
 @pytest.mark.thorough
-def test_the_result_is_a_sentence_a_table_strict_json_and_a_tree(found):
+def test_the_result_is_a_sentence_a_table_strict_json_and_draws(found):
     assert "learning rate moves the response rate" in found.sentence
     assert "90% intervals, 6 runs" in found.sentence
     json.dumps(found.to_dict(), allow_nan=False)
     frame = found.to_frame()
-    assert frame.loc[("reward", "rate", "learning_rate"), "verdict"] == "moves"
+    assert frame.loc[("rate", "learning_rate"), "verdict"] == "moves"
     assert frame.attrs["interval_level"] == 0.9
-    posterior = found.data["posterior"].dataset
-    assert posterior["slopes"].dims == ("chain", "draw", "setting", "trait")
-    told = posterior["exponent"].sel(effect="rate on learning_rate")
-    assert float(told.median()) == pytest.approx(found.exponent("rate", "learning_rate").posterior.median)
-    assert set(found.data["runs"].dataset.sizes) == {"chain", "draw", "run"}
-    assert found.replicates == 6
+    rate = found.exponent("rate", "learning_rate").posterior.median
+    assert float(np.median(found.slopes["rate on learning_rate"])) == pytest.approx(rate)
+
+
+def test_repetitions_are_runs_of_equal_settings_and_nothing_else_passes_for_noise_of_seeds(found):
+    assert found.vary == ("learning_rate",)
+    assert found.repetitions == (("run0", "run3"), ("run1", "run4"), ("run2", "run5"))
+    assert "repetitions where nothing unstated differs: run0, run3; " in found.repetition_sentence
+    other = replace(found, repetitions=(), unvaried=("kl_weight",)).repetition_sentence
+    assert other.startswith("No two runs state the same settings: none is a repetition")
+    assert "contains the effects of kl_weight" in other
 
 
 @pytest.mark.thorough
@@ -81,17 +83,10 @@ def test_a_picture_of_a_family(found, tmp_path):
 
 def test_theory_knows_finite_groups_where_rewards_are_shares():
     runs = [relaxing(f"g{g}", seed=g, group_size=g) for g in (4, 8, 16)]
-    members = members_of(runs, ["group_size"], Index({}), get_regime("exponential")).members
-    theory = theory_of("rate", "group_size", members)
-    assert theory.value == 0.0
-    assert 0.02 < theory.finite < 0.3
-    assert theory_of("fluctuation_variance", "group_size", members) == (-1.0, -1.0)
-    assert math.isnan(theory_of("plateau", "model_size", members).value)
-
-
-def test_impossible_options_are_one_line():
-    with pytest.raises(SettingError, match="rope: expected a number above 0"):
-        family(swept(3), ["learning_rate"], rope=0.0)
+    members = members_of(runs, ["group_size"], Index({})).members
+    assert 0.02 < expected_exponent("rate", "group_size", members) < 0.3
+    assert expected_exponent("fluctuation_variance", "group_size", members) == -1.0
+    assert math.isnan(expected_exponent("plateau", "model_size", members))
 
 
 def test_recipes_that_differ_are_told_apart_and_one_recipe_is_not(tmp_path):
@@ -162,7 +157,6 @@ def test_the_command_line_of_both(folder):
         ("compare-runs", EXAMPLE),
         ("compare-runs", "--a", EXAMPLE),
         ("family",),
-        ("family", EXAMPLE, "--where", "y"),
     ):
         assert call(*wrong).code == 2
 
@@ -173,64 +167,6 @@ def test_several_logs_of_a_flag_are_written_out_for_compare_runs_alone():
     assert each_by_itself(words) == written
     assert each_by_itself(["fit", "--a", "x", "y"]) == ["fit", "--a", "x", "y"]
     assert each_by_itself([]) == []
-
-
-@pytest.fixture
-def two_columns(tmp_path):
-    """Three logs of a train reward and two evaluation columns, one of which follows the group size; their index."""
-    for i, plateau in enumerate((0.4, 0.6, 0.8)):
-        columns = [relaxing("x", seed=10 * j + i, plateau=p).reward for j, p in enumerate((0.6, plateau, 0.6))]
-        rows = [
-            {"step": k + 1, "critic/score/mean": a}
-            | ({"val-core/one/acc/mean@1": b, "val-core/two/acc/mean@1": c} if k % 3 == 2 else {})
-            for k, (a, b, c) in enumerate(zip(*columns, strict=True))
-        ]
-        lines = "\n".join(json.dumps(row) for row in rows)
-        (tmp_path / f"run{i}.jsonl").write_text(lines, encoding="utf-8")
-    return {f"run{i}": {"group_size": g} for i, g in enumerate((4, 8, 16))}
-
-
-def test_every_evaluation_column_has_a_family_of_its_own(two_columns, tmp_path, monkeypatch):
-    def rows_given(law, given, vary, asked, tell, transfer=None):
-        return [member.table.y for member in given.members] if transfer is None else transfer
-
-    monkeypatch.setattr(importlib.import_module("bayes_grpo.families.family"), "_family", rows_given)
-    given: Any = family(tmp_path, ["group_size"], index=two_columns, evaluations=["all"])
-    assert list(given) == ["val-core/one/acc/mean@1", "val-core/two/acc/mean@1"]
-    for column, rewards in given.items():
-        for i, found in enumerate(rewards):
-            written = [json.loads(line) for line in (tmp_path / f"run{i}.jsonl").read_text("utf-8").splitlines()]
-            assert found.tolist() == [row[column] for row in written if column in row]
-    read = [read_log(tmp_path / f"run{i}.jsonl") for i in range(3)]
-    with pytest.raises(SettingError, match="expected log files, found runs that were read"):
-        family(read, ["group_size"], index=two_columns, evaluations=["all"])
-
-
-@pytest.mark.slow
-def test_settings_are_looked_at_on_every_evaluation_column(two_columns, tmp_path):
-    found = family(tmp_path, ["group_size"], index=two_columns, evaluations=["all"])
-    one, two = (found.transfer[f"val-core/{name}/acc/mean@1"] for name in ("one", "two"))
-    assert one.signal == two.signal == "eval_reward"
-    assert one.exponent("plateau", "group_size").posterior.median > 0.1
-    assert abs(two.exponent("plateau", "group_size").posterior.median) < 0.1
-    assert set(found.to_frame().index.get_level_values("column")) == {"reward", *found.transfer}
-    assert set(found.to_dict()["transfer"]) == set(found.transfer)
-
-
-@pytest.mark.slow
-def test_studies_shift_their_runs_and_leave_the_exponent_alone():
-    runs, index = [], {}
-    for i, (rate, study) in enumerate([(1e-6, "one"), (4e-6, "one"), (1e-6, "two"), (4e-6, "two")]):
-        time = (30.0 if study == "one" else 10.0) * (1e-6 / rate) ** 0.8
-        runs.append(relaxing(f"run{i}", time=time, rows=80, seed=i, learning_rate=rate))
-        index[f"run{i}"] = {"study": study}
-    found = family(runs, ["learning_rate"], index=index)
-    assert found.studies == 2
-    rate = found.exponent("rate", "learning_rate").posterior
-    assert rate.low < 0.8 < rate.high
-    between = found.data["posterior"].dataset["between"].sel(trait="relaxation_time")
-    assert float(between.median()) > 0.2
-    assert {run.study for run in found.runs} == {"one", "two"}
 
 
 @pytest.mark.thorough
@@ -258,7 +194,9 @@ def test_a_run_that_failed_before_it_had_rows_for_the_law_is_named_first(found):
     dead = {1.0: 0.3, 2.0: 0.28, 5.0: 0.02, 8.0: 0.0, 12.0: 0.0}
     lost = make_run(steps(14), np.full(14, np.nan), name="dead", signals=spent, evals=dead)
     short = relaxing("short", rows=5, seed=9, learning_rate=1e-6)
-    failed, fine = (outcome_of(Refused(run, "too few rows", {"learning_rate": 1e-4})) for run in (lost, short))
+    failed, fine = (
+        LeftOutRun(run.name, "too few rows", {"learning_rate": 1e-4}, failure_in_short(run)) for run in (lost, short)
+    )
     assert failed.failed
     assert fine.failed == ""
     said = replace(found, left_out=(failed, fine))

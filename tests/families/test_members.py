@@ -5,17 +5,16 @@ import pytest
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError, SettingError
 from bayes_grpo.families.index import Index, index_of
-from bayes_grpo.families.members import members_of, read_runs
-from bayes_grpo.regimes import get_regime
+from bayes_grpo.families.members import members_of, read_runs, repetitions, settings_that_differ, varied_in
 from tests.families.made import relaxing, swept
 from tests.helpers.runs import make_run, steps
 
-EMPTY, LAW = Index({}), get_regime("exponential")
+EMPTY = Index({})
 
 
 def test_settings_come_from_the_index_then_from_the_log():
     index = index_of({"run1": {"lr": "3e-6", "model_params_b": 1.5}, "run0": {"size": 8}, "run2": {"model_size": "4"}})
-    found = members_of(swept(3), ["learning_rate", "model_size"], index, LAW).members
+    found = members_of(swept(3), ["learning_rate", "model_size"], index).members
     assert [m.settings["learning_rate"] for m in found] == [1e-6, 3e-6, 4e-6]
     assert [m.settings["model_size"] for m in found] == [8.0, 1.5, 4.0]
 
@@ -31,7 +30,7 @@ def test_a_scheduled_rate_is_reported_at_its_highest():
         )
         for i in range(3)
     ]
-    assert [m.settings["learning_rate"] for m in members_of(falling, ["learning_rate"], EMPTY, LAW).members] == [
+    assert [m.settings["learning_rate"] for m in members_of(falling, ["learning_rate"], EMPTY).members] == [
         1e-6,
         2e-6,
         3e-6,
@@ -58,13 +57,17 @@ OTHER_RANGE = relaxing("other", seed=9, group_size=32, reward_high=2.0)
         (GROUPS, ["model_size"], "state it in an index CSV"),
         (swept(4), ["group_size"], "at least two values among 4 runs, found 8 alone"),
         (GROUPS[:2], ["group_size"], "at least 3 runs, found 2"),
-        (twice(GROUPS), ["group_size"], "the same rows in g4 and g4"),
-        (scaled(GROUPS, 100.0), ["group_size"], "units disagree"),
-        ([*GROUPS, EVALS], ["group_size"], "different signals: reward in g4, eval_reward in held"),
+        (twice(GROUPS), ["group_size"], "g4 cannot be compared with g4: the run itself, or a copy of it"),
+        (scaled(GROUPS, 100.0), ["group_size"], "another unit"),
+        (
+            [*GROUPS, EVALS],
+            ["group_size"],
+            "held cannot be compared with g4: another signal: eval_reward in place of reward",
+        ),
         (
             [relaxing("low", seed=8, group_size=2, reward_high=1.0), OTHER_RANGE, *GROUPS],
             ["group_size"],
-            "different largest rewards: 1.0 in low, 2.0 in other",
+            "another range of the reward: reward_high 2 in place of 1",
         ),
         (GROUPS, [], "expected names of settings"),
         (GROUPS, ["group_size", "group_size"], "each once"),
@@ -72,7 +75,7 @@ OTHER_RANGE = relaxing("other", seed=9, group_size=32, reward_high=2.0)
 )
 def test_what_is_no_family_is_one_line(runs, vary, said):
     with pytest.raises((FitError, SettingError)) as error:
-        members_of(runs, vary, EMPTY, LAW)
+        members_of(runs, vary, EMPTY)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -80,10 +83,10 @@ def test_what_is_no_family_is_one_line(runs, vary, said):
 def test_runs_that_the_law_cannot_be_put_on_are_left_out_and_named():
     short = make_run(steps(5), [0.1, 0.3, 0.2, 0.4, 0.3], name="short", group_size=32)
     still = make_run(steps(30), np.full(30, 0.5), name="still", group_size=64)
-    found = members_of([*GROUPS, short, still], ["group_size"], EMPTY, LAW)
+    found = members_of([*GROUPS, short, still], ["group_size"], EMPTY)
     assert [m.run.name for m in found.members] == ["g4", "g8", "g16"]
-    assert "left out: short: regime exponential: needs at least 7 rows" in found.left_out[0].sentence
-    assert "still" in found.left_out[1].sentence
+    assert [x.name for x in found.left_out] == ["short", "still"]
+    assert "regime exponential: needs at least 7 rows" in found.left_out[0].why
     assert [x.settings for x in found.left_out] == [{"group_size": 32.0}, {"group_size": 64.0}]
 
 
@@ -91,43 +94,49 @@ def test_different_rewards_of_one_trainer_are_named():
     from dataclasses import replace
 
     keyed = [replace(run, keys={"reward": "accuracy" if i else "reward"}) for i, run in enumerate(GROUPS)]
-    with pytest.raises(FitError, match="different rewards: reward in g4, accuracy in g8"):
-        members_of(keyed, ["group_size"], EMPTY, LAW)
+    with pytest.raises(FitError, match="another reward: accuracy in place of reward"):
+        members_of(keyed, ["group_size"], EMPTY)
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "eight", "nan"])
 def test_impossible_values_are_named(value):
     index = index_of({"g4": {"group_size": value}})
     with pytest.raises(SettingError, match="expected a number above 0 for run g4"):
-        members_of(GROUPS, ["group_size"], index, LAW)
+        members_of(GROUPS, ["group_size"], index)
 
 
 def test_an_index_file_selects_and_a_folder_gives_what_it_names(tmp_path, write_trl_log):
     for i in range(4):
         write_trl_log(tmp_path / f"run{i}.json", relaxing("x", seed=i).reward)
-    (tmp_path / "index.csv").write_text(
-        "run_id,family,group_size\nrun0,a; b,4\nrun1,b,8\nrun2,c,16\n", encoding="utf-8"
-    )
-    index = index_of(tmp_path / "index.csv", {"family": "b"})
+    (tmp_path / "index.csv").write_text("run_id,group_size\nrun0,4\nrun1,8\n", encoding="utf-8")
+    index = index_of(tmp_path / "index.csv")
     assert [run.name for run in read_runs(tmp_path, index)] == ["run0", "run1"]
     everything = read_runs(str(tmp_path / "run*.json"), index_of(None))
     assert [run.name for run in everything] == ["run0", "run1", "run2", "run3"]
 
 
-@pytest.mark.parametrize(
-    ("text", "where", "said"),
-    [
-        ("", {}, "expected an index with a column run_id"),
-        ("run_id,family\na,b\n", {"group": "x"}, "a column group, found run_id, family"),
-        ("run_id,family\na,b\n", {"family": "x"}, "expected rows with family=x, found none"),
-    ],
-)
-def test_bad_indices_are_one_line(tmp_path, text, where, said):
+def test_an_index_without_a_column_of_logs_is_one_line(tmp_path):
     path = tmp_path / "index.csv"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(SettingError) as error:
-        index_of(path, where)
-    assert said in str(error.value)
+    path.write_text("family,lr\na,1\n", encoding="utf-8")
+    with pytest.raises(SettingError, match="expected an index with a column run_id, found family, lr"):
+        index_of(path)
+
+
+def test_what_differs_is_varied_and_runs_of_equal_settings_alone_are_repetitions():
+    runs = [*GROUPS, relaxing("again", seed=5, group_size=8)]
+    assert varied_in(runs) == ["group_size"]
+    none: list[dict[str, float]] = [{}] * 4
+    assert repetitions(runs, none) == [[1, 3]]
+    # A setting that one run alone states, or that is no number, makes two runs different and is not varied.
+    named = [*runs[:3], relaxing("again", seed=5, group_size=8, kl_weight=0.1)]
+    assert repetitions(named, none) == []
+    other = [*runs[:3], relaxing("again", seed=5, group_size=8, schedule="constant")]
+    assert varied_in(other) == ["group_size"]
+    assert list(settings_that_differ(GROUPS)) == ["group_size"]
+    nearly = [relaxing("n", learning_rate=1e-5), relaxing("m", learning_rate=9.999e-6)]
+    assert settings_that_differ(nearly) == {}
+    with pytest.raises(SettingError, match="no setting is known of all runs and differs"):
+        varied_in([GROUPS[0], GROUPS[0]])
 
 
 def test_nothing_to_read_is_an_error(tmp_path):

@@ -17,8 +17,8 @@ MEASURED = Measured(10.0, 1.0, 7.0, 9.5, 10.5)
 
 
 def made(stiffness: Measured = MEASURED, **more) -> Probe:
-    fixed = {"along_reward": None, "reward_slope": math.nan, "reward_noise": math.nan, "noise": None, "ratios": None}
-    fixed |= {"optimizer": "sgd", "further": (), "late_share": 1.0, "parts": 8, "gradients": 40.0, "residual": 0.0}
+    fixed = {"along_reward": None, "reward_slope": math.nan, "reward_noise": math.nan, "noise": None}
+    fixed |= {"optimizer": "sgd", "late_share": 1.0, "parts": 8, "gradients": 40.0, "residual": 0.0}
     return Probe(stiffest=stiffness, **(fixed | more))
 
 
@@ -107,7 +107,6 @@ def test_course_of_a_sharpening_run():
         hits.append(ahead.low <= math.exp(logs[8]) <= ahead.high)
     assert 0.85 <= np.mean(hits) <= 0.95
     told = stiffness_course(probes)
-    assert told.below(told.at(400.0).median, 400.0) == pytest.approx(0.5)
     assert told.at(400.0).high / told.at(400.0).low > told.at(200.0).high / told.at(200.0).low
     with pytest.raises(SettingError, match="at least 4 probes"):
         stiffness_course(probes[:3])

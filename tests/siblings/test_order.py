@@ -1,11 +1,10 @@
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bayes_grpo import cleared_runs, shared_order
+from bayes_grpo import shared_order
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.siblings.course import cuts_of, smooth_course
@@ -156,20 +155,3 @@ def test_the_model_of_numpyro_says_the_same():
     assert numpyro.__version__
     assert abs(np.median(share) - order.share.median) < 0.08
     assert_allclose(np.quantile(share, [0.05, 0.95]), [order.share.low, order.share.high], atol=0.15)
-
-
-def test_runs_without_the_order_of_the_data_scatter_as_their_own_noise_does():
-    share = 0.7
-    runs = [*family([0] * 6, rows=60, share=share, seed=3), *family([-1], rows=60, seed=9)]
-    named = [replace(r, name=f"run{i}") for i, r in enumerate(runs)]
-    found, cleared = cleared_runs(named)
-    assert found == shared_order(named)
-    assert [x.name for x in cleared] == list(found.orders[0].runs) == [f"run{i}" for i in range(6)]
-    left = float(np.median([x.left for x in cleared]))
-    # Own noise, and what five runs leave open of an effect.
-    assert left == pytest.approx(np.sqrt(1 - share + share * (1 - share) / (1 - share + 5 * share)), abs=0.1)
-    alone = [np.std(np.diff(x.y)) for x in cleared]
-    together = [np.std(np.diff(x.cleared)) for x in cleared]
-    assert np.all(np.array(together) < 0.85 * np.array(alone))
-    moved = [replace(r, name=f"run{i}", step=r.step + 500.0 * i) for i, r in enumerate(family([0] * 3, seed=4))]
-    assert cleared_runs(moved)[1] == ()

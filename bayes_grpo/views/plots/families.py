@@ -10,7 +10,7 @@ from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import drawable, title_lines
 from bayes_grpo.families.compared import Compared
-from bayes_grpo.families.result import Exponent, Family, ShrunkRun
+from bayes_grpo.families.result import ROPE, Exponent, Family
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ def plot_family(family: Family, figure: Canvas | None = None) -> Canvas:
 
 
 def _plot_runs(axes: Axes, family: Family) -> None:
-    """Runs coloured by the first varied setting."""
+    """Runs colored by the first varied setting."""
     import matplotlib as mpl
 
     name = family.vary[0]
@@ -51,43 +51,39 @@ def _plot_runs(axes: Axes, family: Family) -> None:
     seen: set[float] = set()
     for run in sorted(family.runs, key=lambda run: run.settings[name]):
         value = run.settings[name]
-        colour: Any = shades[values.index(value)]
-        _plot_run(axes, run, colour, f"{name} {value:g}" if value not in seen else None)
+        color: Any = shades[values.index(value)]
+        label = None if value in seen else drawable(f"{name} {value:g}", 40)
+        middle, low, high = run.curve
+        axes.plot(run.step, run.reward, ".", ms=1.8, color=color, alpha=0.35)
+        axes.fill_between(run.step, low, high, color=color, alpha=0.12, lw=0)
+        axes.plot(run.step, middle, color=color, lw=1.6, label=label)
         seen.add(value)
     if len(values) <= _NAMED:
         axes.legend(fontsize=8, frameon=False, loc="best")
     axes.set_xlabel("optimizer step", fontsize=9)
     axes.set_ylabel("reward" if family.signal == "reward" else "held-out reward", fontsize=9)
-    axes.set_title(f"runs, shrunk towards the family ({LEVEL:.0%} bands)", fontsize=9, loc="left")
-    axes.tick_params(labelsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _plot_run(axes: Axes, run: ShrunkRun, colour: Any, label: str | None) -> None:
-    axes.plot(run.step, run.reward, ".", ms=1.8, color=colour, alpha=0.35)
-    axes.fill_between(run.step, run.low, run.high, color=colour, alpha=0.12, lw=0)
-    axes.plot(run.step, run.curve, color=colour, lw=1.6, label=None if label is None else drawable(label, 40))
+    axes.set_title(f"every run given the others ({LEVEL:.0%} bands)", fontsize=9, loc="left")
+    _plain(axes)
 
 
 def _plot_exponents(axes: Axes, exponents: tuple[Exponent, ...]) -> None:
-    place = np.arange(len(exponents))
     for i, e in enumerate(exponents):
         axes.plot([e.prior.low, e.prior.high], [i, i], color=_PRIOR, lw=7, solid_capstyle="butt")
         axes.plot([e.posterior.low, e.posterior.high], [i, i], color=POSTERIOR, lw=2)
         axes.plot(e.posterior.median, i, "o", color=POSTERIOR, ms=5)
-        if np.isfinite(e.finite):
-            axes.plot(e.finite, i, "D", color=THEORY, ms=5, mfc="none")
-            if e.finite != e.predicted:
-                axes.plot(e.predicted, i, "|", color=THEORY, ms=10)
-    if exponents:
-        rope = exponents[0].rope
-        axes.axvspan(-rope, rope, color="#e5e7eb", alpha=0.6, lw=0, zorder=0)
+        if np.isfinite(e.expected):
+            axes.plot(e.expected, i, "D", color=THEORY, ms=5, mfc="none")
+    axes.axvspan(-ROPE, ROPE, color="#e5e7eb", alpha=0.6, lw=0, zorder=0)
     labels = [drawable(f"{e.words} on {e.setting.replace('_', ' ')}", 60) for e in exponents]
-    axes.set_yticks(place, labels, fontsize=8)
+    axes.set_yticks(range(len(exponents)), labels, fontsize=8)
     axes.set_ylim(len(exponents) - 0.5, -0.5)
     axes.set_title(
         f"exponents: posterior (blue), prior (grey), theory (orange), {LEVEL:.0%} intervals", fontsize=9, loc="left"
     )
+    _plain(axes)
+
+
+def _plain(axes: Axes) -> None:
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -112,7 +108,7 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     left.set_xlabel("optimizer step", fontsize=9)
     left.set_ylabel("reward" if compared.signal == "reward" else "held-out reward", fontsize=9)
     left.legend(fontsize=8, frameon=False)
-    answers = compared.answers
+    answers = compared.parts if compared.not_comparable and compared.parts else compared.answers
     for i, a in enumerate(answers):
         right.plot([a.difference.low, a.difference.high], [i, i], color=_DATA, lw=3)
         right.plot(a.difference.median, i, "o", color="#111827", ms=5)
@@ -129,7 +125,6 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     right.margins(x=0.25)
     right.set_xlabel(f"B less A, mean over seeds ({LEVEL:.0%} intervals)", fontsize=9)
     for axes in (left, right):
-        axes.tick_params(labelsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
+        _plain(axes)
     figure.suptitle(title_lines(compared.sentence, 150, 700), fontsize=10, x=0.01, ha="left")
     return figure

@@ -27,7 +27,7 @@ import numpy as np
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.families.index import LONGEST
-from bayes_grpo.families.members import FamilyMember, check_alike
+from bayes_grpo.families.members import check_alike
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import PATH, Side, sides
 from bayes_grpo.logs import read_log
@@ -92,7 +92,7 @@ def group_of(
                 run = read_log(row["path"])
                 read[row["path"]] = reading_of(run, rows_of(run, "auto", LONGEST))
         some = [read[row["path"]] for row in rows]
-        check_alike([FamilyMember(r.run, r.table, {}, "") for r in some])
+        check_alike([(r.run, r.table) for r in some])
     except BayesGrpoError as error:
         say(f"{name}: left out: {error}")
         return None
