@@ -137,7 +137,6 @@ from .views.plots.families import plot_family as plot_family
 from .views.plots.fitting import plot_curve as plot_curve
 from .views.plots.fitting import plot_fit as plot_fit
 from .views.plots.fitting import plot_quantity as plot_quantity
-from .views.plots.fleets import plot_fleet as plot_fleet
 from .views.plots.forecasting import plot_forecast as plot_forecast
 from .views.plots.logs import plot_run as plot_run
 from .views.plots.planning import plot_plan as plot_plan

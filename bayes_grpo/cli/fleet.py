@@ -13,12 +13,10 @@ from bayes_grpo.cli.options import (
     EXIT_INPUT,
     Jobs,
     Output,
-    Plot,
     Reading,
     Seed,
     Signal,
     StatedSettings,
-    check_pictures,
     grouped,
     names_in,
 )
@@ -50,7 +48,6 @@ def fleet(
         str | None, typer.Option(help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
     ] = None,
     no_resume: Annotated[bool, typer.Option("--no-resume", help="Begin anew, whatever the journal holds.")] = False,
-    plot: Plot = None,
     seed: Seed = 0,
     *,
     output: Output,
@@ -58,7 +55,6 @@ def fleet(
     stated: StatedSettings,
 ) -> None:
     """Fit, forecast and diagnose many logs: one table, and a killed call goes on where it was."""
-    check_pictures(plot)
     with dask_executor(dask) as executor, progress(left=True) as tell:
         result = bg.fleet(
             logs,
@@ -75,8 +71,6 @@ def fleet(
             seed=seed,
             progress=tell,
         )
-        if plot is not None:
-            bg.save_plot(bg.plot_fleet(result), plot)
     output.show(result)
     if result.errors == len(result.frame):
         raise typer.Exit(EXIT_INPUT)  # of some logs errors are data; of all, the call has failed
