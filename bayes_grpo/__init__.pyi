@@ -39,7 +39,7 @@ from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
 from .fitting.summary import Summary as Summary
 from .fitting.summary import summarize as summarize
 from .fleets.fleet import fleet as fleet
-from .fleets.result import Fleet as Fleet
+from .fleets.table import Fleet as Fleet
 from .forecasting.fits import FORECAST_REGIMES as FORECAST_REGIMES
 from .forecasting.forecast import forecast as forecast
 from .forecasting.priors import forecast_priors as forecast_priors

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bayes_grpo.common.errors import BayesGrpoError, SettingError
+from bayes_grpo.common.errors import BayesGrpoError, LogReadError, SettingError
 from bayes_grpo.common.executor import check_jobs, outcomes
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.text import plain
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings
-from bayes_grpo.fleets.journal import Journal, journal, journal_of
-from bayes_grpo.fleets.result import Fleet
-from bayes_grpo.fleets.survey import Log, Logs, survey
-from bayes_grpo.fleets.table import check_table, table_of, write_table
-from bayes_grpo.fleets.unit import FLEET_TASKS, FleetRow, FleetUnit, work
+from bayes_grpo.fleets.table import Fleet, Journal, check_table, journal, journal_of, table_of, write_table
+from bayes_grpo.fleets.unit import FLEET_TASKS, FleetRow, FleetUnit, Log, fingerprint, work
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
+from bayes_grpo.logs.finding import is_output_directory
+from bayes_grpo.logs.folder import logs_in
 from bayes_grpo.logs.options import checked
-from bayes_grpo.logs.reading import PathLike
+from bayes_grpo.logs.reading import PathLike, read_log
+from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 
@@ -192,3 +193,70 @@ def _row(slot: _Slot, row: FleetRow) -> FleetRow:
 def _words(error: Exception) -> str:
     """An error as a cell: one that nobody foresaw says of which kind it is."""
     return plain(error if isinstance(error, BayesGrpoError) else f"{type(error).__name__}: {error}", 1000)
+
+
+Logs = PathLike | Run | Iterable[PathLike | Run]
+"""Files, folders, patterns and runs."""
+
+
+def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = ()) -> Iterator[Log]:
+    """Finds the logs, each once, in the order in which they are named.
+
+    Args:
+        logs: Files, folders, patterns such as ``runs/**/*.jsonl``, and runs. A folder that a trainer wrote is a run;
+            of another one every log in it and in its folders is taken.
+        read: Keyword arguments of `bayes_grpo.read_log`.
+        skipped: Resolved paths that are no logs.
+
+    Yields:
+        The logs; what cannot be read is among them with its error.
+    """
+    seen: set[Path] = set()
+    for given in [logs] if isinstance(logs, str | os.PathLike | Run) else logs:
+        if isinstance(given, Run):
+            yield _log(given, given)
+            continue
+        for path, found in _found(os.fspath(given), read, skipped):
+            whole = path.resolve()
+            if whole not in seen:
+                seen.add(whole)
+                yield _log(found, path) if isinstance(found, Run) else _unread(path, found)
+
+
+def _found(
+    given: str, read: Mapping[str, Any], skipped: Collection[Path]
+) -> Iterator[tuple[Path, Run | BayesGrpoError]]:
+    def one(path: Path) -> Run:
+        return read_log(path, **read)
+
+    path = Path(given)
+    if glob.has_magic(given) and not path.exists():
+        paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
+        if not paths:
+            yield path, LogReadError(f"{plain(given)}: expected logs, found nothing of this pattern; check the path")
+    else:
+        paths = [path]
+    for path in paths:
+        if path.resolve() in skipped:
+            continue
+        try:
+            if path.is_dir() and not is_output_directory(path):
+                empty = True
+                for found in logs_in(path, one, skipped):
+                    empty = False
+                    yield found
+                if empty:
+                    raise LogReadError(f"{plain(path)}: expected a folder of logs, found none; check the path")
+            else:
+                yield path, one(path)
+        except BayesGrpoError as error:
+            yield path, error
+
+
+def _log(run: Run, place: Path | Run) -> Log:
+    return Log(plain(run.name), plain(run.source), place, run.log_hash, fingerprint(run), len(run.step))
+
+
+def _unread(path: Path, error: BayesGrpoError) -> Log:
+    name = path.stem if path.exists() else path.name
+    return Log(plain(name), plain(path), None, error=plain(error, 1000))

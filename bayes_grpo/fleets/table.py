@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bayes_grpo.common.errors import MissingExtraError, OutputError
 from bayes_grpo.common.files import check_writable, written_whole
+from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.results import Result
 from bayes_grpo.common.strict_json import json_safe
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 SUFFIXES = (".parquet", ".csv", ".json")
 """What a table can be written as."""
@@ -108,3 +115,156 @@ def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return [json_safe({str(k): None if v is pd.NA else v for k, v in row.items()}) for row in records]
+
+
+def journal_of(out: Path) -> Path:
+    """Where the journal of a table lies: next to it."""
+    return out.with_name(f"{out.name}.journal.jsonl")
+
+
+class Journal:
+    """Finished rows by key; every row is on the disk before the next is written.
+
+    Attributes:
+        rows: Key → row.
+    """
+
+    def __init__(self, rows: dict[str, dict[str, Any]], file: BinaryIO | None = None) -> None:
+        self.rows, self._file = rows, file
+
+    def add(self, key: str, row: dict[str, Any]) -> None:
+        """Keeps a row.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        self.rows[key] = row
+        if self._file is not None:
+            line = json.dumps({"key": key, "row": row}, allow_nan=False, ensure_ascii=False)
+            self._file.write(f"{line}\n".encode())
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+
+@contextmanager
+def journal(path: Path | None, resume: bool = True) -> Iterator[Journal]:
+    """A journal, open for writing.
+
+    Args:
+        path: Its file, which is made where there is none; None to keep nothing.
+        resume: Whether its rows count; it is begun anew otherwise.
+
+    Raises:
+        OutputError: It cannot be read or written.
+    """
+    if path is None:
+        yield Journal({})
+        return
+    try:
+        with path.open("a+b" if resume else "w+b") as file:
+            file.seek(0)
+            content = file.read()
+            if content and not content.endswith(b"\n"):
+                file.write(b"\n")  # a killed call left half a line, to which the next would be glued
+            yield Journal(dict(_rows(content)), file)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot write there ({error.strerror}); free some room or move it away") from error
+
+
+def _rows(content: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Key and row of every whole line; a line that was cut off, or that is not a fleet's, is skipped."""
+    for line in content.splitlines():
+        try:
+            entry = json.loads(line)
+            key, row = entry["key"], dict(entry["row"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if isinstance(key, str) and is_row(row):
+            yield key, row
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet(Result):
+    """Many logs in one table.
+
+    Attributes:
+        frame: One row a log, task and law, in the order in which logs and tasks were named.
+
+            - ``log``, ``source``, ``log_hash``: which log; ``task``: "fit", "forecast", "diagnose", or "read" where the
+              log cannot be read; ``regime``: the law of a fit, "" elsewhere; ``seed``: what `bayes_grpo.fit` and
+              `forecast` need for the same numbers.
+            - ``signal``, ``rows``, ``first_step``, ``last_step``: what was looked at. ``verdict``: the sentence.
+            - fit: ``converged``, ``rhat`` (largest), ``ess`` (smallest), ``r2``, ``p_growth`` and others, and of every
+              parameter and derived quantity ``name_5``, ``name_50``, ``name_95``, quantiles in percent.
+            - forecast: ``until`` and ``until_from`` (horizon and where it comes from), ``now_5`` … ``at_horizon_5`` …
+              ``gain_5`` … (reward now, at the horizon, and between the two), ``p_gain`` (that it exceeds
+              ``gain_threshold``), ``p_peaked``, ``notes``.
+            - diagnose: ``status``, how the run stands, with ``p_status``, and ``to_do``, the one thing to do
+              (`bayes_grpo.diagnosis.status`); ``answer``, ``p_healthy`` … ``p_cannot_tell``, ``failing``, that
+              something fails, and ``own_…``, the probability of each failure, alone or beside others.
+            - ``seconds`` of work; ``error``: why there are no numbers, "" where there are.
+        resumed: Units of work that the journal had, from an earlier call.
+        seconds: Duration of this call.
+    """
+
+    frame: pd.DataFrame
+    resumed: int
+    seconds: float
+
+    in_json = (
+        "sentence",
+        ("interval_level", LEVEL),
+        "logs",
+        "errors",
+        "resumed",
+        "seconds",
+        ("table", "records"),
+    )
+
+    @property
+    def logs(self) -> int:
+        """Number of logs, those that cannot be read included."""
+        return len({(row["source"], row["log"]) for row in self.records})
+
+    @property
+    def errors(self) -> int:
+        """Rows without numbers."""
+        return sum(bool(row["error"]) for row in self.records)
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """Rows as dictionaries, ready for JSON; what is unknown is None."""
+        return records_of(self.frame)
+
+    def good(self, task: str) -> list[dict[str, Any]]:
+        """Rows of a task with numbers."""
+        return [row for row in self.records if row["task"] == task and not row["error"]]
+
+    @property
+    def sentence(self) -> str:
+        """The fleet in words."""
+        if not len(self.frame):
+            return "no log was found."
+        rows = f"{_counted(len(self.frame), 'row')}, {self.errors or 'none'} with an error"
+        parts = [_counted(self.logs, "log"), rows + (f", {self.resumed} from the journal" if self.resumed else "")]
+        if found := self.good("fit"):
+            parts.append(f"{sum(row['converged'] for row in found)} of {_counted(len(found), 'fit')} converged")
+        if found := self.good("forecast"):
+            rising = sum(row["p_gain"] >= 0.8 for row in found)
+            parts.append(f"{rising} of {_counted(len(found), 'run')} expected to rise (probability 0.8 or more)")
+        if found := self.good("diagnose"):
+            parts.append(", ".join(f"{n} {word}" for word, n in Counter(map(status_of_row, found)).most_common()))
+        return "; ".join(parts) + "."
+
+    def to_frame(self) -> pd.DataFrame:
+        """A copy of the table."""
+        return self.frame.copy()
+
+
+def status_of_row(row: Mapping[str, Any]) -> str:
+    """How a diagnosed run stands; the answer in tables that were written before there was a status."""
+    return str(row.get("status") or row["answer"]).replace("_", " ")
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" + ("" if n == 1 else "s")

@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.seeds import seed_of
@@ -22,7 +24,6 @@ from bayes_grpo.fitting.fit import fit
 from bayes_grpo.fitting.result import model_hash
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.summary import summarize
-from bayes_grpo.fleets.survey import fingerprint
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.reading import read_log
@@ -33,6 +34,29 @@ _QUANTILES = tuple(f"{100 * q:g}" for q in ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 
 
 FleetRow = dict[str, Any]
 """Column → value, ready for JSON."""
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """One log of a fleet.
+
+    Attributes:
+        name: Short name.
+        source: Where it lies.
+        place: What a worker reads it from, or the run where the caller gave one; None where it cannot be read.
+        log_hash: Hash of its bytes.
+        fingerprint: Hash of what was read: rows, signals and settings, whatever the file is called.
+        rows: Number of training rows; logs of similar length share compiled programs.
+        error: Why it cannot be read.
+    """
+
+    name: str
+    source: str
+    place: Path | Run | None
+    log_hash: str = ""
+    fingerprint: str = ""
+    rows: int = 0
+    error: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +105,17 @@ class FleetUnit:
             "version": version("bayes-grpo"),
         }
         return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
+
+
+def fingerprint(run: Run) -> str:
+    """Hash of all that the numbers of a run depend on: rows, signals and settings."""
+    digest = hashlib.sha256()
+    signals = [x for name in sorted(run.signals) for x in (name, run.signals[name])]
+    for part in (run.step, run.reward, run.window, run.eval_step, run.eval_reward, *signals):
+        digest.update(part.encode() if isinstance(part, str) else np.ascontiguousarray(part).tobytes())
+        digest.update(b"|")
+    digest.update(repr([(name, s.value, str(s.provenance)) for name, s in run.settings.items()]).encode())
+    return digest.hexdigest()
 
 
 class Done(NamedTuple):

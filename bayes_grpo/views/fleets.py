@@ -7,7 +7,7 @@ from typing import Any
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
-from bayes_grpo.fleets.result import Fleet, status_of_row
+from bayes_grpo.fleets.table import Fleet, status_of_row
 from bayes_grpo.views.document import (
     Document,
     Tabular,

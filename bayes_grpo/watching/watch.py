@@ -12,7 +12,7 @@ from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.files import check_writable
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.text import plain
-from bayes_grpo.fleets.survey import fingerprint
+from bayes_grpo.fleets.unit import fingerprint
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.watching.following import Following

@@ -18,7 +18,7 @@ from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingErro
 from bayes_grpo.fleets import table as table_module
 from bayes_grpo.fleets import unit
 from bayes_grpo.fleets.fleet import fleet
-from bayes_grpo.fleets.journal import journal_of
+from bayes_grpo.fleets.table import journal_of
 from bayes_grpo.forecasting.horizon import horizon_of
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, rising_run, steps
