@@ -8,9 +8,10 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -42,17 +43,17 @@ class Log:
 
     Attributes:
         name: Short name.
-        source: Where it lies.
-        place: What a worker reads it from, or the run where the caller gave one; None where it cannot be read.
-        log_hash: Hash of its bytes.
-        fingerprint: Hash of what was read: rows, signals and settings, whatever the file is called.
+        source: Path, or the source of a run.
+        place: Path from which a worker reads it, or the run that the caller gave.
+        log_hash: Hash of its bytes; "" where it cannot be read.
+        fingerprint: Hash of rows, signals and settings, whatever the file is called.
         rows: Number of training rows; logs of similar length share compiled programs.
         error: Why it cannot be read.
     """
 
     name: str
     source: str
-    place: Path | Run | None
+    place: Path | Run
     log_hash: str = ""
     fingerprint: str = ""
     rows: int = 0
@@ -61,20 +62,20 @@ class Log:
 
 @dataclass(frozen=True, eq=False)
 class FleetUnit:
-    """What is to be done.
+    """One row of the table: a task to do with a log.
 
     Attributes:
-        place: Where the log lies, or the run.
-        task: "fit", "forecast" or "diagnose".
-        regimes: The law to fit, the laws to average over, none for a diagnosis.
-        until: Horizon of a forecast, optimizer step; None for the planned length, or half as far again as the log.
+        log: The log.
+        task: "fit", "forecast" or "diagnose"; "read" where the log cannot be read, so that there is nothing to do.
+        regimes: The regime to fit, the regimes to average over, none for a diagnosis.
+        until: Horizon of a forecast, optimizer step; None for the planned length, or 1.5 times the last step.
         signal: "auto", "reward" or "eval".
-        sampler: Length and care of the sampling; None for each task's own.
+        sampler: Sampler settings; each task's own if None.
         seed: Seed of the fleet.
         read: Keyword arguments of `read_log`.
     """
 
-    place: Path | Run
+    log: Log
     task: str
     regimes: tuple[Regime, ...] = ()
     until: float | None = None
@@ -85,17 +86,14 @@ class FleetUnit:
 
     @property
     def regime(self) -> str:
-        """Name of the law that is fitted; "" where the row is of no single one."""
+        """Name of the fitted regime; "" for other tasks."""
         return self.regimes[0].name if self.task == "fit" else ""
 
-    def key(self, content: str) -> str:
-        """What tells finished work apart: content of the log, task, options, version of the package.
-
-        Args:
-            content: Fingerprint of the log.
-        """
+    @cached_property
+    def key(self) -> str:
+        """Identifies finished work: content of the log, task, options, version of the package."""
         options = {
-            "content": content,
+            "content": self.log.fingerprint,
             "task": self.task,
             "regimes": [[regime.name, model_hash(regime)] for regime in self.regimes],
             "until": self.until if self.task == "forecast" else None,
@@ -118,29 +116,15 @@ def fingerprint(run: Run) -> str:
     return digest.hexdigest()
 
 
-class Done(NamedTuple):
-    """A finished unit.
-
-    Attributes:
-        key: Its key; "" where it may go otherwise next time, so that it is not to be kept.
-        row: Columns of the table, without the log's name and place.
-    """
-
-    key: str
-    row: FleetRow
-
-
-def work(unit: FleetUnit) -> Done:
-    """Does a unit. An error that a user can mend is a row too.
+def work(unit: FleetUnit) -> FleetRow:
+    """The row of a unit. An error that a user can mend is a row too.
 
     The numbers are those of `bayes_grpo.fit`, `forecast` and `diagnose` with the seed in the row, which depends on the
     fleet's seed and the log's bytes alone.
     """
-    begin = time.perf_counter()
-    key, row = "", {}
+    begin, row, place = time.perf_counter(), FleetRow(), unit.log.place
     try:
-        run = unit.place if isinstance(unit.place, Run) else read_log(unit.place, **unit.read)
-        key = unit.key(fingerprint(run))
+        run = place if isinstance(place, Run) else read_log(place, **unit.read)
         seed = seed_of(unit.seed, "log", run.log_hash)
         row = {"log_hash": run.log_hash, "seed": seed}
         with warnings.catch_warnings():
@@ -148,7 +132,7 @@ def work(unit: FleetUnit) -> Done:
             row |= FLEET_TASKS[unit.task](run, unit, seed)
     except BayesGrpoError as error:
         row["error"] = plain(error, 1000)
-    return Done(key, json_safe(row | {"seconds": time.perf_counter() - begin}))
+    return json_safe(row | {"seconds": time.perf_counter() - begin})
 
 
 def _fit(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
