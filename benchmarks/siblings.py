@@ -35,7 +35,6 @@ from scipy.special import expit, softmax
 from bayes_grpo import Run, compare_runs, forecast, read_log, rows_of
 from bayes_grpo.backtesting.backtest import BACKTEST_POINTS, MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.backtesting.origins import DRAWS, Method, Origin, origin_of, predicted
-from bayes_grpo.backtesting.pieces import apart
 from bayes_grpo.backtesting.rivals import mean_of_last
 from bayes_grpo.backtesting.scores import crps
 from bayes_grpo.common.errors import BayesGrpoError
@@ -51,6 +50,7 @@ from bayes_grpo.siblings.gather import gather_siblings
 from bayes_grpo.siblings.order import CERTAINTY, SHARE_GRID, orders_of, share_likelihood
 from bayes_grpo.siblings.together import Courses, read_together
 from benchmarks.common import keep
+from benchmarks.lab.learners.pieces import apart
 
 FEWEST = 5
 """Runs of a family at least."""

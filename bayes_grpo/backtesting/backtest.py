@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from bayes_grpo.backtesting.origins import DRAWS, Method, Origin, origin_of, predicted, with_hazard
-from bayes_grpo.backtesting.pieces import Piece
+from bayes_grpo.backtesting.origins import DRAWS, Method, Origin, Predicted, origin_of, predicted, with_hazard
 from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score
 from bayes_grpo.backtesting.rivals import DEFAULT_RIVALS, RIVALS
-from bayes_grpo.backtesting.scores import covered, crps, energy, log_score, pit
+from bayes_grpo.backtesting.scores import covered, crps, log_score, pit
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
@@ -89,7 +87,6 @@ def backtest(
         )
     method = Method(regimes, priors, settings or BACKTEST_POINTS, pool)
     scores: list[Score] = []
-    pieces: list[Piece] = []
     refused: list[str] = []
     for share in origins:
 
@@ -104,35 +101,51 @@ def backtest(
         except FitError as error:
             refused.append(f"{run.name}, origin {share:.0%}: {error}")
             continue
-        pieces += [] if found.piece is None else [found.piece]
-        past, average = origin.basis.table, found.average.rows
-        known = hazard_named(hazard, len(found.weights))
-        if known is not None:
-            average = with_hazard(origin, found.average, known, seed_of(part, "events"))
-        draws = {AVERAGED: average, **found.draws}
-        for name in rivals:
-            stage(name)
-            draws[name] = RIVALS[name](past.step, past.y, origin.future.step).draws(DRAWS)
-        kinds = {AVERAGED: "forecast", **dict.fromkeys(rivals, "rival")}
-        for name, d in draws.items():
-            score = _score(origin, name, kinds.get(name, "regime"), d, seed_of(part, "pit", name))
-            scores.append(replace(score, weight=found.weights.get(name, math.nan)))
-    return Backtest(tuple(scores), tuple(refused), tuple(pieces))
+        scores += scores_at(origin, found, part, hazard=hazard, rivals=rivals, progress=stage)
+    return Backtest(tuple(scores), tuple(refused))
 
 
-def _score(origin: Origin, name: str, kind: str, draws: np.ndarray, seed: int) -> Score:
-    y, scale, basis = origin.y, origin.scale, origin.basis
-    return Score(
-        log=basis.name,
-        origin=origin.share,
-        step=float(basis.table.step[-1]),
-        name=name,
-        kind=kind,
-        rows=len(y),
-        crps=float(np.mean(crps(draws, y))) / scale,
-        log_score=float(np.mean(log_score(draws, y))) + math.log(scale),
-        coverage=float(np.mean(covered(draws, y))),
-        pit=tuple(float(v) for v in pit(draws, y, np.random.default_rng(seed))),
-        weight=math.nan,
-        energy=math.nan if kind == "rival" else energy(draws, y) / scale,
-    )
+def scores_at(
+    origin: Origin,
+    found: Predicted,
+    seed: int,
+    *,
+    hazard: Hazard | bool = True,
+    rivals: Sequence[str] = DEFAULT_RIVALS,
+    progress: Progress = lambda _: None,
+) -> list[Score]:
+    """Scores of the average, the regimes and the rivals on the rows after an origin.
+
+    Args:
+        origin: Where the log is forecast from.
+        found: The forecast, before events.
+        seed: Seed of the origin.
+        hazard: As for `backtest`.
+        rivals: Names of the rivals.
+        progress: Called with the name of every rival.
+    """
+    past, average, y = origin.basis.table, found.average.rows, origin.y
+    known = hazard_named(hazard, len(found.weights))
+    if known is not None:
+        average = with_hazard(origin, found.average, known, seed_of(seed, "events"))
+    draws = {AVERAGED: average, **{name: paths.rows for name, paths in found.paths.items()}}
+    for name in rivals:
+        progress(name)
+        draws[name] = RIVALS[name](past.step, past.y, origin.future.step).draws(DRAWS)
+    kinds = {AVERAGED: "forecast", **dict.fromkeys(rivals, "rival")}
+    return [
+        Score(
+            log=origin.basis.name,
+            origin=origin.share,
+            step=float(past.step[-1]),
+            name=name,
+            kind=kinds.get(name, "regime"),
+            rows=len(y),
+            crps=float(np.mean(crps(d, y))) / origin.scale,
+            log_score=float(np.mean(log_score(d, y))) + math.log(origin.scale),
+            coverage=float(np.mean(covered(d, y))),
+            pit=tuple(float(v) for v in pit(d, y, np.random.default_rng(seed_of(seed, "pit", name)))),
+            weight=found.weights.get(name, math.nan),
+        )
+        for name, d in draws.items()
+    ]

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.backtesting.pieces import Piece, piece_of
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
@@ -64,19 +63,19 @@ class Origin:
 
 
 class Predicted(NamedTuple):
-    """What was predicted at an origin, before events.
+    """Predictions at an origin, before events.
 
     Attributes:
-        draws: Forecaster → predictive draws of every row, shape (draws, h); without the average.
-        average: Paths of laws and level by their weights, shape (draws, h).
-        weights: Weights of the laws, and of the level.
-        piece: What a pool is learned from; None without one.
+        paths: Regime or "level" → paths of the rows to come, shape (draws, h).
+        average: Their average by weight, shape (draws, h).
+        weights: Weights of the regimes, and of the level.
+        features: Features that the level's weight depends on, shape (5,); None where it has none.
     """
 
-    draws: dict[str, np.ndarray]
+    paths: dict[str, RewardPaths]
     average: RewardPaths
     weights: dict[str, float]
-    piece: Piece | None
+    features: np.ndarray | None
 
 
 def origin_of(run: Run, whole: RowTable, share: float) -> Origin:
@@ -122,21 +121,22 @@ def predicted(origin: Origin, method: Method, seed: int, tell: Progress) -> Pred
         if name not in paths and "flat" in paths:
             paths[name] = paths["flat"]  # too few rows for this law: without a trend is what remains of it
 
-    def averaged(weights: Mapping[str, float]) -> RewardPaths:
-        parts = []
-        for name, count in allot(DRAWS, weights).items():
-            chosen = np.random.default_rng(seed_of(seed, "averaged", name)).choice(DRAWS, count, replace=False)
-            parts.append([x[chosen] for x in paths[name]])
-        return RewardPaths(*(np.concatenate(x) for x in zip(*parts, strict=True)))
-
+    weights, features = fitted.weights, None
     found = pooled(method.pool, past, fitted, len(origin.y))
-    if found is None:
-        return Predicted({k: x.rows for k, x in paths.items()}, averaged(fitted.weights), fitted.weights, None)
-    level = level_paths(level_of(past.y), len(origin.y), DRAWS, seed_of(seed, "paths", LEVEL_NAME), reward)
-    paths[LEVEL_NAME] = RewardPaths(level[0], level[1], level[2])
-    laws_alone, at_level = averaged(fitted.weights).rows, paths[LEVEL_NAME].rows
-    piece = piece_of(origin.basis.name, origin.share, found.features, laws_alone, at_level, origin.y, origin.scale)
-    return Predicted({k: x.rows for k, x in paths.items()}, averaged(found.weights), found.weights, piece)
+    if found is not None:
+        weights, features = found
+        level = level_paths(level_of(past.y), len(origin.y), DRAWS, seed_of(seed, "paths", LEVEL_NAME), reward)
+        paths[LEVEL_NAME] = RewardPaths(level[0], level[1], level[2])
+    return Predicted(paths, averaged(paths, weights, seed), weights, features)
+
+
+def averaged(paths: Mapping[str, RewardPaths], weights: Mapping[str, float], seed: int) -> RewardPaths:
+    """Paths of several forecasters, as many of each as its weight gives it."""
+    parts = []
+    for name, count in allot(DRAWS, weights).items():
+        chosen = np.random.default_rng(seed_of(seed, "averaged", name)).choice(DRAWS, count, replace=False)
+        parts.append([x[chosen] for x in paths[name]])
+    return RewardPaths(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
 
 def with_hazard(origin: Origin, average: RewardPaths, hazard: Hazard, seed: int) -> np.ndarray:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.backtesting.pieces import Piece
 from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import Result
@@ -37,8 +36,6 @@ class Score:
         coverage: Share of the rows inside the 90% interval.
         pit: Probability integral transform of the rows.
         weight: Weight of a regime in the averaged forecast; NaN otherwise.
-        energy: Energy score of the whole path over that standard deviation; NaN for rivals, which predict rows one by
-            one.
     """
 
     log: str
@@ -51,8 +48,7 @@ class Score:
     log_score: float
     coverage: float
     pit: tuple[float, ...]
-    weight: float
-    energy: float = math.nan
+    weight: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,6 @@ class ScoreLine:
         coverage: Mean coverage of the 90% interval.
         cases: Logs times origins.
         weight: Mean weight of a regime in the averaged forecast; NaN otherwise.
-        energy: Mean energy score; NaN for rivals.
     """
 
     name: str
@@ -79,7 +74,6 @@ class ScoreLine:
     coverage: float
     cases: int
     weight: float
-    energy: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -89,12 +83,10 @@ class Backtest(Result):
     Attributes:
         scores: One entry a log, origin and forecaster.
         refused: Logs and origins that could not be used, and why.
-        pieces: What the share of the level is learned from, one entry a log and origin; empty where it has none.
     """
 
     scores: tuple[Score, ...]
     refused: tuple[str, ...] = ()
-    pieces: tuple[Piece, ...] = ()
 
     in_json = (
         "sentence",
@@ -171,12 +163,10 @@ def _line(name: str, kind: str, scores: list[Score]) -> ScoreLine:
         coverage=float(np.mean([s.coverage for s in scores])),
         cases=len(scores),
         weight=math.nan if np.isnan(weights).all() else float(np.nan_to_num(weights).mean()),
-        energy=float(np.mean([s.energy for s in scores])),
     )
 
 
 def merge_backtests(parts: Iterable[Backtest]) -> Backtest:
     """One backtest out of those of several logs."""
     parts = list(parts)
-    scores, refused, pieces = (tuple(x for p in parts for x in getattr(p, k)) for k in ("scores", "refused", "pieces"))
-    return Backtest(scores, refused, pieces)
+    return Backtest(tuple(s for p in parts for s in p.scores), tuple(r for p in parts for r in p.refused))

@@ -6,8 +6,6 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
 
-PAIRS = 4000
-"""Pairs of paths whose distance is averaged in an energy score."""
 _FAR = 1e-3
 """Share of a kernel's weight with a heavy tail, in the log score."""
 
@@ -30,35 +28,6 @@ def crps(draws: np.ndarray, y: np.ndarray) -> np.ndarray:
     m = len(x)
     spread = (2.0 * np.arange(1, m + 1) - m - 1.0) @ x / (m * (m - 1.0))
     return np.mean(np.abs(x - y), axis=0) - spread
-
-
-def energy(draws: np.ndarray, y: np.ndarray) -> float:
-    """Energy score of whole paths, in the unit of ``y``; smaller is better. Of one row it is the CRPS.
-
-    E‖X − y‖ − E‖X − X'‖/2 with the root mean square over rows as norm (Gneiting and Raftery 2007,
-    https://doi.org/10.1198/016214506000001437): unlike the rows' own scores it sees whether they belong together.
-
-    Args:
-        draws: Predictive paths, shape (m, h).
-        y: What was observed, shape (h,).
-    """
-    return float(_length(draws - y).mean()) - 0.5 * _between(draws, draws)
-
-
-def energy_apart(one: np.ndarray, other: np.ndarray) -> float:
-    """Energy distance of two sets of paths, E‖X − Z‖ − E‖X − X'‖/2 − E‖Z − Z'‖/2; shapes (m, h)."""
-    return _between(one, other) - 0.5 * (_between(one, one) + _between(other, other))
-
-
-def _length(difference: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.mean(difference**2, axis=1))
-
-
-def _between(one: np.ndarray, other: np.ndarray) -> float:
-    """Mean distance of paths of two sets, over `PAIRS` pairs of different paths."""
-    rng = np.random.default_rng(0)
-    i, shift = rng.integers(len(one), size=PAIRS), rng.integers(1, len(other), size=PAIRS)
-    return float(_length(one[i] - other[(i + shift) % len(other)]).mean())
 
 
 def log_score(draws: np.ndarray, y: np.ndarray) -> np.ndarray:

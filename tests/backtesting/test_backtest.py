@@ -79,8 +79,8 @@ def test_nothing_before_the_origin_knows_what_comes_after():
     laws = Method(("flat", "exponential"), forecast_priors, FAST, True)
     for r in (run, changed):
         found = predicted(origin_of(r, rows_of(r), 0.5), laws, 0, lambda _: None)
-        assert found.piece is not None
-        seen.append((found.average.rows, found.weights, found.piece.features))
+        assert found.features is not None
+        seen.append((found.average.rows, found.weights, found.features.tolist()))
     np.testing.assert_array_equal(seen[0][0], seen[1][0])
     assert seen[0][1:] == seen[1][1:]
 
