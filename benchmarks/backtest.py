@@ -29,9 +29,16 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.backtesting.backtest import BACKTEST_POINTS, MIN_BACKTEST_ROWS, ORIGINS, scores_at
-from bayes_grpo.backtesting.origins import Method, origin_of, predicted
-from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, ScoreLine
+from bayes_grpo.backtesting.backtest import (
+    BACKTEST_POINTS,
+    MIN_BACKTEST_ROWS,
+    ORIGINS,
+    Method,
+    origin_of,
+    predicted,
+    scores_at,
+)
+from bayes_grpo.backtesting.scores import AVERAGED, Backtest, Score, ScoreLine
 from bayes_grpo.common.errors import BayesGrpoError, FitError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import save_plot

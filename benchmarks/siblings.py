@@ -33,8 +33,16 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from bayes_grpo import Run, compare_runs, forecast, read_log, rows_of
-from bayes_grpo.backtesting.backtest import BACKTEST_POINTS, MIN_BACKTEST_ROWS, ORIGINS
-from bayes_grpo.backtesting.origins import DRAWS, Method, Origin, origin_of, predicted
+from bayes_grpo.backtesting.backtest import (
+    BACKTEST_POINTS,
+    DRAWS,
+    MIN_BACKTEST_ROWS,
+    ORIGINS,
+    Method,
+    Origin,
+    origin_of,
+    predicted,
+)
 from bayes_grpo.backtesting.rivals import mean_of_last
 from bayes_grpo.backtesting.scores import crps
 from bayes_grpo.common.errors import BayesGrpoError

@@ -7,25 +7,38 @@ row is predicted. The rivals see the same rows. All steps ahead count alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.backtesting.origins import DRAWS, Method, Origin, Predicted, origin_of, predicted, with_hazard
-from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score
 from bayes_grpo.backtesting.rivals import DEFAULT_RIVALS, RIVALS
-from bayes_grpo.backtesting.scores import covered, crps, log_score, pit
-from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.backtesting.scores import AVERAGED, Backtest, Score, covered, crps, log_score, merge_backtests, pit
+from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError, WorkerError
+from bayes_grpo.common.executor import outcomes
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.events.hazards import origin_state
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES
+from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
+from bayes_grpo.forecasting.events import RewardPaths
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
-from bayes_grpo.forecasting.pool import Pool
+from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
+from bayes_grpo.forecasting.paths import allot, regime_paths
+from bayes_grpo.forecasting.pool import Pool, pooled
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.logs.reading import RunLike, as_run
+from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.future import FutureRows
+from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.reward_range import reward_range
+from bayes_grpo.rows.rows_of import rows_of, window_weight
+from bayes_grpo.rows.schedule import schedule_of
+from bayes_grpo.rows.table import RowTable
 
 ORIGINS = (0.3, 0.5, 0.7)
 """Forecast origins as shares of the rows."""
@@ -149,3 +162,184 @@ def scores_at(
         )
         for name, d in draws.items()
     ]
+
+
+def backtest_logs(
+    runs: Sequence[RunLike], *, jobs: int = 1, progress: Progress | None = None, **options: Any
+) -> Backtest:
+    """Scores the forecast of many runs at earlier steps against the rows that came.
+
+    Args:
+        runs: The runs.
+        jobs: Worker processes; the scores are the same for every number of them.
+        progress: Called with a short phrase at every stage; with worker processes after every run.
+        **options: Keyword arguments of `bayes_grpo.backtest`, the same for all runs.
+
+    Returns:
+        The scores of all runs, in their order; a run that cannot be used is named in it.
+
+    Raises:
+        MissingExtraError: A rival's package is not installed.
+        SettingError: An impossible option, or one that cannot be sent to another process.
+        WorkerError: A worker process ended before its task did, twice.
+    """
+    tell = teller(progress)
+    if jobs != 1:
+        try:
+            pickle.dumps(options)
+        except Exception as error:
+            raise SettingError(
+                f"jobs: expected options that can be sent to another process, found one that cannot ({error}); "
+                "give functions of a module, or jobs=1"
+            ) from None
+    tasks = [_Task(run, options, progress if jobs == 1 else None) for run in map(as_run, runs)]
+    parts: dict[int, Backtest] = {}
+    with outcomes(_one, tasks, jobs=jobs) as found:
+        for outcome in found:
+            error = outcome.error
+            if error is None:
+                parts[outcome.place] = outcome.value
+            elif isinstance(error, BayesGrpoError) and not isinstance(error, SettingError | ImportError | WorkerError):
+                parts[outcome.place] = Backtest((), (str(error),))
+            else:
+                raise error
+            if jobs != 1:
+                tell(f"{len(parts)} of {len(tasks)} logs")
+    return merge_backtests(parts[i] for i in range(len(tasks)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One run and what is asked of it."""
+
+    run: Run
+    options: Mapping[str, Any]
+    progress: Progress | None
+
+
+def _one(task: _Task) -> Backtest:
+    return backtest(task.run, progress=task.progress, **task.options)
+
+
+DRAWS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """The regimes that are averaged, and how they are fitted."""
+
+    regimes: Sequence[str | Regime]
+    priors: PriorsFor
+    settings: ImportanceSettings
+    pool: Pool | bool
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where a log is forecast from, and what came.
+
+    Attributes:
+        share: Share of the rows before it.
+        basis: What the forecast rests on, from the rows before it alone.
+        future: The rows to predict, shape (h,) each: when, not what.
+        y: Their values, shape (h,).
+        scale: Standard deviation of the whole curve.
+    """
+
+    share: float
+    basis: Basis
+    future: FutureRows
+    y: np.ndarray
+    scale: float
+
+
+class Predicted(NamedTuple):
+    """Predictions at an origin, before events.
+
+    Attributes:
+        paths: Regime or "level" → paths of the rows to come, shape (draws, h).
+        average: Their average by weight, shape (draws, h).
+        weights: Weights of the regimes, and of the level.
+        features: Features that the level's weight depends on, shape (5,); None where it has none.
+    """
+
+    paths: dict[str, RewardPaths]
+    average: RewardPaths
+    weights: dict[str, float]
+    features: np.ndarray | None
+
+
+def origin_of(run: Run, whole: RowTable, share: float) -> Origin:
+    """Rows as the log stood at the origin, where nothing knows what came later, and the rows that came.
+
+    Raises:
+        FitError: Too few rows before it.
+    """
+    n = round(share * len(whole.y))
+    if n < MIN_FORECAST_ROWS - 2:
+        raise FitError(f"{n} rows are too few to forecast from; at least {MIN_FORECAST_ROWS - 2} are needed")
+    past = rows_of(run.until(float(whole.step[n - 1])), "reward" if whole.signal == "reward" else "eval").evenly_noisy()
+    settings = dict(run.settings.items())
+    ahead, step = schedule_of(past, settings), whole.step[n:]
+    before = np.concatenate([past.step[-1:], step[:-1]])
+    return Origin(
+        share=share,
+        basis=Basis(prepare_rows(past, many=True), reward_range(past, settings), ahead, (), run.name, settings),
+        future=FutureRows(step, whole.window[n:], ahead.mean(step, step - before), window_weight(whole.window)[n:]),
+        y=whole.y[n:],
+        scale=whole.scale,
+    )
+
+
+def predicted(origin: Origin, method: Method, seed: int, tell: Progress) -> Predicted:
+    """Predictive draws of every row after the origin, by forecaster, and their average."""
+    past, reward = origin.basis.table, origin.basis.reward
+    fitted = fit_regimes(
+        origin.basis.rows,
+        method.regimes,
+        reward=reward,
+        priors=method.priors,
+        seed=seed,
+        settings=method.settings,
+        strict=False,
+        progress=tell,
+    )
+    paths = {
+        name: RewardPaths(*regime_paths(x, origin.future, DRAWS, seed_of(seed, "paths", name), reward, inside)[:3])
+        for name, x, inside in ((k, x, fitted.bounded[k].share) for k, x in fitted.draws.items())
+    }
+    for name in (x if isinstance(x, str) else x.name for x in method.regimes):
+        if name not in paths and "flat" in paths:
+            paths[name] = paths["flat"]  # too few rows for this law: without a trend is what remains of it
+
+    weights, features = fitted.weights, None
+    found = pooled(method.pool, past, fitted, len(origin.y))
+    if found is not None:
+        weights, features = found
+        level = level_paths(level_of(past.y), len(origin.y), DRAWS, seed_of(seed, "paths", LEVEL_NAME), reward)
+        paths[LEVEL_NAME] = RewardPaths(level[0], level[1], level[2])
+    return Predicted(paths, averaged(paths, weights, seed), weights, features)
+
+
+def averaged(paths: Mapping[str, RewardPaths], weights: Mapping[str, float], seed: int) -> RewardPaths:
+    """Paths of several forecasters, as many of each as its weight gives it."""
+    parts = []
+    for name, count in allot(DRAWS, weights).items():
+        chosen = np.random.default_rng(seed_of(seed, "averaged", name)).choice(DRAWS, count, replace=False)
+        parts.append([x[chosen] for x in paths[name]])
+    return RewardPaths(*(np.concatenate(x) for x in zip(*parts, strict=True)))
+
+
+def with_hazard(origin: Origin, average: RewardPaths, hazard: Hazard, seed: int) -> np.ndarray:
+    """Averaged rows of which some meet an event, shape (draws, h).
+
+    Args:
+        origin: Where the log is forecast from.
+        average: Averaged paths of the rows that came.
+        hazard: How probable events are.
+        seed: Seed.
+    """
+    reward, moving = origin.basis.reward, np.flatnonzero(origin.future.rate > 0.0)
+    state = origin_state(origin.basis.table.y, reward)
+    now = np.full(len(average.latent), state.now)
+    return hazard.met(state, len(moving), average, now, moving, reward, seed).paths.rows

@@ -5,11 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo.backtesting.backtest import backtest
-from bayes_grpo.backtesting.many import backtest_logs
-from bayes_grpo.backtesting.origins import Method, origin_of, predicted
-from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, merge_backtests
+from bayes_grpo.backtesting.backtest import Method, backtest, backtest_logs, origin_of, predicted
 from bayes_grpo.backtesting.rivals import RIVALS
+from bayes_grpo.backtesting.scores import AVERAGED, Backtest, Score, merge_backtests
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.priors import forecast_priors

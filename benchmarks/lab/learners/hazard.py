@@ -30,8 +30,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bayes_grpo import forecasting
-from bayes_grpo.backtesting.backtest import BACKTEST_POINTS, ORIGINS
-from bayes_grpo.backtesting.origins import Method, Origin, origin_of, predicted, with_hazard
+from bayes_grpo.backtesting.backtest import BACKTEST_POINTS, ORIGINS, Method, Origin, origin_of, predicted, with_hazard
 from bayes_grpo.backtesting.scores import covered, crps, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.backtesting.origins import Origin, Predicted, averaged
+from bayes_grpo.backtesting.backtest import Origin, Predicted, averaged
 from bayes_grpo.backtesting.scores import crps, log_score
 from bayes_grpo.forecasting.level import LEVEL_NAME
 
