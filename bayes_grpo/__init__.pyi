@@ -4,7 +4,6 @@ from .accounts.advice import forecast_given as forecast_given
 from .backtesting.backtest import backtest as backtest
 from .backtesting.backtest import backtest_logs as backtest_logs
 from .backtesting.scores import Backtest as Backtest
-from .backtesting.scores import merge_backtests as merge_backtests
 from .checking.check import check as check
 from .checking.result import Check as Check
 from .common.errors import BayesGrpoError as BayesGrpoError

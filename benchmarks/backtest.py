@@ -30,10 +30,8 @@ import numpy as np
 
 from bayes_grpo import read_log
 from bayes_grpo.backtesting.backtest import (
-    BACKTEST_POINTS,
     MIN_BACKTEST_ROWS,
     ORIGINS,
-    Method,
     origin_of,
     predicted,
     scores_at,
@@ -44,9 +42,7 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import save_plot
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.strict_json import json_safe
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.pool import Pool
-from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.plots.backtesting import plot_backtest
 from benchmarks.common import keep
@@ -77,13 +73,12 @@ def one(path: Path, cache: Path | None, seed: int) -> dict[str, Any]:
         if len(table.y) < MIN_BACKTEST_ROWS:
             found["refused"] = [f"{path.stem}: fewer than {MIN_BACKTEST_ROWS} rows"]
         else:
-            method = Method(FORECAST_REGIMES, forecast_priors, BACKTEST_POINTS, True)
             found |= {"pieces": [], "fall": falls(table.y)}
             for share in ORIGINS:
                 part = seed_of(seed, "origin", share)
                 try:
                     origin = origin_of(run, table, share)
-                    said = predicted(origin, method, part, lambda _: None)
+                    said = predicted(origin, part)
                 except FitError as error:
                     found["refused"].append(f"{run.name}, origin {share:.0%}: {error}")
                     continue

@@ -34,11 +34,9 @@ from scipy.special import expit, softmax
 
 from bayes_grpo import Run, compare_runs, forecast, read_log, rows_of
 from bayes_grpo.backtesting.backtest import (
-    BACKTEST_POINTS,
     DRAWS,
     MIN_BACKTEST_ROWS,
     ORIGINS,
-    Method,
     Origin,
     origin_of,
     predicted,
@@ -49,8 +47,6 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.events import RewardPaths
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES
-from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.forecasting.siblings import beside_siblings, with_effect
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.course import cuts_of, smooth_course
@@ -151,8 +147,7 @@ def paths_of(origin: Origin, log: str, cache: Path) -> RewardPaths:
     kept, key = cache / f"{log}.npz", f"{origin.share:g}"
     stored = dict(np.load(kept)) if kept.exists() else {}
     if f"{key}/rows" not in stored:
-        method = Method(FORECAST_REGIMES, forecast_priors, BACKTEST_POINTS, True)
-        found = predicted(origin, method, seed_of(0, "origin", origin.share), lambda _: None).average
+        found = predicted(origin, seed_of(0, "origin", origin.share)).average
         stored |= {f"{key}/{k}": v.astype(np.float32) for k, v in found._asdict().items()}
         np.savez_compressed(kept, **stored)
     return RewardPaths(*(np.asarray(stored[f"{key}/{k}"], float) for k in RewardPaths._fields))

@@ -1,21 +1,21 @@
-"""`backtest`: what the forecast would have said at earlier steps of a log, scored on the rows that came.
+"""`backtest`: the forecast from earlier steps of a log, scored on the rows that came.
 
-At every origin the laws are fitted to the rows before it alone, with priors from these rows alone, and every later
+At every origin the regimes are fitted to the rows before it alone, with priors from these rows alone, and every later
 row is predicted. The rivals see the same rows. All steps ahead count alike.
 """
 
 from __future__ import annotations
 
 import math
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.backtesting.rivals import DEFAULT_RIVALS, RIVALS
-from bayes_grpo.backtesting.scores import AVERAGED, Backtest, Score, covered, crps, log_score, merge_backtests, pit
+from bayes_grpo.backtesting.scores import AVERAGED, Backtest, Score, covered, crps, log_score, pit
 from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError, WorkerError
 from bayes_grpo.common.executor import outcomes
 from bayes_grpo.common.progress import Progress, teller
@@ -43,9 +43,11 @@ from bayes_grpo.rows.table import RowTable
 ORIGINS = (0.3, 0.5, 0.7)
 """Forecast origins as shares of the rows."""
 MIN_BACKTEST_ROWS = 20
-"""Fewer rows leave too little before the first origin and after the last."""
+"""Fewer rows leave too few before the first origin and after the last."""
 BACKTEST_POINTS = ImportanceSettings(effective=1000.0)
-"""Points of a backtest's posteriors: hundreds of fits, of which only predictive draws are used."""
+"""Of hundreds of fits, only predictive draws are used."""
+DRAWS = 1000
+"""Predictive draws of a forecaster."""
 
 
 def backtest(
@@ -59,7 +61,7 @@ def backtest(
     hazard: Hazard | bool = True,
     rivals: Sequence[str] = DEFAULT_RIVALS,
     seed: int = 0,
-    settings: ImportanceSettings | None = None,
+    settings: ImportanceSettings = BACKTEST_POINTS,
     progress: Progress | None = None,
 ) -> Backtest:
     """Scores the forecast of a run at earlier steps against the rows that came.
@@ -69,13 +71,13 @@ def backtest(
         origins: Shares of the rows after which it is forecast, in (0, 1).
         signal: "auto", "reward" (train) or "eval" (held-out).
         regimes: Regimes to average over.
-        priors: Prior overrides of each law for the rows before an origin.
-        pool: Share of the level beside the laws: the shipped numbers (True), others, or laws alone (False).
-        hazard: Probability of events that no law knows, in the forecast of several laws: the shipped numbers (True),
-            others, or none (False).
-        rivals: Names in `bayes_grpo.backtesting.rivals.RIVALS`; those that need no further package if not given.
+        priors: Prior overrides of each regime for the rows before an origin.
+        pool: Weight of the last value against the regimes: the shipped numbers (True), others, or none (False).
+        hazard: Probability of events that no regime models, in the forecast of several regimes: the shipped numbers
+            (True), others, or none (False).
+        rivals: Names in `bayes_grpo.backtesting.rivals.RIVALS`; by default those that need no further package.
         seed: Seed.
-        settings: How many points the posteriors spend.
+        settings: Sampler settings of the posteriors.
         progress: Called with a short phrase at every stage.
 
     Returns:
@@ -98,7 +100,6 @@ def backtest(
             f"{run.source}: a backtest needs at least {MIN_BACKTEST_ROWS} rows of {whole.signal}, found "
             f"{len(whole.y)}; wait for more steps or log more often"
         )
-    method = Method(regimes, priors, settings or BACKTEST_POINTS, pool)
     scores: list[Score] = []
     refused: list[str] = []
     for share in origins:
@@ -110,58 +111,14 @@ def backtest(
         part = seed_of(seed, "origin", share)
         try:
             origin = origin_of(run, whole, share)
-            found = predicted(origin, method, part, stage)
+            found = predicted(
+                origin, part, regimes=regimes, priors=priors, settings=settings, pool=pool, progress=stage
+            )
         except FitError as error:
             refused.append(f"{run.name}, origin {share:.0%}: {error}")
             continue
         scores += scores_at(origin, found, part, hazard=hazard, rivals=rivals, progress=stage)
     return Backtest(tuple(scores), tuple(refused))
-
-
-def scores_at(
-    origin: Origin,
-    found: Predicted,
-    seed: int,
-    *,
-    hazard: Hazard | bool = True,
-    rivals: Sequence[str] = DEFAULT_RIVALS,
-    progress: Progress = lambda _: None,
-) -> list[Score]:
-    """Scores of the average, the regimes and the rivals on the rows after an origin.
-
-    Args:
-        origin: Where the log is forecast from.
-        found: The forecast, before events.
-        seed: Seed of the origin.
-        hazard: As for `backtest`.
-        rivals: Names of the rivals.
-        progress: Called with the name of every rival.
-    """
-    past, average, y = origin.basis.table, found.average.rows, origin.y
-    known = hazard_named(hazard, len(found.weights))
-    if known is not None:
-        average = with_hazard(origin, found.average, known, seed_of(seed, "events"))
-    draws = {AVERAGED: average, **{name: paths.rows for name, paths in found.paths.items()}}
-    for name in rivals:
-        progress(name)
-        draws[name] = RIVALS[name](past.step, past.y, origin.future.step).draws(DRAWS)
-    kinds = {AVERAGED: "forecast", **dict.fromkeys(rivals, "rival")}
-    return [
-        Score(
-            log=origin.basis.name,
-            origin=origin.share,
-            step=float(past.step[-1]),
-            name=name,
-            kind=kinds.get(name, "regime"),
-            rows=len(y),
-            crps=float(np.mean(crps(d, y))) / origin.scale,
-            log_score=float(np.mean(log_score(d, y))) + math.log(origin.scale),
-            coverage=float(np.mean(covered(d, y))),
-            pit=tuple(float(v) for v in pit(d, y, np.random.default_rng(seed_of(seed, "pit", name)))),
-            weight=found.weights.get(name, math.nan),
-        )
-        for name, d in draws.items()
-    ]
 
 
 def backtest_logs(
@@ -171,7 +128,7 @@ def backtest_logs(
 
     Args:
         runs: The runs.
-        jobs: Worker processes; the scores are the same for every number of them.
+        jobs: Worker processes, with more than one of which the options have to be picklable.
         progress: Called with a short phrase at every stage; with worker processes after every run.
         **options: Keyword arguments of `bayes_grpo.backtest`, the same for all runs.
 
@@ -180,21 +137,11 @@ def backtest_logs(
 
     Raises:
         MissingExtraError: A rival's package is not installed.
-        SettingError: An impossible option, or one that cannot be sent to another process.
+        SettingError: An impossible option.
         WorkerError: A worker process ended before its task did, twice.
     """
-    tell = teller(progress)
-    if jobs != 1:
-        try:
-            pickle.dumps(options)
-        except Exception as error:
-            raise SettingError(
-                f"jobs: expected options that can be sent to another process, found one that cannot ({error}); "
-                "give functions of a module, or jobs=1"
-            ) from None
-    tasks = [_Task(run, options, progress if jobs == 1 else None) for run in map(as_run, runs)]
-    parts: dict[int, Backtest] = {}
-    with outcomes(_one, tasks, jobs=jobs) as found:
+    tell, parts = teller(progress), dict[int, Backtest]()
+    with outcomes(partial(backtest, progress=tell if jobs == 1 else None, **options), runs, jobs=jobs) as found:
         for outcome in found:
             error = outcome.error
             if error is None:
@@ -204,44 +151,19 @@ def backtest_logs(
             else:
                 raise error
             if jobs != 1:
-                tell(f"{len(parts)} of {len(tasks)} logs")
-    return merge_backtests(parts[i] for i in range(len(tasks)))
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """One run and what is asked of it."""
-
-    run: Run
-    options: Mapping[str, Any]
-    progress: Progress | None
-
-
-def _one(task: _Task) -> Backtest:
-    return backtest(task.run, progress=task.progress, **task.options)
-
-
-DRAWS = 1000
-
-
-@dataclass(frozen=True, eq=False)
-class Method:
-    """The regimes that are averaged, and how they are fitted."""
-
-    regimes: Sequence[str | Regime]
-    priors: PriorsFor
-    settings: ImportanceSettings
-    pool: Pool | bool
+                tell(f"{len(parts)} of {len(runs)} logs")
+    ordered = [parts[i] for i in sorted(parts)]
+    return Backtest(tuple(s for p in ordered for s in p.scores), tuple(r for p in ordered for r in p.refused))
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where a log is forecast from, and what came.
+    """An earlier step of a log and the rows that came after it.
 
     Attributes:
         share: Share of the rows before it.
-        basis: What the forecast rests on, from the rows before it alone.
-        future: The rows to predict, shape (h,) each: when, not what.
+        basis: Inputs of the forecast, from the rows before it alone.
+        future: Steps, windows and learning rates of the rows to predict, shape (h,) each.
         y: Their values, shape (h,).
         scale: Standard deviation of the whole curve.
     """
@@ -270,7 +192,7 @@ class Predicted(NamedTuple):
 
 
 def origin_of(run: Run, whole: RowTable, share: float) -> Origin:
-    """Rows as the log stood at the origin, where nothing knows what came later, and the rows that came.
+    """Splits a log at an origin; nothing before the origin depends on later rows.
 
     Raises:
         FitError: Too few rows before it.
@@ -291,29 +213,38 @@ def origin_of(run: Run, whole: RowTable, share: float) -> Origin:
     )
 
 
-def predicted(origin: Origin, method: Method, seed: int, tell: Progress) -> Predicted:
-    """Predictive draws of every row after the origin, by forecaster, and their average."""
+def predicted(
+    origin: Origin,
+    seed: int,
+    *,
+    regimes: Sequence[str | Regime] = FORECAST_REGIMES,
+    priors: PriorsFor = forecast_priors,
+    settings: ImportanceSettings = BACKTEST_POINTS,
+    pool: Pool | bool = True,
+    progress: Progress | None = None,
+) -> Predicted:
+    """Predicts the rows after an origin by every regime and by their average; see `backtest` for the options."""
     past, reward = origin.basis.table, origin.basis.reward
     fitted = fit_regimes(
         origin.basis.rows,
-        method.regimes,
+        regimes,
         reward=reward,
-        priors=method.priors,
+        priors=priors,
         seed=seed,
-        settings=method.settings,
+        settings=settings,
         strict=False,
-        progress=tell,
+        progress=progress,
     )
     paths = {
         name: RewardPaths(*regime_paths(x, origin.future, DRAWS, seed_of(seed, "paths", name), reward, inside)[:3])
         for name, x, inside in ((k, x, fitted.bounded[k].share) for k, x in fitted.draws.items())
     }
-    for name in (x if isinstance(x, str) else x.name for x in method.regimes):
+    for name in (x if isinstance(x, str) else x.name for x in regimes):
         if name not in paths and "flat" in paths:
-            paths[name] = paths["flat"]  # too few rows for this law: without a trend is what remains of it
+            paths[name] = paths["flat"]  # too few rows for this regime
 
     weights, features = fitted.weights, None
-    found = pooled(method.pool, past, fitted, len(origin.y))
+    found = pooled(pool, past, fitted, len(origin.y))
     if found is not None:
         weights, features = found
         level = level_paths(level_of(past.y), len(origin.y), DRAWS, seed_of(seed, "paths", LEVEL_NAME), reward)
@@ -331,15 +262,61 @@ def averaged(paths: Mapping[str, RewardPaths], weights: Mapping[str, float], see
 
 
 def with_hazard(origin: Origin, average: RewardPaths, hazard: Hazard, seed: int) -> np.ndarray:
-    """Averaged rows of which some meet an event, shape (draws, h).
+    """Averaged rows with events that no regime models, shape (draws, h).
 
     Args:
         origin: Where the log is forecast from.
-        average: Averaged paths of the rows that came.
-        hazard: How probable events are.
+        average: Averaged paths.
+        hazard: Probability of events.
         seed: Seed.
     """
     reward, moving = origin.basis.reward, np.flatnonzero(origin.future.rate > 0.0)
     state = origin_state(origin.basis.table.y, reward)
     now = np.full(len(average.latent), state.now)
     return hazard.met(state, len(moving), average, now, moving, reward, seed).paths.rows
+
+
+def scores_at(
+    origin: Origin,
+    found: Predicted,
+    seed: int,
+    *,
+    hazard: Hazard | bool = True,
+    rivals: Sequence[str] = DEFAULT_RIVALS,
+    progress: Progress = lambda _: None,
+) -> list[Score]:
+    """Scores of the average, the regimes and the rivals on the rows after an origin.
+
+    Args:
+        origin: Where the log is forecast from.
+        found: The forecast, before events.
+        seed: Seed of the origin.
+        hazard: As for `backtest`.
+        rivals: As for `backtest`.
+        progress: Called with the name of every rival.
+    """
+    past, average, y = origin.basis.table, found.average.rows, origin.y
+    known = hazard_named(hazard, len(found.weights))
+    if known is not None:
+        average = with_hazard(origin, found.average, known, seed_of(seed, "events"))
+    draws = {AVERAGED: average, **{name: paths.rows for name, paths in found.paths.items()}}
+    for name in rivals:
+        progress(name)
+        draws[name] = RIVALS[name](past.step, past.y, origin.future.step).draws(DRAWS)
+    kinds = {AVERAGED: "forecast", **dict.fromkeys(rivals, "rival")}
+    return [
+        Score(
+            log=origin.basis.name,
+            origin=origin.share,
+            step=float(past.step[-1]),
+            name=name,
+            kind=kinds.get(name, "regime"),
+            rows=len(y),
+            crps=float(np.mean(crps(d, y))) / origin.scale,
+            log_score=float(np.mean(log_score(d, y))) + math.log(origin.scale),
+            coverage=float(np.mean(covered(d, y))),
+            pit=tuple(float(v) for v in pit(d, y, np.random.default_rng(seed_of(seed, "pit", name)))),
+            weight=found.weights.get(name, math.nan),
+        )
+        for name, d in draws.items()
+    ]

@@ -1,9 +1,8 @@
-"""Scores of predictive draws against what came: CRPS, log score, coverage, probability integral transform."""
+"""Scores of predictive draws (CRPS, log score, coverage, probability integral transform), and their table."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,8 +44,8 @@ def log_score(draws: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Log density of ``y`` under a normal kernel estimate of the draws; larger is better.
 
     The bandwidth is Silverman's rule, 0.9 min(sd, IQR/1.34) m^(−1/5)
-    (Silverman 1986, https://doi.org/10.1201/9781315140919). A share `_FAR` of every kernel is Cauchy's: no number of
-    draws tells how improbable a row out of their reach is, and a score of −10¹⁸ would drown all others.
+    (Silverman 1986, https://doi.org/10.1201/9781315140919). A share `_FAR` of every kernel is Cauchy's: draws
+    cannot tell how improbable a row far from all of them is, and a score of −10¹⁸ would dominate the mean.
 
     Args:
         draws: Predictive draws, shape (m, h).
@@ -84,7 +83,7 @@ def pit(draws: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarra
 
 
 AVERAGED = "forecast"
-"""Name of the averaged forecast beside regimes and rivals."""
+"""Name of the averaged forecast among regimes and rivals."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +92,11 @@ class Score:
 
     Attributes:
         log: Name of the run.
-        origin: Share of the rows that it saw.
-        step: Step of the last row that it saw.
+        origin: Share of the rows before the forecast.
+        step: Step of the last row before it.
         name: "forecast", a regime or a rival.
         kind: "forecast", "regime" (the level is one here) or "rival".
-        rows: Rows that were predicted.
+        rows: Predicted rows.
         crps: Mean CRPS of these rows over the standard deviation of the whole curve.
         log_score: Mean log score of these rows plus the log of that standard deviation, so that units cancel.
         coverage: Share of the rows inside the 90% interval.
@@ -199,7 +198,7 @@ class Backtest(Result):
         if best is not None:
             text += f", {self.ratio:.2f} times that of the best rival ({best.name}, {best.crps:.3f})"
         return (
-            f"{text}; the {LEVEL:.0%} intervals held {ours.coverage:.0%} of the rows to come "
+            f"{text}; the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to come "
             f"({ours.cases} forecast{'s' if ours.cases != 1 else ''})."
         )
 
@@ -220,7 +219,7 @@ def _line(name: str, kind: str, scores: list[Score]) -> ScoreLine:
     for o in origins:
         own = [s for s in scores if s.origin == o]
         by_origin[o] = (float(np.mean([s.crps for s in own])), float(np.mean([s.coverage for s in own])))
-    weights = np.array([s.weight for s in scores])  # NaN where a law had too few rows
+    weights = np.array([s.weight for s in scores])  # NaN where a regime had too few rows
     return ScoreLine(
         name=name,
         kind=kind,
@@ -231,9 +230,3 @@ def _line(name: str, kind: str, scores: list[Score]) -> ScoreLine:
         cases=len(scores),
         weight=math.nan if np.isnan(weights).all() else float(np.nan_to_num(weights).mean()),
     )
-
-
-def merge_backtests(parts: Iterable[Backtest]) -> Backtest:
-    """One backtest out of those of several logs."""
-    parts = list(parts)
-    return Backtest(tuple(s for p in parts for s in p.scores), tuple(r for p in parts for r in p.refused))

@@ -30,16 +30,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bayes_grpo import forecasting
-from bayes_grpo.backtesting.backtest import BACKTEST_POINTS, ORIGINS, Method, Origin, origin_of, predicted, with_hazard
+from bayes_grpo.backtesting.backtest import ORIGINS, Origin, origin_of, predicted, with_hazard
 from bayes_grpo.backtesting.scores import covered, crps, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.events.hazards import COLLAPSE, HAZARDS
 from bayes_grpo.forecasting.events import RewardPaths
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.hazard import Hazard, Rate, chances
-from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.lab.learners.hazard_cases import HAZARD_SIGNS, Case, events_counted, lab_cases, public_cases
@@ -155,10 +153,10 @@ def drawn_rates(path: Path, cache: Path) -> list[Path]:
     files, done = [cache / f"{path.stem}-{share:g}.npz" for share in ORIGINS], cache / f"{path.stem}.done"
     if not done.exists():
         run = read_log(path)
-        whole, laws = rows_of(run), Method(FORECAST_REGIMES, forecast_priors, BACKTEST_POINTS, True)
+        whole = rows_of(run)
         for share, file in zip(ORIGINS, files, strict=True):
             try:
-                found = predicted(origin_of(run, whole, share), laws, seed_of(0, "origin", share), lambda _: None)
+                found = predicted(origin_of(run, whole, share), seed_of(0, "origin", share))
             except BayesGrpoError:
                 continue
             latent, trend, rows = (x.astype(np.float32) for x in found.average)
