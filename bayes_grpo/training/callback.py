@@ -8,23 +8,24 @@ nothing is raised: a failure of ours is one warning, then silence.
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Literal, Self
 
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
+from bayes_grpo.common.intervals import Interval
 from bayes_grpo.decision.question import Question
+from bayes_grpo.diagnosis.status import SEVERITY
 from bayes_grpo.logs.keyindex import OWN
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.records import Known
 from bayes_grpo.logs.training_args import settings_of_args
-from bayes_grpo.training.background import EVERY, Background, BackgroundSetup
-from bayes_grpo.training.entries import SAID, entries_of, sounded_in, stops_now
+from bayes_grpo.training.background import EVERY, Background, BackgroundSetup, Guard
 from bayes_grpo.training.monitor import number_of, watching_of
-from bayes_grpo.training.one_warning import OneWarning
-from bayes_grpo.watching.result import Memory, Update
+from bayes_grpo.watching.result import Alarm, Memory, Update
 
 StopRule = Literal["decision", "alarm"] | Callable[[Update], bool] | bool
 """When to stop: where the decision says so, at an alarm, at either (True), by a rule of one's own, never (False)."""
@@ -32,6 +33,10 @@ AGREEING = 3
 """Updates in a row that have to advise to stop before "decision" does."""
 FEWEST = 20
 """Advice of fewer rewards than this does not stop a training."""
+SAID = f"{OWN}said"
+"""Key of the update in words."""
+_ALARM = f"{OWN}alarm/"
+_STEP = f"{OWN}step"
 _CLOSING = {"total_flos", "train_loss"}
 """Keys of the summary that closes a training, after which no step comes."""
 
@@ -71,7 +76,7 @@ class Watcher:
         self._stop = stop
         self._every, self._threads, self._finish = every, threads, finish
         self._background: Background | None = None
-        self._first, self._warning = False, OneWarning()
+        self._first, self._guard = False, Guard("no more updates in the log", self._give_up)
         self._forget()
         self._check_rule()
 
@@ -100,7 +105,7 @@ class Watcher:
         """Starts the process beside; rows of an earlier training that is resumed go there first."""
         self.close()
         self._forget()
-        with self._no_harm():
+        with self._guard():
             if state.is_world_process_zero:
                 self._say_who_sees(getattr(args, "report_to", ()))
                 history = [row for row in state.log_history if row.get("step", 0) <= state.global_step]
@@ -117,7 +122,7 @@ class Watcher:
         """Hands a row over, and writes the last update into it, where there is one that no row has."""
         if self._background is None or logs is None:
             return
-        with self._no_harm():
+        with self._guard():
             self._background.add([numbers_of(logs) | {"step": float(state.global_step)}])
             last = not _CLOSING.isdisjoint(logs)
             update = self._background.wait(self._finish) if last else self._background.latest()
@@ -134,7 +139,7 @@ class Watcher:
             return
         stop = False
         # Every process takes part at every step, whatever else has failed in it: the others would wait for ever.
-        with self._no_harm():
+        with self._guard():
             stop = agreed(self._wish, args)
         if stop:
             control.should_training_stop = True
@@ -200,14 +205,9 @@ class Watcher:
                     stacklevel=4,
                 )
 
-    @contextlib.contextmanager
-    def _no_harm(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            self._wish = False
-            self.close()
-            self._warning.say(f"no more updates in the log: {type(error).__name__}: {error}")
+    def _give_up(self) -> None:
+        self._wish = False
+        self.close()
 
 
 def known_by(args: Any, state: Any, settings: Mapping[str, Any]) -> Known:
@@ -253,3 +253,56 @@ def agreed(wish: bool, args: Any) -> bool:
     word = torch.tensor([int(wish)], device=getattr(args, "device", "cpu"))
     together.broadcast(word, src=0)
     return bool(word.item())
+
+
+def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]:
+    """Numbers of an update, all finite: ``bayes_grpo/reward_now``, ``bayes_grpo/p/healthy`` and so on.
+
+    ``bayes_grpo/status`` is how the run stands, one number to put an alert on: 0 fine, done or unclear, 1 watch, 2
+    failing, 3 failed (`bayes_grpo.diagnosis.status`); ``bayes_grpo/p/failing`` is the probability that something fails.
+    An interval is its median under its name, its ends under ``…_low`` and ``…_high``. Beside what an update holds there
+    is ``bayes_grpo/stop_now``, 1 where no step more is expected to pay, where costs and values were given, and
+    ``bayes_grpo/best_checkpoint``, the step of the one to take, where checkpoints are kept.
+
+    Args:
+        update: The update.
+        alarms: Findings that are new to the log.
+    """
+    found: dict[str, float] = {"step": update.step, "rows": update.rows, "seconds": update.seconds}
+    found |= {f"p/{name}": p for name, p in update.probability.items()}
+    if update.probability:
+        found["p/failing"] = update.failing
+    if update.top is not None:
+        found["status"] = float(SEVERITY[update.top.status])
+    found |= {f"alarm/{alarm.finding}": alarm.probability for alarm in alarms}
+    if (ahead := update.outlook) is not None:
+        found |= (
+            _ends("reward_now", ahead.now) | _ends("reward_at_horizon", ahead.at_horizon) | _ends("gain", ahead.gain)
+        )
+        found |= {"horizon": ahead.until, "gain_threshold": ahead.threshold}
+        found |= {name: getattr(ahead, name) for name in ("p_gain", "p_peaked", "p_collapse", "p_takeoff")}
+        if ahead.stop is not None:
+            found |= {"stop_at": ahead.stop, "stop_now": float(stops_now(update))}
+        if ahead.take is not None:
+            found["best_checkpoint"] = ahead.take
+    return {OWN + name: float(value) for name, value in found.items() if math.isfinite(value)}
+
+
+def stops_now(update: Update) -> bool:
+    """Whether an update advises to stop at once."""
+    stop = None if update.outlook is None else update.outlook.stop
+    return stop is not None and stop <= update.step
+
+
+def sounded_in(history: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Failure → step of the update that told it, from the rows of a log that we wrote into."""
+    found: dict[str, float] = {}
+    for row in history:
+        for key in row:
+            if key.startswith(_ALARM):
+                found.setdefault(key.removeprefix(_ALARM), float(row.get(_STEP, row.get("step", 0.0))))
+    return found
+
+
+def _ends(name: str, values: Interval) -> dict[str, float]:
+    return {name: values.median, f"{name}_low": values.low, f"{name}_high": values.high}

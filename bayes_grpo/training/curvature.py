@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -22,7 +22,7 @@ from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.result import OptimizerKind, Probe
 from bayes_grpo.probing.tracker import ProbeTracker
-from bayes_grpo.training.one_warning import OneWarning
+from bayes_grpo.training.background import Guard
 
 
 class ProbeInputs(NamedTuple):
@@ -87,7 +87,7 @@ class CurvatureWatcher:
         self._trainer: Any = None
         self._inputs: list[Any] = []
         self._entries: dict[str, float] = {}
-        self._tracker, self._warning = ProbeTracker(), OneWarning()
+        self._tracker, self._guard = ProbeTracker(), Guard("no more probes in the log")
         self.probes: list[Probe] = []
 
     def attach(self, trainer: Any) -> Self:
@@ -124,7 +124,7 @@ class CurvatureWatcher:
         inputs, self._inputs = self._inputs, []
         if not inputs or state.global_step % self._every:
             return
-        with self._no_harm():
+        with self._guard():
             begun = time.perf_counter()
             with self._opened(self._trainer, inputs, self._parts) as asked:
                 found = self._look(asked, float(state.global_step))
@@ -159,13 +159,6 @@ class CurvatureWatcher:
             residual=math.sqrt(max(1.0 - look.turned**2, 0.0)),
             step=step,
         )
-
-    @contextlib.contextmanager
-    def _no_harm(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            self._warning.say(f"no more probes in the log: {type(error).__name__}: {error}")
 
 
 def probe_entries(probes: list[Probe], asked: ProbeInputs) -> dict[str, float]:

@@ -68,7 +68,7 @@ class Monitor:
         self._update: Update | None = None
         self._alarms: tuple[Alarm, ...] = ()
         self._seen = 0
-        self._beside = Background(self._setup, threads) if background else None
+        self._background = Background(self._setup, threads) if background else None
 
     def add(
         self,
@@ -103,8 +103,8 @@ class Monitor:
         if not numbers.get("step", -1.0) >= 0:  # NaN included
             raise SettingError(f"monitor: expected the optimizer step as a number of at least 0, found {step!r}")
         self._rows.append(numbers)
-        if self._beside is not None:
-            self._beside.add([numbers])
+        if self._background is not None:
+            self._background.add([numbers])
 
     @property
     def run(self) -> Run:
@@ -118,17 +118,17 @@ class Monitor:
     @property
     def alarms(self) -> tuple[Alarm, ...]:
         """All findings so far, each once."""
-        return self._alarms if self._beside is None else self._beside.alarms
+        return self._alarms if self._background is None else self._background.alarms
 
     def update(self) -> Update | None:
         """Looks at the run and waits for what is to be said; None with fewer than two rewards.
 
         The first look compiles; later ones take about a second. In the background it waits for the process beside.
         """
-        if self._beside is not None:
-            while self._beside.running and not self._beside.current:
-                self._beside.wait(60.0)
-            return self._beside.latest()
+        if self._background is not None:
+            while not self._background.current:
+                self._background.wait(60.0)
+            return self._background.latest()
         if self._seen < len(self._rows):
             from bayes_grpo.watching.update import update_of
 
@@ -143,12 +143,12 @@ class Monitor:
 
     def latest(self) -> Update | None:
         """The last update there is, at once; None before the first."""
-        return self._update if self._beside is None else self._beside.latest()
+        return self._update if self._background is None else self._background.latest()
 
     def close(self) -> None:
         """Ends the process beside this one, if there is one; nothing is left running."""
-        if self._beside is not None:
-            self._beside.close()
+        if self._background is not None:
+            self._background.close()
 
     def __enter__(self) -> Self:
         return self
