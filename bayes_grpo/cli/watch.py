@@ -54,8 +54,7 @@ def watch(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where every finding is told, once: a webhook of Slack or Discord, mailto:you@host, or any address "
-            "that takes JSON.",
+            help="Address to which every alarm is posted once: a webhook of Slack or Discord, or any that takes JSON.",
         ),
     ] = None,
     alarm: Annotated[

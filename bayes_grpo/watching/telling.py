@@ -7,17 +7,17 @@ import os
 import shlex
 import signal
 import subprocess
-import threading
 import urllib.error
 import urllib.request
 from contextlib import suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.common.unfinished import undone_at_an_end
 from bayes_grpo.watching.result import Alarm
-from bayes_grpo.watching.services import check_mail, content_for, mail
+from bayes_grpo.watching.services import content_for
 
 LIMIT = 30.0
 """Seconds that a command or an address has."""
@@ -41,13 +41,11 @@ def words_of(command: str) -> list[str]:
 
 
 def checked_url(url: str) -> str:
-    """An address that can be told: http, https, or mailto.
+    """The address of a webhook, http or https.
 
     Raises:
         SettingError: It is none.
     """
-    if url.startswith("mailto:"):
-        return check_mail(url)
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -100,53 +98,34 @@ def run_command(words: list[str], alarm: Alarm, limit: float = LIMIT) -> str:
     return ""
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: it could lead anywhere."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
+        """Follows none."""
+
+
 def post(url: str, alarm: Alarm, limit: float = LIMIT) -> str:
-    """Posts a finding in the form that the address takes (`bayes_grpo.watching.services`), or mails it.
+    """Posts an alarm as JSON.
 
     Args:
-        url: The address, http, https or mailto. It may hold a secret: no message names more of it than the host.
-        alarm: The finding.
-        limit: Seconds in all.
+        url: The address. It may hold a secret: messages name its host alone.
+        alarm: The alarm.
+        limit: Seconds that the server has to answer.
 
     Returns:
-        What went wrong; "" where nothing did.
+        The problem; "" without one.
     """
-    mailed = url.startswith("mailto:")
-    host = "mail server" if mailed else urlsplit(url).hostname
-    send = mail if mailed else _posted
-    found: list[str] = []
-    # Some servers let bytes drip, each within the limit of a socket; nobody waits longer than for the thread.
-    thread = threading.Thread(target=lambda: found.append(send(url, alarm, limit)), daemon=True)
-    thread.start()
-    thread.join(limit)
-    problem = found[0] if found else f"no answer within {limit:g} s"
-    return f"the {'' if mailed else 'webhook at '}{plain(host, 80)} failed: {problem}" if problem else ""
-
-
-def _posted(url: str, alarm: Alarm, limit: float) -> str:
-    request = urllib.request.Request(
-        url,
-        content_for(url, alarm),
-        {"Content-Type": "application/json"},
-        method="POST",
-    )
-    opener = urllib.request.OpenerDirector()  # neither files nor ftp, and no redirects to where nobody asked for
-    for handler in (
-        urllib.request.ProxyHandler,
-        urllib.request.HTTPHandler,
-        urllib.request.HTTPSHandler,
-        urllib.request.HTTPDefaultErrorHandler,
-        urllib.request.HTTPErrorProcessor,
-    ):
-        opener.add_handler(handler())
+    request = urllib.request.Request(url, content_for(url, alarm), {"Content-Type": "application/json"}, method="POST")
     try:
-        with opener.open(request, timeout=limit):
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=limit):
             return ""
     except urllib.error.HTTPError as error:
         error.close()
-        return f"it answered {error.code}"
-    except Exception as error:  # whatever a server may do to a client
-        return f"{type(error).__name__}: {plain(getattr(error, 'reason', error), 200)}"
+        problem = f"it answered {error.code}"
+    except Exception as error:  # a server may break any rule of HTTP
+        problem = f"{type(error).__name__}: {plain(getattr(error, 'reason', error), 200)}"
+    return f"the webhook at {plain(urlsplit(url).hostname, 80)} failed: {problem}"
 
 
 def _content(alarm: Alarm) -> bytes:

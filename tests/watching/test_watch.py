@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.watching import services, state
+from bayes_grpo.watching import state
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 from bayes_grpo.watching.services import content_for, words_of_alarm
 from bayes_grpo.watching.state import load_memory, place_of, save_memory
@@ -254,50 +253,6 @@ def test_chat_services_get_their_own_form():
     assert discord["allowed_mentions"] == {"parse": []}  # nobody is called by what stands in a log
 
 
-def test_mail_goes_to_the_server_that_the_environment_names(monkeypatch: pytest.MonkeyPatch):
-    sent: list[Any] = []
-
-    class Server:
-        def __init__(self, *where: Any, timeout: float) -> None:
-            sent.append(where)
-
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def has_extn(self, _: str) -> bool:
-            return False
-
-        def login(self, *who: str) -> None:
-            sent.append(who)
-
-        def send_message(self, message: Any) -> None:
-            sent.append(message)
-
-    monkeypatch.setattr(services.smtplib, "SMTP", Server)
-    monkeypatch.setenv(services.SERVER, "smtp://me:pass%20word@mail.example:2525")
-    address = checked_url("mailto:you@example.com?from=runs@example.com")
-    assert post(address, replace(ALARM, name="a\r\nBcc: all@example.com")) == ""
-    where, who, message = sent
-    assert (where, who) == (("mail.example", 2525), ("me", "pass word"))
-    assert (message["To"], message["From"]) == ("you@example.com", "runs@example.com")
-    assert message["Bcc"] is None
-    assert ALARM.sentence in message.get_content().replace("\n", " ")
-    for wrong in ("mailto:", "mailto:you", "mailto:you@example.com,all@example.com"):
-        with pytest.raises(SettingError, match="mailto:name@host"):
-            checked_url(wrong)
-    monkeypatch.setenv(services.SERVER, "mail.example")
-    with pytest.raises(SettingError, match="smtp://host:port"):
-        checked_url(address)
-
-
-def test_a_mail_server_that_is_not_there_is_a_note(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv(services.SERVER, "smtp://127.0.0.1:1")
-    assert post("mailto:you@example.com", ALARM, limit=2.0).startswith("the mail server failed: ")
-
-
 @pytest.mark.parametrize(("code", "said"), [(500, "it answered 500"), (302, "it answered 302"), (0, "1 s")])
 def test_a_webhook_that_fails_is_a_note(server, code, said):
     url, _, answer = server
@@ -308,7 +263,7 @@ def test_a_webhook_that_fails_is_a_note(server, code, said):
 
 
 @pytest.mark.parametrize(
-    "url", ["ftp://host/x", "file:///etc/passwd", "http://", "host/x", "http://host:port/", "", "//x"]
+    "url", ["ftp://host/x", "file:///etc/passwd", "http://", "host/x", "http://host:port/", "", "//x", "mailto:x@host"]
 )
 def test_addresses_that_nobody_should_be_sent_to(url):
     with pytest.raises(SettingError, match="http://"):
