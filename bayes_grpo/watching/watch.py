@@ -16,11 +16,10 @@ from bayes_grpo.fleets.unit import fingerprint
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.watching.following import Following
+from bayes_grpo.watching.notify import Teller, Untold, checked_url, post, run_command, words_of
 from bayes_grpo.watching.result import Memory, Update, Watching
 from bayes_grpo.watching.rotation import last_step
 from bayes_grpo.watching.state import load_memory, place_of, save_memory
-from bayes_grpo.watching.telling import checked_url, post, run_command, words_of
-from bayes_grpo.watching.untold import Teller, Untold
 from bayes_grpo.watching.update import update_of
 
 

@@ -1,6 +1,6 @@
 """Findings that could not be told: tried again, told once, and given up in the end."""
 
-from bayes_grpo.watching.untold import FIRST, LONGEST, TELLINGS, Untold
+from bayes_grpo.watching.notify import FIRST, LONGEST, TELLINGS, Untold
 from tests.watching.test_watch import ALARM
 
 

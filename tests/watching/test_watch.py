@@ -15,10 +15,9 @@ import pytest
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.watching import state
+from bayes_grpo.watching.notify import checked_url, content_for, post, run_command, words_of, words_of_alarm
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
-from bayes_grpo.watching.services import content_for, words_of_alarm
 from bayes_grpo.watching.state import load_memory, place_of, save_memory
-from bayes_grpo.watching.telling import checked_url, post, run_command, words_of
 from bayes_grpo.watching.watch import Patience, watch
 
 SWIFT = Watching(forecasts=False)

@@ -7,8 +7,10 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +19,6 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.common.unfinished import undone_at_an_end
 from bayes_grpo.watching.result import Alarm
-from bayes_grpo.watching.services import content_for
 
 LIMIT = 30.0
 """Seconds that a command or an address has."""
@@ -143,3 +144,76 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     _killed(child)
     with suppress(subprocess.TimeoutExpired):
         child.communicate(timeout=5.0)
+
+
+_DISCORD_LIMIT = 2000
+"""Characters of a message there (https://discord.com/developers/docs/resources/webhook#execute-webhook)."""
+
+
+def words_of_alarm(alarm: Alarm) -> str:
+    """An alarm as a message; its sentence says what to do."""
+    return f"{alarm.name}: {alarm.sentence}"
+
+
+def content_for(url: str, alarm: Alarm) -> bytes:
+    """The JSON that an address takes: Slack's and Discord's own, else the whole finding with its text.
+
+    Args:
+        url: The address.
+        alarm: The finding.
+    """
+    host, text = urlsplit(url).hostname or "", words_of_alarm(alarm)
+    if host == "hooks.slack.com":  # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
+        escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        return json.dumps({"text": escaped}).encode()
+    if host in ("discord.com", "discordapp.com"):
+        return json.dumps({"content": text[:_DISCORD_LIMIT], "allowed_mentions": {"parse": []}}).encode()
+    return json.dumps(alarm.to_dict() | {"text": text}, allow_nan=False).encode()
+
+
+Teller = Callable[[Alarm], str]
+"""Tells somebody of a finding; what went wrong, "" where nothing did."""
+TELLINGS = 8
+"""Times that somebody is told of a finding before it is given up."""
+FIRST, LONGEST = 30.0, 3600.0
+"""Seconds until the second try, which double from one to the next, and at most."""
+
+
+class Untold:
+    """Who is still to be told of what.
+
+    Args:
+        tellers: Who is told of every finding.
+        clock: Seconds, for tests.
+    """
+
+    def __init__(self, tellers: Sequence[Teller], clock: Callable[[], float] = time.monotonic) -> None:
+        self._tellers, self._clock = tuple(tellers), clock
+        self._waiting: list[tuple[float, int, Teller, Alarm]] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many tellings are still to be made."""
+        return len(self._waiting)
+
+    def add(self, alarms: Sequence[Alarm]) -> None:
+        """Puts new findings down for everybody, due at once."""
+        now = self._clock()
+        self._waiting += [(now, 0, teller, alarm) for alarm in alarms for teller in self._tellers]
+
+    def told(self) -> list[str]:
+        """Tells what is due; notes on what went wrong."""
+        notes, later = [], []
+        for due, tries, teller, alarm in self._waiting:
+            if due > self._clock():
+                later.append((due, tries, teller, alarm))
+                continue
+            note = teller(alarm)
+            if not note:
+                continue
+            notes.append(note)
+            if tries + 1 < TELLINGS:
+                wait = min(FIRST * 2.0**tries, LONGEST)
+                later.append((self._clock() + wait, tries + 1, teller, alarm))
+        self._waiting = later
+        return notes
