@@ -150,7 +150,7 @@ _DISCORD_LIMIT = 2000
 """Characters of a message there (https://discord.com/developers/docs/resources/webhook#execute-webhook)."""
 
 
-def words_of_alarm(alarm: Alarm) -> str:
+def message_of(alarm: Alarm) -> str:
     """An alarm as a message; its sentence says what to do."""
     return f"{alarm.name}: {alarm.sentence}"
 
@@ -162,7 +162,7 @@ def content_for(url: str, alarm: Alarm) -> bytes:
         url: The address.
         alarm: The finding.
     """
-    host, text = urlsplit(url).hostname or "", words_of_alarm(alarm)
+    host, text = urlsplit(url).hostname or "", message_of(alarm)
     if host == "hooks.slack.com":  # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
         escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return json.dumps({"text": escaped}).encode()
@@ -171,25 +171,25 @@ def content_for(url: str, alarm: Alarm) -> bytes:
     return json.dumps(alarm.to_dict() | {"text": text}, allow_nan=False).encode()
 
 
-Teller = Callable[[Alarm], str]
+Channel = Callable[[Alarm], str]
 """Tells somebody of a finding; what went wrong, "" where nothing did."""
-TELLINGS = 8
+TRIES = 8
 """Times that somebody is told of a finding before it is given up."""
-FIRST, LONGEST = 30.0, 3600.0
+FIRST_RETRY, LONGEST_PAUSE = 30.0, 3600.0
 """Seconds until the second try, which double from one to the next, and at most."""
 
 
-class Untold:
+class RetryQueue:
     """Who is still to be told of what.
 
     Args:
-        tellers: Who is told of every finding.
+        channels: Who is told of every finding.
         clock: Seconds, for tests.
     """
 
-    def __init__(self, tellers: Sequence[Teller], clock: Callable[[], float] = time.monotonic) -> None:
-        self._tellers, self._clock = tuple(tellers), clock
-        self._waiting: list[tuple[float, int, Teller, Alarm]] = []
+    def __init__(self, channels: Sequence[Channel], clock: Callable[[], float] = time.monotonic) -> None:
+        self._channels, self._clock = tuple(channels), clock
+        self._waiting: list[tuple[float, int, Channel, Alarm]] = []
 
     @property
     def waiting(self) -> int:
@@ -199,21 +199,21 @@ class Untold:
     def add(self, alarms: Sequence[Alarm]) -> None:
         """Puts new findings down for everybody, due at once."""
         now = self._clock()
-        self._waiting += [(now, 0, teller, alarm) for alarm in alarms for teller in self._tellers]
+        self._waiting += [(now, 0, channel, alarm) for alarm in alarms for channel in self._channels]
 
-    def told(self) -> list[str]:
+    def send(self) -> list[str]:
         """Tells what is due; notes on what went wrong."""
         notes, later = [], []
-        for due, tries, teller, alarm in self._waiting:
+        for due, tries, channel, alarm in self._waiting:
             if due > self._clock():
-                later.append((due, tries, teller, alarm))
+                later.append((due, tries, channel, alarm))
                 continue
-            note = teller(alarm)
+            note = channel(alarm)
             if not note:
                 continue
             notes.append(note)
-            if tries + 1 < TELLINGS:
-                wait = min(FIRST * 2.0**tries, LONGEST)
-                later.append((self._clock() + wait, tries + 1, teller, alarm))
+            if tries + 1 < TRIES:
+                wait = min(FIRST_RETRY * 2.0**tries, LONGEST_PAUSE)
+                later.append((self._clock() + wait, tries + 1, channel, alarm))
         self._waiting = later
         return notes

@@ -16,7 +16,7 @@ from bayes_grpo.fleets.unit import fingerprint
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.watching.following import Following
-from bayes_grpo.watching.notify import Teller, Untold, checked_url, post, run_command, words_of
+from bayes_grpo.watching.notify import Channel, RetryQueue, checked_url, post, run_command, words_of
 from bayes_grpo.watching.result import Memory, Update, Watching
 from bayes_grpo.watching.rotation import last_step
 from bayes_grpo.watching.state import load_memory, place_of, save_memory
@@ -92,27 +92,27 @@ def watch(
         MissingExtraError: The format needs a package that is not installed.
     """
     follow = Following(path, read)
-    tellers = _tellers(on_alarm, webhook)
+    channels = _channels(on_alarm, webhook)
     kept = place_of(follow.paths) if state is None else Path(state)
     if state is not None:
         check_writable(kept)
     memory = Memory() if fresh else load_memory(kept)
-    ways = _Ways(tuple(tellers), kept, sleep, progress or (lambda _: None))
+    ways = _Ways(tuple(channels), kept, sleep, progress or (lambda _: None))
     return _looks(follow, watching or Watching(), patience or Patience(), memory, ways)
 
 
 class _Ways(NamedTuple):
     """How a watch reaches the world: who is told, where its memory is kept, how it waits and says what it does."""
 
-    tellers: tuple[Teller, ...]
+    channels: tuple[Channel, ...]
     kept: Path
     sleep: Callable[[float], object]
     tell: Progress
 
 
-def _tellers(on_alarm: str | None, webhook: str | None) -> list[Teller]:
+def _channels(on_alarm: str | None, webhook: str | None) -> list[Channel]:
     """Who is told of a finding."""
-    out: list[Teller] = []
+    out: list[Channel] = []
     if on_alarm is not None:
         words = words_of(on_alarm)
         out.append(lambda alarm: run_command(words, alarm))
@@ -125,7 +125,7 @@ def _tellers(on_alarm: str | None, webhook: str | None) -> list[Teller]:
 def _looks(follow: Following, watching: Watching, patience: Patience, memory: Memory, ways: _Ways) -> Iterator[Update]:
     """The looks of a watch."""
     looked, since = "", time.monotonic()
-    untold = Untold(ways.tellers)
+    queue = RetryQueue(ways.channels)
     while True:
         idle = patience.idle is not None and time.monotonic() - since >= patience.idle
         found = follow.poll(last=idle or patience.once)
@@ -135,20 +135,20 @@ def _looks(follow: Following, watching: Watching, patience: Patience, memory: Me
             ways.tell("looking")
             looked = content
             update, memory = update_of(found, watching, memory)
-            untold.add(update.alarms)
-            notes = untold.told()
+            queue.add(update.alarms)
+            notes = queue.send()
             # While somebody is still to be told, a watch that is started again has to find that out.
-            notes += [] if untold.waiting else _saved(memory, ways.kept)
+            notes += [] if queue.waiting else _saved(memory, ways.kept)
             yield replace(update, notes=(*update.notes, *follow.notes, *notes))
             if (patience.until_alarm and update.told) or ended(found):
                 return
             since = time.monotonic()
         if patience.once or (idle and not new):
             break
-        if untold.waiting and not new:
-            for note in untold.told():
+        if queue.waiting and not new:
+            for note in queue.send():
                 ways.tell(note)
-            if not untold.waiting:
+            if not queue.waiting:
                 _saved(memory, ways.kept)
         ways.tell(_waiting(follow, looked, time.monotonic() - since))
         ways.sleep(patience.interval)

@@ -15,7 +15,7 @@ import pytest
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.watching import state
-from bayes_grpo.watching.notify import checked_url, content_for, post, run_command, words_of, words_of_alarm
+from bayes_grpo.watching.notify import checked_url, content_for, message_of, post, run_command, words_of
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 from bayes_grpo.watching.state import load_memory, place_of, save_memory
 from bayes_grpo.watching.watch import Patience, watch
@@ -237,7 +237,7 @@ def server():
 def test_a_webhook_gets_the_finding(server):
     url, got, _ = server
     assert post(url, ALARM) == ""
-    assert got[0] == ALARM.to_dict() | {"text": words_of_alarm(ALARM)}
+    assert got[0] == ALARM.to_dict() | {"text": message_of(ALARM)}
     assert got[0]["since"]["median"] == 52.0
 
 
