@@ -21,7 +21,7 @@ from bayes_grpo.diagnosis.status import TopLine
 if TYPE_CHECKING:
     import numpy as np
 
-    from bayes_grpo.watching.beside import Siblings
+    from bayes_grpo.watching.siblings import Siblings
 
 ALARM = 0.5
 """Probability of a failure from which on it is a finding, if it lasts."""

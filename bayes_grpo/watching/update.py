@@ -42,8 +42,8 @@ from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.siblings.departure import Departure, departure_among
 from bayes_grpo.siblings.together import read_together
 from bayes_grpo.watching.alarms import alarms_of
-from bayes_grpo.watching.beside import AGAIN, siblings_of
 from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
+from bayes_grpo.watching.siblings import AGAIN, siblings_of
 
 POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)
 """Points of a look: enough for paths and weights, fewer than a forecast that is made once."""

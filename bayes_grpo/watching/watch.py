@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import platformdirs
+
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
-from bayes_grpo.common.files import check_writable
+from bayes_grpo.common.files import check_writable, written_whole
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.text import plain
 from bayes_grpo.fleets.unit import fingerprint
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Provenance, Run
-from bayes_grpo.watching.following import Following
+from bayes_grpo.watching.following import Following, last_step
 from bayes_grpo.watching.notify import Channel, RetryQueue, checked_url, post, run_command, words_of
 from bayes_grpo.watching.result import Memory, Update, Watching
-from bayes_grpo.watching.rotation import last_step
-from bayes_grpo.watching.state import load_memory, place_of, save_memory
 from bayes_grpo.watching.update import update_of
 
 
@@ -183,3 +186,42 @@ def _waiting(follow: Following, looked: str, seconds: float) -> str:
 
 def _names(paths: Sequence[Path]) -> str:
     return "; ".join(plain(p, 200) for p in paths)
+
+
+_FORMAT = 1
+"""Number of the file's format."""
+FOLDER = Path(platformdirs.user_state_dir("bayes_grpo")) / "watch"
+"""Where memories are kept unless a watch is told otherwise."""
+
+
+def place_of(paths: Sequence[Path]) -> Path:
+    """Where a watch of these paths keeps its memory unless told otherwise: in the user's folder of state."""
+    name = hashlib.sha256("\n".join(str(p.resolve()) for p in paths).encode()).hexdigest()[:32]
+    return FOLDER / f"{name}.json"
+
+
+def load_memory(path: Path) -> Memory:
+    """The memory in a file; an empty one where there is none, or none of this format.
+
+    A broken file costs an alarm that is told twice, and a refusal would cost the watch.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != _FORMAT:
+            return Memory()
+        return Memory.from_dict(content)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return Memory()
+
+
+def save_memory(memory: Memory, path: Path) -> None:
+    """Writes a memory to a file, whole or not at all.
+
+    Raises:
+        OutputError: The place cannot be written to.
+    """
+    if path.parent == FOLDER:
+        with suppress(OSError):  # what is wrong with it is said below
+            FOLDER.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps({"format": _FORMAT} | memory.to_dict()), encoding="utf-8")

@@ -15,8 +15,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.logs.run import Run
-from bayes_grpo.watching.following import PATIENCE, Following, stamp_of
-from bayes_grpo.watching.rotation import joined
+from bayes_grpo.watching.following import PATIENCE, Following, joined, stamp_of
 from tests.helpers import stores, writer
 from tests.helpers.runs import make_run, steps
 from tests.helpers.writer import line_of, reward_at

@@ -14,11 +14,10 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.watching import state
+from bayes_grpo.watching import watch as watch_module
 from bayes_grpo.watching.notify import checked_url, content_for, message_of, post, run_command, words_of
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
-from bayes_grpo.watching.state import load_memory, place_of, save_memory
-from bayes_grpo.watching.watch import Patience, watch
+from bayes_grpo.watching.watch import Patience, load_memory, place_of, save_memory, watch
 
 SWIFT = Watching(forecasts=False)
 """A diagnosis alone."""
@@ -288,7 +287,7 @@ def test_a_broken_state_is_an_empty_one(tmp_path):
 
 
 def test_the_folder_of_states_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(state, "FOLDER", tmp_path / "deep" / "watch")
+    monkeypatch.setattr(watch_module, "FOLDER", tmp_path / "deep" / "watch")
     place = place_of([tmp_path / "log.jsonl"])
     save_memory(Memory({"reward_hacking": 3.0}), place)
     assert load_memory(place).sounded == {"reward_hacking": 3.0}
