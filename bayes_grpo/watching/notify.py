@@ -1,4 +1,4 @@
-"""Telling somebody of a finding: a command of the user's, or an address that takes JSON. A failure is a note."""
+"""Sending alarms: to a command of the user, or to a webhook. An error is a note, and the alarm is sent again later."""
 
 from __future__ import annotations
 
@@ -21,9 +21,73 @@ from bayes_grpo.common.unfinished import undone_at_an_end
 from bayes_grpo.watching.result import Alarm
 
 LIMIT = 30.0
-"""Seconds that a command or an address has."""
+"""Seconds that a command or a webhook has."""
 PREFIX = "BAYES_GRPO_"
-"""Before the names of the environment variables of a command."""
+"""Beginning of the names of a command's environment variables."""
+TRIES = 8
+"""Times that an alarm is sent by one channel before it is given up."""
+FIRST_RETRY, LONGEST_PAUSE = 30.0, 3600.0
+"""Seconds until the second try, which double from one to the next, and at most."""
+_DISCORD_LIMIT = 2000
+"""Characters of a message there (https://discord.com/developers/docs/resources/webhook#execute-webhook)."""
+Channel = Callable[[Alarm], str]
+"""Sends an alarm; returns the problem, "" without one."""
+
+
+def channels_of(on_alarm: str | None, webhook: str | None) -> list[Channel]:
+    """Channels for alarms.
+
+    Args:
+        on_alarm: A command, split into words as by a shell; no shell runs it.
+        webhook: An address, http or https.
+
+    Raises:
+        SettingError: The command or the address is impossible.
+    """
+    found: list[Channel] = []
+    if on_alarm is not None:
+        words = words_of(on_alarm)
+        found.append(lambda alarm: run_command(words, alarm))
+    if webhook is not None:
+        url = checked_url(webhook)
+        found.append(lambda alarm: post(url, alarm))
+    return found
+
+
+class RetryQueue:
+    """Alarms that are to be sent, each by every channel.
+
+    Args:
+        channels: The channels.
+        clock: Seconds, for tests.
+    """
+
+    def __init__(self, channels: Sequence[Channel], clock: Callable[[], float] = time.monotonic) -> None:
+        self._channels, self._clock = tuple(channels), clock
+        self._waiting: list[tuple[float, int, Channel, Alarm]] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many are still to be sent."""
+        return len(self._waiting)
+
+    def add(self, alarms: Sequence[Alarm]) -> None:
+        """Adds alarms, due at once."""
+        now = self._clock()
+        self._waiting += [(now, 0, channel, alarm) for alarm in alarms for channel in self._channels]
+
+    def send(self) -> list[str]:
+        """Sends what is due; returns the problems."""
+        waiting, self._waiting, problems = self._waiting, [], []
+        for due, tries, channel, alarm in waiting:
+            if due > self._clock():
+                self._waiting.append((due, tries, channel, alarm))
+            elif problem := channel(alarm):
+                problems.append(problem)
+                if tries + 1 < TRIES:
+                    pause = min(FIRST_RETRY * 2.0**tries, LONGEST_PAUSE)
+                    self._waiting.append((self._clock() + pause, tries + 1, channel, alarm))
+        return problems
 
 
 def words_of(command: str) -> list[str]:
@@ -59,19 +123,19 @@ def checked_url(url: str) -> str:
 
 
 def run_command(words: list[str], alarm: Alarm, limit: float = LIMIT) -> str:
-    """Runs a command with the finding as JSON on standard input, and in environment variables.
+    """Runs a command with the alarm as JSON on standard input and in environment variables.
 
     Args:
         words: Program and arguments.
-        alarm: The finding.
-        limit: Seconds until the command and what it has started are killed.
+        alarm: The alarm.
+        limit: Seconds until the command and its children are killed.
 
     Returns:
-        What went wrong; "" where nothing did.
+        The problem; "" without one.
     """
-    told = {"FINDING": alarm.finding, "PROBABILITY": f"{alarm.probability:.4f}", "STEP": f"{alarm.step:g}"}
-    told |= {"RUN": alarm.name, "SENTENCE": alarm.sentence}
-    variables = {f"{PREFIX}{k}": v.replace("\0", " ") for k, v in told.items()}
+    values = {"FINDING": alarm.finding, "PROBABILITY": f"{alarm.probability:.4f}", "STEP": f"{alarm.step:g}"}
+    values |= {"RUN": alarm.name, "SENTENCE": alarm.sentence}
+    variables = {f"{PREFIX}{k}": v.replace("\0", " ") for k, v in values.items()}
     name = plain(words[0], 80)
     try:
         child = subprocess.Popen(
@@ -84,18 +148,24 @@ def run_command(words: list[str], alarm: Alarm, limit: float = LIMIT) -> str:
         )
     except (OSError, ValueError) as error:
         return f"the command {name} could not be started: {plain(error)}"
+
+    def kill() -> None:
+        with suppress(OSError):
+            os.killpg(child.pid, signal.SIGKILL)
+
     try:
-        with undone_at_an_end(lambda: _killed(child)):
-            _, err = child.communicate(_content(alarm), timeout=limit)
-    except subprocess.TimeoutExpired:
-        _end(child)
+        with undone_at_an_end(kill):
+            _, err = child.communicate(json.dumps(alarm.to_dict(), allow_nan=False).encode(), timeout=limit)
+    except BaseException as error:  # Ctrl-C, too, leaves nothing behind
+        kill()
+        with suppress(subprocess.TimeoutExpired):
+            child.communicate(timeout=5.0)
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
         return f"the command {name} was killed after {limit:g} s"
-    except BaseException:  # Ctrl-C, too, leaves nothing behind
-        _end(child)
-        raise
     if child.returncode:
-        said = plain(err.decode(errors="replace").strip()[-200:])
-        return f"the command {name} ended with {child.returncode}{': ' if said else ''}{said}"
+        text = plain(err.decode(errors="replace").strip()[-200:])
+        return f"the command {name} ended with {child.returncode}{': ' if text else ''}{text}"
     return ""
 
 
@@ -129,39 +199,13 @@ def post(url: str, alarm: Alarm, limit: float = LIMIT) -> str:
     return f"the webhook at {plain(urlsplit(url).hostname, 80)} failed: {problem}"
 
 
-def _content(alarm: Alarm) -> bytes:
-    return json.dumps(alarm.to_dict(), allow_nan=False).encode()
-
-
-def _killed(child: subprocess.Popen[bytes]) -> None:
-    """Kills a command and what it has started."""
-    with suppress(OSError):
-        os.killpg(child.pid, signal.SIGKILL)
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kills a command and what it has started, and waits for its end."""
-    _killed(child)
-    with suppress(subprocess.TimeoutExpired):
-        child.communicate(timeout=5.0)
-
-
-_DISCORD_LIMIT = 2000
-"""Characters of a message there (https://discord.com/developers/docs/resources/webhook#execute-webhook)."""
-
-
 def message_of(alarm: Alarm) -> str:
     """An alarm as a message; its sentence says what to do."""
     return f"{alarm.name}: {alarm.sentence}"
 
 
 def content_for(url: str, alarm: Alarm) -> bytes:
-    """The JSON that an address takes: Slack's and Discord's own, else the whole finding with its text.
-
-    Args:
-        url: The address.
-        alarm: The finding.
-    """
+    """The JSON that a webhook takes: Slack's and Discord's own forms, else the whole alarm with its text."""
     host, text = urlsplit(url).hostname or "", message_of(alarm)
     if host == "hooks.slack.com":  # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
         escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -169,51 +213,3 @@ def content_for(url: str, alarm: Alarm) -> bytes:
     if host in ("discord.com", "discordapp.com"):
         return json.dumps({"content": text[:_DISCORD_LIMIT], "allowed_mentions": {"parse": []}}).encode()
     return json.dumps(alarm.to_dict() | {"text": text}, allow_nan=False).encode()
-
-
-Channel = Callable[[Alarm], str]
-"""Tells somebody of a finding; what went wrong, "" where nothing did."""
-TRIES = 8
-"""Times that somebody is told of a finding before it is given up."""
-FIRST_RETRY, LONGEST_PAUSE = 30.0, 3600.0
-"""Seconds until the second try, which double from one to the next, and at most."""
-
-
-class RetryQueue:
-    """Who is still to be told of what.
-
-    Args:
-        channels: Who is told of every finding.
-        clock: Seconds, for tests.
-    """
-
-    def __init__(self, channels: Sequence[Channel], clock: Callable[[], float] = time.monotonic) -> None:
-        self._channels, self._clock = tuple(channels), clock
-        self._waiting: list[tuple[float, int, Channel, Alarm]] = []
-
-    @property
-    def waiting(self) -> int:
-        """How many tellings are still to be made."""
-        return len(self._waiting)
-
-    def add(self, alarms: Sequence[Alarm]) -> None:
-        """Puts new findings down for everybody, due at once."""
-        now = self._clock()
-        self._waiting += [(now, 0, channel, alarm) for alarm in alarms for channel in self._channels]
-
-    def send(self) -> list[str]:
-        """Tells what is due; notes on what went wrong."""
-        notes, later = [], []
-        for due, tries, channel, alarm in self._waiting:
-            if due > self._clock():
-                later.append((due, tries, channel, alarm))
-                continue
-            note = channel(alarm)
-            if not note:
-                continue
-            notes.append(note)
-            if tries + 1 < TRIES:
-                wait = min(FIRST_RETRY * 2.0**tries, LONGEST_PAUSE)
-                later.append((self._clock() + wait, tries + 1, channel, alarm))
-        self._waiting = later
-        return notes

@@ -166,7 +166,7 @@ def test_a_state_that_cannot_be_kept_is_a_note(log, looks, tmp_path):
         write(log, 5)
 
     found = next(looks(write_and_remove, state=place / "state.json"))
-    assert any(note.startswith("what was told is not kept: ") for note in found.notes)
+    assert any(note.startswith("the state of the watch is not saved: ") for note in found.notes)
 
 
 def test_a_command_gets_the_finding_in_variables(tmp_path):
