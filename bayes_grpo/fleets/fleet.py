@@ -1,4 +1,4 @@
-"""`fleet`: many logs, the same tasks for each, one table; killed at any moment, the next call goes on."""
+"""`fleet`: the same tasks for many logs, in one table; after a kill the next call does the rest."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ class Fleet(Result):
               ``gain_threshold``), ``p_peaked``, ``notes``.
             - diagnose: ``status``, how the run stands, with ``p_status``, and ``to_do``, the one thing to do
               (`bayes_grpo.diagnosis.status`); ``answer``, ``p_healthy`` … ``p_cannot_tell``, ``failing``, that
-              something fails, and ``own_…``, the probability of each failure, alone or beside others.
+              something fails, and ``own_…``, the probability of each failure, alone or with others.
             - ``seconds`` of work; ``error``: why there are no numbers, "" where there are.
         resumed: Rows that the journal had, from an earlier call.
         seconds: Duration of this call.

@@ -1,4 +1,4 @@
-"""One unit of a fleet's work: one log, one task, one row of the table. What a worker process does."""
+"""A unit of a fleet: one log, one task, one row of the table; computed by a worker process."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from bayes_grpo.views.plots.backtesting import plot_backtest
 
 @shows(Backtest)
 def backtest_document(b: Backtest) -> Document:
-    """Scores of the forecast beside single regimes and rivals."""
+    """Scores of the forecast, single regimes and rivals."""
     answer, _, why = sentence_case(b.sentence).partition("; ")
     return Document(
         title="Backtest",
