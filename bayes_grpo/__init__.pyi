@@ -5,9 +5,8 @@ from .analysis.analyze import analyze as analyze
 from .analysis.result import Analysis as Analysis
 from .analysis.settings import AnalysisSettings as AnalysisSettings
 from .backtesting.backtest import backtest as backtest
-from .backtesting.many import backtest_logs as backtest_logs
-from .backtesting.result import Backtest as Backtest
-from .backtesting.result import merge_backtests as merge_backtests
+from .backtesting.backtest import backtest_logs as backtest_logs
+from .backtesting.scores import Backtest as Backtest
 from .checking.check import check as check
 from .checking.result import Check as Check
 from .common.errors import BayesGrpoError as BayesGrpoError
@@ -42,7 +41,7 @@ from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
 from .fitting.summary import Summary as Summary
 from .fitting.summary import summarize as summarize
 from .fleets.fleet import fleet as fleet
-from .fleets.result import Fleet as Fleet
+from .fleets.table import Fleet as Fleet
 from .forecasting.fits import FORECAST_REGIMES as FORECAST_REGIMES
 from .forecasting.forecast import forecast as forecast
 from .forecasting.priors import forecast_priors as forecast_priors
@@ -137,7 +136,6 @@ from .views.plots.families import plot_family as plot_family
 from .views.plots.fitting import plot_curve as plot_curve
 from .views.plots.fitting import plot_fit as plot_fit
 from .views.plots.fitting import plot_quantity as plot_quantity
-from .views.plots.fleets import plot_fleet as plot_fleet
 from .views.plots.forecasting import plot_forecast as plot_forecast
 from .views.plots.logs import plot_run as plot_run
 from .views.plots.planning import plot_plan as plot_plan

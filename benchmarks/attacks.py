@@ -22,12 +22,11 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError, FitFileError
 from bayes_grpo.fitting.file import load_fit
-from bayes_grpo.fleets.journal import journal
-from bayes_grpo.fleets.table import table_of
+from bayes_grpo.fleets.table import journal, table_of
 from bayes_grpo.logs import read_log
 from bayes_grpo.logs.detect import all_readers
 from bayes_grpo.logs.options import read_sidecar
-from bayes_grpo.watching.state import load_memory
+from bayes_grpo.watching.watch import load_memory
 from benchmarks.common import keep, say
 from tests.helpers.patterns import all_patterns, seconds, strains
 from tests.helpers.saved_fit import save, saved_tree, with_attribute

@@ -29,16 +29,24 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, backtest
-from bayes_grpo.backtesting.pieces import Piece
-from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, ScoreLine
-from bayes_grpo.common.errors import BayesGrpoError
+from bayes_grpo.backtesting.backtest import (
+    MIN_BACKTEST_ROWS,
+    ORIGINS,
+    origin_of,
+    predicted,
+    scores_at,
+)
+from bayes_grpo.backtesting.scores import AVERAGED, Backtest, Score, ScoreLine
+from bayes_grpo.common.errors import BayesGrpoError, FitError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import save_plot
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.forecasting.pool import Pool
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.plots.backtesting import plot_backtest
 from benchmarks.common import keep
+from benchmarks.lab.learners.pieces import Piece, piece_at
 from benchmarks.lab.learners.pool import learn_pool
 
 AIM_RATIO = 0.95
@@ -65,10 +73,18 @@ def one(path: Path, cache: Path | None, seed: int) -> dict[str, Any]:
         if len(table.y) < MIN_BACKTEST_ROWS:
             found["refused"] = [f"{path.stem}: fewer than {MIN_BACKTEST_ROWS} rows"]
         else:
-            result = backtest(run, seed=seed)
-            found |= {k: v for k, v in result.to_dict().items() if k in ("scores", "refused")}
-            found["pieces"] = [piece._asdict() for piece in result.pieces]
-            found["fall"] = falls(table.y)
+            found |= {"pieces": [], "fall": falls(table.y)}
+            for share in ORIGINS:
+                part = seed_of(seed, "origin", share)
+                try:
+                    origin = origin_of(run, table, share)
+                    said = predicted(origin, part)
+                except FitError as error:
+                    found["refused"].append(f"{run.name}, origin {share:.0%}: {error}")
+                    continue
+                found["scores"] += json_safe(scores_at(origin, said, part))
+                piece = piece_at(origin, said, part)
+                found["pieces"] += [] if piece is None else [piece._asdict()]
     except BayesGrpoError as error:
         found["refused"] = [f"{path.stem}: {error}"]
     found |= {"seconds": time.perf_counter() - begun, "cpu_seconds": time.process_time() - cpu}
@@ -92,7 +108,7 @@ def falls(y: np.ndarray) -> dict[str, float]:
 
 def scores_of(found: list[dict[str, Any]]) -> Backtest:
     """All scores, each log by the name of its file: two logs may state the same run."""
-    missing = {"weight": math.nan, "energy": math.nan, "log_score": -math.inf}  # numbers that JSON cannot hold
+    missing = {"weight": math.nan, "log_score": -math.inf}  # numbers that JSON cannot hold
 
     def score(log: str, stored: dict[str, Any]) -> Score:
         known: dict[str, Any] = {k: missing.get(k) if v is None else v for k, v in stored.items()}
@@ -131,7 +147,6 @@ def _with(score: dict[str, Any], piece: Piece | None, pool: Pool | None) -> dict
         "log_score": piece.log_score(share),
         "coverage": float(inside.mean()),
         "pit": below.tolist(),
-        "energy": piece.energy(share),
     }
 
 
@@ -145,11 +160,11 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
         return {}
     lines = {line.name: line for line in result.lines}
     head = f"{'forecaster':16s} {'kind':9s} {'CRPS/sd':>8s} {'log score':>9s}"
-    print(f"\n{head} {'cover':>6s} {'energy':>6s} {'weight':>6s}   by origin")
+    print(f"\n{head} {'cover':>6s} {'weight':>6s}   by origin")
     for x in result.lines:
-        weight, path = ("" if math.isnan(v) else f"{v:.{n}f}" for v, n in ((x.weight, 2), (x.energy, 3)))
+        weight = "" if math.isnan(x.weight) else f"{x.weight:.2f}"
         parts = "  ".join(f"{o:.0%} {c:.3f} ({v:.2f})" for o, (c, v) in x.by_origin.items())
-        head = f"{x.name:16s} {x.kind:9s} {x.crps:8.3f} {x.log_score:9.2f} {x.coverage:6.3f} {path:>6s} {weight:>6s}"
+        head = f"{x.name:16s} {x.kind:9s} {x.crps:8.3f} {x.log_score:9.2f} {x.coverage:6.3f} {weight:>6s}"
         print(f"{head}   {parts}")
     ours = lines["forecast"]
     rival, regime = (min((x for x in result.lines if x.kind == k), key=lambda x: x.crps) for k in ("rival", "regime"))
@@ -172,7 +187,6 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
     return {
         "logs": len({s.log for s in result.scores}),
         "crps": ours.crps,
-        "energy": {x.name: x.energy for x in result.lines if not math.isnan(x.energy)},
         "worse_than_mean10": worse_than(result, "mean10"),
         "ratio": ratio,
         "coverage": {f"origin_{100 * o:.0f}": c for o, (_, c) in ours.by_origin.items()},

@@ -22,7 +22,7 @@ from scipy.stats import norm
 
 from bayes_grpo import read_log
 from bayes_grpo.backtesting.backtest import ORIGINS
-from bayes_grpo.backtesting.result import AVERAGED
+from bayes_grpo.backtesting.scores import AVERAGED
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.backtest import nested
 from benchmarks.common import keep, say

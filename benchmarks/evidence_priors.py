@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.backtesting.origins import Origin, origin_of
+from bayes_grpo.backtesting.backtest import Origin, origin_of
 from bayes_grpo.backtesting.scores import crps, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.seeds import seed_of

@@ -31,17 +31,20 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from bayes_grpo import Run, compare_runs, forecast, read_log, rows_of
-from bayes_grpo.backtesting.backtest import BACKTEST_POINTS, MIN_BACKTEST_ROWS, ORIGINS
-from bayes_grpo.backtesting.origins import DRAWS, Method, Origin, origin_of, predicted
-from bayes_grpo.backtesting.pieces import apart
+from bayes_grpo.backtesting.backtest import (
+    DRAWS,
+    MIN_BACKTEST_ROWS,
+    ORIGINS,
+    Origin,
+    origin_of,
+    predicted,
+)
 from bayes_grpo.backtesting.rivals import mean_of_last
 from bayes_grpo.backtesting.scores import crps
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.events import RewardPaths
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES
-from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.forecasting.siblings import beside_siblings, with_effect
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.course import cuts_of, smooth_course
@@ -49,6 +52,7 @@ from bayes_grpo.siblings.gather import gather_siblings
 from bayes_grpo.siblings.order import CERTAINTY, SHARE_GRID, orders_of, share_likelihood
 from bayes_grpo.siblings.together import Courses, read_together
 from benchmarks.common import keep
+from benchmarks.lab.learners.pieces import apart
 
 FEWEST = 5
 """Runs of a family at least."""
@@ -141,8 +145,7 @@ def paths_of(origin: Origin, log: str, cache: Path) -> RewardPaths:
     kept, key = cache / f"{log}.npz", f"{origin.share:g}"
     stored = dict(np.load(kept)) if kept.exists() else {}
     if f"{key}/rows" not in stored:
-        method = Method(FORECAST_REGIMES, forecast_priors, BACKTEST_POINTS, True)
-        found = predicted(origin, method, seed_of(0, "origin", origin.share), lambda _: None).average
+        found = predicted(origin, seed_of(0, "origin", origin.share)).average
         stored |= {f"{key}/{k}": v.astype(np.float32) for k, v in found._asdict().items()}
         np.savez_compressed(kept, **stored)
     return RewardPaths(*(np.asarray(stored[f"{key}/{k}"], float) for k in RewardPaths._fields))

@@ -24,7 +24,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.machine import resident
-from bayes_grpo.watching import telling, untold
+from bayes_grpo.watching import notify
 from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.watch import Patience, watch
 from benchmarks.common import keep, say
@@ -140,7 +140,7 @@ class Day:
                 self.refused += 1
         self.memory.append(round(resident(), 1))
         self.told.append(sum(Service.heard.values()))
-        time.sleep(2 * untold.FIRST)
+        time.sleep(2 * notify.FIRST_RETRY)
 
 
 def main() -> None:
@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--keep", action="store_true")
     given = parser.parse_args()
-    untold.FIRST, telling.post.__defaults__ = 0.02, (LIMIT,)
+    notify.FIRST_RETRY, notify.post.__defaults__ = 0.02, (LIMIT,)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -30,7 +30,7 @@ from bayes_grpo.siblings.together import ReadTogether
 POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)
 """Points of a look: enough for paths and weights, fewer than a forecast that is made once."""
 AGAIN = 1.25
-"""Growth of a log after which a regime that was left out is tried again."""
+"""Growth of a log after which a regime that was left out is tried again, and reference runs are read again."""
 
 
 def forecast_look(

@@ -1,13 +1,21 @@
-"""Scores of predictive draws against what came: CRPS, log score, coverage, probability integral transform."""
+"""Scores of predictive draws (CRPS, log score, coverage, probability integral transform), and their table."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.results import Result
 
-PAIRS = 4000
-"""Pairs of paths whose distance is averaged in an energy score."""
+if TYPE_CHECKING:
+    import pandas as pd
+
+
 _FAR = 1e-3
 """Share of a kernel's weight with a heavy tail, in the log score."""
 
@@ -32,41 +40,12 @@ def crps(draws: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.mean(np.abs(x - y), axis=0) - spread
 
 
-def energy(draws: np.ndarray, y: np.ndarray) -> float:
-    """Energy score of whole paths, in the unit of ``y``; smaller is better. Of one row it is the CRPS.
-
-    E‖X − y‖ − E‖X − X'‖/2 with the root mean square over rows as norm (Gneiting and Raftery 2007,
-    https://doi.org/10.1198/016214506000001437): unlike the rows' own scores it sees whether they belong together.
-
-    Args:
-        draws: Predictive paths, shape (m, h).
-        y: What was observed, shape (h,).
-    """
-    return float(_length(draws - y).mean()) - 0.5 * _between(draws, draws)
-
-
-def energy_apart(one: np.ndarray, other: np.ndarray) -> float:
-    """Energy distance of two sets of paths, E‖X − Z‖ − E‖X − X'‖/2 − E‖Z − Z'‖/2; shapes (m, h)."""
-    return _between(one, other) - 0.5 * (_between(one, one) + _between(other, other))
-
-
-def _length(difference: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.mean(difference**2, axis=1))
-
-
-def _between(one: np.ndarray, other: np.ndarray) -> float:
-    """Mean distance of paths of two sets, over `PAIRS` pairs of different paths."""
-    rng = np.random.default_rng(0)
-    i, shift = rng.integers(len(one), size=PAIRS), rng.integers(1, len(other), size=PAIRS)
-    return float(_length(one[i] - other[(i + shift) % len(other)]).mean())
-
-
 def log_score(draws: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Log density of ``y`` under a normal kernel estimate of the draws; larger is better.
 
     The bandwidth is Silverman's rule, 0.9 min(sd, IQR/1.34) m^(−1/5)
-    (Silverman 1986, https://doi.org/10.1201/9781315140919). A share `_FAR` of every kernel is Cauchy's: no number of
-    draws tells how improbable a row out of their reach is, and a score of −10¹⁸ would drown all others.
+    (Silverman 1986, https://doi.org/10.1201/9781315140919). A share `_FAR` of every kernel is Cauchy's: draws
+    cannot tell how improbable a row far from all of them is, and a score of −10¹⁸ would dominate the mean.
 
     Args:
         draws: Predictive draws, shape (m, h).
@@ -101,3 +80,153 @@ def pit(draws: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarra
     x = np.asarray(draws, float)
     below, equal = np.sum(x < y, axis=0), np.sum(x == y, axis=0)
     return (below + rng.uniform(size=len(y)) * (equal + 1)) / (len(x) + 1)
+
+
+AVERAGED = "forecast"
+"""Name of the averaged forecast among regimes and rivals."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One forecaster at one origin of one log.
+
+    Attributes:
+        log: Name of the run.
+        origin: Share of the rows before the forecast.
+        step: Step of the last row before it.
+        name: "forecast", a regime or a rival.
+        kind: "forecast", "regime" (the level is one here) or "rival".
+        rows: Predicted rows.
+        crps: Mean CRPS of these rows over the standard deviation of the whole curve.
+        log_score: Mean log score of these rows plus the log of that standard deviation, so that units cancel.
+        coverage: Share of the rows inside the 90% interval.
+        pit: Probability integral transform of the rows.
+        weight: Weight of a regime in the averaged forecast; NaN otherwise.
+    """
+
+    log: str
+    origin: float
+    step: float
+    name: str
+    kind: str
+    rows: int
+    crps: float
+    log_score: float
+    coverage: float
+    pit: tuple[float, ...]
+    weight: float = math.nan
+
+
+@dataclass(frozen=True)
+class ScoreLine:
+    """One forecaster over all logs and origins of a backtest.
+
+    Attributes:
+        name: "forecast", a regime or a rival.
+        kind: "forecast", "regime" or "rival".
+        crps: Mean over logs and origins.
+        by_origin: Origin → (mean CRPS, mean coverage).
+        log_score: Mean log score.
+        coverage: Mean coverage of the 90% interval.
+        cases: Logs times origins.
+        weight: Mean weight of a regime in the averaged forecast; NaN otherwise.
+    """
+
+    name: str
+    kind: str
+    crps: float
+    by_origin: dict[float, tuple[float, float]]
+    log_score: float
+    coverage: float
+    cases: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class Backtest(Result):
+    """Scores of a backtest.
+
+    Attributes:
+        scores: One entry a log, origin and forecaster.
+        refused: Logs and origins that could not be used, and why.
+    """
+
+    scores: tuple[Score, ...]
+    refused: tuple[str, ...] = ()
+
+    in_json = (
+        "sentence",
+        ("ratio_to_best_rival", "ratio"),
+        ("interval_level", LEVEL),
+        ("table", "lines"),
+        "scores",
+        "refused",
+    )
+
+    @property
+    def lines(self) -> tuple[ScoreLine, ...]:
+        """The table: the averaged forecast first, then regimes and rivals, the best first.
+
+        Only cases that every forecaster has count, so that all are compared on the same rows.
+        """
+        names = {s.name: s.kind for s in self.scores}
+        seen: dict[tuple[str, float], set[str]] = {}
+        for s in self.scores:
+            seen.setdefault((s.log, s.origin), set()).add(s.name)
+        whole = {case for case, found in seen.items() if len(found) == len(names)}
+        order = {"forecast": 0, "regime": 1, "rival": 2}
+        lines = [_line(n, k, [s for s in self.scores if s.name == n and (s.log, s.origin) in whole])
+                 for n, k in names.items()] if whole else []  # fmt: skip
+        return tuple(sorted(lines, key=lambda x: (order[x.kind], x.crps)))
+
+    @property
+    def ratio(self) -> float:
+        """Mean CRPS of the averaged forecast over that of the best rival; NaN without rivals."""
+        rivals = [x.crps for x in self.lines if x.kind == "rival"]
+        ours = [x.crps for x in self.lines if x.kind == "forecast"]
+        return ours[0] / min(rivals) if rivals and ours else math.nan
+
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        lines = {x.name: x for x in self.lines}
+        ours = lines.get(AVERAGED)
+        if ours is None:
+            return "no origin of any log could be used by all forecasters; nothing was scored."
+        best = min((x for x in lines.values() if x.kind == "rival"), key=lambda x: x.crps, default=None)
+        text = f"mean CRPS {ours.crps:.3f} of the curve's standard deviation"
+        if best is not None:
+            text += f", {self.ratio:.2f} times that of the best rival ({best.name}, {best.crps:.3f})"
+        return (
+            f"{text}; the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to come "
+            f"({ours.cases} forecast{'s' if ours.cases != 1 else ''})."
+        )
+
+    def pit(self, name: str = AVERAGED) -> np.ndarray:
+        """Probability integral transforms of all rows that a forecaster predicted."""
+        return np.array([v for s in self.scores if s.name == name for v in s.pit])
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a log, origin and forecaster: the fields of `Score`, without the rows' PIT."""
+        return frame_of(
+            (fields_of(s, "pit") for s in self.scores), ["log", "origin", "name"], Score.__dataclass_fields__
+        )
+
+
+def _line(name: str, kind: str, scores: list[Score]) -> ScoreLine:
+    origins = sorted({s.origin for s in scores})
+    by_origin = {}
+    for o in origins:
+        own = [s for s in scores if s.origin == o]
+        by_origin[o] = (float(np.mean([s.crps for s in own])), float(np.mean([s.coverage for s in own])))
+    weights = np.array([s.weight for s in scores])  # NaN where a regime had too few rows
+    return ScoreLine(
+        name=name,
+        kind=kind,
+        crps=float(np.mean([s.crps for s in scores])),
+        by_origin=by_origin,
+        log_score=float(np.mean([s.log_score for s in scores])),
+        coverage=float(np.mean([s.coverage for s in scores])),
+        cases=len(scores),
+        weight=math.nan if np.isnan(weights).all() else float(np.nan_to_num(weights).mean()),
+    )

@@ -69,10 +69,11 @@ def backtest(
             "seed": seed,
             "progress": tell,
         }
-        if len(logs) == 1:  # one that cannot be used is an error; among several it is said at the end
+        if len(logs) == 1:  # an unusable log is an error; among several it is listed at the end
             result = bg.backtest(runs[0], **options)
         else:
-            result = bg.merge_backtests([bg.Backtest((), tuple(refused)), bg.backtest_logs(runs, jobs=jobs, **options)])
+            result = bg.backtest_logs(runs, jobs=jobs, **options)
+            result = replace(result, refused=(*refused, *result.refused))
     if plot is not None and result.lines:
         bg.save_plot(bg.plot_backtest(result), plot)
     output.show(result)

@@ -13,12 +13,10 @@ from bayes_grpo.cli.options import (
     EXIT_INPUT,
     Jobs,
     Output,
-    Plot,
     Reading,
     Seed,
     Signal,
     StatedSettings,
-    check_pictures,
     grouped,
     names_in,
 )
@@ -32,7 +30,7 @@ def fleet(
     do: Annotated[str, typer.Option(help="Some of fit, forecast and diagnose, separated by commas.")] = "fit",
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the table to this file (.parquet, .csv, .json); a journal beside it lets it go on."),
+        typer.Option(help="Write the table to this file (.parquet, .csv, .json); its journal lets a call resume."),
     ] = None,
     regimes: Annotated[
         str, typer.Option(help="Regimes to fit, separated by commas, a row each.", metavar="NAME,NAME,...")
@@ -42,23 +40,21 @@ def fleet(
     ] = None,
     until: Annotated[
         float | None,
-        typer.Option(help="Horizon of the forecasts, a step; else each run's planned length, or half as long again."),
+        typer.Option(help="Horizon of the forecasts, a step; else each run's planned length, or 1.5 times the last."),
     ] = None,
     signal: Signal = "auto",
     jobs: Jobs = 1,
     dask: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
     ] = None,
-    no_resume: Annotated[bool, typer.Option("--no-resume", help="Begin anew, whatever the journal holds.")] = False,
-    plot: Plot = None,
+    no_resume: Annotated[bool, typer.Option("--no-resume", help="Ignore the journal of earlier calls.")] = False,
     seed: Seed = 0,
     *,
     output: Output,
     reading: Reading,
     stated: StatedSettings,
 ) -> None:
-    """Fit, forecast and diagnose many logs: one table, and a killed call goes on where it was."""
-    check_pictures(plot)
+    """Fit, forecast and diagnose many logs in one table; a killed call resumes."""
     with dask_executor(dask) as executor, progress(left=True) as tell:
         result = bg.fleet(
             logs,
@@ -75,8 +71,6 @@ def fleet(
             seed=seed,
             progress=tell,
         )
-        if plot is not None:
-            bg.save_plot(bg.plot_fleet(result), plot)
     output.show(result)
     if result.errors == len(result.frame):
         raise typer.Exit(EXIT_INPUT)  # of some logs errors are data; of all, the call has failed

@@ -36,37 +36,36 @@ def watch(
     log: LogFile,
     until: Annotated[
         float | None,
-        typer.Option(help="Horizon of the forecasts, optimizer step; else the planned length, or half as far again."),
+        typer.Option(help="Horizon of the forecasts, optimizer step; else the planned length, or 1.5 times the last."),
     ] = None,
     interval: Annotated[float, typer.Option(help="Seconds from one look at the files to the next.")] = 5.0,
-    once: Annotated[bool, typer.Option("--once", help="One look at what is there, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Check once and exit.")] = False,
     idle_timeout: Annotated[
         float | None, typer.Option(help="End after so many seconds without a new row; else at the planned length.")
     ] = None,
     until_alarm: Annotated[
-        bool, typer.Option("--until-alarm", help="End with exit code 5 as soon as a failure is found.")
+        bool, typer.Option("--until-alarm", help="End with exit code 5 at the first alarm.")
     ] = False,
     on_alarm: Annotated[
         str | None,
-        typer.Option(metavar="COMMAND", help="Command to run once a finding (no shell); gets it as JSON on stdin."),
+        typer.Option(metavar="COMMAND", help="Command to run for every alarm (no shell); gets it as JSON on stdin."),
     ] = None,
     webhook: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where every finding is told, once: a webhook of Slack or Discord, mailto:you@host, or any address "
-            "that takes JSON.",
+            help="Address to which every alarm is posted once: a webhook of Slack or Discord, or any that takes JSON.",
         ),
     ] = None,
     alarm: Annotated[
-        float | None, typer.Option(help="Probability of a failure, lasting, from which on it is a finding.")
+        float | None, typer.Option(help="Probability of a failure, lasting, from which on it raises an alarm.")
     ] = None,
-    least_rows: Annotated[int | None, typer.Option(help="Fewer rewards than this raise no alarm.")] = None,
+    least_rows: Annotated[int | None, typer.Option(help="Rewards from which on there are alarms.")] = None,
     state: Annotated[
         Path | None,
-        typer.Option(help="File that keeps what was told; else one for each path where the user keeps state."),
+        typer.Option(help="File of the alarms raised so far; else one for each path in the user's state folder."),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier watches of this path told.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the alarms of earlier watches of this path.")] = False,
     signal: Signal = "auto",
     like: LikeRuns = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a look, each on a line of its own.")] = False,
@@ -76,7 +75,7 @@ def watch(
     reading: Reading,
     stated: StatedSettings,
 ) -> None:
-    """Follow a run while it goes on: forecast, diagnosis, advice at every new row; an alarm once a finding."""
+    """Follow a run: forecast, diagnosis and advice at every new row, and one alarm for every failure."""
     rules = {k: v for k, v in {"alarm": alarm, "least_rows": least_rows}.items() if v is not None}
     named = tuple(siblings_asked(like, log, reading.sidecar) or ())
     watching = bg.Watching(until=until, question=asked.question(), signal=signal, seed=seed, like=named, **rules)

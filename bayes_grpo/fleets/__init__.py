@@ -1,1 +1,1 @@
-"""Many logs in one table: fit, forecast and diagnose a folder, resumed where it was stopped."""
+"""Many logs in one table: fit, forecast and diagnose a folder, resumed after a kill."""

@@ -1,31 +1,34 @@
-"""`fleet`: many logs, the same tasks for each, one table; killed at any moment, the next call goes on."""
+"""`fleet`: the same tasks for many logs, in one table; after a kill the next call does the rest."""
 
 from __future__ import annotations
 
+import glob
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from bayes_grpo.common.errors import BayesGrpoError, SettingError
+from bayes_grpo.common.errors import BayesGrpoError, LogReadError, SettingError
 from bayes_grpo.common.executor import check_jobs, outcomes
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.text import plain
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings
-from bayes_grpo.fleets.journal import Journal, journal, journal_of
-from bayes_grpo.fleets.result import Fleet
-from bayes_grpo.fleets.survey import Log, Logs, survey
-from bayes_grpo.fleets.table import check_table, table_of, write_table
-from bayes_grpo.fleets.unit import FLEET_TASKS, FleetRow, FleetUnit, work
+from bayes_grpo.fleets.table import Fleet, Journal, check_table, journal, journal_of, table_of, write_table
+from bayes_grpo.fleets.unit import FLEET_TASKS, FleetRow, FleetUnit, Log, fingerprint, work
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
+from bayes_grpo.logs.finding import is_output_directory
+from bayes_grpo.logs.folder import logs_in
 from bayes_grpo.logs.options import checked
-from bayes_grpo.logs.reading import PathLike
+from bayes_grpo.logs.reading import PathLike, read_log
+from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 
+Logs = PathLike | Run | Iterable[PathLike | Run]
+"""Files, folders, patterns and runs."""
 FleetProgress = Callable[..., None]
 
 
@@ -48,11 +51,10 @@ def fleet(
 ) -> Fleet:
     """Fits, forecasts and diagnoses many logs.
 
-    What goes wrong with one log is a text in its row. With ``out``, every finished row stands in a journal beside it
-    (``results.parquet.journal.jsonl``), so that a call after a crash, or with more logs or tasks, does only what is
-    left. The journal is kept; what it holds counts for a log of the same content under the same options and version of
-    this package. A row's numbers depend on seed, log and options alone: `bayes_grpo.fit` with the row's ``seed`` gives
-    the same.
+    An error with one log is a text in its row. With ``out``, every finished row goes to a journal
+    (``results.parquet.journal.jsonl``), so that a call after a crash, or with more logs or tasks, does only the rest.
+    A row of the journal counts for a log of the same content under the same options and version of this package.
+    Numbers depend on seed, log and options alone: `bayes_grpo.fit` with the row's ``seed`` gives the same.
 
     Args:
         logs: Files, folders, patterns (``runs/**/*.jsonl``) and runs. A folder that a trainer wrote is one log, another
@@ -64,17 +66,17 @@ def fleet(
             that lies ahead, else 1.5 times its last step; the table says which.
         signal: "auto", "reward" (train) or "eval" (held-out), for fits and forecasts.
         out: File for the table: .parquet, .csv or .json.
-        resume: Whether the journal beside ``out`` counts; it is begun anew otherwise.
-        jobs: Worker processes. With 1 the work is done in this process, which then shares its fate.
-        executor: Where to do the work instead, such as ``distributed.Client(address).get_executor()``. Its workers see
-            the same files.
+        resume: Whether to use the journal's rows; it is begun anew otherwise.
+        jobs: Worker processes; with 1 the work is done in this process.
+        executor: Any executor instead, such as ``distributed.Client(address).get_executor()``, whose workers see the
+            same files.
         read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs, such as ``settings``.
-        sampler: Length and care of the sampling; each task's own if None.
+        sampler: Sampler settings; each task's own if None.
         seed: Seed.
-        progress: Called with a short phrase, and with the share of the work that is done once it is known.
+        progress: Called with a short phrase, and with the share of the finished work once it is known.
 
     Returns:
-        The table, one row a log, task and law.
+        The table, one row a log, task and regime.
 
     Raises:
         MissingExtraError: Parquet without pyarrow.
@@ -83,59 +85,40 @@ def fleet(
     """
     begin, tell = time.perf_counter(), teller(progress)
     table = None if out is None else Path(os.fspath(out))
-    asked = _Asked(tuple(dict.fromkeys(do)), tuple(map(get_regime, regimes)), tuple(map(get_regime, forecast_regimes)))
+    tasks = tuple(dict.fromkeys(do))
+    regimes_of = {
+        "fit": [(regime,) for regime in map(get_regime, regimes)],
+        "forecast": [tuple(map(get_regime, forecast_regimes))],
+        "diagnose": [()],
+    }
     options = {"until": until, "signal": signal, "sampler": sampler, "seed": seed, "read": dict(read or {})}
-    _check(asked, options, table, jobs)
+    _check(tasks, regimes_of, options, table, jobs)
     skipped = set() if table is None else {table.resolve(), journal_of(table).resolve()}
-    found = _surveyed(logs, options, skipped, tell)
-    slots = [_slot(log, unit) for log in found for unit in asked.units(log, options)]
+    units: list[FleetUnit] = []
+    for n, log in enumerate(survey(logs, options["read"], skipped), 1):
+        tell(f"reading: {n} logs")
+        if log.error:
+            units.append(FleetUnit(log, "read"))
+        else:
+            units += [FleetUnit(log, task, some, **options) for task in tasks for some in regimes_of[task]]
     with journal(None if table is None else journal_of(table), resume) as kept:
-        before = len({s.key for s in slots} & set(kept.rows))
-        failed = _work_through(slots, kept, jobs, executor, tell)
-        rows = [_row(s, failed.get(s.key) or kept.rows.get(s.key, {})) for s in slots]
-    frame = table_of(rows, asked.tasks)
+        resumed = len({u.key for u in units} & set(kept.rows))
+        failed = _work_through(units, kept, jobs, executor, tell)
+        rows = [_row(u, failed.get(u.key) or kept.rows.get(u.key, {})) for u in units]
+    frame = table_of(rows, tasks)
     if table is not None:
         write_table(frame, table)
-    return Fleet(frame, before, time.perf_counter() - begin)
+    return Fleet(frame, resumed, time.perf_counter() - begin)
 
 
-class _Asked(NamedTuple):
-    """What is done with every log."""
-
-    tasks: tuple[str, ...]
-    fitted: tuple[Regime, ...]
-    averaged: tuple[Regime, ...]
-
-    def units(self, log: Log, options: Mapping[str, Any]) -> list[FleetUnit | None]:
-        """The units of one log; a single None where it cannot be read."""
-        if log.place is None:
-            return [None]
-        laws = {"fit": [(x,) for x in self.fitted], "forecast": [self.averaged], "diagnose": [()]}
-        return [FleetUnit(log.place, task, some, **options) for task in self.tasks for some in laws[task]]
-
-
-class _Slot(NamedTuple):
-    """A row of the table to come: of which log, what fills it, and the key of that."""
-
-    log: Log
-    unit: FleetUnit | None
-    key: str
-
-    def programs(self) -> tuple[str, str, int]:
-        """What decides which compiled programs are needed."""
-        return ("", "", 0) if self.unit is None else (self.unit.task, self.unit.regime, self.log.rows)
-
-
-def _slot(log: Log, unit: FleetUnit | None) -> _Slot:
-    return _Slot(log, unit, "" if unit is None else unit.key(log.fingerprint))
-
-
-def _check(asked: _Asked, options: Mapping[str, Any], table: Path | None, jobs: int) -> None:
+def _check(
+    tasks: Sequence[str], regimes_of: Mapping[str, Any], options: Mapping[str, Any], table: Path | None, jobs: int
+) -> None:
     """Refuses now what would fail for every log."""
-    unknown = [task for task in asked.tasks if task not in FLEET_TASKS]
-    if unknown or not asked.tasks:
+    unknown = [task for task in tasks if task not in FLEET_TASKS]
+    if unknown or not tasks:
         raise SettingError(f"do: expected some of {', '.join(FLEET_TASKS)}, found {unknown[0] if unknown else ''!r}")
-    if not asked.fitted or not asked.averaged:
+    if not regimes_of["fit"] or not regimes_of["forecast"][0]:
         raise SettingError("regimes: expected at least one regime, found none")
     if options["signal"] not in ("auto", "reward", "eval"):
         raise SettingError(f"signal: expected auto, reward or eval, found {options['signal']!r}")
@@ -146,49 +129,97 @@ def _check(asked: _Asked, options: Mapping[str, Any], table: Path | None, jobs: 
         check_table(table)
 
 
-def _surveyed(logs: Logs, options: Mapping[str, Any], skipped: set[Path], tell: FleetProgress) -> list[Log]:
-    found: list[Log] = []
-    for log in survey(logs, options["read"], skipped):
-        found.append(log)
-        tell(f"reading: {len(found)} logs")
-    return found
-
-
 def _work_through(
-    slots: Sequence[_Slot], kept: Journal, jobs: int, executor: Executor | None, tell: FleetProgress
+    units: Sequence[FleetUnit], kept: Journal, jobs: int, executor: Executor | None, tell: FleetProgress
 ) -> dict[str, FleetRow]:
-    """Does what the journal does not hold; rows that may go otherwise next time, by key."""
-    # Work that shares compiled programs comes together: compiling takes longer than sampling, and programs most memory.
-    together = sorted(slots, key=_Slot.programs)
-    todo = {s.key: s.unit for s in together if s.unit is not None and s.key not in kept.rows}
-    keys, failed, errors = list(todo), {}, 0
-    if not keys:
+    """Does what the journal lacks; returns, by key, the rows that the next call has to do again."""
+    # Compiling takes longer than sampling, so units that share compiled programs follow each other.
+    ordered = sorted(units, key=lambda u: (u.task, u.regime, u.log.rows))
+    todo = {u.key: u for u in ordered if u.task in FLEET_TASKS and u.key not in kept.rows}
+    left, failed, errors = list(todo.values()), {}, 0
+    if not left:
         return failed
-    tell(f"0 of {len(keys)}", 0.0)
-    with outcomes(work, list(todo.values()), jobs=jobs, executor=executor) as found:
+    tell(f"0 of {len(left)}", 0.0)
+    with outcomes(work, left, jobs=jobs, executor=executor) as found:
         for n, outcome in enumerate(found, 1):
-            key = keys[outcome.place]
-            if outcome.error is None:
-                done, row = outcome.value
-                if done:
-                    kept.add(done, row)
-                if done != key:  # a log that grew since it was found, or that can no longer be read
-                    failed[key] = row
-            else:
-                row = failed[key] = {"error": _words(outcome.error)}
+            unit, row = left[outcome.place], outcome.value
+            if outcome.error is not None:
+                row = failed[unit.key] = {"error": _words(outcome.error)}
+            elif row.get("log_hash") == unit.log.log_hash:
+                kept.add(unit.key, row)
+            else:  # the log has grown since it was found, or can no longer be read
+                failed[unit.key] = row
             errors += bool(row.get("error"))
-            tell(f"{n} of {len(keys)}" + (f", {errors} with an error" if errors else ""), n / len(keys))
+            tell(f"{n} of {len(left)}" + (f", {errors} with an error" if errors else ""), n / len(left))
     return failed
 
 
-def _row(slot: _Slot, row: FleetRow) -> FleetRow:
-    log, unit = slot.log, slot.unit
-    who = {"log": log.name, "source": log.source, "log_hash": log.log_hash}
-    if unit is None:
-        return who | {"task": "read", "error": log.error}
-    return who | {"task": unit.task, "regime": unit.regime} | row
+def _row(unit: FleetUnit, row: FleetRow) -> FleetRow:
+    log = unit.log
+    who = {"log": log.name, "source": log.source, "log_hash": log.log_hash, "task": unit.task, "regime": unit.regime}
+    return who | ({"error": log.error} if log.error else row)
 
 
 def _words(error: Exception) -> str:
-    """An error as a cell: one that nobody foresaw says of which kind it is."""
+    """An error as a cell; an unforeseen one names its kind."""
     return plain(error if isinstance(error, BayesGrpoError) else f"{type(error).__name__}: {error}", 1000)
+
+
+def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = ()) -> Iterator[Log]:
+    """Finds the logs, each once, in the order in which they are named.
+
+    Args:
+        logs: Files, folders, patterns such as ``runs/**/*.jsonl``, and runs. A folder that a trainer wrote is a run;
+            of another one every log in it and in its folders is taken.
+        read: Keyword arguments of `bayes_grpo.read_log`.
+        skipped: Resolved paths that are no logs.
+
+    Yields:
+        The logs; one that cannot be read has its error.
+    """
+    seen: set[Path] = set()
+    for given in [logs] if isinstance(logs, str | os.PathLike | Run) else logs:
+        if isinstance(given, Run):
+            yield _log(given, given)
+            continue
+        for path, found in _found(os.fspath(given), read, skipped):
+            whole = path.resolve()
+            if whole in seen:
+                continue
+            seen.add(whole)
+            if isinstance(found, Run):
+                yield _log(found, path)
+            else:
+                yield Log(plain(path.stem if path.exists() else path.name), plain(path), path, error=plain(found, 1000))
+
+
+def _log(run: Run, place: Path | Run) -> Log:
+    return Log(plain(run.name), plain(run.source), place, run.log_hash, fingerprint(run), len(run.step))
+
+
+def _found(given: str, read: Mapping[str, Any], skipped: Collection[Path]) -> Iterator[tuple[Path, Run | Exception]]:
+    """Paths, each with the run that it holds or the reason why it holds none."""
+
+    def one(path: Path) -> Run:
+        return read_log(path, **read)
+
+    path = Path(given)
+    paths = [path]
+    if glob.has_magic(given) and not path.exists():
+        paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
+        if not paths:
+            yield path, LogReadError(f"{plain(given)}: expected logs, found nothing of this pattern; check the path")
+    for path in paths:
+        if path.resolve() in skipped:
+            continue
+        try:
+            if not path.is_dir() or is_output_directory(path):
+                yield path, one(path)
+                continue
+            found = None
+            for found in logs_in(path, one, skipped):
+                yield found
+            if found is None:
+                raise LogReadError(f"{plain(path)}: expected a folder of logs, found none; check the path")
+        except BayesGrpoError as error:
+            yield path, error

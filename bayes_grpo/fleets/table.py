@@ -1,41 +1,52 @@
-"""The table of a fleet: which columns, of which types, and its file."""
+"""The table of a fleet: its columns and their types, its file, and the journal of finished rows."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bayes_grpo.common.errors import MissingExtraError, OutputError
 from bayes_grpo.common.files import check_writable, written_whole
+from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.results import Result
 from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
+
 SUFFIXES = (".parquet", ".csv", ".json")
-"""What a table can be written as."""
-_WHO = ("log", "source", "log_hash", "task", "regime", "seed", "signal", "rows", "first_step", "last_step", "verdict")
-_OF_TASK: Mapping[str, tuple[str, ...]] = {
-    "fit": ("converged", "rhat", "ess", "r2"),
-    "forecast": ("until", "until_from", "p_gain", "p_peaked", "gain_threshold", "notes"),
-    "diagnose": ("status", "to_do", "answer"),
+"""Formats of a table."""
+_FIRST = {
+    **dict.fromkeys(("log", "source", "log_hash", "task", "regime"), "str"),
+    **{"seed": "Int64", "signal": "str", "rows": "Int64", "first_step": "float64", "last_step": "float64"},
+    "verdict": "str",
 }
-_LAST = ("seconds", "error")
-_TEXT = {"log", "source", "log_hash", "task", "regime", "signal", "verdict", "until_from", "notes", "answer", "error"}
-_TEXT |= {"status", "to_do"}
-_TYPES = {"seed": "Int64", "rows": "Int64", "converged": "boolean"} | dict.fromkeys(_TEXT, "str")
+_OF_TASK: Mapping[str, Mapping[str, str]] = {
+    "fit": {"converged": "boolean", "rhat": "float64", "ess": "float64", "r2": "float64"},
+    "forecast": {"until": "float64", "until_from": "str"}
+    | {"p_gain": "float64", "p_peaked": "float64", "gain_threshold": "float64", "notes": "str"},
+    "diagnose": {"status": "str", "to_do": "str", "answer": "str"},
+}
+_LAST = {"seconds": "float64", "error": "str"}
+_TYPES = _FIRST | {k: kind for columns in _OF_TASK.values() for k, kind in columns.items()} | _LAST
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> pd.DataFrame:
-    """The table, one row a log, task and law.
+    """The table, one row a log, task and regime.
 
     Args:
-        rows: Columns by name; None, or a column that is not there, stands for what is unknown.
-        tasks: Tasks that were asked for; each has its columns even where it has no row.
+        rows: Values by column; None or no entry where unknown.
+        tasks: Requested tasks; each has its columns even where it has no row.
 
     Returns:
         Texts are never missing ("" instead), ``seed`` and ``rows`` are nullable integers, ``converged`` is a nullable
@@ -43,7 +54,7 @@ def table_of(rows: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> pd.Data
     """
     import pandas as pd
 
-    known = [*_WHO, *(c for task in _OF_TASK if task in tasks for c in _OF_TASK[task])]
+    known = [*_FIRST, *(c for task in _OF_TASK if task in tasks for c in _OF_TASK[task])]
     numbers = dict.fromkeys(c for row in rows for c in row if c not in known and c not in _LAST)
     columns = {}
     for name in (*known, *numbers, *_LAST):
@@ -53,16 +64,11 @@ def table_of(rows: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> pd.Data
     return pd.DataFrame(columns)
 
 
-def is_row(row: Mapping[str, Any]) -> bool:
-    """Whether a row out of a file can stand in the table: every value is of its column's type, or unknown."""
-    return all(value is None or _is_of(_TYPES.get(str(name), "float64"), value) for name, value in row.items())
-
-
-def _is_of(kind: str, value: Any) -> bool:
-    if kind == "str":
-        return isinstance(value, str)
-    if kind == "boolean":
-        return isinstance(value, bool)
+def _fits(column: str, value: Any) -> bool:
+    """Whether a value out of a file is of its column's type."""
+    kind = _TYPES.get(column, "float64")
+    if value is None or kind in ("str", "boolean"):
+        return value is None or isinstance(value, str if kind == "str" else bool)
     whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
     return whole or (kind == "float64" and isinstance(value, float) and math.isfinite(value))
 
@@ -108,3 +114,131 @@ def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return [json_safe({str(k): None if v is pd.NA else v for k, v in row.items()}) for row in records]
+
+
+def journal_of(out: Path) -> Path:
+    """Path of a table's journal."""
+    return out.with_name(f"{out.name}.journal.jsonl")
+
+
+class Journal:
+    """The finished rows of a fleet, one JSON line each, so that a later call resumes after a kill.
+
+    Attributes:
+        rows: Key → row.
+    """
+
+    def __init__(self, rows: dict[str, dict[str, Any]], file: BinaryIO | None = None) -> None:
+        self.rows, self._file = rows, file
+
+    def add(self, key: str, row: dict[str, Any]) -> None:
+        """Keeps a row; it is on the disk when this returns."""
+        self.rows[key] = row
+        if self._file is not None:
+            line = json.dumps({"key": key, "row": row}, allow_nan=False, ensure_ascii=False)
+            self._file.write(f"{line}\n".encode())
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+
+@contextmanager
+def journal(path: Path | None, resume: bool = True) -> Iterator[Journal]:
+    """A journal, open for writing.
+
+    Args:
+        path: Its file, which is made where there is none; None to keep rows in memory alone.
+        resume: Whether to use its rows; it is begun anew otherwise.
+
+    Raises:
+        OutputError: It cannot be read or written.
+    """
+    if path is None:
+        yield Journal({})
+        return
+    try:
+        with path.open("a+b" if resume else "w+b") as file:
+            file.seek(0)
+            content = file.read()
+            if content and not content.endswith(b"\n"):
+                file.write(b"\n")  # a killed call left half a line, to which the next would be glued
+            yield Journal(dict(_rows(content)), file)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot write there ({error.strerror}); free some room or move it away") from error
+
+
+def _rows(content: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Key and row of every line; one that was cut off, or whose values have other types, is skipped."""
+    for line in content.splitlines():
+        try:
+            entry = json.loads(line)
+            key, row = entry["key"], dict(entry["row"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if isinstance(key, str) and all(_fits(name, value) for name, value in row.items()):
+            yield key, row
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet(Result):
+    """Many logs in one table.
+
+    Attributes:
+        frame: One row a log, task and regime, in the order in which logs and tasks were named.
+
+            - ``log``, ``source``, ``log_hash``: which log; ``task``: "fit", "forecast", "diagnose", or "read" where the
+              log cannot be read; ``regime``: the regime of a fit, "" elsewhere; ``seed``: gives the same numbers in
+              `bayes_grpo.fit` and `forecast`.
+            - ``signal``, ``rows``, ``first_step``, ``last_step``: the rows used. ``verdict``: the sentence.
+            - fit: ``converged``, ``rhat`` (largest), ``ess`` (smallest), ``r2``, ``p_growth`` and others, and of every
+              parameter and derived quantity ``name_5``, ``name_50``, ``name_95``, quantiles in percent.
+            - forecast: ``until`` and ``until_from`` (horizon and where it comes from), ``now_5`` … ``at_horizon_5`` …
+              ``gain_5`` … (reward now, at the horizon, and between the two), ``p_gain`` (that it exceeds
+              ``gain_threshold``), ``p_peaked``, ``notes``.
+            - diagnose: ``status``, how the run stands, with ``p_status``, and ``to_do``, the one thing to do
+              (`bayes_grpo.diagnosis.status`); ``answer``, ``p_healthy`` … ``p_cannot_tell``, ``failing``, that
+              something fails, and ``own_…``, the probability of each failure, alone or with others.
+            - ``seconds`` of work; ``error``: why there are no numbers, "" where there are.
+        resumed: Rows that the journal had, from an earlier call.
+        seconds: Duration of this call.
+    """
+
+    frame: pd.DataFrame
+    resumed: int
+    seconds: float
+
+    in_json = ("sentence", ("interval_level", LEVEL), "logs", "errors", "resumed", "seconds", ("table", "records"))
+
+    @property
+    def logs(self) -> int:
+        """Number of logs, those that cannot be read included."""
+        return len({(row["source"], row["log"]) for row in self.records})
+
+    @property
+    def errors(self) -> int:
+        """Rows without numbers."""
+        return sum(map(bool, self.frame["error"].tolist()))
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """Rows as dictionaries, ready for JSON; what is unknown is None."""
+        return records_of(self.frame)
+
+    @property
+    def sentence(self) -> str:
+        """The fleet in words."""
+        if not len(self.frame):
+            return "no log was found."
+        rows = f"{counted(len(self.frame), 'row')}, {self.errors or 'none'} with an error"
+        parts = [counted(self.logs, "log"), rows + (f", {self.resumed} from the journal" if self.resumed else "")]
+        good = [row for row in self.records if not row["error"]]
+        if fits := [row["converged"] for row in good if row["task"] == "fit"]:
+            parts.append(f"{sum(fits)} of {counted(len(fits), 'fit')} converged")
+        if gains := [row["p_gain"] >= 0.8 for row in good if row["task"] == "forecast"]:
+            parts.append(f"{sum(gains)} of {counted(len(gains), 'run')} expected to rise (probability 0.8 or more)")
+        if statuses := Counter(row["status"].replace("_", " ") for row in good if row["task"] == "diagnose"):
+            parts.append(", ".join(f"{n} {status}" for status, n in statuses.most_common()))
+        return "; ".join(parts) + "."
+
+    def to_frame(self) -> pd.DataFrame:
+        """A copy of the table."""
+        return self.frame.copy()

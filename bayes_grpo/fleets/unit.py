@@ -1,4 +1,4 @@
-"""One unit of a fleet's work: one log, one task, one row of the table. What a worker process does."""
+"""A unit of a fleet: one log, one task, one row of the table; computed by a worker process."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.intervals import LEVEL, Interval
@@ -22,7 +25,6 @@ from bayes_grpo.fitting.fit import fit
 from bayes_grpo.fitting.result import model_hash
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.summary import summarize
-from bayes_grpo.fleets.survey import fingerprint
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.reading import read_log
@@ -36,21 +38,44 @@ FleetRow = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class FleetUnit:
-    """What is to be done.
+class Log:
+    """One log of a fleet.
 
     Attributes:
-        place: Where the log lies, or the run.
-        task: "fit", "forecast" or "diagnose".
-        regimes: The law to fit, the laws to average over, none for a diagnosis.
-        until: Horizon of a forecast, optimizer step; None for the planned length, or half as far again as the log.
+        name: Short name.
+        source: Path, or the source of a run.
+        place: Path from which a worker reads it, or the run that the caller gave.
+        log_hash: Hash of its bytes; "" where it cannot be read.
+        fingerprint: Hash of rows, signals and settings, whatever the file is called.
+        rows: Number of training rows; logs of similar length share compiled programs.
+        error: Why it cannot be read.
+    """
+
+    name: str
+    source: str
+    place: Path | Run
+    log_hash: str = ""
+    fingerprint: str = ""
+    rows: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class FleetUnit:
+    """One row of the table: a task to do with a log.
+
+    Attributes:
+        log: The log.
+        task: "fit", "forecast" or "diagnose"; "read" where the log cannot be read, so that there is nothing to do.
+        regimes: The regime to fit, the regimes to average over, none for a diagnosis.
+        until: Horizon of a forecast, optimizer step; None for the planned length, or 1.5 times the last step.
         signal: "auto", "reward" or "eval".
-        sampler: Length and care of the sampling; None for each task's own.
+        sampler: Sampler settings; each task's own if None.
         seed: Seed of the fleet.
         read: Keyword arguments of `read_log`.
     """
 
-    place: Path | Run
+    log: Log
     task: str
     regimes: tuple[Regime, ...] = ()
     until: float | None = None
@@ -61,17 +86,14 @@ class FleetUnit:
 
     @property
     def regime(self) -> str:
-        """Name of the law that is fitted; "" where the row is of no single one."""
+        """Name of the fitted regime; "" for other tasks."""
         return self.regimes[0].name if self.task == "fit" else ""
 
-    def key(self, content: str) -> str:
-        """What tells finished work apart: content of the log, task, options, version of the package.
-
-        Args:
-            content: Fingerprint of the log.
-        """
+    @cached_property
+    def key(self) -> str:
+        """Identifies finished work: content of the log, task, options, version of the package."""
         options = {
-            "content": content,
+            "content": self.log.fingerprint,
             "task": self.task,
             "regimes": [[regime.name, model_hash(regime)] for regime in self.regimes],
             "until": self.until if self.task == "forecast" else None,
@@ -83,29 +105,26 @@ class FleetUnit:
         return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
 
 
-class Done(NamedTuple):
-    """A finished unit.
+def fingerprint(run: Run) -> str:
+    """Hash of all that the numbers of a run depend on: rows, signals and settings."""
+    digest = hashlib.sha256()
+    signals = [x for name in sorted(run.signals) for x in (name, run.signals[name])]
+    for part in (run.step, run.reward, run.window, run.eval_step, run.eval_reward, *signals):
+        digest.update(part.encode() if isinstance(part, str) else np.ascontiguousarray(part).tobytes())
+        digest.update(b"|")
+    digest.update(repr([(name, s.value, str(s.provenance)) for name, s in run.settings.items()]).encode())
+    return digest.hexdigest()
 
-    Attributes:
-        key: Its key; "" where it may go otherwise next time, so that it is not to be kept.
-        row: Columns of the table, without the log's name and place.
-    """
 
-    key: str
-    row: FleetRow
-
-
-def work(unit: FleetUnit) -> Done:
-    """Does a unit. An error that a user can mend is a row too.
+def work(unit: FleetUnit) -> FleetRow:
+    """The row of a unit. An error that a user can mend is a row too.
 
     The numbers are those of `bayes_grpo.fit`, `forecast` and `diagnose` with the seed in the row, which depends on the
     fleet's seed and the log's bytes alone.
     """
-    begin = time.perf_counter()
-    key, row = "", {}
+    begin, row, place = time.perf_counter(), FleetRow(), unit.log.place
     try:
-        run = unit.place if isinstance(unit.place, Run) else read_log(unit.place, **unit.read)
-        key = unit.key(fingerprint(run))
+        run = place if isinstance(place, Run) else read_log(place, **unit.read)
         seed = seed_of(unit.seed, "log", run.log_hash)
         row = {"log_hash": run.log_hash, "seed": seed}
         with warnings.catch_warnings():
@@ -113,7 +132,7 @@ def work(unit: FleetUnit) -> Done:
             row |= FLEET_TASKS[unit.task](run, unit, seed)
     except BayesGrpoError as error:
         row["error"] = plain(error, 1000)
-    return Done(key, json_safe(row | {"seconds": time.perf_counter() - begin}))
+    return json_safe(row | {"seconds": time.perf_counter() - begin})
 
 
 def _fit(run: Run, unit: FleetUnit, seed: int) -> FleetRow:

@@ -1,1 +1,1 @@
-"""Inside a training: what follows its rows from a process beside it, and the callback that hands them over."""
+"""Inside a training: a process that follows its rows, and the callback that sends them."""

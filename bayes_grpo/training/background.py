@@ -1,37 +1,69 @@
-"""Updates computed beside a trainer, in a process of their own. Nothing here computes or waits."""
+"""Updates computed by a process of their own, for which a trainer neither computes nor waits.
+
+Rows go to the process, and updates come back, as lines of two files in a folder that both remove. A file takes any
+number of rows at once, so that a trainer never waits for a process that is busy or stopped, and needs no thread. The
+process is a fresh interpreter, neither forked nor spawned by `multiprocessing`: a fork would copy the trainer's GPU
+context, and `multiprocessing` would run the trainer's script again. It computes on the CPU alone, at the lowest
+priority, and ends with the trainer, however that ends.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from io import FileIO
+from pathlib import Path
+from typing import Any
 
-from bayes_grpo.common.machine import cores
+from bayes_grpo.common.errors import BayesGrpoWarning, WorkerError
+from bayes_grpo.common.machine import cores, threads
+from bayes_grpo.common.text import plain
 from bayes_grpo.logs.records import Known
-from bayes_grpo.training.link import Link
-from bayes_grpo.training.one_warning import OneWarning
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 
 EVERY = 10.0
-"""Seconds between the beginnings of two updates."""
+"""Seconds between the starts of two updates."""
 MOST_THREADS = 2
-"""Threads of the process where nobody says it; more would gain little."""
-AT_ONCE: list[Mapping[str, Any]] = []
-"""In the place of rows: somebody waits, so the pause between two updates is over."""
-_PATIENCE = 20
-"""Rows after which it is told why nothing can be said of a run."""
+"""Default threads of the process at most; more would gain little."""
+_AT_ONCE: list[Mapping[str, Any]] = []
+"""Message without rows: the next update starts now."""
+_FEWEST = 20
+"""Rows from which on it is a warning that there is no update."""
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from bayes_grpo.training.background import serve; "
+    "serve(sys.argv[2], int(sys.argv[3]))"
+)
+_HIDDEN = ("XLA_FLAGS", "JAX_PLATFORM_NAME", "JAX_ENABLE_X64", "JAX_DISABLE_JIT", "JAX_DEBUG_NANS")
+"""A trainer's settings of its own JAX; XLA ends a process at a flag that it does not know."""
+_FILES = ("rows", "updates")
+_NICENESS = 19
+_GRACE = 1.0
+"""Seconds that the process has to end by itself, and between two checks that the trainer is alive."""
+_TICK = 0.02
+"""Seconds between two looks at a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BackgroundSetup:
-    """What the process is told first.
+    """The first message to the process.
 
     Attributes:
-        known: What is known of the run beside its rows.
-        watching: What is asked of it.
-        memory: What earlier updates left.
-        every: Seconds between the beginnings of two updates.
+        known: Facts about the run other than its rows.
+        watching: What to compute.
+        memory: Result of earlier updates.
+        every: Seconds between the starts of two updates.
     """
 
     known: Known = field(default_factory=Known)
@@ -40,114 +72,210 @@ class BackgroundSetup:
     every: float = EVERY
 
 
-class BackgroundAnswer(NamedTuple):
-    """What the process says.
-
-    Attributes:
-        rows: Rows that it had.
-        update: What they say; None where nothing can be said.
-        problem: Why.
-    """
-
-    rows: int
-    update: Update | None
-    problem: str
-
-
-class Background:
-    """A run's updates, from a process beside this one. It never raises: what goes wrong is one warning, then silence.
-
-    Attributes:
-        setup: What the process was told.
-        failed: Why there will be no more updates; "" while there will.
-        alarms: All findings so far, those of updates that nobody asked for included.
+class Guard:
+    """Keeps our errors out of a training: the first is a warning, later ones are silent.
 
     Args:
-        setup: What to tell the process.
-        threads: Threads that it may use; by default half of the processors, at most `MOST_THREADS`.
+        what: What the training will not have.
+        failed: Called at every error.
     """
 
-    def __init__(self, setup: BackgroundSetup, threads: int | None = None) -> None:
-        self.setup, self.failed = setup, ""
-        self.alarms: tuple[Alarm, ...] = ()
-        self._sent = self._answered = 0
-        self._update: Update | None = None
-        self._link: Link | None = None
-        self._warning = OneWarning()
-        with self._no_harm():
-            self._link = Link(threads or max(1, min(MOST_THREADS, cores() // 2)))
-            self._link.send(setup)
-
-    @property
-    def pid(self) -> int | None:
-        """Number of the process; None where there is none."""
-        return None if self._link is None else self._link.pid
-
-    @property
-    def running(self) -> bool:
-        """Whether there is a process that may still answer."""
-        return self._link is not None
-
-    @property
-    def current(self) -> bool:
-        """Whether the last answer is of all rows."""
-        return self._answered == self._sent
-
-    def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Sends rows; returns at once, however busy the process is."""
-        new = list(rows)
-        if self._link is None or not new:
-            return
-        with self._no_harm():
-            self._sent += len(new)
-            self._link.send(new)
-            self._take(self._link.received())
-
-    def latest(self) -> Update | None:
-        """The last update that has come; None before the first."""
-        if self._link is not None:
-            with self._no_harm():
-                self._link.flush()
-                self._take(self._link.received())
-        return self._update
-
-    def wait(self, seconds: float) -> Update | None:
-        """Waits for the update of all rows, for at most so many seconds; the last one that has come."""
-        if self._link is not None:
-            with self._no_harm():
-                if not self.current:
-                    self._link.send(AT_ONCE)
-                for answer in self._link.wait(0.0 if self.current else seconds):
-                    self._take([answer])
-                    if self.current:
-                        break
-        return self._update
-
-    def close(self) -> None:
-        """Ends the process; nothing is left running. What has come can still be asked for."""
-        link, self._link = self._link, None
-        if link is not None:
-            with self._no_harm():
-                link.close()
-
-    def _take(self, answers: list[BackgroundAnswer]) -> None:
-        for answer in answers:
-            self._answered = answer.rows
-            if answer.update is not None:
-                self._update = answer.update
-                self.alarms += answer.update.alarms
-            if answer.problem and answer.rows >= _PATIENCE:
-                self._warning.say(f"nothing can be said of the run: {answer.problem}")
+    def __init__(self, what: str, failed: Callable[[], object] = lambda: None) -> None:
+        self._what, self._failed, self._warned = what, failed, False
 
     @contextlib.contextmanager
-    def _no_harm(self) -> Iterator[None]:
-        """A failure ends the process and is one warning."""
+    def __call__(self) -> Iterator[None]:
+        """A block whose errors end here."""
         try:
             yield
         except Exception as error:
-            self.failed = str(error)
-            self._warning.say(f"no more updates: {error}")
-            link, self._link = self._link, None
-            if link is not None:
-                with contextlib.suppress(OSError):
-                    link.close()
+            self._failed()
+            self.warn(f"{self._what}: {type(error).__name__}: {error}", 4)
+
+    def warn(self, text: str, stacklevel: int = 3) -> None:
+        """Warns, the first time."""
+        if not self._warned:
+            self._warned = True
+            with contextlib.suppress(Warning):  # where warnings are errors, the training goes on all the same
+                warnings.warn(text, BayesGrpoWarning, stacklevel=stacklevel)
+
+
+class Background:
+    """Updates of a run by a process of their own. No method raises: an error is one warning and ends the process.
+
+    Attributes:
+        alarms: All alarms so far, those of updates that nobody read included.
+
+    Args:
+        setup: The first message.
+        threads: Threads of the process; by default half of the cores, at most `MOST_THREADS`.
+    """
+
+    def __init__(self, setup: BackgroundSetup, threads: int | None = None) -> None:
+        self.alarms: tuple[Alarm, ...] = ()
+        self._sent = self._answered = 0
+        self._update: Update | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder: Path | None = None
+        self._files: list[FileIO] = []
+        self._owner, self._rest = os.getpid(), bytearray()
+        self._guard = Guard("no more updates", self.close)
+        with self._guard():
+            self._folder = Path(tempfile.mkdtemp(prefix="bayes_grpo_"))
+            self._files = [FileIO(self._folder / name, "a+") for name in _FILES]
+            _send(self._files[0], setup)
+            self._process = _started(self._folder, threads or max(1, min(MOST_THREADS, cores() // 2)))
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the process; None without one."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def current(self) -> bool:
+        """Whether the last answer is about all rows, or no other will come."""
+        return self._process is None or self._answered == self._sent
+
+    def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Sends rows and returns at once."""
+        if self._process is not None and (new := list(rows)):
+            with self._guard():
+                _send(self._files[0], new)
+                self._sent += len(new)
+                self._receive()
+
+    def latest(self) -> Update | None:
+        """The last update that has come; None before the first."""
+        if self._process is not None:
+            with self._guard():
+                self._receive()
+        return self._update
+
+    def wait(self, seconds: float) -> Update | None:
+        """The last update, after waiting at most so many seconds for the one about all rows."""
+        end = time.monotonic() + seconds
+        if not self.current:
+            with self._guard():
+                _send(self._files[0], _AT_ONCE)
+        while not self.current:
+            with self._guard():
+                self._receive()
+            if time.monotonic() >= end:
+                break
+            time.sleep(_TICK)
+        return self._update
+
+    def close(self) -> None:
+        """Ends the process and waits for its end; updates that have come stay. A forked copy does nothing."""
+        process, self._process = self._process, None
+        folder, self._folder = self._folder, None
+        if folder is None or self._owner != os.getpid():
+            return
+        if process is not None:
+            assert process.stdin is not None
+            process.stdin.close()
+            try:
+                process.wait(_GRACE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for file in self._files:
+            file.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at the end of the interpreter anything may be gone
+            self.close()
+
+    def _receive(self) -> None:
+        assert self._process is not None
+        assert self._folder is not None
+        code = self._process.poll()
+        for rows, update, problem in _received(self._files[1], self._rest):
+            self._answered = rows
+            if update is not None:
+                self._update = update
+                self.alarms += update.alarms
+            elif rows >= _FEWEST:
+                self._guard.warn(f"no update of the run: {problem}", 5)
+        if code is not None:
+            lines = (self._folder / "errors").read_text(errors="replace").strip().splitlines()
+            raise WorkerError(f"its process ended with code {code}{': ' if lines else ''}{plain(''.join(lines[-1:]))}")
+
+
+def _started(folder: Path, share: int) -> subprocess.Popen[bytes]:
+    """Starts the process, with so many threads, without the trainer's accelerator and JAX settings."""
+    path = [os.path.abspath(x) for x in sys.path if isinstance(x, str)]  # "" is the current folder, which may change
+    kept = {name: value for name, value in os.environ.items() if name not in _HIDDEN}
+    try:
+        with (folder / "errors").open("wb") as errors:
+            return subprocess.Popen(
+                [sys.executable, "-c", _START, json.dumps(path), str(folder), str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=kept | threads(share) | {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""},
+            )
+    except (OSError, ValueError) as error:
+        raise WorkerError(f"expected a Python process, could not start one ({error})") from None
+
+
+def _send(file: FileIO, message: Any) -> None:
+    file.write(pickle.dumps(message).hex().encode() + b"\n")
+
+
+def _received(file: FileIO, rest: bytearray) -> list[Any]:
+    """Messages that have come since the last call; the part of one that is being written stays in `rest`."""
+    rest += file.read()
+    *whole, rest[:] = bytes(rest).split(b"\n")
+    return [pickle.loads(bytes.fromhex(line.decode())) for line in whole]
+
+
+def serve(folder: str, parent: int) -> None:
+    """Life of the process: answers rows with updates, each about all rows so far.
+
+    Args:
+        folder: Folder of the two files.
+        parent: Number of the trainer's process.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the trainer
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(_NICENESS)
+
+    def end() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)  # another thread may be inside XLA
+
+    def end_with_input() -> None:
+        sys.stdin.buffer.read()
+        end()
+
+    def end_with_parent() -> None:  # a fork of the trainer, such as a loader of its data, may keep our input open
+        while os.getppid() == parent:
+            time.sleep(_GRACE)
+        end()
+
+    for wait in (end_with_input, end_with_parent):
+        threading.Thread(target=wait, daemon=True).start()
+    warnings.simplefilter("ignore")
+    come, answers = (FileIO(Path(folder, name), "a+") for name in _FILES)
+    come.seek(0)
+    rest, rows, begun = bytearray(), [], -float("inf")
+    setup, *messages = _received(come, rest)
+    memory: Memory | None = setup.memory
+    from bayes_grpo.logs.records import run_of
+    from bayes_grpo.watching.update import update_of
+
+    while True:
+        messages += _received(come, rest)
+        due = _AT_ONCE in messages or time.monotonic() - begun >= setup.every
+        if not due or not any(messages):
+            messages = [x for x in messages if x]
+            time.sleep(_TICK)
+            continue
+        rows, messages, begun = rows + [row for message in messages for row in message], [], time.monotonic()
+        try:
+            update, memory = update_of(run_of(rows, setup.known), setup.watching, memory)
+            _send(answers, (len(rows), update, ""))
+        except Exception as error:  # the next row may be better
+            _send(answers, (len(rows), None, plain(f"{type(error).__name__}: {error}", 500)))

@@ -1,39 +1,43 @@
-"""What a callback of transformers' Trainer does, without transformers: TRL, unsloth and ms-swift all have its events.
+"""The callback of `bayes_grpo.trl` without transformers: TRL, unsloth and ms-swift all have the events of its Trainer.
 
-The first of the processes that train together (rank 0) has a process beside it that makes updates. Every row of the
-log goes there, and what has come back by then goes into the row. Nothing is waited for until training has ended, and
-nothing is raised: a failure of ours is one warning, then silence.
+On rank 0 a process of its own makes updates: every row of the log goes there, and the last update that has come back
+goes into the row. The training waits for nothing until its end, and no error of ours reaches it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Literal, Self
 
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
+from bayes_grpo.common.intervals import Interval
 from bayes_grpo.decision.question import Question
+from bayes_grpo.diagnosis.status import SEVERITY
 from bayes_grpo.logs.keyindex import OWN
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.records import Known
 from bayes_grpo.logs.training_args import settings_of_args
-from bayes_grpo.training.background import EVERY, Background, BackgroundSetup
-from bayes_grpo.training.entries import SAID, entries_of, sounded_in, stops_now
+from bayes_grpo.training.background import EVERY, Background, BackgroundSetup, Guard
 from bayes_grpo.training.monitor import number_of, watching_of
-from bayes_grpo.training.one_warning import OneWarning
-from bayes_grpo.watching.result import Memory, Update
+from bayes_grpo.watching.result import Alarm, Memory, Update
 
 StopRule = Literal["decision", "alarm"] | Callable[[Update], bool] | bool
-"""When to stop: where the decision says so, at an alarm, at either (True), by a rule of one's own, never (False)."""
+"""When to stop: by the decision, at an alarm, at either (True), by a function of the update, never (False)."""
 AGREEING = 3
-"""Updates in a row that have to advise to stop before "decision" does."""
+"""Updates in a row that have to advise a stop before "decision" stops."""
 FEWEST = 20
-"""Advice of fewer rewards than this does not stop a training."""
+"""Rewards from which on "decision" may stop a training."""
+SAID = f"{OWN}said"
+"""Key of the update in words."""
+_ALARM = f"{OWN}alarm/"
+_STEP = f"{OWN}step"
 _CLOSING = {"total_flos", "train_loss"}
-"""Keys of the summary that closes a training, after which no step comes."""
+"""Keys of the summary that closes a training; no step follows it."""
 
 
 class Watcher:
@@ -42,12 +46,12 @@ class Watcher:
     Args:
         until: Horizon of the forecasts, optimizer step; by default the planned length of the training.
         question: Costs and values behind the advice to stop: a `Question` or its fields.
-        settings: Values for fields of `Settings`; they override what the trainer's arguments say.
-        stop: When to stop the training. It then saves a checkpoint and ends as it does with its last step. The status
-            of an update's top line alone stops nothing: an alarm has to last, and a function may ask for the status.
-        every: Seconds between the beginnings of two updates.
-        threads: Threads of the process beside; by default half of the processors, at most two.
-        finish: Seconds that the end of a training waits for the update of all its rows.
+        settings: Values for fields of `Settings`; they override the trainer's arguments.
+        stop: When to stop the training, which then saves a checkpoint and ends as with its last step. A status alone
+            stops nothing: an alarm has to last; a function may ask for the status.
+        every: Seconds between the starts of two updates.
+        threads: Threads of the process; by default half of the cores, at most two.
+        finish: Seconds that the end of a training waits for the update about all its rows.
         watching: Further fields of `Watching`: signal, alarm, lasting, least_rows, forecasts, draws, seed, like.
 
     Raises:
@@ -71,14 +75,14 @@ class Watcher:
         self._stop = stop
         self._every, self._threads, self._finish = every, threads, finish
         self._background: Background | None = None
-        self._first, self._warning = False, OneWarning()
+        self._first, self._guard = False, Guard("no more updates in the log", self._give_up)
         self._forget()
         self._check_rule()
 
     def attach(self, trainer: Any) -> Self:
-        """Joins a trainer's callbacks, before those that report, so that they see what is written into a row.
+        """Puts the callback before those that report, so that they see the entries of a row.
 
-        ``Trainer.add_callback`` would put it behind them: then ``log_history`` alone has our entries.
+        ``Trainer.add_callback`` puts it behind them; then ``log_history`` alone has the entries.
 
         Args:
             trainer: A trainer of transformers, TRL, unsloth or ms-swift.
@@ -89,20 +93,17 @@ class Watcher:
         Raises:
             SettingError: It is no such trainer.
         """
-        line = getattr(getattr(trainer, "callback_handler", None), "callbacks", None)
-        if not isinstance(line, list):
-            raise SettingError(f"attach: expected a trainer of transformers, found {type(trainer).__name__}")
-        line[:] = [self, *(other for other in line if other is not self)]
+        put_first(self, trainer)
         self._first = True
         return self
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Starts the process beside; rows of an earlier training that is resumed go there first."""
+        """Starts the process; rows of a resumed training go there first."""
         self.close()
         self._forget()
-        with self._no_harm():
+        with self._guard():
             if state.is_world_process_zero:
-                self._say_who_sees(getattr(args, "report_to", ()))
+                self._warn_reporters(getattr(args, "report_to", ()))
                 history = [row for row in state.log_history if row.get("step", 0) <= state.global_step]
                 setup = BackgroundSetup(
                     known=known_by(args, state, self._settings),
@@ -114,56 +115,54 @@ class Watcher:
                 self._background.add([numbers_of(row) for row in history])
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Hands a row over, and writes the last update into it, where there is one that no row has."""
+        """Sends a row, and writes the last update into it unless an earlier row has it."""
         if self._background is None or logs is None:
             return
-        with self._no_harm():
+        with self._guard():
             self._background.add([numbers_of(logs) | {"step": float(state.global_step)}])
             last = not _CLOSING.isdisjoint(logs)
             update = self._background.wait(self._finish) if last else self._background.latest()
             if update is None or (update is self._written and not last):
                 return
-            entries: dict[str, Any] = dict(self._entries(update, last))
-            logs |= entries  # seen by the callbacks after this one, those that report among them
-            if state.log_history and state.log_history[-1].get("step") == state.global_step:
-                state.log_history[-1] |= entries  # a copy of `logs`, the one that checkpoints keep
+            write_entries(self._entries(update, last), state, logs)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Stops, where that was asked for, at the same step in all processes that train together."""
+        """Stops by the rule, at the same step in all processes that train together."""
         if self._stop is False:
             return
         stop = False
-        # Every process takes part at every step, whatever else has failed in it: the others would wait for ever.
-        with self._no_harm():
+        # Every process takes part at every step, or the others would wait for ever.
+        with self._guard():
             stop = agreed(self._wish, args)
         if stop:
             control.should_training_stop = True
             control.should_save = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Ends the process beside."""
+        """Ends the process."""
         self.close()
 
     def close(self) -> None:
-        """Ends the process beside; nothing is left running."""
+        """Ends the process."""
         background, self._background = self._background, None
         if background is not None:
             background.close()
 
     @property
     def pid(self) -> int | None:
-        """Number of the process beside; None where there is none."""
+        """Number of the process; None without one."""
         return None if self._background is None else self._background.pid
 
     def _forget(self) -> None:
         self._written: Update | None = None
-        self._told, self._advising = 0, 0
+        self._written_alarms, self._advising = 0, 0
         self._wish = False
 
     def _entries(self, update: Update, last: bool) -> dict[str, float | str]:
-        """What a row gets, and what it means for the wish to stop."""
+        """Entries of a row; updates the wish to stop."""
         assert self._background is not None
-        alarms, self._told = self._background.alarms[self._told :], len(self._background.alarms)
+        alarms = self._background.alarms[self._written_alarms :]
+        self._written_alarms += len(alarms)
         advises = stops_now(update) and update.rows >= FEWEST
         advising, self._advising = self._advising, self._advising + 1 if advises else 0
         self._written = update
@@ -185,38 +184,33 @@ class Watcher:
         question = self._watching.question
         if self._stop == "decision" and (question is None or question.value is None):
             raise SettingError(
-                "stop: found decision without what it rests on; give question={'cost_per_step': …, "
+                "stop: decision needs costs and values; give question={'cost_per_step': …, "
                 "'value_per_reward': …}, 'gpus' in place of the cost, or 'steps_per_point' in place of both"
             )
 
-    def _say_who_sees(self, report_to: Any) -> None:
+    def _warn_reporters(self, report_to: Any) -> None:
         names = [name for name in ([report_to] if isinstance(report_to, str) else report_to or ()) if name != "none"]
         if names and not self._first:
             with contextlib.suppress(Warning):
                 warnings.warn(
-                    f"{', '.join(map(str, names))} will not see what is written into a row, because they come first; "
+                    f"{', '.join(map(str, names))} will not see our entries of a row, because they come first; "
                     "use callback.attach(trainer) in place of trainer.add_callback(callback)",
                     BayesGrpoWarning,
                     stacklevel=4,
                 )
 
-    @contextlib.contextmanager
-    def _no_harm(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            self._wish = False
-            self.close()
-            self._warning.say(f"no more updates in the log: {type(error).__name__}: {error}")
+    def _give_up(self) -> None:
+        self._wish = False
+        self.close()
 
 
 def known_by(args: Any, state: Any, settings: Mapping[str, Any]) -> Known:
-    """What a trainer knows of its run: its arguments as settings, its planned length.
+    """What a trainer states about its run: its arguments as settings, its planned length.
 
     Args:
         args: Its arguments.
         state: Its state.
-        settings: Settings that the user states.
+        settings: The user's settings.
     """
     plain = {name: value.value if isinstance(value, Enum) else value for name, value in vars(args).items()}
     scalars = {name: value for name, value in plain.items() if isinstance(value, int | float | str)}
@@ -232,24 +226,93 @@ def known_by(args: Any, state: Any, settings: Mapping[str, Any]) -> Known:
 
 
 def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a row, without our own."""
+    """The numbers of a row, without our entries."""
     found = {name: number_of(value) for name, value in row.items() if not name.startswith(OWN)}
     return {name: value for name, value in found.items() if value == value}
 
 
 def agreed(wish: bool, args: Any) -> bool:
-    """The wish of the first of the processes that train together, told to all of them; each has to ask.
+    """The wish of rank 0, in all processes that train together; each has to call this.
 
     Args:
-        wish: What this process wishes; that of the first one counts.
+        wish: The wish of this process.
         args: Arguments of the trainer, which know its device.
     """
     torch: Any = sys.modules.get("torch")
     together = getattr(torch, "distributed", None)
-    if together is None or not together.is_available() or not together.is_initialized():
-        return wish
-    if together.get_world_size() == 1:
+    if together is None or not (together.is_available() and together.is_initialized()):
         return wish
     word = torch.tensor([int(wish)], device=getattr(args, "device", "cpu"))
     together.broadcast(word, src=0)
     return bool(word.item())
+
+
+def put_first(callback: Any, trainer: Any) -> None:
+    """Puts a callback before the others of a trainer.
+
+    Raises:
+        SettingError: It is no trainer of transformers.
+    """
+    callbacks = getattr(getattr(trainer, "callback_handler", None), "callbacks", None)
+    if not isinstance(callbacks, list):
+        raise SettingError(f"attach: expected a trainer of transformers, found {type(trainer).__name__}")
+    callbacks[:] = [callback, *(other for other in callbacks if other is not callback)]
+
+
+def write_entries(entries: Mapping[str, Any], state: Any, logs: dict[str, Any]) -> None:
+    """Writes entries into a row, which later callbacks see, and into its copy in the history that checkpoints keep."""
+    logs |= entries
+    if state.log_history and state.log_history[-1].get("step") == state.global_step:
+        state.log_history[-1] |= entries
+
+
+def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]:
+    """Numbers of an update, all finite: ``bayes_grpo/reward_now``, ``bayes_grpo/p/healthy`` and so on.
+
+    ``bayes_grpo/status`` is one number to put an alert on: 0 fine, done or unclear, 1 watch, 2 failing, 3 failed
+    (`bayes_grpo.diagnosis.status`); ``bayes_grpo/p/failing`` is the probability that something fails. An interval is
+    its median under its name, its ends under ``…_low`` and ``…_high``. ``bayes_grpo/stop_now`` is 1 where no further
+    step is expected to pay, ``bayes_grpo/best_checkpoint`` the step of the checkpoint to take.
+
+    Args:
+        update: The update.
+        alarms: Alarms that are new to the log.
+    """
+    found: dict[str, float] = {"step": update.step, "rows": update.rows, "seconds": update.seconds}
+    found |= {f"p/{name}": p for name, p in update.probability.items()}
+    if update.probability:
+        found["p/failing"] = update.failing
+    if update.top is not None:
+        found["status"] = float(SEVERITY[update.top.status])
+    found |= {f"alarm/{alarm.finding}": alarm.probability for alarm in alarms}
+    if (ahead := update.outlook) is not None:
+        found |= (
+            _ends("reward_now", ahead.now) | _ends("reward_at_horizon", ahead.at_horizon) | _ends("gain", ahead.gain)
+        )
+        found |= {"horizon": ahead.until, "gain_threshold": ahead.threshold}
+        found |= {name: getattr(ahead, name) for name in ("p_gain", "p_peaked", "p_collapse", "p_takeoff")}
+        if ahead.stop is not None:
+            found |= {"stop_at": ahead.stop, "stop_now": float(stops_now(update))}
+        if ahead.take is not None:
+            found["best_checkpoint"] = ahead.take
+    return {OWN + name: float(value) for name, value in found.items() if math.isfinite(value)}
+
+
+def stops_now(update: Update) -> bool:
+    """Whether an update advises to stop at once."""
+    stop = None if update.outlook is None else update.outlook.stop
+    return stop is not None and stop <= update.step
+
+
+def sounded_in(history: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Failure → step of the update that raised its alarm, from our entries in a log."""
+    found: dict[str, float] = {}
+    for row in history:
+        for key in row:
+            if key.startswith(_ALARM):
+                found.setdefault(key.removeprefix(_ALARM), float(row.get(_STEP, row.get("step", 0.0))))
+    return found
+
+
+def _ends(name: str, values: Interval) -> dict[str, float]:
+    return {name: values.median, f"{name}_low": values.low, f"{name}_high": values.high}

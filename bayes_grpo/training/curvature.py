@@ -1,9 +1,9 @@
 """A probe inside a training: every so many steps, on the batch just used, into the trainer's own log.
 
 Two gradients a probe turn a direction that is kept from probe to probe and read the stiffness along it
-(`bayes_grpo.probing.tracker`); where completions are trained on more than once, two more tell which share of it is
-late. Nothing of the training changes: parameters and random states are put back bit for bit. A failure of ours is one
-warning, then silence.
+(`bayes_grpo.probing.tracker`); where completions are trained on more than once, two more find which share of it is
+late. Nothing of the training changes: parameters and random states are put back bit for bit. An error of ours is one
+warning.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -22,15 +22,16 @@ from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.result import OptimizerKind, Probe
 from bayes_grpo.probing.tracker import ProbeTracker
-from bayes_grpo.training.one_warning import OneWarning
+from bayes_grpo.training.background import Guard
+from bayes_grpo.training.callback import put_first, write_entries
 
 
 class ProbeInputs(NamedTuple):
-    """What a probe needs of a training, at one step.
+    """Inputs of a probe, at one step of a training.
 
     Attributes:
         updates: Of each part of the batch, as `bayes_grpo.probing.probe` takes them.
-        held: The same under the weights of no shift; empty where nothing is late.
+        held: The same with the weights of no shift; empty where nothing is late.
         scale: D, as it stands now.
         optimizer: In whose metric.
         learning_rate: Of the next update.
@@ -48,23 +49,23 @@ class ProbeInputs(NamedTuple):
 
 
 Opened = Callable[[Any, list[Any], int], contextlib.AbstractContextManager[ProbeInputs]]
-"""From a trainer, the inputs of its loss in the last step and a number of parts to what a probe needs; on leaving,
+"""Trainer, inputs of its loss in the last step and number of parts → the inputs of a probe, as a block after which
 everything is as it was."""
 
 
 class CurvatureWatcher:
-    """Events of a training, as transformers' Trainer calls them.
+    """Events of a training, as transformers' Trainer calls them; see `bayes_grpo.trl.CurvatureProbe`.
 
     Args:
         every: Optimizer steps between two probes.
-        parts: Pieces of a micro-batch, from which the error follows.
-        path: Where the probes are kept; by default ``probe.json`` in the trainer's output directory. None keeps none.
+        parts: Pieces of a micro-batch.
+        path: File of the probes in the trainer's output directory; None for none.
         length: Length of the shifts of the parameters.
-        opened: How a trainer is asked; see `Opened`.
+        opened: See `Opened`.
         refused: Why a trainer cannot be probed; "" where it can.
 
     Raises:
-        SettingError: A number that cannot be.
+        SettingError: An impossible number.
     """
 
     def __init__(
@@ -87,11 +88,11 @@ class CurvatureWatcher:
         self._trainer: Any = None
         self._inputs: list[Any] = []
         self._entries: dict[str, float] = {}
-        self._tracker, self._warning = ProbeTracker(), OneWarning()
+        self._tracker, self._guard = ProbeTracker(), Guard("no more probes in the log")
         self.probes: list[Probe] = []
 
     def attach(self, trainer: Any) -> Self:
-        """Joins a trainer: its callbacks, before those that report, and the way of its batches to its loss.
+        """Puts the callback before those that report, and reads the inputs of the trainer's loss.
 
         Args:
             trainer: TRL's `GRPOTrainer`, or one that is built on it.
@@ -102,13 +103,11 @@ class CurvatureWatcher:
         Raises:
             SettingError: It is no such trainer, or one that cannot be probed.
         """
-        line = getattr(getattr(trainer, "callback_handler", None), "callbacks", None)
-        if not isinstance(line, list) or not callable(getattr(trainer, "compute_loss", None)):
+        if not callable(getattr(trainer, "compute_loss", None)):
             raise SettingError(f"attach: expected a trainer of TRL, found {type(trainer).__name__}")
-        why = self._refused(trainer)
-        if why:
+        if why := self._refused(trainer):
             raise SettingError(f"CurvatureProbe: {why}")
-        line[:] = [self, *(other for other in line if other is not self)]
+        put_first(self, trainer)
         self._trainer, inner = trainer, trainer.compute_loss
 
         def remembered(model: Any, inputs: Any, *rest: Any, **more: Any) -> Any:
@@ -124,7 +123,7 @@ class CurvatureWatcher:
         inputs, self._inputs = self._inputs, []
         if not inputs or state.global_step % self._every:
             return
-        with self._no_harm():
+        with self._guard():
             begun = time.perf_counter()
             with self._opened(self._trainer, inputs, self._parts) as asked:
                 found = self._look(asked, float(state.global_step))
@@ -135,12 +134,9 @@ class CurvatureWatcher:
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         """Writes the last probe into a row, once."""
-        if logs is None or not self._entries:
-            return
-        entries, self._entries = self._entries, {}
-        logs |= entries
-        if state.log_history and state.log_history[-1].get("step") == state.global_step:
-            state.log_history[-1] |= entries
+        if logs is not None and self._entries:
+            write_entries(self._entries, state, logs)
+            self._entries = {}
 
     def _look(self, asked: ProbeInputs, step: float) -> Probe:
         look = self._tracker.look(asked.updates, asked.scale, self._length, asked.held)
@@ -157,13 +153,6 @@ class CurvatureWatcher:
             residual=math.sqrt(max(1.0 - look.turned**2, 0.0)),
             step=step,
         )
-
-    @contextlib.contextmanager
-    def _no_harm(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            self._warning.say(f"no more probes in the log: {type(error).__name__}: {error}")
 
 
 def probe_entries(probes: list[Probe], asked: ProbeInputs) -> dict[str, float]:

@@ -1,7 +1,4 @@
-"""`Monitor`: a home-made training loop tells its rewards, and hears what is to be thought of them.
-
-Importing this costs no JAX: with ``background=True`` all computing is done by a process of its own.
-"""
+"""`Monitor`: forecast, diagnosis and alarms for a training loop of one's own; importing it imports no JAX."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 
 
 class Monitor:
-    """Rows of a run that goes on, and updates on it: forecast, diagnosis, advice, alarms.
+    """Rows of a running training, and updates about them: forecast, diagnosis, advice, alarms.
 
     >>> with Monitor(settings={"group_size": 8}, until=1000, background=True) as monitor:
     ...     for step in range(1, 1001):
@@ -30,18 +27,16 @@ class Monitor:
     ...         if update := monitor.latest():
     ...             print(update.sentence)
 
-    Rows follow the rules of logs: parts of one step are averaged where every step has them, and a step that goes back
-    is a resume, which cuts what came after it.
+    As in logs, several rows of every step are averaged; a step that goes back is a resume, which removes later rows.
 
     Args:
         settings: Values for fields of `Settings`, such as group_size, momentum, total_steps, reward_low, reward_high.
-        until: Horizon of the forecasts, optimizer step; by default total_steps, else half as far again as the last
-            step.
+        until: Horizon of the forecasts, optimizer step; by default total_steps, else 1.5 times the last step.
         question: Costs and values behind the advice to stop: a `Question` or its fields.
-        background: Whether updates are made by a process beside this one, which no call waits for. `close` ends it, or
-            the end of a ``with`` block, or that of this process.
-        every: Seconds between the beginnings of two updates in the background.
-        threads: Threads of the process beside; by default half of the processors, at most two.
+        background: Whether a process of its own makes the updates. `close`, the end of a ``with`` block or the end of
+            this process ends it.
+        every: Seconds between the starts of two updates in the background.
+        threads: Threads of that process; by default half of the cores, at most two.
         name: Name of the run.
         watching: Further fields of `Watching`: signal, alarm, lasting, least_rows, forecasts, draws, seed, like.
 
@@ -68,7 +63,7 @@ class Monitor:
         self._update: Update | None = None
         self._alarms: tuple[Alarm, ...] = ()
         self._seen = 0
-        self._beside = Background(self._setup, threads) if background else None
+        self._background = Background(self._setup, threads) if background else None
 
     def add(
         self,
@@ -79,12 +74,12 @@ class Monitor:
         components: Mapping[str, float] | None = None,
         **signals: float | None,
     ) -> None:
-        """Adds what was logged at an optimizer step.
+        """Adds the row of an optimizer step.
 
         Args:
             step: Optimizer step; the first update is step 1.
             reward: Mean train reward; None on a row without one.
-            eval_reward: Held-out reward, where it was measured.
+            eval_reward: Held-out reward, if measured.
             components: Reward function → its mean reward.
             **signals: Any of `bayes_grpo.logs.SIGNALS`: reward_std, frac_reward_zero_std, entropy, kl, clip_ratio,
                 grad_norm, completion_length, learning_rate, loss, accuracy, completions_clipped_ratio, gold_reward.
@@ -103,12 +98,12 @@ class Monitor:
         if not numbers.get("step", -1.0) >= 0:  # NaN included
             raise SettingError(f"monitor: expected the optimizer step as a number of at least 0, found {step!r}")
         self._rows.append(numbers)
-        if self._beside is not None:
-            self._beside.add([numbers])
+        if self._background is not None:
+            self._background.add([numbers])
 
     @property
     def run(self) -> Run:
-        """The run so far, for every other function of this package.
+        """The run so far, for other functions of this package.
 
         Raises:
             LogReadError: There are fewer than two rows with a reward.
@@ -117,18 +112,18 @@ class Monitor:
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
-        """All findings so far, each once."""
-        return self._alarms if self._beside is None else self._beside.alarms
+        """All alarms so far."""
+        return self._alarms if self._background is None else self._background.alarms
 
     def update(self) -> Update | None:
-        """Looks at the run and waits for what is to be said; None with fewer than two rewards.
+        """The update about all rows; None with fewer than two rewards.
 
-        The first look compiles; later ones take about a second. In the background it waits for the process beside.
+        The first one compiles; later ones take about a second. In the background this waits for the process.
         """
-        if self._beside is not None:
-            while self._beside.running and not self._beside.current:
-                self._beside.wait(60.0)
-            return self._beside.latest()
+        if self._background is not None:
+            while not self._background.current:
+                self._background.wait(60.0)
+            return self._background.latest()
         if self._seen < len(self._rows):
             from bayes_grpo.watching.update import update_of
 
@@ -142,13 +137,13 @@ class Monitor:
         return self._update
 
     def latest(self) -> Update | None:
-        """The last update there is, at once; None before the first."""
-        return self._update if self._beside is None else self._beside.latest()
+        """The last update, without waiting; None before the first."""
+        return self._update if self._background is None else self._background.latest()
 
     def close(self) -> None:
-        """Ends the process beside this one, if there is one; nothing is left running."""
-        if self._beside is not None:
-            self._beside.close()
+        """Ends the background process, if there is one."""
+        if self._background is not None:
+            self._background.close()
 
     def __enter__(self) -> Self:
         return self
@@ -160,30 +155,24 @@ class Monitor:
 def watching_of(
     until: float | None, question: Question | Mapping[str, Any] | None, more: Mapping[str, Any]
 ) -> Watching:
-    """What is asked of a run, from a caller's words.
-
-    Args:
-        until: Horizon, optimizer step.
-        question: A `Question` or its fields.
-        more: Further fields of `Watching`.
+    """`Watching` from a caller's options.
 
     Raises:
         SettingError: A field has an unknown name or an impossible value.
     """
     for given, known, what in ((more, Watching, "an option"), (question, Question, "a field of the question")):
-        names = [
-            field.name for field in fields(known) if field.name not in ("cost_told", "kept")
-        ]  # no word of a caller's
+        names = [field.name for field in fields(known) if field.name not in ("cost_told", "kept")]  # derived fields
         if isinstance(given, Mapping) and (unknown := [name for name in given if name not in names]):
             raise SettingError(f"monitor: expected {what} among {listed(names)}, found {listed(unknown)}")
-    asked = Question(**question) if isinstance(question, Mapping) else question
+    if isinstance(question, Mapping):
+        question = Question(**question)
     like = more.get("like", ())
     named = [like] if isinstance(like, str | os.PathLike) else like
-    return Watching(until=until, question=asked, **{**more, "like": tuple(os.fspath(x) for x in named)})
+    return Watching(until=until, question=question, **{**more, "like": tuple(os.fspath(x) for x in named)})
 
 
 def number_of(value: Any) -> float:
-    """A value as a number, that of an array or tensor of one element included; NaN where it is none."""
+    """A value as a number, also that of an array or tensor of one element; NaN for anything else."""
     if hasattr(value, "item") and not isinstance(value, int | float):
         try:
             value = value.item()

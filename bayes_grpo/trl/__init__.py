@@ -1,4 +1,4 @@
-"""`BayesGRPOCallback`: forecasts, probabilities and advice in the log of a training by TRL, unsloth or ms-swift.
+"""`BayesGRPOCallback`: forecasts, probabilities and advice in the log of TRL, unsloth or ms-swift.
 
     from bayes_grpo.trl import BayesGRPOCallback, CurvatureProbe
     BayesGRPOCallback(until=1000).attach(trainer)
@@ -30,17 +30,17 @@ __all__ = ["BayesGRPOCallback", "CurvatureProbe", "StopRule"]
 
 
 class BayesGRPOCallback(Watcher, TrainerCallback):
-    """A callback of transformers' Trainer; `bayes_grpo.training.callback.Watcher` says what it takes and does.
+    """A callback of transformers' Trainer, with the arguments of `bayes_grpo.training.callback.Watcher`.
 
-    A process of its own follows the rows of the training. About every ten seconds it says what is to be thought of
-    them, in entries ``bayes_grpo/…`` of the trainer's own log: reward now and at the horizon with the ends of its 90%
-    interval, probabilities of more gain, of a peak and of every answer of the diagnosis, alarms, the step to stop at.
-    W&B, Trackio, TensorBoard and ``trainer_state.json`` get them with the row. With ``stop`` it ends the training.
+    A process of its own follows the rows of the training. About every ten seconds it writes entries ``bayes_grpo/…``
+    into the trainer's log: reward now and at the horizon with 90% intervals, probabilities of more gain, of a peak and
+    of every answer of the diagnosis, alarms, the step to stop at. W&B, Trackio, TensorBoard and ``trainer_state.json``
+    get them with the row. With ``stop`` it ends the training.
     """
 
 
 class CurvatureProbe(CurvatureWatcher, TrainerCallback):
-    """Measures the stiffness of the update beside a training by TRL's `GRPOTrainer`, full or with LoRA.
+    """Measures the stiffness of the update in a training by TRL's `GRPOTrainer`, full or with LoRA.
 
     Every so many steps, on the batch just used, with two to four extra gradients; the direction is kept from probe to
     probe. Entries ``curvature/…`` go into the trainer's log: the stiffness with its interval, the margin to the exact
@@ -50,11 +50,11 @@ class CurvatureProbe(CurvatureWatcher, TrainerCallback):
     Args:
         every: Optimizer steps between two probes.
         parts: Pieces of a micro-batch, from which the error follows; at least 4.
-        path: Where the probes are kept, below the trainer's output directory; None keeps none.
+        path: File of the probes in the trainer's output directory; None for none.
         length: Length of the shifts of the parameters.
 
     Raises:
-        SettingError: A number that cannot be.
+        SettingError: An impossible number.
     """
 
     def __init__(

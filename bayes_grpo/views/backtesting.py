@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bayes_grpo.backtesting.result import Backtest
+from bayes_grpo.backtesting.scores import Backtest
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.views.document import Document, Drawing, Tabular, head, number, section, sentence_case, shows, words
 from bayes_grpo.views.plots.backtesting import plot_backtest
@@ -12,7 +12,7 @@ from bayes_grpo.views.plots.backtesting import plot_backtest
 
 @shows(Backtest)
 def backtest_document(b: Backtest) -> Document:
-    """Scores of the forecast beside single regimes and rivals."""
+    """Scores of the forecast, single regimes and rivals."""
     answer, _, why = sentence_case(b.sentence).partition("; ")
     return Document(
         title="Backtest",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
-from bayes_grpo.fleets.result import Fleet, status_of_row
+from bayes_grpo.fleets.table import Fleet
 from bayes_grpo.views.document import (
     Document,
-    Drawing,
     Tabular,
     digits,
     head,
@@ -22,7 +20,6 @@ from bayes_grpo.views.document import (
     shows,
     words,
 )
-from bayes_grpo.views.plots.fleets import plot_fleet
 
 _SHOWN = 60
 """Rows on a terminal; the table on disk has all."""
@@ -42,7 +39,6 @@ def fleet_document(f: Fleet) -> Document:
         why=sentence_case(why),
         tone="alarm" if any(r.get("status") in ALARMING for r in good) else "",
         table=_table(good[:_SHOWN], hidden) if good else None,
-        plot=Drawing(partial(plot_fleet, f), f"One line for each log. {answer}", ratio=0.6) if good else None,
         sections=(section("Errors", *errors, tone="doubt"),),
         unchecked=f"{len(bad)} rows with an error, first: {bad[0]['log']}: {bad[0]['error']}" if bad else "",
         docs="how/fleet",
@@ -75,9 +71,7 @@ def _forecast(r: Mapping[str, Any]) -> str:
 
 
 def _diagnose(r: Mapping[str, Any]) -> str:
-    if not r.get("status"):  # a table written before there was a status
-        return f"{status_of_row(r)} {percent(r['p_' + r['answer']])}"
-    return f"{status_of_row(r)} {percent(r['p_status'])}: {r['to_do']}"
+    return f"{r['status'].replace('_', ' ')} {percent(r['p_status'])}: {r['to_do']}"
 
 
 SHORT = {"fit": _fit, "forecast": _forecast, "diagnose": _diagnose}

@@ -40,7 +40,7 @@ def update_document(u: Update) -> Document:
         chance=top.probability if top else None,
         tone=TONES[top.status] if top else "doubt",
         table=_numbers(u),
-        sections=(*_alarms(u), section("Outlook", *outlook, u.beside), section("Notes", *u.notes[-6:])),
+        sections=(*_alarms(u), section("Outlook", *outlook, u.siblings_text), section("Notes", *u.notes[-6:])),
         docs="how/watch",
     )
 

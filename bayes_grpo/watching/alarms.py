@@ -1,8 +1,7 @@
-"""When a failure is told: probable enough, for long enough, and not told before.
+"""When a failure raises an alarm: probable enough, for long enough, and not raised before.
 
-A finding has to be as probable as asked at three looks: with all rows, and with the last ones left out, up to the share
-for which it has to last. So the rule is one of the log alone: it does not depend on how often one looks, and a watch
-that is started late or anew finds the same.
+A failure has to be probable enough by all rows, and by all but the last ones, up to the share for which it has to last.
+The rule depends on the log alone, not on how often one looks: a watch that is started late raises the same alarms.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.result import Alarm, Watching
 
 LEAST_LASTING = 3
-"""Rows for which a finding has to last at least."""
+"""Rows for which a failure has to last at least."""
 
 
 def earlier(rows: int, lasting: float) -> tuple[int, ...]:
-    """Numbers of rows at which a finding has to have been there, the latest first.
+    """Earlier numbers of rows at which a failure has to be probable too, the latest first.
 
     Args:
         rows: Rows so far.
-        lasting: Share of them for which it has to last; 0 for none.
+        lasting: Share of them for which it has to last.
     """
     if lasting == 0.0:
         return ()
@@ -38,13 +37,13 @@ def earlier(rows: int, lasting: float) -> tuple[int, ...]:
 
 
 def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Collection[str] = ()) -> tuple[Alarm, ...]:
-    """Findings of a run that were not told before.
+    """New alarms of a run.
 
     Args:
         run: The run.
         diagnosis: Its diagnosis, by all rows.
-        watching: How probable a finding has to be, and for how long.
-        sounded: Failures that were told before.
+        watching: How probable a failure has to be, and for how long.
+        sounded: Failures whose alarms were raised before.
     """
     rows = int(np.isfinite(run.reward if run.has_reward else run.eval_reward).sum())
     if rows < watching.least_rows or diagnosis.top.status == "done":  # a solved task leaves groups without spread
@@ -71,7 +70,7 @@ def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
         i = onset.step
         text += f", since about step {i.median:.0f} [{i.low:.0f}, {i.high:.0f}] ({i.level:.0%})"
     because = diagnosis.evidence[mode].sentence if mode in diagnosis.evidence else ""
-    top = diagnosis.top  # one thing to do now, whatever else was found
+    top = diagnosis.top
     return Alarm(
         finding=mode,
         probability=p,

@@ -1,7 +1,4 @@
-"""What is asked of a run that goes on, what one look at it says, and what is carried to the next look.
-
-Nothing here computes, so that a trainer's own process may import it without JAX.
-"""
+"""Options, results and memory of the looks at a running training; a trainer may import it without JAX."""
 
 from __future__ import annotations
 
@@ -21,33 +18,31 @@ from bayes_grpo.diagnosis.status import TopLine
 if TYPE_CHECKING:
     import numpy as np
 
-    from bayes_grpo.watching.beside import Siblings
+    from bayes_grpo.watching.siblings import Siblings
 
 ALARM = 0.5
-"""Probability of a failure from which on it is a finding, if it lasts."""
+"""Probability of a failure from which on it raises an alarm, if it lasts."""
 LASTING = 0.1
 """Share of the rows for which it has to last."""
 LEAST_LOOK_ROWS = 20
-"""Fewer rewards than this raise no alarm."""
+"""Rewards from which on there are alarms."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Watching:
-    """What is asked of a run that goes on. Checked when it is made.
+    """What to compute at every look. Checked when it is made.
 
     Attributes:
-        until: Horizon of the forecasts, optimizer step; by default the planned length where the log states one that
-            lies ahead, else half as far again as the last step.
-        question: Costs, values and gains behind the advice to stop; None where it is not asked.
+        until: Horizon of the forecasts, optimizer step; by default the planned length, else 1.5 times the last step.
+        question: Costs, values and gains behind the advice to stop; None for no advice.
         signal: "auto", "reward" (train) or "eval" (held-out), for the forecast.
-        alarm: Probability of a failure from which on it is a finding, if it lasts.
+        alarm: Probability of a failure from which on it raises an alarm, if it lasts.
         lasting: Share of the rows for which it has to last.
-        least_rows: Fewer rewards than this raise no alarm.
+        least_rows: Rewards from which on there are alarms.
         forecasts: Whether to forecast; without, a look is a diagnosis.
         draws: Paths of a forecast.
-        seed: Seed of all looks: what changes from one to the next is the log.
-        like: Siblings, other runs of the same task, for the forecast and for whether the run departs from them: files,
-            folders, stores and patterns.
+        seed: Seed of all looks.
+        like: Reference runs, other runs of the same task: files, folders, stores and patterns.
 
     Raises:
         SettingError: An impossible number.
@@ -78,23 +73,23 @@ class Watching:
         if self.signal not in ("auto", "reward", "eval"):
             raise SettingError(f"signal: expected auto, reward or eval, found {self.signal!r}")
         if not (isinstance(self.like, tuple) and all(isinstance(x, str) for x in self.like)):
-            raise SettingError(f"like: expected paths or patterns of siblings as a tuple, found {self.like!r}")
+            raise SettingError(f"like: expected paths or patterns of reference runs as a tuple, found {self.like!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alarm(Result):
-    """A failure that was found; told once.
+    """A failure, raised once.
 
     Attributes:
         finding: Name of the failure.
         probability: Probability that it is under way.
         step: Last step of the look that found it.
         rows: Rewards of that look.
-        since: Step at which it began; None where the log has nothing to date it by.
-        sentence: The finding in words.
+        since: Step at which it began; None where the log does not date it.
+        sentence: The alarm in words.
         remedies: What to do about it.
         name: Name of the run.
-        status: How the run stands, a word of `diagnosis.status.MEANING`.
+        status: Status of the run, a word of `diagnosis.status.MEANING`.
         action: The one thing to do now, a sentence.
     """
 
@@ -112,24 +107,24 @@ class Alarm(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook(Result):
-    """What a look says of the steps to come.
+    """The forecast of a look.
 
     Attributes:
         until: The horizon, optimizer step.
         until_from: Where it comes from.
         now: Latent reward at the last row.
         at_horizon: Latent reward at the horizon.
-        gain: What is still to be gained until then, reward.
+        gain: Gain until then, reward.
         threshold: Gain that counts, reward.
         p_gain: Probability of more than that.
         p_peaked: Probability that the curve has peaked.
-        p_collapse: Probability of a collapse that no law knows.
-        p_takeoff: Probability of a take-off that no law knows.
-        weights: Law → weight.
+        p_collapse: Probability of a collapse that no regime models.
+        p_takeoff: Probability of a take-off that no regime models.
+        weights: Regime → weight.
         sentence: The forecast in words.
-        stop: Recommended last step; None where nobody asked.
-        advice: The advice in words; "" where nobody asked.
-        take: Step of the checkpoint to take of those so far; None where none are kept, or nobody asked.
+        stop: Recommended last step; None without a question.
+        advice: The advice in words; "" without a question.
+        take: Step of the best checkpoint so far; None without checkpoints or a question.
     """
 
     until: float
@@ -158,18 +153,18 @@ class Update(AnswerProbabilities, Result):
         step: Last logged step.
         rows: Rewards so far.
         reward: The last of them.
-        answer: Most probable answer of the diagnosis; "" where it could not be made.
+        answer: Most probable answer of the diagnosis; "" without one.
         probability: Answer → probability.
-        own: Failure → probability that it is under way, alone or beside another.
+        own: Failure → probability that it is under way, alone or with others.
         diagnosis: The diagnosis in words.
-        outlook: What is to come; None where it could not be forecast or was not asked for.
-        alarms: What this look found and no earlier one had.
-        told: Failure → last step of the look that found it, of all looks so far.
-        notes: What went wrong or was assumed.
+        outlook: The forecast; None without one.
+        alarms: Alarms that no earlier look raised.
+        told: Failure → last step of the look that raised its alarm, of all looks so far.
+        notes: Errors and assumptions.
         seconds: Time of the look.
-        top: How the run stands and what to do; None where the diagnosis could not be made.
-        siblings: Whether the run departs from its siblings at the same steps, as in the dictionary of a diagnosis; None
-            where none were named or read.
+        top: Status and what to do; None without a diagnosis.
+        siblings: Whether the run departs from its reference runs, as in the dictionary of a diagnosis; None without
+            any.
     """
 
     name: str
@@ -192,33 +187,32 @@ class Update(AnswerProbabilities, Result):
 
     @property
     def sentence(self) -> str:
-        """The look in words: how it stands, alarms, diagnosis, siblings, forecast, advice."""
-        said = [] if self.top is None else [self.top.sentence]
-        said += [*(f"ALARM: {alarm.sentence}" for alarm in self.alarms), self.diagnosis, self.beside]
+        """The look in words: status, alarms, diagnosis, reference runs, forecast, advice."""
+        parts = [] if self.top is None else [self.top.sentence]
+        parts += [*(f"ALARM: {alarm.sentence}" for alarm in self.alarms), self.diagnosis, self.siblings_text]
         if self.outlook is not None:
             forecast = self.outlook.sentence
-            said += [f"{forecast[:1].upper()}{forecast[1:]}", self.outlook.advice]
-        text = " ".join(x for x in said if x)
+            parts += [f"{forecast[:1].upper()}{forecast[1:]}", self.outlook.advice]
+        text = " ".join(x for x in parts if x)
         return f"Step {self.step:g}, {self.rows} rows. {text or 'Nothing can be said yet.'}"
 
     @property
-    def beside(self) -> str:
-        """The run beside its siblings, a sentence; "" where none were named or read."""
-        said = "" if self.siblings is None else plain(self.siblings["sentence"], 800)
-        return f"{said[:1].upper()}{said[1:]}." if said else ""
+    def siblings_text(self) -> str:
+        """The comparison with reference runs, a sentence; "" without any."""
+        text = "" if self.siblings is None else plain(self.siblings["sentence"], 800)
+        return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 class Memory(NamedTuple):
-    """What is carried from one look to the next.
+    """State from one look to the next. A file keeps `sounded` and `first`; the rest saves a second.
 
     Attributes:
         sounded: Failure → last step of the look that raised its alarm.
-        first: Step and value of the first reward, which tell a log that was begun anew; empty before the first look.
-        points: Law → draws of its posterior, from which the next one starts, shape (draws, p). Not kept in a file: a
-            look without them is as good, and takes a second more.
-        rough: Law → number of rows at which its points could not be trusted. Not kept in a file either.
-        length: Number of rows that the compiled programs of the last look hold; 0 before the first. Likewise.
-        siblings: The siblings that were read; None before, and without any. Likewise.
+        first: Step and value of the first reward, by which a new log is recognized; empty before the first look.
+        points: Regime → draws of its posterior, from which the next one starts, shape (draws, p).
+        rough: Regime → number of rows at which its points failed the checks.
+        length: Number of rows of the compiled programs of the last look; 0 before the first.
+        siblings: The reference runs that were read; None without any.
     """
 
     sounded: Mapping[str, float] = {}
@@ -229,7 +223,7 @@ class Memory(NamedTuple):
     siblings: Siblings | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """What a restart needs, ready for JSON."""
+        """What a file keeps, ready for JSON."""
         return {"sounded": dict(self.sounded), "first": list(self.first)}
 
     @classmethod

@@ -27,8 +27,8 @@ from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.siblings.departure import Departure, departure_among
 from bayes_grpo.siblings.together import read_together
 from bayes_grpo.watching.alarms import alarms_of
-from bayes_grpo.watching.beside import Siblings, siblings_of
 from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
+from bayes_grpo.watching.siblings import siblings_of
 
 
 def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | None = None) -> tuple[Update, Memory]:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import platformdirs
 
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
-from bayes_grpo.common.files import check_writable
+from bayes_grpo.common.files import check_writable, written_whole
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.text import plain
-from bayes_grpo.fleets.survey import fingerprint
+from bayes_grpo.fleets.unit import fingerprint
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Provenance, Run
-from bayes_grpo.watching.following import Following
+from bayes_grpo.watching.following import Following, last_step
+from bayes_grpo.watching.notify import RetryQueue, channels_of
 from bayes_grpo.watching.result import Memory, Update, Watching
-from bayes_grpo.watching.rotation import last_step
-from bayes_grpo.watching.state import load_memory, place_of, save_memory
-from bayes_grpo.watching.telling import checked_url, post, run_command, words_of
-from bayes_grpo.watching.untold import Teller, Untold
 from bayes_grpo.watching.update import update_of
+
+_FORMAT = 1
+"""Number of the state file's format."""
+FOLDER = Path(platformdirs.user_state_dir("bayes_grpo")) / "watch"
+"""Default folder of state files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +38,11 @@ class Patience:
     Attributes:
         interval: Seconds from one look at the files to the next.
         idle: Seconds without a new row after which the watch ends; None for never.
-        once: Whether it ends after the first look, whatever is there.
-        until_alarm: Whether it ends with the first finding, or where one has been told before.
+        once: Whether it ends after the first look.
+        until_alarm: Whether it ends with the first alarm, or at once where an earlier watch raised one.
 
     Raises:
-        SettingError: Seconds that are none.
+        SettingError: Impossible seconds.
     """
 
     interval: float = 5.0
@@ -64,24 +71,23 @@ def watch(
 ) -> Iterator[Update]:
     """Looks at a run whenever its log has grown.
 
-    The watch ends where the log has come to its planned length, where nothing new has come for as long as ``patience``
-    says, or when nobody asks for the next look any more. The log need not be there yet. What is given is checked now,
-    and nothing is read before the first look is asked for.
+    The watch ends at the planned length of the run, after ``patience.idle`` seconds without a new row, or when the
+    caller takes no more looks. The log need not exist yet. Arguments are checked now, and the log is read later.
 
     Args:
         path: A file, the output directory of a trainer, a store, or several files of one run.
-        watching: What is asked of the run; the defaults if None.
+        watching: What to compute; the defaults if None.
         patience: When to look, and when to end.
         read: Keyword arguments of `read_log`.
-        on_alarm: A command to run for every finding, split into words as by a shell, which does not run it; it gets
-            the finding as JSON on standard input and in variables ``BAYES_GRPO_FINDING``, ``…_PROBABILITY``,
-            ``…_STEP``, ``…_RUN`` and ``…_SENTENCE``.
-        webhook: An address, http or https, to which every finding is posted as JSON.
-        state: File that keeps what was told, so that a watch that is started again does not tell it twice; by default
-            one for each path where the user keeps state.
-        fresh: Whether to forget what earlier watches told.
-        sleep: Waits for some seconds; for those who have something better to do meanwhile.
-        progress: Called with a short phrase when the watch waits, reads or looks.
+        on_alarm: A command to run for every alarm, split into words as by a shell, which does not run it; it gets the
+            alarm as JSON on standard input and in variables ``BAYES_GRPO_FINDING``, ``…_PROBABILITY``, ``…_STEP``,
+            ``…_RUN`` and ``…_SENTENCE``.
+        webhook: An address, http or https, to which every alarm is posted as JSON.
+        state: File of the alarms that were raised, so that a later watch does not repeat them; by default one for each
+            path in the user's state folder.
+        fresh: Whether to forget the alarms of earlier watches.
+        sleep: Waits for some seconds.
+        progress: Called with a short phrase when the watch waits or looks.
 
     Returns:
         The looks, as they are made.
@@ -89,89 +95,66 @@ def watch(
     Raises:
         LogReadError: The path can never hold a log; or, at the end, it never held one.
         SettingError: A setting, command or address is impossible.
-        OutputError: The state cannot be kept where it was asked for.
+        OutputError: The state file cannot be written.
         MissingExtraError: The format needs a package that is not installed.
     """
     follow = Following(path, read)
-    tellers = _tellers(on_alarm, webhook)
-    kept = place_of(follow.paths) if state is None else Path(state)
+    queue = RetryQueue(channels_of(on_alarm, webhook))
+    place = place_of(follow.paths) if state is None else Path(state)
     if state is not None:
-        check_writable(kept)
-    memory = Memory() if fresh else load_memory(kept)
-    ways = _Ways(tuple(tellers), kept, sleep, progress or (lambda _: None))
-    return _looks(follow, watching or Watching(), patience or Patience(), memory, ways)
+        check_writable(place)
+    memory = Memory() if fresh else load_memory(place)
+    tell = progress or (lambda _: None)
+    return _looks(
+        follow, watching or Watching(), patience or Patience(), memory, queue=queue, place=place, sleep=sleep, tell=tell
+    )
 
 
-class _Ways(NamedTuple):
-    """How a watch reaches the world: who is told, where its memory is kept, how it waits and says what it does."""
-
-    tellers: tuple[Teller, ...]
-    kept: Path
-    sleep: Callable[[float], object]
-    tell: Progress
-
-
-def _tellers(on_alarm: str | None, webhook: str | None) -> list[Teller]:
-    """Who is told of a finding."""
-    out: list[Teller] = []
-    if on_alarm is not None:
-        words = words_of(on_alarm)
-        out.append(lambda alarm: run_command(words, alarm))
-    if webhook is not None:
-        url = checked_url(webhook)
-        out.append(lambda alarm: post(url, alarm))
-    return out
-
-
-def _looks(follow: Following, watching: Watching, patience: Patience, memory: Memory, ways: _Ways) -> Iterator[Update]:
+def _looks(
+    follow: Following,
+    watching: Watching,
+    patience: Patience,
+    memory: Memory,
+    *,
+    queue: RetryQueue,
+    place: Path,
+    sleep: Callable[[float], object],
+    tell: Progress,
+) -> Iterator[Update]:
     """The looks of a watch."""
     looked, since = "", time.monotonic()
-    untold = Untold(ways.tellers)
     while True:
         idle = patience.idle is not None and time.monotonic() - since >= patience.idle
         found = follow.poll(last=idle or patience.once)
         content = looked if found is None else fingerprint(found)
         new = content != looked
         if found is not None and new:
-            ways.tell("looking")
+            tell("looking")
             looked = content
             update, memory = update_of(found, watching, memory)
-            untold.add(update.alarms)
-            notes = untold.told()
-            # While somebody is still to be told, a watch that is started again has to find that out.
-            notes += [] if untold.waiting else _saved(memory, ways.kept)
-            yield replace(update, notes=(*update.notes, *follow.notes, *notes))
+            queue.add(update.alarms)
+            notes = [*follow.notes, *queue.send(), *_saved(memory, place, queue)]
+            yield replace(update, notes=(*update.notes, *notes))
             if (patience.until_alarm and update.told) or ended(found):
                 return
             since = time.monotonic()
         if patience.once or (idle and not new):
             break
-        if untold.waiting and not new:
-            for note in untold.told():
-                ways.tell(note)
-            if not untold.waiting:
-                _saved(memory, ways.kept)
-        ways.tell(_waiting(follow, looked, time.monotonic() - since))
-        ways.sleep(patience.interval)
+        if queue.waiting and not new:
+            for note in (*queue.send(), *_saved(memory, place, queue)):
+                tell(note)
+        tell(_waiting(follow, looked, time.monotonic() - since))
+        sleep(patience.interval)
     if not looked:
         raise LogReadError(follow.problem or f"{_names(follow.paths)}: expected a log, found none; check the path")
 
 
 def ended(run: Run) -> bool:
-    """Whether a run has come to the length that its log or its user states."""
+    """Whether a run has reached the length that its log or its user states."""
     planned = run.settings.total_steps
     if planned.value is None or planned.provenance is Provenance.ASSUMED:
         return False
     return last_step(run) >= float(planned.value)
-
-
-def _saved(memory: Memory, kept: Path) -> list[str]:
-    """Keeps what was told; a full disk is a note."""
-    try:
-        save_memory(memory, kept)
-    except OutputError as error:
-        return [f"what was told is not kept: {plain(error, 300)}"]
-    return []
 
 
 def _waiting(follow: Following, looked: str, seconds: float) -> str:
@@ -184,3 +167,44 @@ def _waiting(follow: Following, looked: str, seconds: float) -> str:
 
 def _names(paths: Sequence[Path]) -> str:
     return "; ".join(plain(p, 200) for p in paths)
+
+
+def place_of(paths: Sequence[Path]) -> Path:
+    """Default state file of a watch of these paths."""
+    name = hashlib.sha256("\n".join(str(p.resolve()) for p in paths).encode()).hexdigest()[:32]
+    return FOLDER / f"{name}.json"
+
+
+def load_memory(path: Path) -> Memory:
+    """The memory in a state file; an empty one where there is none, or none of this format.
+
+    A broken file costs a repeated alarm; a refusal would cost the watch.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return Memory.from_dict(content) if content["format"] == _FORMAT else Memory()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return Memory()
+
+
+def save_memory(memory: Memory, path: Path) -> None:
+    """Writes a memory to a state file, whole or not at all.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    if path.parent == FOLDER:
+        with suppress(OSError):  # the line below says what is wrong
+            FOLDER.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps({"format": _FORMAT} | memory.to_dict()), encoding="utf-8")
+
+
+def _saved(memory: Memory, place: Path, queue: RetryQueue) -> list[str]:
+    """Saves the alarms once all are sent, so that a later watch sends those that are not; an error is a note."""
+    try:
+        if not queue.waiting:
+            save_memory(memory, place)
+    except OutputError as error:
+        return [f"the state of the watch is not saved: {plain(error, 300)}"]
+    return []

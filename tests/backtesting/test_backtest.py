@@ -5,11 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo.backtesting.backtest import backtest
-from bayes_grpo.backtesting.many import backtest_logs
-from bayes_grpo.backtesting.origins import Method, origin_of, predicted
-from bayes_grpo.backtesting.result import AVERAGED, Backtest, Score, merge_backtests
+from bayes_grpo.backtesting.backtest import backtest, backtest_logs, origin_of, predicted
 from bayes_grpo.backtesting.rivals import RIVALS
+from bayes_grpo.backtesting.scores import AVERAGED, Backtest, Score
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.priors import forecast_priors
@@ -76,11 +74,10 @@ def test_nothing_before_the_origin_knows_what_comes_after():
     run = rising_run(40)
     changed = replace(run, reward=np.concatenate([run.reward[:20], run.reward[20:] + 3.0]))
     seen = []
-    laws = Method(("flat", "exponential"), forecast_priors, FAST, True)
     for r in (run, changed):
-        found = predicted(origin_of(r, rows_of(r), 0.5), laws, 0, lambda _: None)
-        assert found.piece is not None
-        seen.append((found.average.rows, found.weights, found.piece.features))
+        found = predicted(origin_of(r, rows_of(r), 0.5), 0, regimes=("flat", "exponential"), settings=FAST)
+        assert found.features is not None
+        seen.append((found.average.rows, found.weights, found.features.tolist()))
     np.testing.assert_array_equal(seen[0][0], seen[1][0])
     assert seen[0][1:] == seen[1][1:]
 
@@ -110,7 +107,7 @@ def test_only_cases_that_all_have_are_compared():
 
     one = Backtest((score("a", AVERAGED, 1.0, "forecast"), score("a", "last", 2.0)))
     two = Backtest((score("b", AVERAGED, 9.0, "forecast"),), ("b: no rival",))
-    both = merge_backtests([one, two])
+    both = Backtest((*one.scores, *two.scores), (*one.refused, *two.refused))
     assert [x.crps for x in both.lines] == [1.0, 2.0]
     assert both.ratio == 0.5
     assert both.refused == ("b: no rival",)
@@ -151,9 +148,7 @@ def test_many_logs_side_by_side_score_as_one_after_another():
     assert [s for s in here.scores if s.log == "b"] == list(alone.scores)
 
 
-def test_options_that_fail_for_every_log_or_cannot_travel_are_refused():
+def test_options_that_fail_for_every_log_are_refused():
     run = rising_run(30)
     with pytest.raises(SettingError, match="rivals: expected"):
         backtest_logs([run], rivals=["nobody"])
-    with pytest.raises(SettingError, match="can be sent to another process"):
-        backtest_logs([run], jobs=2, priors=lambda *_: {})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.backtesting.backtest import backtest
-from bayes_grpo.backtesting.result import AVERAGED
+from bayes_grpo.backtesting.scores import AVERAGED
 from bayes_grpo.events.hazards import COLLAPSE
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.hazard import Hazard, Rate

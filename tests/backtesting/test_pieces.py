@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.backtesting.pieces import Piece, apart, piece_of
-from bayes_grpo.backtesting.scores import crps, energy
+from bayes_grpo.backtesting.scores import crps
 from bayes_grpo.forecasting.pool import FEATURES
+from benchmarks.lab.learners.pieces import Piece, apart, piece_of
 from benchmarks.lab.learners.pool import learn_pool
 
 
@@ -65,11 +65,3 @@ def test_a_repository_of_many_logs_does_not_drown_the_others():
     shares = [learn_pool(x).share(np.zeros(5)) for x in (few, many, flood)]
     assert shares == sorted(shares)
     assert shares[0] < shares[2]
-
-
-def test_the_energy_score_of_a_pool_follows_from_its_parts():
-    laws, level, y = drawn(0), drawn(1, 1.5, 0.4), drawn(2, 0.5, 1.0, 1)[0]
-    piece = piece_of("a", 0.5, np.zeros(5), laws, level, y, 2.0)
-    chosen = np.random.default_rng(8).random((20_000, 1)) < 0.3
-    both = np.where(chosen, drawn(9, 1.5, 0.4, 20_000), drawn(10, size=20_000))
-    assert piece.energy(0.3) == pytest.approx(energy(both, y) / 2.0, abs=0.02)

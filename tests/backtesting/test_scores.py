@@ -3,7 +3,8 @@ import pytest
 from scipy.stats import norm
 
 from bayes_grpo.backtesting.rivals import RIVALS
-from bayes_grpo.backtesting.scores import covered, crps, energy, energy_apart, log_score, pit
+from bayes_grpo.backtesting.scores import covered, crps, log_score, pit
+from benchmarks.lab.learners.hazard import energy
 
 STEP = np.arange(1.0, 41.0)
 AHEAD = np.arange(41.0, 61.0)
@@ -101,10 +102,3 @@ def test_the_energy_score_sees_whether_rows_belong_together():
     truth = [np.full(12, v) for v in rng.normal(size=200)]
     assert crps(together, truth[0]) == pytest.approx(crps(alone, truth[0]))
     assert np.mean([energy(together, y) for y in truth]) < np.mean([energy(alone, y) for y in truth]) - 0.02
-
-
-def test_paths_of_one_law_are_not_apart():
-    rng = np.random.default_rng(3)
-    one, same, other = (m + rng.normal(size=(3000, 5)) for m in (0.0, 0.0, 2.0))
-    assert energy_apart(one, same) == pytest.approx(0.0, abs=0.02)
-    assert energy_apart(one, other) > 0.5

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import bayes_grpo as bg
-from bayes_grpo.backtesting.result import Backtest, Score
+from bayes_grpo.backtesting.scores import Backtest, Score
 from bayes_grpo.checking.result import Check, Finding
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import Interval

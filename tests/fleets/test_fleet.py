@@ -18,11 +18,9 @@ from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingErro
 from bayes_grpo.fleets import table as table_module
 from bayes_grpo.fleets import unit
 from bayes_grpo.fleets.fleet import fleet
-from bayes_grpo.fleets.journal import journal_of
+from bayes_grpo.fleets.table import journal_of
 from bayes_grpo.forecasting.horizon import horizon_of
-from bayes_grpo.views.plots.fleets import plot_fleet
 from tests.helpers.command import call
-from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.shown import text_of
 
@@ -119,9 +117,6 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     )
     assert sick["p_healthy"] == diagnosis.probability["healthy"]
     assert np.isnan(sick["fixed_point_50"])
-    left, right = halves()
-    assert plot_fleet(found, right) is right
-    assert (len(left.axes), len(right.axes)) == (0, 3)
     text = text_of(found)
     assert "settles at" in text
     assert "at step 60, gain" in text
@@ -255,13 +250,12 @@ def test_the_columns_of_a_task_are_there_without_any_row_and_keep_their_types(tm
 
 def test_the_command(write_logs, tmp_path):
     folder = write_logs(2)
-    out, plot = tmp_path / "t.csv", tmp_path / "t.png"
-    done = call("fleet", folder, "--do", "diagnose", "--out", out, "--plot", plot, "--json", "--set", "group_size=4")
+    out = tmp_path / "t.csv"
+    done = call("fleet", folder, "--do", "diagnose", "--out", out, "--json", "--set", "group_size=4")
     assert (done.code, done.err) == (0, "")
     shown = json.loads(done.out)
     assert shown["logs"] == 2
     assert [row["log"] for row in shown["table"]] == pd.read_csv(out)["log"].tolist() == ["run00", "run01"]
-    assert plot.stat().st_size > 1000
     again = call("fleet", folder, "--do", "diagnose", "--out", out, "--set", "group_size=4")
     assert "2 from the journal" in again.out
     assert call("fleet", folder, "--do", "guess").code == 3

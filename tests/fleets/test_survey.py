@@ -3,7 +3,8 @@
 import json
 import shutil
 
-from bayes_grpo.fleets.survey import fingerprint, survey
+from bayes_grpo.fleets.fleet import survey
+from bayes_grpo.fleets.unit import fingerprint
 from bayes_grpo.logs.reading import read_log
 from tests.helpers.runs import rising_run
 

@@ -287,7 +287,7 @@ def test_the_trainers_arguments_are_settings():
     ("options", "found"),
     [
         ({"stop": "sometimes"}, "stop: expected True, False, decision, alarm or a function"),
-        ({"stop": "decision"}, "stop: found decision without what it rests on"),
+        ({"stop": "decision"}, "stop: decision needs costs and values"),
         ({"settings": {"group_size": 0}}, "group_size to be a whole number"),
         ({"lasts": 3}, "found lasts"),
     ],

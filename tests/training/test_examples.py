@@ -81,7 +81,7 @@ def test_nemo_rl(monkeypatch):
 
 
 def test_every_key_of_the_table_is_one_that_we_write():
-    from bayes_grpo.training.entries import SAID, entries_of
+    from bayes_grpo.training.callback import SAID, entries_of
     from tests.training.test_callback import alarm, update
 
     kept = update(5, stop=9.0)

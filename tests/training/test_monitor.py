@@ -218,7 +218,7 @@ def test_importing_and_feeding_it_brings_nothing_heavy_into_the_trainers_process
 @pytest.mark.thorough
 @linux
 def test_a_row_is_taken_while_the_process_beside_stands_still_and_none_is_lost(beside: Monitor):
-    pid = beside._beside.pid  # pyright: ignore[reportOptionalMemberAccess]
+    pid = beside._background.pid  # pyright: ignore[reportOptionalMemberAccess]
     before = beside.latest()
     assert pid is not None
     assert before is not None
@@ -236,7 +236,7 @@ def test_a_row_is_taken_while_the_process_beside_stands_still_and_none_is_lost(b
 @linux
 def test_close_leaves_nothing_running():
     monitor = Monitor(background=True)
-    pid = monitor._beside.pid  # pyright: ignore[reportOptionalMemberAccess]
+    pid = monitor._background.pid  # pyright: ignore[reportOptionalMemberAccess]
     assert pid is not None
     assert not gone(pid)
     feed(monitor, 1, 3)
@@ -250,7 +250,7 @@ def test_close_leaves_nothing_running():
 
 @linux
 @pytest.mark.parametrize("forks", [False, True], ids=["alone", "with a fork that keeps the pipe"])
-def test_the_process_ends_with_a_trainer_that_is_killed(forks: bool):
+def test_the_process_ends_with_a_trainer_that_is_killed_and_leaves_no_file(forks: bool, tmp_path: Path):
     program = f"""
         import os, time
         from bayes_grpo import Monitor
@@ -259,10 +259,12 @@ def test_the_process_ends_with_a_trainer_that_is_killed(forks: bool):
         other = os.fork() if {forks} else 1
         if other == 0:
             time.sleep(60)
-        print(monitor._beside.pid, other, flush=True)
+        print(monitor._background.pid, other, flush=True)
         time.sleep(60)
     """
-    trainer = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], cwd=ROOT, stdout=subprocess.PIPE)
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    trainer = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, env=environment)
     assert trainer.stdout is not None
     pid, fork = map(int, trainer.stdout.readline().split())
     try:
@@ -270,6 +272,7 @@ def test_the_process_ends_with_a_trainer_that_is_killed(forks: bool):
         trainer.kill()
         trainer.wait()
         assert until(lambda: gone(pid))
+        assert not list(tmp_path.iterdir())
     finally:
         trainer.stdout.close()
         if forks:
@@ -279,7 +282,7 @@ def test_the_process_ends_with_a_trainer_that_is_killed(forks: bool):
 @linux
 def test_a_process_that_dies_is_one_warning():
     monitor = Monitor(background=True)
-    pid = monitor._beside.pid  # pyright: ignore[reportOptionalMemberAccess]
+    pid = monitor._background.pid  # pyright: ignore[reportOptionalMemberAccess]
     assert pid is not None
     monitor.add(1, 0.5)
     os.kill(pid, signal.SIGKILL)
@@ -311,7 +314,7 @@ def test_a_run_of_which_nothing_can_be_said_is_told_of_once():
     with Monitor(background=True, every=0.0) as monitor:
         for step in range(1, 25):
             monitor.add(step, None, entropy=1.0)
-        with pytest.warns(BayesGrpoWarning, match="nothing can be said of the run: LogReadError"):
+        with pytest.warns(BayesGrpoWarning, match="no update of the run: LogReadError"):
             monitor.update()
         monitor.add(25, None, entropy=1.0)
         assert monitor.update() is None

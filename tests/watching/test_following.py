@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.logs.run import Run
-from bayes_grpo.watching.following import PATIENCE, Following, stamp_of
-from bayes_grpo.watching.rotation import joined
+from bayes_grpo.watching.following import PATIENCE, Following, joined, stamp_of
 from tests.helpers import stores, writer
 from tests.helpers.runs import make_run, steps
 from tests.helpers.writer import line_of, reward_at
@@ -309,6 +309,14 @@ def test_joined_runs_keep_signals_that_only_one_has():
     assert np.array_equal(run.signals["entropy"], [np.nan, np.nan, 2, 2, 2], equal_nan=True)
     assert (run.eval_step.tolist(), run.eval_reward.tolist()) == ([2.0], [0.5])
     assert run.settings.group_size.value == 8
+
+
+def test_a_rotated_log_with_values_that_are_not_numbers_goes_on():
+    one, other = (make_run([1.0 + 2 * i, 2.0 + 2 * i], [0.1, 0.2]) for i in range(2))
+    other = replace(other, logged={"kl": np.array([True, False])}, second_counter=("rollout", np.array([1.0, 1.0])))
+    run = joined(replace(one, signals={"kl": np.array([0.1, np.nan])}), other)
+    assert run.logged["kl"].tolist() == [True, False, True, False]
+    assert run.not_finite("kl").tolist() == [False, False, True, False]
 
 
 def start(log: Path, first: int, last: int, *options: object) -> subprocess.Popen:

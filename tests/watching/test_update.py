@@ -348,7 +348,7 @@ def test_a_look_says_whether_the_run_departs_from_its_siblings(tmp_path):
     assert after.siblings == diagnose(falling, like=str(tmp_path)).to_dict()["siblings"]
     assert after.siblings["departs"]
     assert "Siblings: the run departs from them since about step" in after.sentence
-    assert after.beside in text_of(after, 900)
+    assert after.siblings_text in text_of(after, 900)
     assert json.loads(json.dumps(after.to_dict(), allow_nan=False))["siblings"]["departs"] is True
     alone, _ = update_of(falling, replace(watching, like=()), memory)
-    assert (alone.siblings, alone.beside) == (None, "")
+    assert (alone.siblings, alone.siblings_text) == (None, "")

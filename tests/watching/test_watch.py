@@ -8,19 +8,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.watching import services, state
+from bayes_grpo.watching import watch as watch_module
+from bayes_grpo.watching.notify import checked_url, content_for, message_of, post, run_command, words_of
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
-from bayes_grpo.watching.services import content_for, words_of_alarm
-from bayes_grpo.watching.state import load_memory, place_of, save_memory
-from bayes_grpo.watching.telling import checked_url, post, run_command, words_of
-from bayes_grpo.watching.watch import Patience, watch
+from bayes_grpo.watching.watch import Patience, load_memory, place_of, save_memory, watch
 
 SWIFT = Watching(forecasts=False)
 """A diagnosis alone."""
@@ -169,7 +166,7 @@ def test_a_state_that_cannot_be_kept_is_a_note(log, looks, tmp_path):
         write(log, 5)
 
     found = next(looks(write_and_remove, state=place / "state.json"))
-    assert any(note.startswith("what was told is not kept: ") for note in found.notes)
+    assert any(note.startswith("the state of the watch is not saved: ") for note in found.notes)
 
 
 def test_a_command_gets_the_finding_in_variables(tmp_path):
@@ -239,7 +236,7 @@ def server():
 def test_a_webhook_gets_the_finding(server):
     url, got, _ = server
     assert post(url, ALARM) == ""
-    assert got[0] == ALARM.to_dict() | {"text": words_of_alarm(ALARM)}
+    assert got[0] == ALARM.to_dict() | {"text": message_of(ALARM)}
     assert got[0]["since"]["median"] == 52.0
 
 
@@ -254,50 +251,6 @@ def test_chat_services_get_their_own_form():
     assert discord["allowed_mentions"] == {"parse": []}  # nobody is called by what stands in a log
 
 
-def test_mail_goes_to_the_server_that_the_environment_names(monkeypatch: pytest.MonkeyPatch):
-    sent: list[Any] = []
-
-    class Server:
-        def __init__(self, *where: Any, timeout: float) -> None:
-            sent.append(where)
-
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def has_extn(self, _: str) -> bool:
-            return False
-
-        def login(self, *who: str) -> None:
-            sent.append(who)
-
-        def send_message(self, message: Any) -> None:
-            sent.append(message)
-
-    monkeypatch.setattr(services.smtplib, "SMTP", Server)
-    monkeypatch.setenv(services.SERVER, "smtp://me:pass%20word@mail.example:2525")
-    address = checked_url("mailto:you@example.com?from=runs@example.com")
-    assert post(address, replace(ALARM, name="a\r\nBcc: all@example.com")) == ""
-    where, who, message = sent
-    assert (where, who) == (("mail.example", 2525), ("me", "pass word"))
-    assert (message["To"], message["From"]) == ("you@example.com", "runs@example.com")
-    assert message["Bcc"] is None
-    assert ALARM.sentence in message.get_content().replace("\n", " ")
-    for wrong in ("mailto:", "mailto:you", "mailto:you@example.com,all@example.com"):
-        with pytest.raises(SettingError, match="mailto:name@host"):
-            checked_url(wrong)
-    monkeypatch.setenv(services.SERVER, "mail.example")
-    with pytest.raises(SettingError, match="smtp://host:port"):
-        checked_url(address)
-
-
-def test_a_mail_server_that_is_not_there_is_a_note(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv(services.SERVER, "smtp://127.0.0.1:1")
-    assert post("mailto:you@example.com", ALARM, limit=2.0).startswith("the mail server failed: ")
-
-
 @pytest.mark.parametrize(("code", "said"), [(500, "it answered 500"), (302, "it answered 302"), (0, "1 s")])
 def test_a_webhook_that_fails_is_a_note(server, code, said):
     url, _, answer = server
@@ -308,7 +261,7 @@ def test_a_webhook_that_fails_is_a_note(server, code, said):
 
 
 @pytest.mark.parametrize(
-    "url", ["ftp://host/x", "file:///etc/passwd", "http://", "host/x", "http://host:port/", "", "//x"]
+    "url", ["ftp://host/x", "file:///etc/passwd", "http://", "host/x", "http://host:port/", "", "//x", "mailto:x@host"]
 )
 def test_addresses_that_nobody_should_be_sent_to(url):
     with pytest.raises(SettingError, match="http://"):
@@ -334,7 +287,7 @@ def test_a_broken_state_is_an_empty_one(tmp_path):
 
 
 def test_the_folder_of_states_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(state, "FOLDER", tmp_path / "deep" / "watch")
+    monkeypatch.setattr(watch_module, "FOLDER", tmp_path / "deep" / "watch")
     place = place_of([tmp_path / "log.jsonl"])
     save_memory(Memory({"reward_hacking": 3.0}), place)
     assert load_memory(place).sounded == {"reward_hacking": 3.0}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.backtesting.result import AVERAGED, Backtest
+from bayes_grpo.backtesting.scores import AVERAGED, Backtest
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import canvas
 

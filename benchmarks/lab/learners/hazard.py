@@ -30,17 +30,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bayes_grpo import forecasting
-from bayes_grpo.backtesting.backtest import BACKTEST_POINTS, ORIGINS
-from bayes_grpo.backtesting.origins import Method, Origin, origin_of, predicted, with_hazard
-from bayes_grpo.backtesting.scores import covered, crps, energy, log_score
+from bayes_grpo.backtesting.backtest import ORIGINS, Origin, origin_of, predicted, with_hazard
+from bayes_grpo.backtesting.scores import covered, crps, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.events.hazards import COLLAPSE, HAZARDS
 from bayes_grpo.forecasting.events import RewardPaths
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.hazard import Hazard, Rate, chances
-from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.lab.learners.hazard_cases import HAZARD_SIGNS, Case, events_counted, lab_cases, public_cases
@@ -57,6 +54,8 @@ BASE_MEDIAN, BASE_SD = 0.05, 1.5
 """Prior of a rate: lognormal with this median, in 1 / rows seen, and this standard deviation of its log."""
 _WEIGHT_SD = 0.5
 """Prior standard deviation of what a standard deviation of a sign does to the log rate."""
+PAIRS = 4000
+"""Pairs of paths whose distance is averaged in an energy score."""
 QUANTILES = 11
 
 
@@ -154,10 +153,10 @@ def drawn_rates(path: Path, cache: Path) -> list[Path]:
     files, done = [cache / f"{path.stem}-{share:g}.npz" for share in ORIGINS], cache / f"{path.stem}.done"
     if not done.exists():
         run = read_log(path)
-        whole, laws = rows_of(run), Method(FORECAST_REGIMES, forecast_priors, BACKTEST_POINTS, True)
+        whole = rows_of(run)
         for share, file in zip(ORIGINS, files, strict=True):
             try:
-                found = predicted(origin_of(run, whole, share), laws, seed_of(0, "origin", share), lambda _: None)
+                found = predicted(origin_of(run, whole, share), seed_of(0, "origin", share))
             except BayesGrpoError:
                 continue
             latent, trend, rows = (x.astype(np.float32) for x in found.average)
@@ -225,6 +224,26 @@ def effect(found: Sequence[Pair]) -> dict[str, Any]:
     out |= {"crps_change": float(change.mean()), "crps_change_se": float(change.std() / np.sqrt(len(change)))}
     print(f"  change of the mean CRPS {out['crps_change']:+.4f} ± {out['crps_change_se']:.4f}")
     return out
+
+
+def energy(draws: np.ndarray, y: np.ndarray) -> float:
+    """Energy score of whole paths, in the unit of ``y``; smaller is better. Of one row it is the CRPS.
+
+    E‖X − y‖ − E‖X − X'‖/2 with the root mean square over rows as norm (Gneiting and Raftery 2007,
+    https://doi.org/10.1198/016214506000001437): unlike the rows' own scores it sees whether they belong together. The
+    second mean is over `PAIRS` pairs of different paths.
+
+    Args:
+        draws: Predictive paths, shape (m, h).
+        y: What was observed, shape (h,).
+    """
+    rng = np.random.default_rng(0)
+    i, shift = rng.integers(len(draws), size=PAIRS), rng.integers(1, len(draws), size=PAIRS)
+
+    def length(difference: np.ndarray) -> float:
+        return float(np.sqrt(np.mean(difference**2, axis=1)).mean())
+
+    return length(draws - y) - 0.5 * length(draws[i] - draws[(i + shift) % len(draws)])
 
 
 def lowest(found: Sequence[Pair], collapsed: Collection[tuple[str, float]]) -> list[dict[str, Any]]:

@@ -21,9 +21,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bayes_grpo import forecasting
-from bayes_grpo.backtesting.pieces import Piece
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool
+from benchmarks.lab.learners.pieces import Piece
 from benchmarks.lab.learners.record import keep
 
 _TARGET = Path(forecasting.__file__).with_name("pool.json")

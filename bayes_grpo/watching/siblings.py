@@ -1,25 +1,23 @@
-"""The siblings of a run that is looked at again and again: read once, and anew when the run has grown."""
+"""The reference runs of a run that is looked at again and again: read once, and again when it has grown."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from bayes_grpo.analysis.growing import AGAIN
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.gather import Like, SiblingRuns, gather_siblings
 from bayes_grpo.siblings.together import Courses
 
-AGAIN = 1.25
-"""Growth of a log after which its siblings are read anew, and a law that was left out is tried again."""
-
 
 class Siblings(NamedTuple):
-    """Siblings as a look left them for the next one.
+    """Reference runs, kept from look to look.
 
     Attributes:
         like: Where they are.
         rows: Rows of the run when they were read.
-        runs: The siblings.
+        runs: The reference runs.
         courses: Their courses.
     """
 
@@ -30,16 +28,10 @@ class Siblings(NamedTuple):
 
 
 def siblings_of(run: Run, table: RowTable, like: Like, known: Siblings | None) -> Siblings:
-    """The siblings of a run, and for the next look.
-
-    Args:
-        run: The run.
-        table: Its rows.
-        like: Where siblings are.
-        known: What the look before left.
+    """The reference runs of a run with such rows, the known ones unless it has grown.
 
     Raises:
-        LogReadError: A path that was named does not exist or cannot be read.
+        LogReadError: A named path does not exist or cannot be read.
     """
     rows = len(table.y)
     if known is None or known.like != like or not known.rows <= rows < AGAIN * known.rows:

@@ -4,7 +4,7 @@ The CRPS of a linear pool is known from its parts: with weights w of laws and le
 
     CRPS = (1 − w) CRPS_laws + w CRPS_level − w (1 − w) ∫ (F_laws − F_level)² dx
 
-so that any weight is scored without another forecast; likewise the energy score of whole paths.
+so that any weight is scored without another forecast.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.backtesting.scores import crps, energy, energy_apart, log_score
+from bayes_grpo.backtesting.backtest import Origin, Predicted, averaged
+from bayes_grpo.backtesting.scores import crps, log_score
+from bayes_grpo.forecasting.level import LEVEL_NAME
 
 
 class Piece(NamedTuple):
@@ -30,9 +32,6 @@ class Piece(NamedTuple):
         below_level: Share of the level's draws below it, shape (h,).
         log_laws: Log score of the laws at every row plus the log of that standard deviation, shape (h,).
         log_level: Log score of the level, likewise.
-        energy_laws: Energy score of the laws' paths over that standard deviation.
-        energy_level: Energy score of the level's paths, likewise.
-        energy_apart: Energy distance of both, likewise.
     """
 
     log: str
@@ -45,14 +44,6 @@ class Piece(NamedTuple):
     below_level: tuple[float, ...]
     log_laws: tuple[float, ...]
     log_level: tuple[float, ...]
-    energy_laws: float = float("nan")
-    energy_level: float = float("nan")
-    energy_apart: float = float("nan")
-
-    def energy(self, share: float) -> float:
-        """Energy score where the level has a share."""
-        mixed = (1.0 - share) * self.energy_laws + share * self.energy_level
-        return mixed - share * (1.0 - share) * self.energy_apart
 
     def crps(self, share: float) -> float:
         """Mean CRPS where the level has a share."""
@@ -66,6 +57,22 @@ class Piece(NamedTuple):
         """Mean log score of the rows."""
         laws, level = np.array(self.log_laws) + np.log1p(-share), np.array(self.log_level) + np.log(share)
         return float(np.logaddexp(laws, level).mean())
+
+
+def piece_at(origin: Origin, found: Predicted, seed: int) -> Piece | None:
+    """The piece of a forecast from an earlier step of a log; None where the level has no share in it.
+
+    Args:
+        origin: Where the log was forecast from.
+        found: The forecast.
+        seed: Seed of the origin.
+    """
+    if found.features is None:
+        return None
+    own = {k: w for k, w in found.weights.items() if k != LEVEL_NAME}
+    laws = averaged(found.paths, {k: w / sum(own.values()) for k, w in own.items()}, seed).rows
+    level = found.paths[LEVEL_NAME].rows
+    return piece_of(origin.basis.name, origin.share, found.features, laws, level, origin.y, origin.scale)
 
 
 def piece_of(
@@ -102,9 +109,6 @@ def piece_of(
         below_level=below(level),
         log_laws=density(laws),
         log_level=density(level),
-        energy_laws=energy(laws, y) / scale,
-        energy_level=energy(level, y) / scale,
-        energy_apart=energy_apart(laws, level) / scale,
     )
 
 
