@@ -25,7 +25,6 @@ from .decision.split import Split as Split
 from .decision.split import split_budget as split_budget
 from .diagnosis.classes import MODES as MODES
 from .diagnosis.diagnose import diagnose as diagnose
-from .diagnosis.plot import plot_diagnosis as plot_diagnosis
 from .diagnosis.result import Diagnosis as Diagnosis
 from .diagnosis.status import MEANING as MEANING
 from .diagnosis.status import TopLine as TopLine
@@ -152,6 +151,7 @@ from .views.plots.checking import plot_check as plot_check
 from .views.plots.comparison import plot_comparison as plot_comparison
 from .views.plots.decision import mark_stop as mark_stop
 from .views.plots.decision import plot_decision as plot_decision
+from .views.plots.diagnosis import plot_diagnosis as plot_diagnosis
 from .views.plots.families import plot_compare_runs as plot_compare_runs
 from .views.plots.families import plot_family as plot_family
 from .views.plots.fitting import plot_curve as plot_curve

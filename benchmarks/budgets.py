@@ -25,7 +25,7 @@ import numpy as np
 from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.decision.split import split_budget
-from bayes_grpo.events.smoothing import fit_trend
+from bayes_grpo.diagnosis.smoothing import fit_trend
 from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate import Numbers, Structure, contextual_bandit, simulate, trainer_state, write_json
 from benchmarks.common import keep, say

@@ -30,7 +30,7 @@ from bayes_grpo.decision.checkpoints import Checkpoints, Choice, had, score_nois
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.recall import Doubt
 from bayes_grpo.decision.result import Stopping
-from bayes_grpo.events.smoothing import fit_trend
+from bayes_grpo.diagnosis.smoothing import fit_trend
 from benchmarks.common import keep, say
 from benchmarks.decision_problems import KEPT_EVERY, PROMPTS, Problem, forecasts_of, problems
 

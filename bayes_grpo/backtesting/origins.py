@@ -12,7 +12,7 @@ from bayes_grpo.backtesting.pieces import Piece, piece_of
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.events.hazards import origin_state
+from bayes_grpo.diagnosis.hazards import origin_state
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
 from bayes_grpo.forecasting.events import RewardPaths

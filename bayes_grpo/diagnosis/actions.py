@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.diagnosis.facts import Facts
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import Failing, p_fails
 
@@ -72,10 +72,10 @@ def _saved(f: Facts) -> str:
 
 ACTIONS: dict[str, ActionRow] = {
     "go on": ActionRow(
-        lambda f: f.rows >= BORDERS.trend_rows,
+        lambda f: f.rows >= THRESHOLDS.trend_rows,
         lambda f: (
             _broken(f)
-            or f.failing > BORDERS.half
+            or f.failing > THRESHOLDS.half
             or f.rate_spent is not None
             or f.planned is not None
             or (f.resting and not f.rose)
@@ -84,8 +84,8 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "look again": ActionRow(
         _always,
-        lambda f: _broken(f) or f.failing > BORDERS.half,
-        lambda f: f"go on, and look again when the log has {max(2 * f.rows, BORDERS.waste_rows)} rewards",
+        lambda f: _broken(f) or f.failing > THRESHOLDS.half,
+        lambda f: f"go on, and look again when the log has {max(2 * f.rows, THRESHOLDS.waste_rows)} rewards",
     ),
     "watch it": ActionRow(
         _always,
@@ -93,7 +93,7 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: "look again after a tenth more steps; if it lasts, stop and lower the learning rate",
     ),
     "stop": ActionRow(
-        lambda f: f.rows >= BORDERS.trend_rows,
+        lambda f: f.rows >= THRESHOLDS.trend_rows,
         _never,
         lambda f: "stop here if this level is what you need",
     ),
@@ -104,12 +104,12 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "take checkpoint": ActionRow(
         lambda f: f.checkpoint is not None and f.chosen_by == "held-out score",
-        lambda f: f.failing > BORDERS.half,
+        lambda f: f.failing > THRESHOLDS.half,
         lambda f: f"stop, and take the checkpoint with the best held-out score (about {_saved(f)})",
     ),
     "score checkpoints": ActionRow(
         lambda f: not f.held_out,
-        lambda f: f.failing > BORDERS.half,
+        lambda f: f.failing > THRESHOLDS.half,
         lambda f: "stop, and score the kept checkpoints on held-out prompts to choose one",
     ),
     "compare checkpoints": ActionRow(
@@ -130,18 +130,18 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "lower rate": ActionRow(_always, _broken, lambda f: f"lower {_rate(f, 0.5)}"),
     "raise rate": ActionRow(
-        lambda f: f.kl_known and f.rows >= BORDERS.waste_rows,
+        lambda f: f.kl_known and f.rows >= THRESHOLDS.waste_rows,
         lambda f: (
             _broken(f)
             or bool(f.signs)
             or bool(f.falls)
-            or f.failing > BORDERS.safe
+            or f.failing > THRESHOLDS.safe
             or f.high
             or f.all_wrong
             or f.rate_spent is not None
-            or f.truncated > BORDERS.truncated
-            or f.waste > BORDERS.half
-            or _risk(f).p > BORDERS.safe
+            or f.truncated > THRESHOLDS.truncated
+            or f.waste > THRESHOLDS.half
+            or _risk(f).p > THRESHOLDS.safe
         ),
         _raised,
     ),
@@ -151,18 +151,18 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: f"{_group(f)}, or resample prompts until groups have spread",
     ),
     "more prompts": ActionRow(
-        lambda f: f.rows >= BORDERS.waste_rows,
+        lambda f: f.rows >= THRESHOLDS.waste_rows,
         _broken,
         lambda f: f"more prompts a step, if noise hides the rise: a row's noise is {f.noise:.2g}",
     ),
     "easier prompts": ActionRow(
-        lambda f: f.all_wrong or f.level < BORDERS.hard,
-        lambda f: _broken(f) or f.truncated > BORDERS.truncated,
+        lambda f: f.all_wrong or f.level < THRESHOLDS.hard,
+        lambda f: _broken(f) or f.truncated > THRESHOLDS.truncated,
         lambda f: "easier prompts first, partial credit, or a supervised start",
     ),
     "harder prompts": ActionRow(
-        lambda f: f.level > BORDERS.near_top,
-        lambda f: _broken(f) or f.failing > BORDERS.half,
+        lambda f: f.level > THRESHOLDS.near_top,
+        lambda f: _broken(f) or f.failing > THRESHOLDS.half,
         lambda f: "harder prompts, or leave out those that are always solved",
     ),
     "mixed prompts": ActionRow(
@@ -171,12 +171,12 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: "sample prompts by their success rate (20% to 80%), so that groups have spread",
     ),
     "verifier": ActionRow(
-        lambda f: f.constant or f.all_wrong or f.waste > BORDERS.half,
+        lambda f: f.constant or f.all_wrong or f.waste > THRESHOLDS.half,
         _broken,
         lambda f: "give the verifier a right and a wrong answer by hand: format, time limits, exceptions",
     ),
     "longer limit": ActionRow(
-        lambda f: f.truncated > BORDERS.truncated,
+        lambda f: f.truncated > THRESHOLDS.truncated,
         _broken,
         lambda f: (
             "raise the limit on completions, or ask for shorter ones"

@@ -15,8 +15,8 @@ import numpy as np
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.evidence import EvidenceQuantity, quantity
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
 
 _SHOWN = 8
 """Functions whose change is reported: those that changed most."""
@@ -65,14 +65,14 @@ class RewardFunctions(NamedTuple):
     @property
     def _material(self) -> list[Component]:
         most = abs(self.all[0].posterior.median)
-        return [c for c in self.all if abs(c.posterior.median) >= BORDERS.material_part * most]
+        return [c for c in self.all if abs(c.posterior.median) >= THRESHOLDS.material_part * most]
 
     @property
     def taken_back(self) -> np.ndarray | None:
         """Draws of the share of the largest rise that the largest fall takes back, up to 3; None without both."""
         if self.rises is None or self.falls is None:
             return None
-        return np.clip(-self.falls.change / np.maximum(self.rises.change, 1e-12), 0.0, BORDERS.taken_back_most)
+        return np.clip(-self.falls.change / np.maximum(self.rises.change, 1e-12), 0.0, THRESHOLDS.taken_back_most)
 
     @property
     def quantities(self) -> tuple[EvidenceQuantity, ...]:
@@ -95,7 +95,7 @@ class RewardFunctions(NamedTuple):
             if b.median > 1.0:
                 times = f"{b.median:.2g} [{b.low:.2g}, {b.high:.2g}] ({b.level:.0%})"
                 lost = f"takes back all of it and more, {times} times as much"
-            if b.median >= BORDERS.taken_back_most:
+            if b.median >= THRESHOLDS.taken_back_most:
                 lost = f"takes back all of it and more, {b.median:.2g} times or more"
             return f"of the reward functions {gain} and {loss}, which {lost}"
         one = up or down
@@ -134,7 +134,7 @@ def weights_of(trends: RunTrends, names: list[str]) -> np.ndarray | None:
     weights = np.zeros(len(names))
     weights[moving] = np.linalg.lstsq(centred[:, moving], total, rcond=1e-8)[0]
     left = float(np.std(total - centred @ weights))
-    return weights if left <= BORDERS.adds_up * max(float(total.std()), 1e-12) else None
+    return weights if left <= THRESHOLDS.adds_up * max(float(total.std()), 1e-12) else None
 
 
 def _said(found: Interval) -> str:

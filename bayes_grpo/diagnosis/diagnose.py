@@ -24,9 +24,9 @@ from bayes_grpo.diagnosis.plausibility import implausible
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.story import story
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.top_line import top_line
-from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.reward_spread import share_without_spread_of
 from bayes_grpo.logs.run import Run
@@ -191,7 +191,7 @@ def _what_to_do(
     for mode in all_modes():
         episode = timeline.last(mode.name)
         over = episode is None and any(e.mode == mode.name and e.probable for e in timeline.episodes)
-        suspected = own.get(mode.name, 0.0) > BORDERS.suspect and not over
+        suspected = own.get(mode.name, 0.0) > THRESHOLDS.suspect and not over
         if suspected and episode is not None:
             onsets[mode.name] = Onset(episode.onset, episode.depth)
         if (suspected or (mode.name == answer and not mode.is_failure)) and mode.name in FOR:

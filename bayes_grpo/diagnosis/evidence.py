@@ -9,7 +9,7 @@ import numpy as np
 from bayes_grpo.common.intervals import Interval, interval, percent
 from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis.classes import PROGRESS
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ _DUST = 1e-8
 
 def left_text(name: str, left: Interval) -> str:
     """What is left of a quantity: a percentage of its start, or a multiple where it has more than doubled."""
-    if left.median > BORDERS.doubled:
+    if left.median > THRESHOLDS.doubled:
         return f"the {name} is {left.median:.3g} [{left.low:.3g}, {left.high:.3g}] ({left.level:.0%}) times its start"
     return f"{left.median:.0%} [{left.low:.0%}, {left.high:.0%}] ({left.level:.0%}) of the starting {name} is left"
 

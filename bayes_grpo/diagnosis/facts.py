@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.fallen import fallen_of
+from bayes_grpo.diagnosis.learning_rate import rate_spent_at
 from bayes_grpo.diagnosis.rows import Logged, RunSoFar, lost_strength
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.fallen import fallen_of
-from bayes_grpo.events.learning_rate import rate_spent_at
-from bayes_grpo.events.trend import Trend
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.risk.failing import shared_rate
 from bayes_grpo.rows.table import is_share
@@ -95,12 +95,12 @@ class Facts:
     @property
     def high(self) -> bool:
         """Whether the reward stands high in a range that is known."""
-        return self.level > BORDERS.near_top
+        return self.level > THRESHOLDS.near_top
 
     @property
     def top(self) -> bool:
         """Whether it stands at the top of it."""
-        return self.level > BORDERS.solved
+        return self.level > THRESHOLDS.solved
 
 
 def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tuple[str, ...] = ()) -> Facts:
@@ -118,8 +118,8 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tupl
     weight, group, total = settings.kl_weight, settings.group_size, settings.total_steps
     no_kl = weight.value is not None and weight.provenance is not Provenance.ASSUMED and float(weight.value) == 0.0
     cut = rows.signals.get("completions_clipped_ratio")
-    truncated = np.nan if cut is None or not cut.rows else float(np.median(cut.late(BORDERS.late_part)))
-    judged = held if held.rows >= BORDERS.least_rows else (y if rows.uses_eval else None)
+    truncated = np.nan if cut is None or not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
+    judged = held if held.rows >= THRESHOLDS.least_rows else (y if rows.uses_eval else None)
     step, by = _checkpoint(trends.reward, rows, judged)
     planned = total.value if total.value and total.provenance is not Provenance.ASSUMED else None
     return Facts(
@@ -131,14 +131,14 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tupl
         checkpoint=step,
         chosen_by=by,
         rose=rows.rose,
-        resting=y.rows >= BORDERS.waste_rows and abs(rows.late_change) <= 1.0,
+        resting=y.rows >= THRESHOLDS.waste_rows and abs(rows.late_change) <= 1.0,
         level=float(min(rows.level, 1.0)) if rows.has_range else np.nan,
-        solved=judged is not None and is_share(judged.value) and judged.now > BORDERS.solved,
+        solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
         all_wrong=rows.has_range and bool(np.all(y.value <= rows.low)),
         constant=rows.constant,
         truncated=truncated,
-        truncated_pays=bool(truncated > BORDERS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
+        truncated_pays=bool(truncated > THRESHOLDS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
         not_finite=not_finite,
         learning_rate=rate,
         shared_rate=shared_rate(rate, settings.momentum_convention.value),
@@ -168,7 +168,7 @@ def _checkpoint(trend: Trend, rows: RunSoFar, judged: Logged | None) -> tuple[fl
         best = float(judged.step[int(np.argmax(judged.value))])
         return (best, "held-out score") if best > rows.reward.step[0] else (None, "")  # before it nothing was learned
     y = rows.reward
-    if lost_strength(y, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
+    if lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
         fallen = fallen_of(trend, rows.span, rows.low)  # what forecast and decision go by
         step = y.step[int(y.means.argmax()) + y.window - 1] if fallen is None else fallen.best_step
         return float(step), "train reward"
@@ -179,25 +179,27 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
     """Signs of instability, the strongest first."""
     found = []
     for name, y in (("the reward", rows.reward), ("the held-out score", rows.held_out)):
-        if y.rows < BORDERS.held_out_rows - 1:
+        if y.rows < THRESHOLDS.held_out_rows - 1:
             continue
         fall = y.best - y.now
         unit = is_share(y.value)
-        if fall > BORDERS.going_errors * y.error and fall > BORDERS.sign_fall * (y.best if unit else np.ptp(y.value)):
-            clear = y is not rows.reward and fall > BORDERS.gain_errors * y.error
+        if fall > THRESHOLDS.going_errors * y.error and fall > THRESHOLDS.sign_fall * (
+            y.best if unit else np.ptp(y.value)
+        ):
+            clear = y is not rows.reward and fall > THRESHOLDS.gain_errors * y.error
             found.append(Sign(words=f"{name} fell from {y.best:.2g} to {y.now:.2g}", strong=clear))
     for name, signal, most, strong in (
-        ("the gradient norm", "grad_norm", BORDERS.sign_grad, BORDERS.strong_grad),
-        ("the entropy", "entropy", BORDERS.calm_entropy, np.inf),
-        ("the KL", "kl", BORDERS.kl_times, np.inf),
+        ("the gradient norm", "grad_norm", THRESHOLDS.sign_grad, THRESHOLDS.strong_grad),
+        ("the entropy", "entropy", THRESHOLDS.calm_entropy, np.inf),
+        ("the KL", "kl", THRESHOLDS.kl_times, np.inf),
     ):
         w = rows.signals.get(signal)
-        if w is None or w.rows < BORDERS.trend_rows:
+        if w is None or w.rows < THRESHOLDS.trend_rows:
             continue
         size = np.abs(w.value)
-        quarter = len(size) // BORDERS.late_part
+        quarter = len(size) // THRESHOLDS.late_part
         early, late = float(np.median(size[:quarter])), float(np.quantile(size[-quarter:], 0.75))
-        if signal == "kl" and late < BORDERS.calm_kl:
+        if signal == "kl" and late < THRESHOLDS.calm_kl:
             continue
         if early > 0.0 and late > most * early:
             words = f"{name} grew {late / early:.2g}-fold, from {early:.2g} to {late:.2g}"
@@ -210,6 +212,6 @@ def _falls(run: Run) -> tuple[str, ...]:
     out = []
     for name, values in {**run.components, **run.environments}.items():
         part = Logged.of(run.step, values)
-        if is_share(part.value) and lost_strength(part, 0.0, 1.0, BORDERS.trend_rows) > 1.0:
+        if is_share(part.value) and lost_strength(part, 0.0, 1.0, THRESHOLDS.trend_rows) > 1.0:
             out.append(f"{plain(name, 40)} fell from {part.best:.2g} to {part.now:.2g}")
     return tuple(out)

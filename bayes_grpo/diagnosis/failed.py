@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
 
 BY_SETTINGS = ("policy_concentration", "dynamical_instability")
@@ -41,7 +41,7 @@ def failure_in(own: Mapping[str, float]) -> Failure | None:
         own: Mode → probability that it is under way, alone or beside another.
     """
     found = max((Failure(mode, own.get(mode, 0.0)) for mode in BY_SETTINGS), key=lambda x: x.probability)
-    return found if found.probability > BORDERS.probable else None
+    return found if found.probability > THRESHOLDS.probable else None
 
 
 def is_failing(run: Run) -> bool:

@@ -12,8 +12,8 @@ from bayes_grpo.common.intervals import percent
 from bayes_grpo.diagnosis.classes import PROGRESS
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text, without_dust
 from bayes_grpo.diagnosis.mode import Mode, all_modes
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends, trends_of
-from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition
 
@@ -69,7 +69,7 @@ def _progress(trends: RunTrends) -> ModeEvidence:
         quantity("level", trend.draws[:, -1], "reward", "where it stands"),
     )
     g, level = (without_dust(quantities[i].posterior) for i in (0, 2))
-    p = float(np.mean(trend.change() > BORDERS.noise_of_growth * trend.noise_sd))
+    p = float(np.mean(trend.change() > THRESHOLDS.noise_of_growth * trend.noise_sd))
     sentence = (
         f"the {name} changed by {span_text(g, '.3g')} to {level.median:.3g}; "
         f"{percent(p)} chance that the rise exceeds one row's noise"

@@ -13,7 +13,7 @@ from bayes_grpo.diagnosis.classes import ANSWERS, MODES
 from bayes_grpo.diagnosis.classify import ClassPosterior, answers_of
 from bayes_grpo.diagnosis.gather import gather_all
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.events.smoothing import LEAST_VALUES
+from bayes_grpo.diagnosis.smoothing import LEAST_VALUES
 from bayes_grpo.logs.run import Run
 
 

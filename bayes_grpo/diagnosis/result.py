@@ -51,7 +51,7 @@ class Diagnosis(AnswerProbabilities, Result):
         own: Mode → probability that it is under way, alone or beside another; of a mode without a learned likelihood
             that of its evidence, where the log has a signal for it.
         evidence: Name → evidence: "progress" and the modes; empty without enough rows.
-        onsets: Mode → when it began, for every mode above `BORDERS.suspect`.
+        onsets: Mode → when it began, for every mode above `THRESHOLDS.suspect`.
         remedies: Mode → what to do, likewise.
         missing: Signals the log lacks, and what they would tell.
         prior: The prior used.

@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.trend import LatentSignals
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import LatentSignals
 from bayes_grpo.logs.run import Run
 
 
@@ -50,7 +50,7 @@ class Logged:
     @property
     def window(self) -> int:
         """Rows of a running mean: an eighth of them, at least three."""
-        return min(max(BORDERS.least_rows, self.rows // BORDERS.window_part), self.rows)
+        return min(max(THRESHOLDS.least_rows, self.rows // THRESHOLDS.window_part), self.rows)
 
     @cached_property
     def means(self) -> np.ndarray:
@@ -61,11 +61,11 @@ class Logged:
     @cached_property
     def noise(self) -> float:
         """Standard deviation of a row about its neighbours."""
-        if self.rows < BORDERS.least_rows:
+        if self.rows < THRESHOLDS.least_rows:
             return np.inf
         apart = np.abs(np.diff(self.value))
         sd = max(1.4826 * float(np.median(apart)), 0.6 * float(np.sqrt(np.mean(apart**2))), 1e-9)
-        return sd / np.sqrt(2.0) * (1.0 + BORDERS.few_rows / self.rows)
+        return sd / np.sqrt(2.0) * (1.0 + THRESHOLDS.few_rows / self.rows)
 
     @property
     def error(self) -> float:
@@ -94,14 +94,14 @@ class Logged:
 
     def change(self, last: int, first: int) -> tuple[float, float]:
         """Mean of one third of the rows less that of an earlier one, and its standard error; thirds count from 0."""
-        size = max(BORDERS.least_rows, self.rows // BORDERS.thirds)
-        starts = [round(i * (self.rows - size) / (BORDERS.thirds - 1)) for i in (last, first)]
+        size = max(THRESHOLDS.least_rows, self.rows // THRESHOLDS.thirds)
+        starts = [round(i * (self.rows - size) / (THRESHOLDS.thirds - 1)) for i in (last, first)]
         now, before = (float(self.value[max(i, 0) : max(i, 0) + size].mean()) for i in starts)
         return now - before, self.noise * float(np.sqrt(2.0 / size))
 
     def late(self, part: int) -> np.ndarray:
         """The values of the last part of the rows, at least three."""
-        return self.value[-max(BORDERS.least_rows, self.rows // part) :]
+        return self.value[-max(THRESHOLDS.least_rows, self.rows // part) :]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -132,7 +132,7 @@ class RunSoFar:
         gold = signals.get("gold_reward")
         if gold is not None and gold.rows > held.rows:
             held = gold
-        uses_eval = train.rows < BORDERS.least_rows
+        uses_eval = train.rows < THRESHOLDS.least_rows
         empty = Logged(np.empty(0), np.empty(0))
         return cls(
             reward=held if uses_eval else train,
@@ -172,46 +172,46 @@ class RunSoFar:
     @property
     def near_top(self) -> bool:
         """Whether the reward stands high in a range that is known."""
-        return self.has_range and self.level > BORDERS.near_top
+        return self.has_range and self.level > THRESHOLDS.near_top
 
     @property
     def rise(self) -> float:
         """By how many times what counts the reward has risen since its start: above 1 it did."""
         y = self.reward
-        gain, error = y.change(BORDERS.thirds - 1, 0)
-        by_thirds = min(gain / (BORDERS.rise_errors * error), gain / (BORDERS.risen * self.span))
+        gain, error = y.change(THRESHOLDS.thirds - 1, 0)
+        by_thirds = min(gain / (THRESHOLDS.rise_errors * error), gain / (THRESHOLDS.risen * self.span))
         gain = y.now - y.start
-        return max(by_thirds, min(gain / (BORDERS.rise_errors * y.error), gain / (BORDERS.risen * self.span)))
+        return max(by_thirds, min(gain / (THRESHOLDS.rise_errors * y.error), gain / (THRESHOLDS.risen * self.span)))
 
     @property
     def rose(self) -> bool:
         """Whether the last third of the rows lies above the first beyond noise, however little, or the reward rose."""
-        gain, error = self.reward.change(BORDERS.thirds - 1, 0)
-        return self.rise > 1.0 or gain > BORDERS.rose_errors * error
+        gain, error = self.reward.change(THRESHOLDS.thirds - 1, 0)
+        return self.rise > 1.0 or gain > THRESHOLDS.rose_errors * error
 
     @property
     def late_change(self) -> float:
         """The last third of the rows less the middle one, over what counts as a change of them."""
-        change, error = self.reward.change(BORDERS.thirds - 1, 1)
-        return change / (BORDERS.going_errors * error)
+        change, error = self.reward.change(THRESHOLDS.thirds - 1, 1)
+        return change / (THRESHOLDS.going_errors * error)
 
     @property
     def constant(self) -> bool:
         """Whether the reward was the same in every row, in enough of them."""
         y = self.reward
-        return y.rows >= BORDERS.direct_rows and bool(np.ptp(y.value) == 0.0)
+        return y.rows >= THRESHOLDS.direct_rows and bool(np.ptp(y.value) == 0.0)
 
     @cached_property
     def idle(self) -> np.ndarray | None:
         """Which rows have no group with any spread, shape (rows that tell,); None where no signal tells."""
         share, spread, loss = (self.signals.get(k) for k in ("frac_reward_zero_std", "reward_std", "loss"))
-        if share is not None and share.rows >= BORDERS.least_rows:
-            return share.value >= BORDERS.dead_groups
-        if spread is not None and spread.rows >= BORDERS.least_rows and not self.uses_eval:
-            return spread.value <= BORDERS.dead_spread * max(float(np.abs(self.reward.value).max()), 1e-9)
-        if loss is not None and loss.rows >= BORDERS.least_rows:
+        if share is not None and share.rows >= THRESHOLDS.least_rows:
+            return share.value >= THRESHOLDS.dead_groups
+        if spread is not None and spread.rows >= THRESHOLDS.least_rows and not self.uses_eval:
+            return spread.value <= THRESHOLDS.dead_spread * max(float(np.abs(self.reward.value).max()), 1e-9)
+        if loss is not None and loss.rows >= THRESHOLDS.least_rows:
             other = np.abs(loss.value[loss.value != 0.0])
-            if len(other) and float(np.median(other)) > BORDERS.loss_told:
+            if len(other) and float(np.median(other)) > THRESHOLDS.loss_told:
                 return loss.value == 0.0
         return None
 
@@ -219,12 +219,12 @@ class RunSoFar:
     def waste(self) -> float:
         """Share of groups without spread late in the log, or of rows without any; NaN where no signal tells."""
         share = self.signals.get("frac_reward_zero_std")
-        if share is not None and share.rows >= BORDERS.least_rows:
-            return float(np.median(share.late(BORDERS.late_part)))
+        if share is not None and share.rows >= THRESHOLDS.least_rows:
+            return float(np.median(share.late(THRESHOLDS.late_part)))
         idle = self.idle
         if idle is None:
             return np.nan
-        return float(idle[-max(BORDERS.least_rows, len(idle) // 2) :].mean())
+        return float(idle[-max(THRESHOLDS.least_rows, len(idle) // 2) :].mean())
 
 
 def lost_strength(y: Logged, low: float, high: float, least_rows: int) -> float:
@@ -239,16 +239,18 @@ def lost_strength(y: Logged, low: float, high: float, least_rows: int) -> float:
         high: Highest value; NaN if unknown.
         least_rows: Fewer values than this say nothing.
     """
-    if y.rows < least_rows or y.since_best < BORDERS.least_rows:
+    if y.rows < least_rows or y.since_best < THRESHOLDS.least_rows:
         return 0.0
     known = np.isfinite(low)
     span = high - low if known else max(float(np.ptp(y.value)), 1e-9)
     fall, gain, error = y.best - y.now, y.best - y.start, y.error
-    least = BORDERS.decline * span
+    least = THRESHOLDS.decline * span
     if known:
-        least = max(min(BORDERS.lost * (y.best - low), least), BORDERS.material * span)
-    found = min(fall / (BORDERS.fall_errors * error), fall / least, fall / max(BORDERS.lost * gain, 1e-9))
+        least = max(min(THRESHOLDS.lost * (y.best - low), least), THRESHOLDS.material * span)
+    found = min(fall / (THRESHOLDS.fall_errors * error), fall / least, fall / max(THRESHOLDS.lost * gain, 1e-9))
     if known:  # a gain that is lost nearly whole counts in a part of the range that is smaller
-        part = min(fall / (BORDERS.gain_errors * error), fall / (BORDERS.gain_part * span))
-        found = max(found, min(part, fall / max(BORDERS.gain_lost * gain, 1e-9), gain / (BORDERS.gain_errors * error)))
+        part = min(fall / (THRESHOLDS.gain_errors * error), fall / (THRESHOLDS.gain_part * span))
+        found = max(
+            found, min(part, fall / max(THRESHOLDS.gain_lost * gain, 1e-9), gain / (THRESHOLDS.gain_errors * error))
+        )
     return float(found)

@@ -9,8 +9,8 @@ from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, LEFT_BY_SOLVED, M
 from bayes_grpo.diagnosis.classify import ClassPosterior
 from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.mode import followed_modes, label_of
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
-from bayes_grpo.events.borders import BORDERS
 
 HELD_MEANS = {
     "healthy": " (nothing fails, and the reward rose at some time)",
@@ -51,7 +51,7 @@ def _now(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEv
             lead = f"a solved task leaves this: {lead}"
         return f"{lead[:1].upper()}{lead[1:]}." + "".join(f" Also {other}." for other in others)
     what = _progress(said, timeline, evidence)
-    if said.failing >= BORDERS.probable:
+    if said.failing >= THRESHOLDS.probable:
         listed = sorted(MODES, key=lambda mode: -said.own[mode])[:2]
         which = ", ".join(f"{label_of(mode)} {probability_text(said.own[mode])}" for mode in listed)
         fails = probability_text(said.failing)

@@ -16,9 +16,9 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis.mode import Mode, followed_modes
 from bayes_grpo.diagnosis.probability import DIRECT, MOST_PROBABLE, Chances, probability_of
 from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import stretches
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.trend import stretches
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Episode(Result):
     @property
     def probable(self) -> bool:
         """Whether it is more probable than not; less probable ones are suspected."""
-        return self.probability >= BORDERS.probable
+        return self.probability >= THRESHOLDS.probable
 
     @property
     def over(self) -> bool:
         """Whether it has probably ended."""
-        return self.goes_on < BORDERS.probable
+        return self.goes_on < THRESHOLDS.probable
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +148,7 @@ def _chances(mode: Mode, trends: RunTrends, past: Sequence[RunSoFar], shift: flo
     measured = mode.measured(trends)
     if measured is None:
         return None
-    few = np.array([rows.reward.rows < BORDERS.trend_rows for rows in past])
+    few = np.array([rows.reward.rows < THRESHOLDS.trend_rows for rows in past])
     if mode.name not in DIRECT:
         measured = measured & ~few[None, :]
     return Chances(np.minimum(measured.mean(axis=0), MOST_PROBABLE), measured, True)
@@ -169,8 +169,8 @@ def episodes_of(mode: Mode, found: Chances, trends: RunTrends) -> list[Episode]:
     out: list[Episode] = []
     if not found.seen:
         return out
-    probable = stretches(p >= BORDERS.probable)
-    suspected = [x for x in stretches(p >= BORDERS.suspect) if not any(x[0] <= a <= x[1] for a, _ in probable)]
+    probable = stretches(p >= THRESHOLDS.probable)
+    suspected = [x for x in stretches(p >= THRESHOLDS.suspect) if not any(x[0] <= a <= x[1] for a, _ in probable)]
     for first, last in [*probable, *suspected]:
         peak = first + int(np.argmax(p[first : last + 1]))
         on = found.histories[found.histories[:, peak]]
@@ -180,9 +180,9 @@ def episodes_of(mode: Mode, found: Chances, trends: RunTrends) -> list[Episode]:
         begins = np.array([_previous_off(h, peak) for h in on]) + 1
         ends = n - 1 - (np.array([_previous_off(h[::-1], n - 1 - peak) for h in on]) + 1)
         goes_on = float(np.mean(ends == n - 1))
-        closed = step[ends[ends < n - 1]] if goes_on < BORDERS.probable else step[ends]
+        closed = step[ends[ends < n - 1]] if goes_on < THRESHOLDS.probable else step[ends]
         depth = mode.depth(trends, float(step[first]), float(step[last]))
-        while p[peak] >= BORDERS.probable and out and step[int(np.median(begins))] <= out[-1].end.median:
+        while p[peak] >= THRESHOLDS.probable and out and step[int(np.median(begins))] <= out[-1].end.median:
             out.pop()  # most histories run through the one before into this one, which tells of both
         shown = float(p[last] if last == n - 1 else p[peak])
         out.append(Episode(mode.name, shown, interval(step[begins]), interval(closed), goes_on, depth))

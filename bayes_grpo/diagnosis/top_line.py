@@ -16,8 +16,8 @@ from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.rows import RunSoFar, lost_strength
 from bayes_grpo.diagnosis.status import Status, TopLine
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
-from bayes_grpo.events.borders import BORDERS
 
 TOO_EARLY = "No failure detected; too early to tell whether the reward is rising."
 
@@ -35,7 +35,7 @@ def top_line(said: ClassPosterior, timeline: Timeline | None, rows: RunSoFar | N
         text = "The log has fewer than three rewards."
         return TopLine("unclear", CANNOT_TELL, 1.0, text, "look again when it has twenty.", "the number of rewards")
     on = {e.mode: e for e in timeline.episodes if e.probable and not e.over}
-    now = {mode: e for mode, e in on.items() if said.own.get(mode, e.probability) >= BORDERS.probable}
+    now = {mode: e for mode, e in on.items() if said.own.get(mode, e.probability) >= THRESHOLDS.probable}
     return (
         _not_numbers(now, facts)
         or _failing(now, rows, facts)
@@ -79,7 +79,7 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLin
     e = now.get("dynamical_instability")
     if e is not None:
         named = "held-out score" if rows.uses_eval else "reward"
-        if lost_strength(y, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
+        if lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
             text = "; ".join([f"The {named} fell from {y.best:.2g} to {y.now:.2g}{_since(e, facts)}", *facts.falls[:1]])
             return _line("failed", e.mode, e.probability, text, facts, "the reward's running means")
         strong = next((s.words for s in facts.signs if s.strong), "")
@@ -92,7 +92,7 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLin
 
 
 def _beneath(rows: RunSoFar, facts: Facts) -> TopLine | None:
-    if not facts.falls or lost_strength(rows.reward, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
+    if not facts.falls or lost_strength(rows.reward, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
         return None
     text = f"{_upper(facts.falls[0])} while the total stands"
     return _line("watch", "component_falls", 0.85, text, facts, "the reward's parts", of="component falls")
@@ -100,8 +100,8 @@ def _beneath(rows: RunSoFar, facts: Facts) -> TopLine | None:
 
 def _solved(facts: Facts, rows: RunSoFar, said: ClassPosterior) -> TopLine | None:
     """A reward that stands at its top, or high with most groups all correct: success with little signal left."""
-    idle = facts.waste > BORDERS.half
-    if not (facts.top or (facts.high and idle)) or facts.rows < BORDERS.direct_rows:
+    idle = facts.waste > THRESHOLDS.half
+    if not (facts.top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
         return None
     p = 1.0 - max(said.own["reward_hacking"], said.own["dynamical_instability"])
     share = f"; {facts.waste:.0%} of the groups have no spread" if idle else ""
@@ -135,14 +135,14 @@ def _signs(facts: Facts) -> TopLine | None:
     if not strong and len(facts.signs) < 2:
         return None
     text = "; ".join(s.words for s in facts.signs[:2])
-    p = max(facts.failing, BORDERS.suspect)
+    p = max(facts.failing, THRESHOLDS.suspect)
     return _line("watch", "dynamical_instability", p, _upper(text), facts, "the logged signals", of="instability signs")
 
 
 def _suspected(said: ClassPosterior, timeline: Timeline, facts: Facts) -> TopLine | None:
     """A failure that the log could show and that is less probable than not."""
-    seen = [m for m in MODES if timeline.modes[m].seen and said.own[m] >= BORDERS.suspect]
-    if not seen or facts.rows < BORDERS.trend_rows:
+    seen = [m for m in MODES if timeline.modes[m].seen and said.own[m] >= THRESHOLDS.suspect]
+    if not seen or facts.rows < THRESHOLDS.trend_rows:
         return None
     mode = max(seen, key=said.own.__getitem__)
     text = f"{_upper(label_of(mode))} is possible, and less likely than not"
@@ -157,7 +157,7 @@ def _calm(said: ClassPosterior, timeline: Timeline, rows: RunSoFar, facts: Facts
     still = f"The reward has not risen by more than its noise: {y.start:.3g} at the start, {level} now"
     rises, rests = (timeline.modes[name].under_way for name in ("growing", "plateaued"))
     ended = facts.rate_spent is not None or facts.planned is not None
-    if ended and facts.rows >= BORDERS.direct_rows:
+    if ended and facts.rows >= THRESHOLDS.direct_rows:
         if facts.rate_spent is not None:
             at = f"The learning rate ended at {facts.step_text(facts.rate_spent)}"
         else:
@@ -167,16 +167,16 @@ def _calm(said: ClassPosterior, timeline: Timeline, rows: RunSoFar, facts: Facts
             return _line("done", said.answer, calm, text, facts, "schedule and reward", of="ended")
         text = f"{at}; the reward has not risen by more than its noise ({level})"
         return _line("done", "plateaued", calm, text, facts, "schedule and reward", of="ended flat")
-    if facts.rows >= BORDERS.direct_rows and rises >= BORDERS.probable and (rises >= rests or not facts.resting):
+    if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
         text = "The reward is rising; no failure detected"
         return _line("fine", "growing", rises, text, facts, "the reward's running means")
-    if rests >= BORDERS.probable and facts.rose:
+    if rests >= THRESHOLDS.probable and facts.rose:
         return _line(
             "done", "plateaued", rests, f"The reward has plateaued at {level}", facts, "the reward", of="at rest"
         )
-    if rests >= BORDERS.probable:
+    if rests >= THRESHOLDS.probable:
         return _line("watch", "plateaued", rests, still, facts, "the reward's running means")
-    if facts.rose and facts.rows >= BORDERS.trend_rows:
+    if facts.rose and facts.rows >= THRESHOLDS.trend_rows:
         text = f"The reward has risen from {y.start:.3g} to {level}; no failure detected"
         return _line("fine", said.answer, calm, text, facts, "the reward's running means", of="growing")
     p = max(timeline.modes["growing"].under_way, 1.0 - timeline.modes["growing"].under_way)

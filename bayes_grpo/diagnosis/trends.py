@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.events.smoothing import fit_trend, reward_trend
-from bayes_grpo.events.trend import LatentSignals, Trend
+from bayes_grpo.diagnosis.smoothing import fit_trend, reward_trend
+from bayes_grpo.diagnosis.trend import LatentSignals, Trend
 from bayes_grpo.logs.run import SIGNALS, Run
 from bayes_grpo.rows.reward_range import both_ends
 

@@ -12,10 +12,10 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.collapse import rows_collapsed
 from bayes_grpo.diagnosis.failed import failure_of
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.collapse import rows_collapsed
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
 
 
@@ -68,7 +68,7 @@ def _failed(run: Run) -> str:
     # A law needs more rows than a diagnosis, which may rest on signals that every step has.
     for kind, y in (("train", run.reward), ("held-out", run.eval_reward)):
         rows = y[np.isfinite(y)]
-        if len(rows) >= 2 * BORDERS.least_rows and rows_collapsed(rows):
+        if len(rows) >= 2 * THRESHOLDS.least_rows and rows_collapsed(rows):
             return f"the {kind} reward collapsed"
     try:
         found = failure_of(run)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.events.fallen import Fallen
-from bayes_grpo.events.hazards import origin_state
+from bayes_grpo.diagnosis.fallen import Fallen
+from bayes_grpo.diagnosis.hazards import origin_state
 from bayes_grpo.forecasting.basis import Basis
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FittedRegimes

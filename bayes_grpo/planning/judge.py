@@ -13,10 +13,10 @@ from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.collapse import rows_collapsed
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.failed import failure_in
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.collapse import rows_collapsed
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.families.result import Family
 from bayes_grpo.planning.difficulty import difficulty_of
 from bayes_grpo.planning.lessons import Lessons
@@ -152,7 +152,7 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
         risk=terms.risk,
         present_failed=prospect.risks.failed,
         rate_known="learning_rate" not in grid.present or grid.rate is not None,
-        present_hacked=hacked if hacked > BORDERS.probable else 0.0,
+        present_hacked=hacked if hacked > THRESHOLDS.probable else 0.0,
         prior_share=prior_share,
         prior_gain=prior_gain,
         exponents=_assumed(prospect.exponents),

@@ -7,7 +7,6 @@ from functools import partial
 from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.diagnosis.evidence import weighed_text
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.plot import plot_diagnosis
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.timeline import Episode
 from bayes_grpo.views.document import (
@@ -25,6 +24,7 @@ from bayes_grpo.views.document import (
     split,
     words,
 )
+from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from bayes_grpo.views.rollouts import gain_table
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.result import AVERAGED
-from bayes_grpo.events.hazards import COLLAPSE
+from bayes_grpo.diagnosis.hazards import COLLAPSE
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.hazard import Hazard, Rate
 from benchmarks.lab.learners.hazard import learn_hazard, learn_rates, nested, stated

@@ -8,7 +8,7 @@ import pytest
 from bayes_grpo import diagnose
 from bayes_grpo.diagnosis.actions import ACTIONS, FOR, advice
 from bayes_grpo.diagnosis.facts import Facts, Sign
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from tests.helpers.runs import evaluated, make_run, steps
 
 FALLS = Sign(words="the held-out score fell from 0.3 to 0.2", strong=True)
@@ -48,18 +48,18 @@ def test_no_finding_leads_past_a_row(finding):
         if "raise the learning rate" in text:
             assert not f.signs
             assert f.kl_known
-            assert f.failing <= BORDERS.safe
-            assert f.rows >= BORDERS.waste_rows
+            assert f.failing <= THRESHOLDS.safe
+            assert f.rows >= THRESHOLDS.waste_rows
             assert not f.not_finite
             assert not f.high
         if f.not_finite:
             assert not any(word in text for word in ("easier prompts", "harder prompts", "go on", "groups"))
         if "checkpoint of about step" in text or "best held-out score" in text:
             assert f.checkpoint is not None
-        if f.failing > BORDERS.half or f.not_finite:
+        if f.failing > THRESHOLDS.half or f.not_finite:
             assert "go on" not in text
         if "go on." in lines:
-            assert f.rows >= BORDERS.trend_rows
+            assert f.rows >= THRESHOLDS.trend_rows
             assert f.rose or not f.resting
         assert not ("raise the learning rate" in text and "lower the learning rate" in text)
 

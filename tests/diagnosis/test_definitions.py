@@ -11,7 +11,7 @@ from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.probability import CALIBRATION, MOST_PROBABLE, Chances, probability_of
 from bayes_grpo.diagnosis.rows import Logged, lost_strength
 from bayes_grpo.diagnosis.status import ALARMING
-from bayes_grpo.events.borders import table
+from bayes_grpo.diagnosis.thresholds import table
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import evaluated, make_run, rising_run, steps
 

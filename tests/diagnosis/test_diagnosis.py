@@ -12,7 +12,7 @@ from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.picture import save_plot
 from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES
-from bayes_grpo.diagnosis.plot import plot_diagnosis
+from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call

@@ -5,7 +5,7 @@ import pytest
 
 from bayes_grpo import diagnose
 from bayes_grpo.diagnosis.groups import implied_share, sides_of
-from bayes_grpo.events.rows import near_rows
+from bayes_grpo.diagnosis.near_rows import near_rows
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.trends import there
 

@@ -9,7 +9,7 @@ import pytest
 from bayes_grpo import diagnose, plot_diagnosis
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.diagnosis.classes import ANSWERS, MODES
-from bayes_grpo.diagnosis.plot import HISTORY_TITLE
+from bayes_grpo.views.plots.diagnosis import HISTORY_TITLE
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
 from tests.helpers.runs import evaluated, make_run, steps

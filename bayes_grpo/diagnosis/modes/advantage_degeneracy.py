@@ -14,10 +14,10 @@ from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.groups import group_size_of, implied_share
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.trend import Trend
-from bayes_grpo.events.waste import dead_share
+from bayes_grpo.diagnosis.waste import dead_share
 
 
 class AdvantageDegeneracy(Mode):
@@ -49,7 +49,7 @@ class AdvantageDegeneracy(Mode):
                 )
             if known_level:
                 size = group_size_of(trends.run.settings.group_size)
-                implied = implied_share(np.clip(level, BORDERS.least_rate, 1.0 - BORDERS.least_rate), size)
+                implied = implied_share(np.clip(level, THRESHOLDS.least_rate, 1.0 - THRESHOLDS.least_rate), size)
                 excess = share - implied
                 quantities.append(quantity("zero_excess", excess, "", "share minus what reward and group size imply"))
             s = quantities[0].posterior
@@ -62,11 +62,11 @@ class AdvantageDegeneracy(Mode):
             quantities.append(quantity("dead_rows", draws, "", meaning))
             parts.append(f"{int(dead.sum())} of the last {len(dead)} rows show no spread at all")
             used += [name for name in ("reward_std", "loss") if name in trends.run.signals]
-        if known_level and trend is not None and quantities[0].posterior.median > BORDERS.share_said:
+        if known_level and trend is not None and quantities[0].posterior.median > THRESHOLDS.share_said:
             middle = float(np.median(level))
-            if middle < BORDERS.hard or middle > BORDERS.easy:
+            if middle < THRESHOLDS.hard or middle > THRESHOLDS.easy:
                 parts.append(
-                    f"at a reward of {middle:.2f} most of them are too {'hard' if middle < BORDERS.hard else 'easy'}"
+                    f"at a reward of {middle:.2f} most of them are too {'hard' if middle < THRESHOLDS.hard else 'easy'}"
                 )
         sentence = "; ".join(parts) or "no signal tells how many groups have no spread"
         return ModeEvidence(self.name, np.nan, tuple(quantities), tuple(used), tuple(missing), sentence)
@@ -81,10 +81,12 @@ class AdvantageDegeneracy(Mode):
         waste = rows.waste
         if np.isnan(waste):
             return np.nan
-        left = rows.level < BORDERS.solved and waste >= BORDERS.dead_groups  # no group tells how to gain what is left
-        if rows.reward.rows < BORDERS.waste_rows or (rows.near_top and not left) or rows.rise > 1.0:
+        left = (
+            rows.level < THRESHOLDS.solved and waste >= THRESHOLDS.dead_groups
+        )  # no group tells how to gain what is left
+        if rows.reward.rows < THRESHOLDS.waste_rows or (rows.near_top and not left) or rows.rise > 1.0:
             return 0.0
-        return waste / BORDERS.waste
+        return waste / THRESHOLDS.waste
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """How many groups, or rows, have no spread, and what that leaves of a step."""
@@ -120,10 +122,12 @@ def dead_rows(trends: RunTrends, all_rows: bool = False) -> np.ndarray | None:
     share, spread, loss = (run.signals.get(k) for k in ("frac_reward_zero_std", "reward_std", "loss"))
     if share is not None:
         told |= np.isfinite(share)
-        dead |= np.nan_to_num(share) >= BORDERS.dead_groups
+        dead |= np.nan_to_num(share) >= THRESHOLDS.dead_groups
     if spread is not None:
         told |= np.isfinite(spread)
-        dead |= np.isfinite(spread) & (spread <= BORDERS.dead_spread * max(float(np.nanmax(np.abs(run.reward))), 1e-9))
+        dead |= np.isfinite(spread) & (
+            spread <= THRESHOLDS.dead_spread * max(float(np.nanmax(np.abs(run.reward))), 1e-9)
+        )
     if loss is not None and _zeros_tell(loss):
         alone = np.isfinite(loss) if spread is None else np.isfinite(loss) & ~np.isfinite(spread)
         told |= alone
@@ -150,7 +154,9 @@ def _zeros_tell(loss: np.ndarray) -> bool:
     only among losses that are far larger than the last digit that is written.
     """
     size = np.abs(loss[np.isfinite(loss) & (loss != 0.0)])
-    return len(size) > 0 and bool(np.median(size) > max(BORDERS.loss_least, BORDERS.loss_digits * _last_digit(size)))
+    return len(size) > 0 and bool(
+        np.median(size) > max(THRESHOLDS.loss_least, THRESHOLDS.loss_digits * _last_digit(size))
+    )
 
 
 def _last_digit(values: np.ndarray) -> float:

@@ -14,8 +14,8 @@ from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.components import weights_of
 from bayes_grpo.diagnosis.evidence import EvidenceQuantity, ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.naming import is_form, is_task
 
@@ -35,8 +35,8 @@ class ApparentGain(Mode):
             parts = _parts(trends)
             return None if parts is None else _mostly_form(trends, *parts)
         path = trends.reward.draws
-        rose = path - path[:, :1] > max(trends.reward.noise_sd, BORDERS.going * trends.span)
-        form = gain.form_share_at(trends.reward.step) > BORDERS.half
+        rose = path - path[:, :1] > max(trends.reward.noise_sd, THRESHOLDS.going * trends.span)
+        form = gain.form_share_at(trends.reward.step) > THRESHOLDS.half
         sure = np.arange(len(path)) < round(gain.p_form * len(path))
         return rose & form[None, :] & sure[:, None]
 
@@ -75,8 +75,8 @@ def _mostly_form(trends: RunTrends, form: np.ndarray, task: np.ndarray) -> np.nd
     """Whether form and task together have risen, and most of it is form, of the shape of both."""
     up = np.maximum(form, 0.0)
     rise = up + np.maximum(task, 0.0)
-    rose = rise > np.maximum(trends.reward.noise_sd, BORDERS.going * trends.span)
-    return rose & (up > BORDERS.half * rise)
+    rose = rise > np.maximum(trends.reward.noise_sd, THRESHOLDS.going * trends.span)
+    return rose & (up > THRESHOLDS.half * rise)
 
 
 def _by_rollouts(gain: Decomposition) -> ModeEvidence:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.diagnosis.collapse import best_so_far, fallen
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar, lost_strength
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.collapse import best_so_far, fallen
 from bayes_grpo.rows.table import is_share
 
 
@@ -41,7 +41,7 @@ class DynamicalInstability(Mode):
         if len(norms):
             used.append("grad_norm")
             burst = float(norms.max() / np.median(norms))
-            parts.append((burst > BORDERS.calm_burst, f"largest gradient norm {burst:.3g} times the median"))
+            parts.append((burst > THRESHOLDS.calm_burst, f"largest gradient norm {burst:.3g} times the median"))
         elif "grad_norm" not in trends.run.signals:
             missing.append("grad_norm")
         kl = trends.signals.get("kl")
@@ -55,18 +55,18 @@ class DynamicalInstability(Mode):
     def strength(self, rows: RunSoFar) -> float:
         """A reward or a held-out reward that is lost, a KL, or a gradient norm beside a fall, that has exploded."""
         y, held = rows.reward, rows.held_out
-        found = [lost_strength(y, rows.low, rows.high, BORDERS.trend_rows)]
+        found = [lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows)]
         ends = (0.0, 1.0) if is_share(held.value) else (np.nan, np.nan)
         if rows.rise <= 1.0:  # beside a train reward that rose, what is lost is what it stands for
-            found.append(lost_strength(held, *ends, BORDERS.held_out_rows))
+            found.append(lost_strength(held, *ends, THRESHOLDS.held_out_rows))
         norm, kl = (rows.signals.get(name) for name in ("grad_norm", "kl"))
-        if norm is not None and norm.rows >= BORDERS.burst_rows:
+        if norm is not None and norm.rows >= THRESHOLDS.burst_rows:
             early, _, peak = _bursts(norm.value)
-            falls = any(x.rows and x.best - x.now > BORDERS.going_errors * x.error for x in (y, held))
-            found.append(peak / max(BORDERS.grad_times * early, 1e-12) if early > 0.0 and falls else 0.0)
-        if kl is not None and kl.rows >= BORDERS.burst_rows:
+            falls = any(x.rows and x.best - x.now > THRESHOLDS.going_errors * x.error for x in (y, held))
+            found.append(peak / max(THRESHOLDS.grad_times * early, 1e-12) if early > 0.0 and falls else 0.0)
+        if kl is not None and kl.rows >= THRESHOLDS.burst_rows:
             _, usual, peak = _bursts(kl.value)
-            found.append(min(peak / BORDERS.kl_high, peak / (BORDERS.kl_times * max(usual, BORDERS.least_kl))))
+            found.append(min(peak / THRESHOLDS.kl_high, peak / (THRESHOLDS.kl_times * max(usual, THRESHOLDS.least_kl))))
         return max(found)
 
     def began(self, rows: RunSoFar) -> Interval | None:
@@ -85,12 +85,12 @@ def _began(rows: RunSoFar) -> Interval | None:
     """Steps between the best mean of what is lost and the first mean below half of the fall."""
     ends = (0.0, 1.0) if is_share(rows.held_out.value) else (np.nan, np.nan)
     for y, low, high, least in (
-        (rows.reward, rows.low, rows.high, BORDERS.trend_rows),
-        (rows.held_out, *ends, BORDERS.held_out_rows),
+        (rows.reward, rows.low, rows.high, THRESHOLDS.trend_rows),
+        (rows.held_out, *ends, THRESHOLDS.held_out_rows),
     ):
         if lost_strength(y, low, high, least) > 1.0:
             best = int(y.means.argmax())
-            half = best + int(np.argmax(y.means[best:] < y.best - BORDERS.half * (y.best - y.now)))
+            half = best + int(np.argmax(y.means[best:] < y.best - THRESHOLDS.half * (y.best - y.now)))
             first, last = (float(y.step[i + y.window - 1]) for i in (best, half))
             return Interval(0.5 * (first + last), first, last, LEVEL)
     return None
@@ -98,9 +98,9 @@ def _began(rows: RunSoFar) -> Interval | None:
 
 def _bursts(values: np.ndarray) -> tuple[float, float, float]:
     """Sizes of a signal: median of its first quarter, of the rest, and of the highest quarter of the rest."""
-    size, quarter = np.abs(values), len(values) // BORDERS.late_part
+    size, quarter = np.abs(values), len(values) // THRESHOLDS.late_part
     rest = np.sort(size[quarter:])
-    highest = rest[-max(BORDERS.least_rows, quarter // BORDERS.late_part) :]
+    highest = rest[-max(THRESHOLDS.least_rows, quarter // THRESHOLDS.late_part) :]
     return float(np.median(size[:quarter])), float(np.median(rest)), float(np.median(highest))
 
 

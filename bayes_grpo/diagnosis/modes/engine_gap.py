@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval
+from bayes_grpo.diagnosis.entropy import factor
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.entropy import factor
 
 _MEANING = "mismatch of trainer and inference engine, end over start"
 
@@ -31,7 +31,7 @@ class EngineGap(Mode):
         if trend is None:
             return None
         path = trend.at(trends.reward.step)
-        return path - path[:, :1] > np.log(BORDERS.engines)
+        return path - path[:, :1] > np.log(THRESHOLDS.engines)
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """By how much it has grown."""
@@ -45,7 +45,7 @@ class EngineGap(Mode):
             return None
         grown = factor(trend)
         found = quantity("engine_mismatch_growth", grown, "", _MEANING)
-        p = float(np.mean(grown > BORDERS.engines))
+        p = float(np.mean(grown > THRESHOLDS.engines))
         said = f"{_MEANING} {span_text(found.posterior)}"
         return ModeEvidence(self.name, p, (found,), ("engine_mismatch",), (), said)
 

@@ -8,8 +8,8 @@ from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.evidence import span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
 
 
 class Growing(Mode):
@@ -36,7 +36,7 @@ class Growing(Mode):
 def _rising(rows: RunSoFar) -> float:
     """The change over the last rows, over what counts as a rise."""
     y = rows.reward
-    if y.rows < BORDERS.least_rows:
+    if y.rows < THRESHOLDS.least_rows:
         return np.nan
     return max(rows.late_change, rows.rise if y.since_best < y.window else 0.0, 0.0)
 

@@ -8,10 +8,10 @@ from scipy.special import betaincinv
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import TREND_DRAWS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.trend import TREND_DRAWS
-from bayes_grpo.events.waste import dead_share
+from bayes_grpo.diagnosis.waste import dead_share
 
 _NEAR = 12
 """Rows nearest to a row of the trend that count with it."""
@@ -35,7 +35,7 @@ class IdleSteps(Mode):
         count = dead[near].sum(axis=1)
         u = (np.arange(TREND_DRAWS) + 0.5) / TREND_DRAWS
         share = betaincinv(0.5 + count, 0.5 + near.shape[1] - count, u[:, None])  # Jeffreys' prior
-        return share > BORDERS.dead
+        return share > THRESHOLDS.dead
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """How many rows, and the time they took."""

@@ -6,10 +6,10 @@ import numpy as np
 
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.near_rows import near_rows
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.rows import near_rows
-from bayes_grpo.events.waste import dead_share
+from bayes_grpo.diagnosis.waste import dead_share
 
 _EVERY_ROW = ("reward", "loss", "grad_norm")
 """Signals whose NaN breaks the weights."""
@@ -64,8 +64,8 @@ def _lost(trends: RunTrends) -> np.ndarray | None:
 
 def lost_at_end(trends: RunTrends) -> tuple[str, ...]:
     """Signals without a number in all of the last rows."""
-    last = {name: lost[-BORDERS.least_rows :] for name, lost in _columns(trends).items()}
-    return tuple(name for name, lost in last.items() if len(lost) >= BORDERS.least_rows and lost.all())
+    last = {name: lost[-THRESHOLDS.least_rows :] for name, lost in _columns(trends).items()}
+    return tuple(name for name, lost in last.items() if len(lost) >= THRESHOLDS.least_rows and lost.all())
 
 
 MODE = LostValues()

@@ -12,8 +12,8 @@ from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.groups import group_size_of, sides_of
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
 
 
 class OneSidedGroups(Mode):
@@ -27,7 +27,7 @@ class OneSidedGroups(Mode):
     def measured(self, trends: RunTrends) -> np.ndarray | None:
         """Whether groups of one kind are most of all groups."""
         sides = _sides(trends)
-        return None if sides is None else np.maximum(*sides) > BORDERS.one_sided
+        return None if sides is None else np.maximum(*sides) > THRESHOLDS.one_sided
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """How many groups are of either kind."""
@@ -43,7 +43,7 @@ class OneSidedGroups(Mode):
             quantity("all_right", right, "", "share of groups that are all correct, at the end of the log"),
             quantity("all_wrong", wrong, "", "share of groups that are all wrong, at the end of the log"),
         )
-        p = float(np.mean(np.maximum(right, wrong) > BORDERS.one_sided))
+        p = float(np.mean(np.maximum(right, wrong) > THRESHOLDS.one_sided))
         last = np.arange(len(trends.reward.step)) == len(trends.reward.step) - 1
         return ModeEvidence(self.name, p, found, ("frac_reward_zero_std",), (), _told(trends, last))
 
@@ -53,8 +53,8 @@ def _sides(trends: RunTrends) -> tuple[np.ndarray, np.ndarray] | None:
     trend = trends.signals.get("frac_reward_zero_std")
     if trend is None or not trends.has_range or trends.uses_eval:
         return None
-    share = np.clip(trend.at(trends.reward.step), 0.0, BORDERS.dead_groups)
-    level = np.clip(trends.share(trends.reward.draws), BORDERS.least_rate_ahead, 1.0 - BORDERS.least_rate_ahead)
+    share = np.clip(trend.at(trends.reward.step), 0.0, THRESHOLDS.dead_groups)
+    level = np.clip(trends.share(trends.reward.draws), THRESHOLDS.least_rate_ahead, 1.0 - THRESHOLDS.least_rate_ahead)
     return sides_of(share, level, group_size_of(trends.run.settings.group_size))
 
 

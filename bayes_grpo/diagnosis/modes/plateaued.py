@@ -6,8 +6,8 @@ from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.evidence import span_text
 from bayes_grpo.diagnosis.mode import Mode, steps_between
 from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
 
 
 class Plateaued(Mode):
@@ -21,9 +21,9 @@ class Plateaued(Mode):
     def strength(self, rows: RunSoFar) -> float:
         """Enough rows, and their last third lies no further from the middle one than noise takes it."""
         y = rows.reward
-        if y.rows < BORDERS.waste_rows:
+        if y.rows < THRESHOLDS.waste_rows:
             return 0.0
-        return min(y.rows / BORDERS.waste_rows, 2) / max(abs(rows.late_change), 0.5)
+        return min(y.rows / THRESHOLDS.waste_rows, 2) / max(abs(rows.late_change), 0.5)
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """Where the reward stands over it."""

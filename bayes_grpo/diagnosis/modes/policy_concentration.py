@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval
+from bayes_grpo.diagnosis.entropy import factor
 from bayes_grpo.diagnosis.evidence import ModeEvidence, left_text, quantity
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.entropy import factor
 
 
 class PolicyConcentration(Mode):
@@ -54,12 +54,12 @@ class PolicyConcentration(Mode):
     def strength(self, rows: RunSoFar) -> float:
         """Little entropy is left, and the reward neither stands high nor has risen to the middle of its range."""
         entropy = rows.signals.get("entropy")
-        if entropy is None or entropy.rows < BORDERS.least_rows:
+        if entropy is None or entropy.rows < THRESHOLDS.least_rows:
             return np.nan
-        earned = rows.near_top or (rows.rise > 1.0 and not rows.level <= BORDERS.short)
-        if entropy.rows < BORDERS.trend_rows or entropy.start <= 0.0 or earned:
+        earned = rows.near_top or (rows.rise > 1.0 and not rows.level <= THRESHOLDS.short)
+        if entropy.rows < THRESHOLDS.trend_rows or entropy.start <= 0.0 or earned:
             return 0.0
-        return BORDERS.entropy_gone * entropy.start / max(entropy.now, 1e-9)
+        return THRESHOLDS.entropy_gone * entropy.start / max(entropy.now, 1e-9)
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """What is left of the entropy."""
@@ -75,7 +75,7 @@ def _headroom(trends: RunTrends) -> np.ndarray | None:
     reward, entropy = trends.reward, trends.signals["entropy"]
     steps = np.linspace(max(reward.step[0], entropy.step[0]), min(reward.step[-1], entropy.step[-1]), 30)
     # Its trend is that of the logarithm.
-    entropies = np.exp(np.clip(entropy.at(steps), -BORDERS.most_e_folds, BORDERS.most_log_entropy))
+    entropies = np.exp(np.clip(entropy.at(steps), -THRESHOLDS.most_e_folds, THRESHOLDS.most_log_entropy))
     x, y = np.exp(entropies), reward.at(steps)
     x0, y0 = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
     size = (x0**2).sum(axis=1)

@@ -14,13 +14,13 @@ import numpy as np
 
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.components import reward_functions
+from bayes_grpo.diagnosis.coupling import coupling, turnover
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.coupling import coupling, turnover
-from bayes_grpo.events.trend import Trend
 from bayes_grpo.rows.table import is_share
 
 
@@ -84,7 +84,7 @@ class RewardHacking(Mode):
             used.append("components")
             quantities += functions.quantities
             parts.append(functions.sentence)
-            if held is not None and functions.rises is not None and quantities[0].posterior.high < BORDERS.half:
+            if held is not None and functions.rises is not None and quantities[0].posterior.high < THRESHOLDS.half:
                 parts.append(f"the rise of {functions.rises.name} is what the {name} reward does not share")
         length = trends.signals.get("completion_length")
         if length is not None:
@@ -97,20 +97,20 @@ class RewardHacking(Mode):
     def strength(self, rows: RunSoFar) -> float:
         """The train reward has risen; the held-out one stays at nothing, or has lost what it had."""
         train, held = rows.reward, rows.held_out
-        if held.rows < BORDERS.least_rows:
+        if held.rows < THRESHOLDS.least_rows:
             return np.nan
-        if train.rows < BORDERS.trend_rows:
+        if train.rows < THRESHOLDS.trend_rows:
             return 0.0
         gain, share = train.now - train.start, is_share(held.value)
-        rose = min(gain / (BORDERS.fall_errors * train.error), gain / (BORDERS.hack_rise * rows.span))
+        rose = min(gain / (THRESHOLDS.fall_errors * train.error), gain / (THRESHOLDS.hack_rise * rows.span))
         hollow = 0.0
-        if share and rows.has_range and held.now - held.start < BORDERS.hack_shared * gain:
-            hollow = min(BORDERS.hollow / max(held.now, 1e-6), rows.level / BORDERS.stands)
+        if share and rows.has_range and held.now - held.start < THRESHOLDS.hack_shared * gain:
+            hollow = min(THRESHOLDS.hollow / max(held.now, 1e-6), rows.level / THRESHOLDS.stands)
         top = float(held.value.max())
         fall, level = top - held.now, top - (0.0 if share else float(held.value.min()))
         turned = 0.0
-        if held.rows >= BORDERS.held_out_rows - 1 and held.now <= held.start + held.error:
-            turned = min(fall / (BORDERS.fall_errors * held.error), fall / max(BORDERS.turned * level, 1e-9))
+        if held.rows >= THRESHOLDS.held_out_rows - 1 and held.now <= held.start + held.error:
+            turned = min(fall / (THRESHOLDS.fall_errors * held.error), fall / max(THRESHOLDS.turned * level, 1e-9))
         return min(rose, max(hollow, turned))
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
@@ -138,7 +138,7 @@ def _ahead(trends: RunTrends) -> np.ndarray:
     def late_share(trend: Trend) -> np.ndarray:
         whole, late = trend.change(first, last), trend.change(middle, last)
         size = np.abs(whole) + trend.noise_sd
-        return np.clip(late / size, -1.0, BORDERS.late_share_most)
+        return np.clip(late / size, -1.0, THRESHOLDS.late_share_most)
 
     return late_share(kl) - late_share(train)
 

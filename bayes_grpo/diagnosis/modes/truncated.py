@@ -7,8 +7,8 @@ import numpy as np
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode, steps_between
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
 
 
 class Truncated(Mode):
@@ -23,7 +23,7 @@ class Truncated(Mode):
     def measured(self, trends: RunTrends) -> np.ndarray | None:
         """Whether the share of completions that run into the limit is above its border."""
         trend = trends.signals.get("completions_clipped_ratio")
-        return None if trend is None else trend.at(trends.reward.step) > BORDERS.truncated
+        return None if trend is None else trend.at(trends.reward.step) > THRESHOLDS.truncated
 
     def depth(self, trends: RunTrends, first: float, last: float) -> str:
         """Share of truncated completions."""
@@ -41,7 +41,7 @@ class Truncated(Mode):
         p = found.posterior
         said = f"{p.median:.0%} [{p.low:.0%}, {p.high:.0%}] ({p.level:.0%}) of the completions run into the limit"
         return ModeEvidence(
-            self.name, float(np.mean(end > BORDERS.truncated)), (found,), ("completions_clipped_ratio",), (), said
+            self.name, float(np.mean(end > THRESHOLDS.truncated)), (found,), ("completions_clipped_ratio",), (), said
         )
 
 

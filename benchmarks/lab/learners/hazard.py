@@ -36,7 +36,7 @@ from bayes_grpo.backtesting.scores import covered, crps, energy, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.events.hazards import COLLAPSE, HAZARDS
+from bayes_grpo.diagnosis.hazards import COLLAPSE, HAZARDS
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.hazard import Hazard, Rate, chances

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.events.hazards import event_after, origin_state
+from bayes_grpo.diagnosis.hazards import event_after, origin_state
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run

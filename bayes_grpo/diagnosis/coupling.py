@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.trend import Trend
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import Trend
 
 TURNOVER_STEPS = 40
 """Steps at which both trends are asked."""
@@ -13,7 +13,7 @@ TURNOVER_STEPS = 40
 
 def coupling(train: Trend, held: Trend, first: float, last: float) -> np.ndarray:
     """Draws of the held-out reward's change over the train reward's, bounded, shape (draws,)."""
-    rise, most = train.change(first, last), BORDERS.coupling_most
+    rise, most = train.change(first, last), THRESHOLDS.coupling_most
     return np.clip(held.change(first, last) / np.where(np.abs(rise) > 1e-12, rise, 1e-12), -most, most)
 
 

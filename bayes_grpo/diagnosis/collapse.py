@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.trend import Trend
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import Trend
 
 
 def started_high(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
@@ -16,7 +16,7 @@ def started_high(start: np.ndarray | float, best: np.ndarray | float, low: float
         best: Its best so far, likewise.
         low: Lowest value, from which levels are counted; minus infinity where nobody knows it.
     """
-    return np.asarray(start) - low > BORDERS.started_high * (np.asarray(best) - low)
+    return np.asarray(start) - low > THRESHOLDS.started_high * (np.asarray(best) - low)
 
 
 def at_stake(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
@@ -26,7 +26,7 @@ def at_stake(start: np.ndarray | float, best: np.ndarray | float, low: float = 0
 
 def least_loss(stake: np.ndarray | float) -> np.ndarray:
     """The smallest fall that is a collapse of what was at stake, of the same shape."""
-    return BORDERS.lost * np.asarray(stake)
+    return THRESHOLDS.lost * np.asarray(stake)
 
 
 def lost(fall: np.ndarray, stake: np.ndarray | float, material: float) -> np.ndarray:
@@ -47,7 +47,7 @@ def fallen(trend: Trend) -> np.ndarray:
 
 def best_so_far(trend: Trend) -> np.ndarray:
     """Draws of the highest value up to each row, the first logged rows among them once they came, shape (draws, n)."""
-    first = trend.raw[: BORDERS.first_rows]
+    first = trend.raw[: THRESHOLDS.first_rows]
     came = trend.step >= trend.raw_step[len(first) - 1]
     return np.maximum(np.maximum.accumulate(trend.draws, axis=1), np.where(came, first.mean(), -np.inf))
 
@@ -63,13 +63,13 @@ def lost_along(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
     Returns:
         Shape (draws, n). What is won back is no longer lost.
     """
-    path, beyond, material = trend.draws, BORDERS.noise * trend.noise_sd, BORDERS.material * span
+    path, beyond, material = trend.draws, THRESHOLDS.noise * trend.noise_sd, THRESHOLDS.material * span
     best = best_so_far(trend)
     gain, fall = best - path[:, :1], best - path
     found = (gain > beyond) & (fall > beyond) & lost(fall, gain, material)
-    found |= -(path - path[:, :1]) > max(beyond, BORDERS.decline * span)
+    found |= -(path - path[:, :1]) > max(beyond, THRESHOLDS.decline * span)
     if np.isfinite(low):
-        found |= (fall > BORDERS.noise_of_level * trend.noise_sd) & lost(fall, best - low, material)
+        found |= (fall > THRESHOLDS.noise_of_level * trend.noise_sd) & lost(fall, best - low, material)
     return found
 
 
@@ -84,7 +84,7 @@ def share_lost(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
     best, path = best_so_far(trend), trend.draws
     stake = at_stake(path[:, :1], best, low if np.isfinite(low) else -np.inf)
     stake = np.where(np.isfinite(stake), stake, best - path[:, :1])
-    enough = np.maximum(stake, np.maximum(BORDERS.noise * trend.noise_sd, BORDERS.material * span))
+    enough = np.maximum(stake, np.maximum(THRESHOLDS.noise * trend.noise_sd, THRESHOLDS.material * span))
     return np.clip((best - path) / enough, 0.0, 1.0).mean(axis=0)
 
 
@@ -94,8 +94,8 @@ def rows_collapsed(y: np.ndarray) -> bool:
     Args:
         y: Rewards, shape (n,).
     """
-    size = min(len(y), max(BORDERS.least_rows, len(y) // BORDERS.end_part_ahead))
+    size = min(len(y), max(THRESHOLDS.least_rows, len(y) // THRESHOLDS.end_part_ahead))
     means = np.convolve(y, np.full(size, 1.0 / size), mode="valid")
     best, end, start = float(means.max()), float(means[-1]), float(means[0])
     error = float(np.std(np.diff(y))) / np.sqrt(float(size))  # of the difference of two means
-    return bool(lost(np.asarray(best - end), at_stake(start, best), max(BORDERS.noise_of_means * error, 1e-12)))
+    return bool(lost(np.asarray(best - end), at_stake(start, best), max(THRESHOLDS.noise_of_means * error, 1e-12)))

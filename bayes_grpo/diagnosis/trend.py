@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 
 TREND_DRAWS = 200
 """Draws of a trend."""
@@ -48,7 +48,7 @@ class Trend:
     @property
     def best(self) -> np.ndarray:
         """Draws of the highest value, shape (draws,); of the first rows too, which a robust trend may pass over."""
-        return np.maximum(self.draws.max(axis=1), self.raw[: BORDERS.first_rows].mean())
+        return np.maximum(self.draws.max(axis=1), self.raw[: THRESHOLDS.first_rows].mean())
 
     def at(self, steps: np.ndarray) -> np.ndarray:
         """Draws at other steps, linear between rows and constant beyond them, shape (draws, steps)."""
@@ -74,7 +74,7 @@ def end_of(path: np.ndarray) -> np.ndarray:
     Args:
         path: Shape (draws, n).
     """
-    return path[:, -max(1, path.shape[1] // BORDERS.end_part) :].mean(axis=1)
+    return path[:, -max(1, path.shape[1] // THRESHOLDS.end_part) :].mean(axis=1)
 
 
 def stretches(holds: np.ndarray, least: int = 1) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 
 
 def rate_spent_at(step: np.ndarray, learning_rate: np.ndarray | None) -> float | None:
@@ -20,9 +20,9 @@ def rate_spent_at(step: np.ndarray, learning_rate: np.ndarray | None) -> float |
         return None
     kept = np.flatnonzero(np.isfinite(learning_rate))
     rate = learning_rate[kept]
-    if len(kept) < BORDERS.first_rows or not rate.max() > 0.0:
+    if len(kept) < THRESHOLDS.first_rows or not rate.max() > 0.0:
         return None
-    low = rate <= BORDERS.rate_spent * rate.max()
+    low = rate <= THRESHOLDS.rate_spent * rate.max()
     if not low[-1]:
         return None
     return float(step[kept[int(np.flatnonzero(~low)[-1]) + 1]])

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.collapse import lost_along, share_lost
-from bayes_grpo.events.trend import Trend, stretches
+from bayes_grpo.diagnosis.collapse import lost_along, share_lost
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import Trend, stretches
 
 
 class Fallen(NamedTuple):
@@ -45,18 +45,18 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan) -> Fallen | None:
         span: Its range.
         low: Lowest reward; NaN if unknown.
     """
-    if trend.rows < BORDERS.trend_rows:
+    if trend.rows < THRESHOLDS.trend_rows:
         return None
     chance = lost_along(trend, span, low).mean(axis=0)
-    if chance[-1] < BORDERS.probable or share_lost(trend, span, low)[-1] <= BORDERS.lost:
+    if chance[-1] < THRESHOLDS.probable or share_lost(trend, span, low)[-1] <= THRESHOLDS.lost:
         return None
-    first, _ = stretches(chance >= BORDERS.probable)[-1]
+    first, _ = stretches(chance >= THRESHOLDS.probable)[-1]
     step = last_near_best(trend, float(trend.step[first]))
     best = float(np.interp(step, trend.step, trend.mean))
     now = max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1])
-    at_once = step <= float(trend.step[min(BORDERS.first_rows, trend.rows) - 1])
+    at_once = step <= float(trend.step[min(THRESHOLDS.first_rows, trend.rows) - 1])
     if at_once:  # what was lost before the trend could show it stands in the first rows
-        best = max(best, float(trend.raw[: BORDERS.first_rows].mean()))
+        best = max(best, float(trend.raw[: THRESHOLDS.first_rows].mean()))
     if best <= now:
         return None
     return Fallen(float(chance[-1]), step, best, float(trend.step[first]), now, float(trend.noise_sd), at_once)
@@ -64,7 +64,7 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan) -> Fallen | None:
 
 def last_lost(trend: Trend, span: float, low: float = np.nan) -> tuple[float, float] | None:
     """First and last step of the last stretch in which a reward is lost, whether it came back or not; None without."""
-    found = stretches(lost_along(trend, span, low).mean(axis=0) >= BORDERS.probable)
+    found = stretches(lost_along(trend, span, low).mean(axis=0) >= THRESHOLDS.probable)
     return None if not found else (float(trend.step[found[-1][0]]), float(trend.step[found[-1][1]]))
 
 

@@ -14,8 +14,8 @@ from bayes_grpo.diagnosis.colours import COLOURS
 from bayes_grpo.diagnosis.history import History
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.trends import LIVE, LOGARITHMIC
-from bayes_grpo.events.trend import Trend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

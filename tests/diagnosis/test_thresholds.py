@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bayes_grpo.events.borders import ADVICE, BORDERS, DIAGNOSIS, FORECAST, Borders, table
+from bayes_grpo.diagnosis.thresholds import ADVICE, DIAGNOSIS, FORECAST, THRESHOLDS, Thresholds, table
 
 PACKAGE = Path(__file__).resolve().parents[2] / "bayes_grpo"
 NUMERICAL = {
@@ -25,8 +25,7 @@ PRIORS = {
 }
 """Modules whose constants, written at the top, are no borders; what they compare with is."""
 JUDGES = [
-    *(p for p in sorted((PACKAGE / "events").glob("*.py")) if p.name not in {"borders.py", *NUMERICAL}),
-    *(p for p in sorted((PACKAGE / "diagnosis").rglob("*.py")) if p.name not in NUMERICAL),
+    *(p for p in sorted((PACKAGE / "diagnosis").rglob("*.py")) if p.name not in {"thresholds.py", *NUMERICAL}),
     PACKAGE / "forecasting" / "events.py",
     PACKAGE / "forecasting" / "hazard.py",
 ]
@@ -96,7 +95,7 @@ def test_the_rule_sees_a_border(line):
 
 @pytest.mark.parametrize(
     "line",
-    ["x = share > BORDERS.wasted", "x = rows[-3] > 0.0", "x = 0.5 * (a + b)", "x = max(size, 1e-12)", "x = n > 1"],
+    ["x = share > THRESHOLDS.wasted", "x = rows[-3] > 0.0", "x = 0.5 * (a + b)", "x = max(size, 1e-12)", "x = n > 1"],
 )
 def test_the_rule_passes_what_is_none(line):
     assert bare_borders(line) == []
@@ -104,7 +103,7 @@ def test_the_rule_passes_what_is_none(line):
 
 def test_every_border_is_in_words_and_read_by_somebody():
     known = {DIAGNOSIS, FORECAST, ADVICE}
-    assert [b.name for b in table()] == [f.name for f in fields(Borders)]
+    assert [b.name for b in table()] == [f.name for f in fields(Thresholds)]
     for border in table():
         assert border.unit
         assert border.meaning
@@ -114,10 +113,10 @@ def test_every_border_is_in_words_and_read_by_somebody():
 
 def test_every_border_is_used():
     text = "".join(p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*.py"))
-    unused = [b.name for b in table() if f"BORDERS.{b.name}" not in text and f"_B.{b.name}" not in text]
+    unused = [b.name for b in table() if f"THRESHOLDS.{b.name}" not in text and f"_B.{b.name}" not in text]
     assert unused == []
 
 
 def test_the_table_cannot_be_changed():
     with pytest.raises(FrozenInstanceError):
-        BORDERS.lost = 0.4  # type: ignore[misc]
+        THRESHOLDS.lost = 0.4  # type: ignore[misc]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.events.trend import TREND_DRAWS, Trend
+from bayes_grpo.diagnosis.trend import TREND_DRAWS, Trend
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.blocks import row_blocks
 

@@ -21,7 +21,7 @@ _D, _F, _A = (DIAGNOSIS,), (FORECAST,), (ADVICE,)
 
 
 @dataclass(frozen=True)
-class Borders:
+class Thresholds:
     """The numbers. A "share of the range" is one of the way from the lowest reward to the highest."""
 
     # Noise and windows
@@ -179,14 +179,14 @@ class Borders:
     probable: float = _border(0.5, "probability", _A, "from which an event is spoken of as a fact")
 
 
-BORDERS = Borders()
+THRESHOLDS = Thresholds()
 
 
 class Border(NamedTuple):
     """One line of the table.
 
     Attributes:
-        name: Its name in `Borders`.
+        name: Its name in `Thresholds`.
         value: The number.
         unit: What it counts.
         readers: Who holds something against it.
@@ -201,5 +201,5 @@ class Border(NamedTuple):
 
 
 def table() -> tuple[Border, ...]:
-    """Every border with its words, in the order of `Borders`."""
-    return tuple(Border(f.name, getattr(BORDERS, f.name), **f.metadata) for f in fields(Borders))
+    """Every border with its words, in the order of `Thresholds`."""
+    return tuple(Border(f.name, getattr(THRESHOLDS, f.name), **f.metadata) for f in fields(Thresholds))

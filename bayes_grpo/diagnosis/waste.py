@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.events.trend import TREND_DRAWS
+from bayes_grpo.diagnosis.trend import TREND_DRAWS
 
 
 def dead_share(dead: np.ndarray) -> np.ndarray:
