@@ -23,10 +23,10 @@ from .decision.result import Decision as Decision
 from .decision.result import Stopping as Stopping
 from .decision.split import Split as Split
 from .decision.split import split_budget as split_budget
-from .diagnosis.classes import MODES as MODES
 from .diagnosis.diagnose import diagnose as diagnose
 from .diagnosis.result import Diagnosis as Diagnosis
 from .diagnosis.status import MEANING as MEANING
+from .diagnosis.status import MODES as MODES
 from .diagnosis.status import TopLine as TopLine
 from .families.compare_runs import compare_runs as compare_runs
 from .families.compared import Compared as Compared

@@ -26,9 +26,9 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision
-from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.alarms import alarms_of

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.diagnosis.facts import Facts
+from bayes_grpo.diagnosis.mode import all_modes
+from bayes_grpo.diagnosis.status import CANNOT_TELL
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import Failing, p_fails
@@ -56,10 +58,6 @@ def _risk(f: Facts) -> Failing:
 
 def _raised(f: Facts) -> str:
     return f"raise {_rate(f, 2.0)} ({_risk(f).text}), and watch the KL"
-
-
-def _share(x: float) -> str:
-    return f"{x:.0%}"
 
 
 def _group(f: Facts) -> str:
@@ -217,42 +215,31 @@ ACTIONS: dict[str, ActionRow] = {
 }
 """Name → action."""
 
-FOR: dict[str, tuple[str, ...]] = {
-    "lost_values": ("precision", "find batch", "lower rate"),
-    "dynamical_instability": ("go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log held-out"),
+SITUATIONS: dict[str, tuple[str, ...]] = {
     "instability signs": ("watch it", "lower rate", "go back", "log KL"),
-    "advantage_degeneracy": (
-        "longer limit", "verifier", "easier prompts", "larger groups", "mixed prompts", "harder prompts",
-    ),
-    "policy_concentration": ("go back", "entropy term", "lower rate", "KL term", "compare checkpoints"),
-    "reward_hacking": ("go back", "read completions", "KL term", "log KL"),
     "component falls": ("look at part", "read completions"),
-    "truncated_completions": ("longer limit", "read completions"),
-    "apparent_gain": ("judge by task", "read completions"),
-    "engine_gap": ("same engine", "lower rate"),
-    "idle_steps": ("mixed prompts", "larger groups", "harder prompts"),
-    "one_sided_groups": ("harder prompts", "easier prompts", "mixed prompts"),
     "mostly solved": ("harder prompts", "take checkpoint", "score checkpoints", "stop"),
     "solved": ("take checkpoint", "harder prompts"),
     "ended": ("take checkpoint", "score checkpoints", "harder prompts"),
     "ended flat": ("new run", "easier prompts", "mixed prompts", "log held-out"),
     "at rest": ("stop", "raise rate", "harder prompts", "easier prompts", "mixed prompts", "log held-out"),
-    "plateaued": (
-        "longer limit", "easier prompts", "raise rate", "more prompts", "mixed prompts", "read completions", "stop",
-    ),
-    "growing": ("go on", "look again"),
-    "cannot_tell": ("look again", "stop"),
-}  # fmt: skip
-"""Finding → names of what may be done about it, the most useful first."""
+    CANNOT_TELL: ("look again", "stop"),
+}
+"""What a run may do that is no mode → names of what may be done about it, the most useful first."""
+
+
+def remedies_for() -> dict[str, tuple[str, ...]]:
+    """Mode or situation → names of actions, the most useful first."""
+    return {mode.name: mode.remedies for mode in all_modes()} | SITUATIONS
 
 
 def advice(finding: str, facts: Facts) -> tuple[str, ...]:
     """Sentences of what is to be done about a finding, the first of them now; at least one.
 
     Args:
-        finding: A key of `FOR`.
+        finding: A mode, or a key of `SITUATIONS`.
         facts: What is known.
     """
-    chosen = (ACTIONS[name] for name in FOR[finding])
+    chosen = (ACTIONS[name] for name in remedies_for()[finding])
     found = tuple(f"{a.words(facts)}." for a in chosen if a.needs(facts) and not a.forbidden(facts))
     return found or ("read the completions of the last steps.",)

@@ -10,7 +10,8 @@ import numpy as np
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import fallen_of
 from bayes_grpo.diagnosis.learning_rate import rate_spent_at
-from bayes_grpo.diagnosis.rows import Logged, RunSoFar, lost_strength
+from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
+from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text, lost_strength
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.trends import RunTrends
@@ -103,22 +104,20 @@ class Facts:
         return self.level > THRESHOLDS.solved
 
 
-def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tuple[str, ...] = ()) -> Facts:
+def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
     """The facts of a run.
 
     Args:
         trends: Trends of the run, for its settings.
         rows: All of its rows.
         failing: Probability that something fails.
-        not_finite: Signals that are NaN at the end.
     """
-    run, y, held = trends.run, rows.reward, rows.held_out
+    run, y, held, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
     rate = _highest_rate(run)
-    settings = run.settings
     weight, group, total = settings.kl_weight, settings.group_size, settings.total_steps
     no_kl = weight.value is not None and weight.provenance is not Provenance.ASSUMED and float(weight.value) == 0.0
-    cut = rows.signals.get("completions_clipped_ratio")
-    truncated = np.nan if cut is None or not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
+    cut = rows.signals.get("completions_clipped_ratio", NOTHING)
+    truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
     judged = held if held.rows >= THRESHOLDS.least_rows else (y if rows.uses_eval else None)
     step, by = _checkpoint(trends.reward, rows, judged)
     planned = total.value if total.value and total.provenance is not Provenance.ASSUMED else None
@@ -139,7 +138,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tupl
         constant=rows.constant,
         truncated=truncated,
         truncated_pays=bool(truncated > THRESHOLDS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
-        not_finite=not_finite,
+        not_finite=lost_at_end(rows),
         learning_rate=rate,
         shared_rate=shared_rate(rate, settings.momentum_convention.value),
         step_text=run.step_text,
@@ -187,7 +186,7 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
             y.best if unit else np.ptp(y.value)
         ):
             clear = y is not rows.reward and fall > THRESHOLDS.gain_errors * y.error
-            found.append(Sign(words=f"{name} fell from {y.best:.2g} to {y.now:.2g}", strong=clear))
+            found.append(Sign(words=fall_text(name, y), strong=clear))
     for name, signal, most, strong in (
         ("the gradient norm", "grad_norm", THRESHOLDS.sign_grad, THRESHOLDS.strong_grad),
         ("the entropy", "entropy", THRESHOLDS.calm_entropy, np.inf),
@@ -213,5 +212,5 @@ def _falls(run: Run) -> tuple[str, ...]:
     for name, values in {**run.components, **run.environments}.items():
         part = Logged.of(run.step, values)
         if is_share(part.value) and lost_strength(part, 0.0, 1.0, THRESHOLDS.trend_rows) > 1.0:
-            out.append(f"{plain(name, 40)} fell from {part.best:.2g} to {part.now:.2g}")
+            out.append(fall_text(plain(name, 40), part))
     return tuple(out)

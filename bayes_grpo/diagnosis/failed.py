@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.diagnosis.history import probabilities_of
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
 
@@ -14,40 +15,18 @@ BY_SETTINGS = ("policy_concentration", "dynamical_instability")
 
 
 class Failure(NamedTuple):
-    """A failure that settings cause.
-
-    Attributes:
-        mode: Its name as a mode.
-        probability: By the diagnosis, whichever failure leads.
-    """
+    """A failure that settings cause, by its name as a mode, with its probability by the diagnosis."""
 
     mode: str
     probability: float
 
 
 def failure_of(run: Run) -> Failure | None:
-    """The likeliest failure of a run that its own diagnosis finds more probably than not; None where it finds none.
-
-    Args:
-        run: The run.
-    """
-    return failure_in(diagnose(run).own)
+    """The likeliest failure of a run that its own diagnosis finds more probably than not; None where it finds none."""
+    return failure_in(probabilities_of(RunSoFar.of(run)).own)
 
 
 def failure_in(own: Mapping[str, float]) -> Failure | None:
-    """The same of a diagnosis that was made.
-
-    Args:
-        own: Mode → probability that it is under way, alone or beside another.
-    """
+    """The same by the probabilities of a diagnosis that was made."""
     found = max((Failure(mode, own.get(mode, 0.0)) for mode in BY_SETTINGS), key=lambda x: x.probability)
     return found if found.probability > THRESHOLDS.probable else None
-
-
-def is_failing(run: Run) -> bool:
-    """Whether a run's own diagnosis finds, more probably than not, a failure of the kind that `p_fails` counts.
-
-    Args:
-        run: The run.
-    """
-    return failure_of(run) is not None

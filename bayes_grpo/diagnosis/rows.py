@@ -9,14 +9,22 @@ trusted less. Nothing here is fitted: a definition holds for an author who was n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import LatentSignals
+from bayes_grpo.diagnosis.trend import TREND_ROWS
+from bayes_grpo.logs.reward_spread import share_without_spread_of
 from bayes_grpo.logs.run import Run
+from bayes_grpo.rollouts.decomposition import Decomposition
+from bayes_grpo.rows.reward_range import RewardRange, both_ends
+
+EVERY_ROW = ("reward", "loss", "grad_norm")
+"""Signals whose NaN breaks the weights."""
+TYPICAL_GROUP = 8.0
+"""Completions a prompt where a log names none; groups of one are the default of other algorithms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +49,10 @@ class Logged:
         """The rows up to a step."""
         n = int(np.searchsorted(self.step, step, side="right"))
         return self if n == len(self.step) else Logged(self.step[:n], self.value[:n])
+
+    def between(self, first: float, last: float) -> np.ndarray:
+        """The values from one step to another."""
+        return self.value[(self.step >= first) & (self.step <= last)]
 
     @property
     def rows(self) -> int:
@@ -104,6 +116,10 @@ class Logged:
         return self.value[-max(THRESHOLDS.least_rows, self.rows // part) :]
 
 
+NOTHING = Logged(np.empty(0), np.empty(0))
+"""A signal without rows."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RunSoFar:
     """A run up to a step.
@@ -111,48 +127,80 @@ class RunSoFar:
     Attributes:
         reward: Train reward, or held-out reward where no train reward is logged.
         held_out: Gold or held-out reward beside a train reward; without rows where there is none.
+        held_out_name: "gold" or "held-out".
         uses_eval: Whether the reward is the held-out one.
         signals: Canonical name → logged values.
+        parts: Reward function → its values, times the weight with which it enters the total where they add up to it.
+        adds_up: Whether they do.
+        nan: Signal → whether the trainer wrote a value that is no number, one a row.
+        block: Rows that one look covers.
         low: Lowest reward if known, else NaN.
-        high: Highest reward if known, else NaN.
+        high: Highest reward if known, else NaN; known together with ``low`` or not at all.
+        assumed: What was guessed of both, a sentence; "" where they were stated or are unknown.
+        group_size: Completions a prompt: of the run, else a usual number.
+        gain: What its gain is made of by its rollouts; None where none were given.
     """
 
     reward: Logged
     held_out: Logged
+    held_out_name: str
     uses_eval: bool
     signals: Mapping[str, Logged]
+    parts: Mapping[str, Logged]
+    adds_up: bool
+    nan: Mapping[str, Logged]
+    block: int
     low: float
     high: float
+    assumed: str
+    group_size: float
+    gain: Decomposition | None
 
     @classmethod
-    def of(cls, run: Run, trends: LatentSignals) -> RunSoFar:
-        """All rows of a run, with the range that its trends found."""
+    def of(cls, run: Run, gain: Decomposition | None = None) -> RunSoFar:
+        """All rows of a run.
+
+        Args:
+            run: The run.
+            gain: What its gain is made of by its rollouts.
+        """
+        run = of_groups(run)
         train, held = Logged.of(run.step, run.reward), Logged.of(run.eval_step, run.eval_reward)
         signals = {name: Logged.of(run.step, values) for name, values in run.signals.items()}
-        gold = signals.get("gold_reward")
-        if gold is not None and gold.rows > held.rows:
-            held = gold
+        gold = signals.get("gold_reward", NOTHING)
+        name = "gold" if gold.rows > held.rows else "held-out"
+        held = gold if gold.rows > held.rows else held
         uses_eval = train.rows < THRESHOLDS.least_rows
-        empty = Logged(np.empty(0), np.empty(0))
+        reward = held if uses_eval else train
+        ends = both_ends(reward.value, dict(run.settings.items())) if reward.rows else RewardRange()
+        weights, adds_up = weights_of(run)
+        group = float(run.settings.group_size.value or 0.0)
         return cls(
-            reward=held if uses_eval else train,
-            held_out=empty if uses_eval else held,
+            reward=reward,
+            held_out=NOTHING if uses_eval else held,
+            held_out_name=name,
             uses_eval=uses_eval,
             signals=signals,
-            low=trends.low,
-            high=trends.high,
+            parts={n: Logged.of(run.step, weights[n] * values) for n, values in run.components.items()},
+            adds_up=adds_up,
+            nan={n: Logged.of(run.step, lost) for n in EVERY_ROW if (lost := run.not_finite(n)).any()},
+            block=max(1, round(reward.rows / TREND_ROWS)),
+            low=ends.low if ends.known else np.nan,
+            high=ends.high if ends.known else np.nan,
+            assumed=ends.assumed,
+            group_size=group if group > 1.0 else TYPICAL_GROUP,
+            gain=gain,
         )
 
     def until(self, step: float) -> RunSoFar:
         """The rows up to a step."""
-        return RunSoFar(
-            reward=self.reward.until(step),
-            held_out=self.held_out.until(step),
-            uses_eval=self.uses_eval,
-            signals={name: x.until(step) for name, x in self.signals.items()},
-            low=self.low,
-            high=self.high,
-        )
+        cut = {k: {n: x.until(step) for n, x in getattr(self, k).items()} for k in ("signals", "parts", "nan")}
+        return replace(self, reward=self.reward.until(step), held_out=self.held_out.until(step), **cut)
+
+    @property
+    def last_step(self) -> float:
+        """Step of the last reward."""
+        return max(float(x.step[-1]) for x in (self.reward, self.held_out) if x.rows)
 
     @property
     def has_range(self) -> bool:
@@ -201,30 +249,67 @@ class RunSoFar:
         y = self.reward
         return y.rows >= THRESHOLDS.direct_rows and bool(np.ptp(y.value) == 0.0)
 
+    def share(self, reward: np.ndarray) -> np.ndarray:
+        """Rewards as shares of the range, of the same shape; NaN where it is not known."""
+        return (np.asarray(reward) - self.low) / (self.high - self.low)
+
     @cached_property
-    def idle(self) -> np.ndarray | None:
-        """Which rows have no group with any spread, shape (rows that tell,); None where no signal tells."""
-        share, spread, loss = (self.signals.get(k) for k in ("frac_reward_zero_std", "reward_std", "loss"))
-        if share is not None and share.rows >= THRESHOLDS.least_rows:
-            return share.value >= THRESHOLDS.dead_groups
-        if spread is not None and spread.rows >= THRESHOLDS.least_rows and not self.uses_eval:
-            return spread.value <= THRESHOLDS.dead_spread * max(float(np.abs(self.reward.value).max()), 1e-9)
-        if loss is not None and loss.rows >= THRESHOLDS.least_rows:
-            other = np.abs(loss.value[loss.value != 0.0])
-            if len(other) and float(np.median(other)) > THRESHOLDS.loss_told:
-                return loss.value == 0.0
+    def idle(self) -> Logged | None:
+        """Which rows have no group with any spread, of the rows that tell; None where no signal does."""
+        share, spread, loss = (self.signals.get(k, NOTHING) for k in ("frac_reward_zero_std", "reward_std", "loss"))
+        if share.rows >= THRESHOLDS.least_rows:
+            return Logged(share.step, share.value >= THRESHOLDS.dead_groups)
+        if spread.rows >= THRESHOLDS.least_rows and not self.uses_eval:
+            largest = max(float(np.abs(self.reward.value).max()), 1e-9)
+            return Logged(spread.step, spread.value <= THRESHOLDS.dead_spread * largest)
+        other = np.abs(loss.value[loss.value != 0.0])
+        if loss.rows >= THRESHOLDS.least_rows and len(other) and float(np.median(other)) > THRESHOLDS.loss_told:
+            return Logged(loss.step, loss.value == 0.0)
         return None
 
     @property
     def waste(self) -> float:
         """Share of groups without spread late in the log, or of rows without any; NaN where no signal tells."""
-        share = self.signals.get("frac_reward_zero_std")
-        if share is not None and share.rows >= THRESHOLDS.least_rows:
+        share, idle = self.signals.get("frac_reward_zero_std", NOTHING), self.idle
+        if share.rows >= THRESHOLDS.least_rows:
             return float(np.median(share.late(THRESHOLDS.late_part)))
-        idle = self.idle
-        if idle is None:
-            return np.nan
-        return float(idle[-max(THRESHOLDS.least_rows, len(idle) // 2) :].mean())
+        return np.nan if idle is None else float(idle.late(2).mean())
+
+
+def of_groups(run: Run) -> Run:
+    """The run without a share of groups without spread that is not one."""
+    if share_without_spread_of(run) != "batch":
+        return run
+    signals = {name: x for name, x in run.signals.items() if name != "frac_reward_zero_std"}
+    note = "frac_reward_zero_std is of the whole batch in this log and says nothing of its groups"
+    return replace(run, signals=signals, notes=(*run.notes, note))
+
+
+def weights_of(run: Run) -> tuple[dict[str, float], bool]:
+    """Weights with which the reward functions of a run add up to its total, else 1 each, and whether they do."""
+    names = list(run.components)
+    equal = dict.fromkeys(names, 1.0)
+    if not names:
+        return equal, False
+    table = np.column_stack([run.components[name] for name in names])
+    kept = np.isfinite(table).all(axis=1) & np.isfinite(run.reward)
+    if kept.sum() < len(names) + 2:
+        return equal, False
+    x, y = table[kept], run.reward[kept]
+    # Functions that never move have any weight: the smallest solution gives them none, and they change nothing.
+    moving = np.ptp(x, axis=0) > 0.0
+    centred, total = x - x.mean(axis=0), y - y.mean()
+    weights = np.zeros(len(names))
+    weights[moving] = np.linalg.lstsq(centred[:, moving], total, rcond=1e-8)[0]
+    left = float(np.std(total - centred @ weights))
+    if left > THRESHOLDS.adds_up * max(float(total.std()), 1e-12):
+        return equal, False
+    return dict(zip(names, weights.tolist(), strict=True)), True
+
+
+def fall_text(name: str, y: Logged) -> str:
+    """A fall in words, the same wherever it is named."""
+    return f"{name} fell from {y.best:.2g} to {y.now:.2g}"
 
 
 def lost_strength(y: Logged, low: float, high: float, least_rows: int) -> float:

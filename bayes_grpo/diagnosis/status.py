@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
+
+MODES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
+"""The four failures."""
+CANNOT_TELL = "cannot_tell"
+"""What a status rests on where the log says too little."""
 
 Status = Literal["fine", "watch", "failing", "failed", "done", "unclear"]
 
@@ -26,13 +32,33 @@ SEVERITY: Mapping[str, int] = {"fine": 0, "done": 0, "unclear": 0, "watch": 1, "
 """Status → how bad it is, as a number for a tracker's alert."""
 
 
+class ModeProbabilities:
+    """Base of results that hold the probability of each mode.
+
+    Attributes:
+        own: Mode → probability that it is under way, whatever else is.
+    """
+
+    own: Mapping[str, float]
+
+    @property
+    def failing(self) -> float:
+        """Probability that any of the four failures is under way, were they independent."""
+        return 1.0 - math.prod(1.0 - self.own.get(mode, 0.0) for mode in MODES)
+
+    def alarming(self, limit: float) -> tuple[str, ...]:
+        """Failures with at least this probability; where only all together reach it, the most probable one."""
+        found = tuple(mode for mode in MODES if self.own[mode] >= limit)
+        return found or ((max(MODES, key=self.own.__getitem__),) if self.failing >= limit else ())
+
+
 @dataclass(frozen=True)
 class TopLine(Result):
     """How a run stands and what to do.
 
     Attributes:
         status: One of `MEANING`.
-        finding: Mode or answer that it rests on.
+        finding: Mode that it rests on, or `CANNOT_TELL`.
         probability: Probability of the finding; of failing at all where no single failure is probable.
         headline: What is so, a sentence.
         action: The one thing to do now, a sentence.

@@ -10,23 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayes_grpo.diagnosis.actions import ACTIONS, advice
-from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
-from bayes_grpo.diagnosis.classify import ClassPosterior
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import all_modes, label_of
-from bayes_grpo.diagnosis.rows import RunSoFar, lost_strength
-from bayes_grpo.diagnosis.status import Status, TopLine
+from bayes_grpo.diagnosis.rows import RunSoFar, fall_text, lost_strength
+from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status, TopLine
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
 
 TOO_EARLY = "No failure detected; too early to tell whether the reward is rising."
 
 
-def top_line(said: ClassPosterior, timeline: Timeline | None, rows: RunSoFar | None, facts: Facts) -> TopLine:
+def top_line(said: ModeProbabilities, timeline: Timeline | None, rows: RunSoFar | None, facts: Facts) -> TopLine:
     """The top line of a diagnosis.
 
     Args:
-        said: Probabilities of the answers.
+        said: Probabilities of the modes.
         timeline: Of the run; None where its log has too few rewards.
         rows: Its rows; None likewise.
         facts: What actions may ask.
@@ -34,7 +32,7 @@ def top_line(said: ClassPosterior, timeline: Timeline | None, rows: RunSoFar | N
     if timeline is None or rows is None:
         text = "The log has fewer than three rewards."
         return TopLine("unclear", CANNOT_TELL, 1.0, text, "look again when it has twenty.", "the number of rewards")
-    on = {e.mode: e for e in timeline.episodes if e.probable and not e.over}
+    on = {e.mode: e for e in timeline.probable(over=False)}
     now = {mode: e for mode, e in on.items() if said.own.get(mode, e.probability) >= THRESHOLDS.probable}
     return (
         _not_numbers(now, facts)
@@ -44,7 +42,7 @@ def top_line(said: ClassPosterior, timeline: Timeline | None, rows: RunSoFar | N
         or _beside(now, facts)
         or _signs(facts)
         or _suspected(said, timeline, facts)
-        or _calm(said, timeline, rows, facts)
+        or _calm(timeline, rows, facts)
     )
 
 
@@ -78,9 +76,9 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLin
         return _line("failing", e.mode, e.probability, text, facts, "the reward's rows")
     e = now.get("dynamical_instability")
     if e is not None:
-        named = "held-out score" if rows.uses_eval else "reward"
+        named = "The held-out score" if rows.uses_eval else "The reward"
         if lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
-            text = "; ".join([f"The {named} fell from {y.best:.2g} to {y.now:.2g}{_since(e, facts)}", *facts.falls[:1]])
+            text = "; ".join([fall_text(named, y) + _since(e, facts), *facts.falls[:1]])
             return _line("failed", e.mode, e.probability, text, facts, "the reward's running means")
         strong = next((s.words for s in facts.signs if s.strong), "")
         if strong:
@@ -98,7 +96,7 @@ def _beneath(rows: RunSoFar, facts: Facts) -> TopLine | None:
     return _line("watch", "component_falls", 0.85, text, facts, "the reward's parts", of="component falls")
 
 
-def _solved(facts: Facts, rows: RunSoFar, said: ClassPosterior) -> TopLine | None:
+def _solved(facts: Facts, rows: RunSoFar, said: ModeProbabilities) -> TopLine | None:
     """A reward that stands at its top, or high with most groups all correct: success with little signal left."""
     idle = facts.waste > THRESHOLDS.half
     if not (facts.top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
@@ -139,7 +137,7 @@ def _signs(facts: Facts) -> TopLine | None:
     return _line("watch", "dynamical_instability", p, _upper(text), facts, "the logged signals", of="instability signs")
 
 
-def _suspected(said: ClassPosterior, timeline: Timeline, facts: Facts) -> TopLine | None:
+def _suspected(said: ModeProbabilities, timeline: Timeline, facts: Facts) -> TopLine | None:
     """A failure that the log could show and that is less probable than not."""
     seen = [m for m in MODES if timeline.modes[m].seen and said.own[m] >= THRESHOLDS.suspect]
     if not seen or facts.rows < THRESHOLDS.trend_rows:
@@ -150,7 +148,7 @@ def _suspected(said: ClassPosterior, timeline: Timeline, facts: Facts) -> TopLin
     return _line("watch", mode, said.own[mode], text, facts, "the timeline", first=again)
 
 
-def _calm(said: ClassPosterior, timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
+def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
     """Nothing fails that the log could show."""
     y = rows.reward
     level, calm = f"{y.now:.3g}", 1.0 - facts.failing
@@ -164,7 +162,7 @@ def _calm(said: ClassPosterior, timeline: Timeline, rows: RunSoFar, facts: Facts
             at = f"The {facts.planned:g} planned steps are over"
         if facts.rose:
             text = f"{at}; the reward rose from {y.start:.3g} to {level}"
-            return _line("done", said.answer, calm, text, facts, "schedule and reward", of="ended")
+            return _line("done", "growing", calm, text, facts, "schedule and reward", of="ended")
         text = f"{at}; the reward has not risen by more than its noise ({level})"
         return _line("done", "plateaued", calm, text, facts, "schedule and reward", of="ended flat")
     if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
@@ -178,9 +176,10 @@ def _calm(said: ClassPosterior, timeline: Timeline, rows: RunSoFar, facts: Facts
         return _line("watch", "plateaued", rests, still, facts, "the reward's running means")
     if facts.rose and facts.rows >= THRESHOLDS.trend_rows:
         text = f"The reward has risen from {y.start:.3g} to {level}; no failure detected"
-        return _line("fine", said.answer, calm, text, facts, "the reward's running means", of="growing")
-    p = max(timeline.modes["growing"].under_way, 1.0 - timeline.modes["growing"].under_way)
-    return _line("unclear", CANNOT_TELL, min(p, calm), TOO_EARLY[:-1], facts, "the number of rows")
+        return _line("fine", "growing", calm, text, facts, "the reward's running means")
+    return _line(
+        "unclear", CANNOT_TELL, min(max(rises, 1.0 - rises), calm), TOO_EARLY[:-1], facts, "the number of rows"
+    )
 
 
 def _since(e: Episode, facts: Facts) -> str:

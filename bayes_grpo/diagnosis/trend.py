@@ -1,16 +1,18 @@
-"""Latent signals of a run over its steps, in draws: what every event is a condition on."""
+"""The latent signal beneath a logged one, in draws."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 
 TREND_DRAWS = 200
 """Draws of a trend."""
+TREND_ROWS = 48
+"""Longer signals are averaged in blocks of rows down to this number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,36 +95,7 @@ def span_of(rows: np.ndarray) -> float:
     return max(float(np.ptp(rows)), 0.5 * float(np.abs(rows).max()), 1e-12)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LatentSignals:
-    """The trends of a run.
-
-    Attributes:
-        reward: Train reward, or held-out reward where no train reward is logged.
-        held_out: Gold or held-out reward beside a train reward, or None.
-        signals: Canonical name → trend; of the logarithm of gradient norm, length and entropy.
-        low: Lowest reward if known, else NaN.
-        high: Highest reward if known, else NaN; known together with ``low`` or not at all.
-    """
-
-    reward: Trend
-    held_out: Trend | None
-    signals: Mapping[str, Trend]
-    low: float
-    high: float
-
-    @property
-    def has_range(self) -> bool:
-        """Whether lowest and highest reward are known."""
-        return bool(np.isfinite(self.low))
-
-    @property
-    def span(self) -> float:
-        """Range of the reward: the known one, or what the log shows of it."""
-        if self.has_range:
-            return self.high - self.low
-        return span_of(self.reward.value)
-
-    def share(self, reward: np.ndarray | float) -> np.ndarray:
-        """Rewards as shares of the range; NaN where it is not known."""
-        return (np.asarray(reward) - self.low) / (self.high - self.low)
+def span_text(found: Interval, digits: str = ".2g") -> str:
+    """Median and interval with its level; 0 where the trend of a constant is 0 but for rounding."""
+    median, low, high = (0.0 if abs(x) < 1e-8 else x for x in found[:3])
+    return f"{median:{digits}} [{low:{digits}}, {high:{digits}}] ({found.level:.0%})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +31,8 @@ class Fleet(Result):
               ``gain_5`` … (reward now, at the horizon, and between the two), ``p_gain`` (that it exceeds
               ``gain_threshold``), ``p_peaked``, ``notes``.
             - diagnose: ``status``, how the run stands, with ``p_status``, and ``to_do``, the one thing to do
-              (`bayes_grpo.diagnosis.status`); ``answer``, ``p_healthy`` … ``p_cannot_tell``, ``failing``, that
-              something fails, and ``own_…``, the probability of each failure, alone or beside others.
+              (`bayes_grpo.diagnosis.status`); ``failing``, that something fails, and ``p_…``, the probability of each
+              mode, whatever else is under way.
             - ``seconds`` of work; ``error``: why there are no numbers, "" where there are.
         resumed: Units of work that the journal had, from an earlier call.
         seconds: Duration of this call.
@@ -85,17 +84,12 @@ class Fleet(Result):
             rising = sum(row["p_gain"] >= 0.8 for row in found)
             parts.append(f"{rising} of {_counted(len(found), 'run')} expected to rise (probability 0.8 or more)")
         if found := self.good("diagnose"):
-            parts.append(", ".join(f"{n} {word}" for word, n in Counter(map(status_of_row, found)).most_common()))
+            parts.append(", ".join(f"{n} {word}" for word, n in Counter(row["status"] for row in found).most_common()))
         return "; ".join(parts) + "."
 
     def to_frame(self) -> pd.DataFrame:
         """A copy of the table."""
         return self.frame.copy()
-
-
-def status_of_row(row: Mapping[str, Any]) -> str:
-    """How a diagnosed run stands; the answer in tables that were written before there was a status."""
-    return str(row.get("status") or row["answer"]).replace("_", " ")
 
 
 def _counted(n: int, noun: str) -> str:

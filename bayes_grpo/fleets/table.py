@@ -22,10 +22,10 @@ _WHO = ("log", "source", "log_hash", "task", "regime", "seed", "signal", "rows",
 _OF_TASK: Mapping[str, tuple[str, ...]] = {
     "fit": ("converged", "rhat", "ess", "r2"),
     "forecast": ("until", "until_from", "p_gain", "p_peaked", "gain_threshold", "notes"),
-    "diagnose": ("status", "to_do", "answer"),
+    "diagnose": ("status", "to_do"),
 }
 _LAST = ("seconds", "error")
-_TEXT = {"log", "source", "log_hash", "task", "regime", "signal", "verdict", "until_from", "notes", "answer", "error"}
+_TEXT = {"log", "source", "log_hash", "task", "regime", "signal", "verdict", "until_from", "notes", "error"}
 _TEXT |= {"status", "to_do"}
 _TYPES = {"seed": "Int64", "rows": "Int64", "converged": "boolean"} | dict.fromkeys(_TEXT, "str")
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.status import TopLine
+from bayes_grpo.diagnosis.status import MODES, TopLine
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary

@@ -18,7 +18,7 @@ _STEP = f"{OWN}step"
 
 
 def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]:
-    """Numbers of an update, all finite: ``bayes_grpo/reward_now``, ``bayes_grpo/p/healthy`` and so on.
+    """Numbers of an update, all finite: ``bayes_grpo/reward_now``, ``bayes_grpo/p/reward_hacking`` and others.
 
     ``bayes_grpo/status`` is how the run stands, one number to put an alert on: 0 fine, done or unclear, 1 watch, 2
     failing, 3 failed (`bayes_grpo.diagnosis.status`); ``bayes_grpo/p/failing`` is the probability that something fails.
@@ -31,8 +31,8 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
         alarms: Findings that are new to the log.
     """
     found: dict[str, float] = {"step": update.step, "rows": update.rows, "seconds": update.seconds}
-    found |= {f"p/{name}": p for name, p in update.probability.items()}
-    if update.probability:
+    found |= {f"p/{name}": p for name, p in update.own.items()}
+    if update.own:
         found["p/failing"] = update.failing
     if update.top is not None:
         found["status"] = float(SEVERITY[update.top.status])

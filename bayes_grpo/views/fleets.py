@@ -8,7 +8,7 @@ from typing import Any
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
-from bayes_grpo.fleets.result import Fleet, status_of_row
+from bayes_grpo.fleets.result import Fleet
 from bayes_grpo.views.document import (
     Document,
     Drawing,
@@ -75,9 +75,7 @@ def _forecast(r: Mapping[str, Any]) -> str:
 
 
 def _diagnose(r: Mapping[str, Any]) -> str:
-    if not r.get("status"):  # a table written before there was a status
-        return f"{status_of_row(r)} {percent(r['p_' + r['answer']])}"
-    return f"{status_of_row(r)} {percent(r['p_status'])}: {r['to_do']}"
+    return f"{r['status']} {percent(r['p_status'])}: {r['to_do']}"
 
 
 SHORT = {"fit": _fit, "forecast": _forecast, "diagnose": _diagnose}

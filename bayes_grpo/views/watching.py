@@ -22,7 +22,7 @@ from bayes_grpo.views.document import (
 from bayes_grpo.watching.result import Update
 
 _SHOWN = 0.01
-"""Answers of at least this probability have a row."""
+"""Modes of at least this probability have a row."""
 
 
 @shows(Update)
@@ -61,6 +61,6 @@ def _numbers(u: Update) -> Tabular:
         ]
         rows.append((f"P(gain > {o.threshold:.2g})", probability_text(o.p_gain)))
         rows += [(name, f"step {x:g}") for name, x in (("stop", o.stop), ("best checkpoint", o.take)) if x is not None]
-    chances = sorted(u.probability.items(), key=lambda x: -x[1])
+    chances = sorted(u.own.items(), key=lambda x: -x[1])
     rows += [(label_of(name), percent(p)) for name, p in chances if p >= _SHOWN]
     return Tabular("Now", head("", ""), tuple((words(name), number(value)) for name, value in rows))

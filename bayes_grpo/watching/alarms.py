@@ -14,7 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.history import answers_after
+from bayes_grpo.diagnosis.history import probabilities_after
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.logs.run import Run
@@ -56,7 +56,7 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Colle
     for before in earlier(rows, watching.lasting):
         if not alarms:
             return ()
-        then = answers_after(run, [before])[0].alarming(watching.alarm)
+        then = probabilities_after(run, before).alarming(watching.alarm)
         alarms = [alarm for alarm in alarms if alarm.finding in then]
     return tuple(alarms)
 
@@ -70,7 +70,7 @@ def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
     if onset is not None:
         i = onset.step
         text += f", since about step {i.median:.0f} [{i.low:.0f}, {i.high:.0f}] ({i.level:.0%})"
-    because = diagnosis.evidence[mode].sentence if mode in diagnosis.evidence else ""
+    because = diagnosis.evidence.get(mode, "")
     top = diagnosis.top  # one thing to do now, whatever else was found
     return Alarm(
         finding=mode,

@@ -15,8 +15,7 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.decision.question import Question
-from bayes_grpo.diagnosis.classes import AnswerProbabilities
-from bayes_grpo.diagnosis.status import TopLine
+from bayes_grpo.diagnosis.status import ModeProbabilities, TopLine
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,7 +149,7 @@ class Outlook(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Update(AnswerProbabilities, Result):
+class Update(ModeProbabilities, Result):
     """One look at a run.
 
     Attributes:
@@ -158,9 +157,7 @@ class Update(AnswerProbabilities, Result):
         step: Last logged step.
         rows: Rewards so far.
         reward: The last of them.
-        answer: Most probable answer of the diagnosis; "" where it could not be made.
-        probability: Answer → probability.
-        own: Failure → probability that it is under way, alone or beside another.
+        own: Mode → probability that it is under way, whatever else is; empty where no diagnosis could be made.
         diagnosis: The diagnosis in words.
         outlook: What is to come; None where it could not be forecast or was not asked for.
         alarms: What this look found and no earlier one had.
@@ -176,8 +173,6 @@ class Update(AnswerProbabilities, Result):
     step: float
     rows: int
     reward: float
-    answer: str
-    probability: Mapping[str, float]
     own: Mapping[str, float]
     diagnosis: str
     outlook: Outlook | None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
-from bayes_grpo.diagnosis.actions import ACTIONS, FOR, advice
+from bayes_grpo.diagnosis.actions import ACTIONS, advice, remedies_for
 from bayes_grpo.diagnosis.facts import Facts, Sign
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from tests.helpers.runs import evaluated, make_run, steps
@@ -39,7 +39,7 @@ def every_run():
 RUNS = tuple(every_run())
 
 
-@pytest.mark.parametrize("finding", FOR)
+@pytest.mark.parametrize("finding", remedies_for())
 def test_no_finding_leads_past_a_row(finding):
     for f in RUNS:
         lines = advice(finding, f)
@@ -65,7 +65,7 @@ def test_no_finding_leads_past_a_row(finding):
 
 
 def test_every_action_is_advised_somewhere_and_every_name_is_known():
-    assert {name for names in FOR.values() for name in names} == set(ACTIONS)
+    assert {name for names in remedies_for().values() for name in names} == set(ACTIONS)
 
 
 def test_flat_rows_are_not_told_to_go_on():

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
-from bayes_grpo.diagnosis.classes import MODES
-from bayes_grpo.diagnosis.probability import CALIBRATION, MOST_PROBABLE, Chances, probability_of
-from bayes_grpo.diagnosis.rows import Logged, lost_strength
-from bayes_grpo.diagnosis.status import ALARMING
+from bayes_grpo.diagnosis.mode import MEASURED, MOST_PROBABLE, all_modes
+from bayes_grpo.diagnosis.rows import Logged, RunSoFar, lost_strength
+from bayes_grpo.diagnosis.status import ALARMING, MODES
 from bayes_grpo.diagnosis.thresholds import table
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import evaluated, make_run, rising_run, steps
@@ -100,21 +99,29 @@ def test_entropy_that_is_spent_counts_where_nothing_was_earned():
     assert diagnose(make_run(steps(60), flat + 0.7, signals=entropy, **ends)).own["policy_concentration"] < 0.1
 
 
-@pytest.mark.parametrize("mode", CALIBRATION)
-def test_strength_becomes_a_probability(mode):
-    known = CALIBRATION[mode]
-    p = probability_of(mode, np.array([np.nan, 0.0, 0.5, 1.0, 2.0, 100.0, np.inf]))
-    assert p[0] == known.unseen
-    assert p[1] == known.least
-    assert np.all(np.diff(p[1:]) > 0.0)
-    assert p[3] == pytest.approx(0.5 * (known.least + known.most))
-    assert p[-1] == MOST_PROBABLE
-    assert np.all(probability_of(mode, np.array([0.0, 1.0]), 1.0) > p[[1, 3]])
+@pytest.mark.parametrize("mode", all_modes(), ids=lambda m: m.name)
+def test_strength_becomes_a_probability(mode, monkeypatch):
+    known, rows = mode.chances, RunSoFar.of(rising_run(40))
+    found = []
+    for strength in (0.0, 0.5, 1.0, 2.0, 100.0, np.inf):
+        monkeypatch.setattr(type(mode), "strength", lambda *_, s=strength: s)
+        found.append(mode.look(rows).probability)
+        assert mode.look(rows).seen
+    assert found[0] == pytest.approx(known.least)
+    assert np.all(np.diff(found[:4]) > 0.0)
+    assert found[2] == pytest.approx(0.5 * (known.least + known.most))
+    assert found[-1] == MOST_PROBABLE
+    monkeypatch.setattr(type(mode), "strength", lambda *_: np.nan)
+    assert mode.look(rows) == (known.unseen, False)
 
 
-def test_histories_agree_with_the_probability():
-    found = Chances.of(np.array([0.1, 0.8, 0.35]), seen=True)
-    assert found.histories.mean(axis=0) == pytest.approx(found.probability, abs=0.011)
+def test_what_is_measured_needs_rows():
+    cut = {"completions_clipped_ratio": 0.9}
+    few, enough = (RunSoFar.of(make_run(steps(n), np.linspace(0.1, 0.5, n), signals=cut)) for n in (6, 12))
+    mode = next(m for m in all_modes() if m.name == "truncated_completions")
+    assert mode.chances is MEASURED
+    assert mode.look(few).probability == 0.0
+    assert mode.look(enough).probability > 0.9
 
 
 def test_rows_that_come_later_change_nothing_of_what_was_said():
@@ -130,14 +137,16 @@ def test_rows_that_come_later_change_nothing_of_what_was_said():
         assert then == pytest.approx(past[mode], abs=0.1)
 
 
-def test_one_probability_a_mode_wherever_it_stands():
-    found = diagnose(rising_run(60))
-    for mode, evidence in found.evidence.items():
-        if mode in found.own:
-            assert evidence.probability == found.own[mode]
+def test_one_probability_a_mode_wherever_it_stands(hacked):
+    found = diagnose(hacked, history=4)
+    assert found.timeline is not None
+    assert found.history is not None
+    for mode, p in found.own.items():
+        assert found.timeline.modes[mode].under_way == p
+    assert found.top.probability == found.own["reward_hacking"] == found.history.own["reward_hacking"][-1]
 
 
 def test_the_page_shows_every_threshold():
     page = (Path(__file__).resolve().parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
     for b in table():
-        assert f"| `{b.name}` | {b.value:g} | {b.unit} | {', '.join(b.readers)} | {b.meaning} |" in page
+        assert f"| `{b.name}` | {b.value:g} | {b.unit} | {b.meaning} |" in page

@@ -11,9 +11,10 @@ import pytest
 from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.picture import save_plot
-from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES
+from bayes_grpo.diagnosis.status import ALARMING, CANNOT_TELL, MODES
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
+from benchmarks.lab.learners.public_logs import CLASSES
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
 from tests.helpers.runs import evaluated, make_run, steps
@@ -31,11 +32,6 @@ def test_a_collapse_that_anyone_can_see_is_named():
         assert diagnose(run).top.status == "failed"
 
 
-def test_a_higher_prior_gives_a_higher_posterior(hacked):
-    low, high = (diagnose(hacked, prior={"reward_hacking": p}).probability["reward_hacking"] for p in (0.02, 0.4))
-    assert high > low
-
-
 def test_a_hacked_run_is_named(hacked):
     bad = diagnose(hacked)
     assert bad.own["reward_hacking"] > 0.5
@@ -45,14 +41,13 @@ def test_a_hacked_run_is_named(hacked):
 def test_hacked_and_honest_runs_are_told_apart(hacked, honest):
     bad, good = diagnose(hacked), diagnose(honest)
     assert bad.own["reward_hacking"] > 3.0 * good.own["reward_hacking"]
-    assert good.answer == "healthy"
+    assert good.top.status not in ALARMING
     for result in (bad, good):
-        assert sum(result.probability.values()) == pytest.approx(1.0)
         json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_what_is_suspected_has_an_onset_and_remedies(hacked):
-    bad = diagnose(hacked, prior={"reward_hacking": 0.5})
+    bad = diagnose(hacked)
     assert bad.own["reward_hacking"] > 0.5
     assert bad.remedies["reward_hacking"]
     found = bad.onsets["reward_hacking"].step
@@ -71,7 +66,7 @@ def held_out_alone():
 def test_a_held_out_reward_alone_leaves_open_which(held_out_alone):
     """Nothing in such a log says which, as its evidence says."""
     found = diagnose(held_out_alone)
-    assert "look alike" in found.evidence["reward_hacking"].sentence
+    assert "look alike" in found.evidence["reward_hacking"]
     assert "Not to be seen in this log: reward hacking" in found.sentence
 
 
@@ -86,14 +81,14 @@ def test_the_same_log_gives_the_same_numbers(hacked):
 
 
 def test_rows_after_a_step_play_no_part(hacked):
-    assert diagnose(hacked, at=40).to_dict()["probability"] == diagnose(hacked.until(40)).to_dict()["probability"]
+    assert diagnose(hacked, at=40).to_dict()["own"] == diagnose(hacked.until(40)).to_dict()["own"]
     with pytest.raises(FitError, match="later step"):
         diagnose(hacked, at=0)
 
 
 def test_a_log_of_two_rows_cannot_tell():
     result = diagnose(make_run(steps(2), [0.1, 0.2]))
-    assert result.answer == CANNOT_TELL
+    assert result.top.finding == CANNOT_TELL
     assert text_of(result).startswith("UNCLEAR")
     plot_diagnosis(result)
 
@@ -111,8 +106,8 @@ def test_every_signal_may_be_missing_or_constant():
         make_run(steps(3), [0.1, 0.4, 0.2]),
     ):
         result = diagnose(run)
-        assert all(np.isfinite(list(result.probability.values())))
-        assert sum(result.probability.values()) == pytest.approx(1.0)
+        assert all(0.0 <= p < 1.0 for p in result.own.values())
+        assert set(MODES) <= set(result.own)
 
 
 def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
@@ -123,12 +118,10 @@ def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
     assert "40 rows, 1 evaluations, steps 1 to 40" in said
     assert "changed by 0 [0, 0] (90%) to 0;" in said
     assert "the reward stands at 0 [0, 0] (90%)" in said
-    assert "the share of the KL's growth that lies in the second half is " in said
-    assert "above the reward's" in said
 
 
 def test_picture_and_terminal(hacked, tmp_path):
-    result = diagnose(hacked, prior={"reward_hacking": 0.8})
+    result = diagnose(hacked)
     save_plot(plot_diagnosis(result), tmp_path / "page.png")
     assert (tmp_path / "page.png").stat().st_size > 20_000
     shown = text_of(result, 120)
@@ -163,8 +156,6 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
         "diagnose",
         log,
         "--json",
-        "--prior",
-        "reward_hacking=0.5",
         "--fail-on",
         "reward-hacking:0.3",
         "--plot",
@@ -185,8 +176,6 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
     [
         (["--fail-on", "hacking:0.5"], "MODE:P"),
         (["--fail-on", "any:7"], "MODE:P"),
-        (["--prior", "healthy"], "--prior"),
-        (["--prior", "ill=0.3"], "--prior"),
         (["--at", "0.5"], "later step"),
     ],
 )

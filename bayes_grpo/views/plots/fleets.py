@@ -10,9 +10,9 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import drawable
-from bayes_grpo.diagnosis.classes import ANSWERS
-from bayes_grpo.diagnosis.colours import COLOURS
+from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.fleets.result import Fleet
+from bayes_grpo.views.plots.diagnosis import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ _COLOURS = ("#1d4ed8", "#c2410c", "#15803d", "#7c3aed", "#0e7490", "#a16207")
 
 
 def plot_fleet(fleet: Fleet, figure: Canvas | None = None) -> Canvas:
-    """Draws a fleet: where each law settles, reward now and at the horizon, probabilities of the answers.
+    """Draws a fleet: where each law settles, reward now and at the horizon, probabilities of the failures.
 
     Args:
         fleet: The result.
@@ -59,7 +59,7 @@ def plot_fleet(fleet: Fleet, figure: Canvas | None = None) -> Canvas:
 
 def _ordered(rows: FleetRows) -> dict[str, int]:
     """Log → line: the largest expected gain first, without forecasts the least healthy."""
-    for column, sign in (("gain_50", -1.0), ("p_healthy", 1.0)):
+    for column, sign in (("gain_50", -1.0), ("failing", -1.0)):
         known = {row["source"]: sign * row[column] for row in rows if row.get(column) is not None}
         if known:
             keys = sorted(dict.fromkeys(row["source"] for row in rows), key=lambda key: known.get(key, np.inf))
@@ -92,13 +92,12 @@ def _draw_forecasts(axes: Axes, rows: FleetRows, at: np.ndarray) -> None:
 
 
 def _draw_diagnoses(axes: Axes, rows: FleetRows, at: np.ndarray) -> None:
-    left = np.zeros(len(rows))
-    for answer in ANSWERS:
-        share = np.array([row[f"p_{answer}"] for row in rows], float)
-        axes.barh(at, share, left=left, height=0.75, color=COLOURS[answer], label=answer.replace("_", " "))
-        left = left + share
+    for i, mode in enumerate(MODES):
+        p = np.array([row[f"p_{mode}"] for row in rows], float)
+        place = at + 0.75 * ((i + 0.5) / len(MODES) - 0.5)
+        axes.barh(place, p, height=0.75 / len(MODES), color=COLOURS[mode], label=mode.replace("_", " "))
     axes.set_xlim(0, 1)
-    axes.set_title("probability of each answer", fontsize=9, loc="left")
+    axes.set_title("probability of each failure", fontsize=9, loc="left")
     axes.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
