@@ -120,7 +120,7 @@ def _fit(run: Run, draws: Draws | None) -> dict[str, Any] | None:
 
 
 def _own(said: Said, mode: str) -> float:
-    return said["diagnosis"]["own"].get(mode) or 0.0
+    return said["diagnosis"]["probability"].get(mode) or 0.0
 
 
 def _unled(said: Said) -> Mapping[str, Any]:
@@ -292,8 +292,8 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
         "the run is fine or healthy, and something is found",
         lambda x: (
             any(
-                p >= 0.9 and m not in MODES and m in x["diagnosis"]["own"]
-                for m, p in x["diagnosis"]["own"].items()
+                p >= 0.9 and m not in MODES and m in x["diagnosis"]["probability"]
+                for m, p in x["diagnosis"]["probability"].items()
                 if p
             )
             and (x["top"]["status"] == "fine" or _story(x).startswith("Healthy"))

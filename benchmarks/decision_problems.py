@@ -232,7 +232,7 @@ def _forecast(problem: Problem, look: int, start: dict[str, np.ndarray]) -> tupl
     seen = coarser(problem.run.until(float(look)))
     diagnosis = diagnose(seen)
     onsets = {name: [x.step.low, x.step.median, x.step.high] for name, x in diagnosis.onsets.items()}
-    said = {"own": dict(diagnosis.own), "onsets": onsets, "status": diagnosis.top.status}
+    said = {"own": dict(diagnosis.probability), "onsets": onsets, "status": diagnosis.top.status}
     return ahead_of(seen, float(problem.end), start), said
 
 

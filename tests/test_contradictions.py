@@ -18,7 +18,12 @@ def test_what_is_said_of_a_log_is_true_together(name):
 
 def _plain(status: str, action: str, **more: object) -> dict[str, object]:
     evidence = {"progress": {"sentence": "growth 0.38", "probability": 0.38}}
-    diagnosis = {"sentence": "Healthy.", "own": {"dynamical_instability": 0.9}, "evidence": evidence, "remedies": {}}
+    diagnosis = {
+        "sentence": "Healthy.",
+        "probability": {"dynamical_instability": 0.9},
+        "evidence": evidence,
+        "remedies": {},
+    }
     top = {"status": status, "action": action, "sentence": action, "headline": "", "finding": "dynamical_instability"}
     return {"diagnosis": diagnosis, "top": top, "alarms": [], "stable": None, "fit": {"led": True}, **more}
 

@@ -74,7 +74,7 @@ def diagnose(
         )
         if plot is not None:
             bg.save_plot(bg.plot_diagnosis(result), plot)
-    found = {mode: result.failing if mode == ANY else result.own[mode] for mode in limits}
+    found = {mode: result.failing if mode == ANY else result.probability[mode] for mode in limits}
     reached = {mode: p for mode, p in found.items() if p >= limits[mode]}
     log_to(log_to_, run, "diagnose", result.to_dict(), result.top.sentence)
     output.show(result, more={"fail_on": {"limits": limits, "reached": reached}})

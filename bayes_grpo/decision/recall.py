@@ -44,7 +44,7 @@ def doubt_of(diagnosis: Diagnosis | None) -> Doubt | None:
     onset = None if diagnosis is None else diagnosis.onsets.get(UNDESERVED)
     if diagnosis is None or onset is None:
         return None
-    return Doubt(float(diagnosis.own[UNDESERVED]), float(onset.step.median))
+    return Doubt(float(diagnosis.probability[UNDESERVED]), float(onset.step.median))
 
 
 class Recall(NamedTuple):

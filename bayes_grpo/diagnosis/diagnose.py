@@ -84,7 +84,7 @@ def diagnose(
     if trends is not None:
         said, timeline = probabilities_of(rows), timeline_of(rows, trends)
         evidence, facts = _evidence(timeline, rows, trends), facts_of(trends, rows, said.failing)
-        onsets, remedies = _what_to_do(timeline, said.own, facts)
+        onsets, remedies = _what_to_do(timeline, said.probability, facts)
         missing = tuple(dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends)))
     top = top_line(said, timeline, rows, facts)
     story_of_siblings = f"{beside.sentence[0].upper()}{beside.sentence[1:]}." if beside else ""
@@ -92,7 +92,7 @@ def diagnose(
     return Diagnosis(
         top=top,
         sentence=" ".join(x for x in told if x),
-        own=said.own,
+        probability=said.probability,
         evidence=evidence,
         onsets=onsets,
         remedies=remedies,
@@ -147,14 +147,14 @@ def _is_logged(wanted: str, trends: RunTrends) -> bool:
 
 
 def _what_to_do(
-    timeline: Timeline, own: Mapping[str, float], facts: Facts
+    timeline: Timeline, probability: Mapping[str, float], facts: Facts
 ) -> tuple[dict[str, Onset], dict[str, tuple[str, ...]]]:
     """Onsets and remedies of the failures that are suspected; where none is, remedies of what the reward does."""
     onsets, remedies = {}, {}
     for mode in all_modes():
         episode = timeline.last(mode.name)
         over = episode is None and any(e.mode == mode.name for e in timeline.probable(over=True))
-        suspected = own.get(mode.name, 0.0) > THRESHOLDS.suspect and not over
+        suspected = probability.get(mode.name, 0.0) > THRESHOLDS.suspect and not over
         if suspected and episode is not None:
             onsets[mode.name] = Onset(episode.onset, episode.depth)
         calm = not mode.is_failure and timeline.modes[mode.name].under_way >= THRESHOLDS.probable

@@ -22,10 +22,10 @@ class Probabilities(ModeProbabilities):
     """Of one look at a run.
 
     Attributes:
-        own: Failure → probability that it is under way; of those beside the four where the log shows them.
+        probability: Failure → probability that it is under way; of those beside the four where the log shows them.
     """
 
-    own: Mapping[str, float]
+    probability: Mapping[str, float]
 
 
 def probabilities_of(rows: RunSoFar) -> Probabilities:
@@ -47,20 +47,20 @@ class History(Result):
     Attributes:
         step: Last step that each cut sees, shape (cuts,); the last cut is the whole log.
         rows: Rewards that each cut sees, shape (cuts,).
-        own: Mode → probability that it is under way, shape (cuts,).
+        probability: Mode → probability that it is under way, shape (cuts,).
     """
 
     step: np.ndarray
     rows: np.ndarray
-    own: Mapping[str, np.ndarray]
+    probability: Mapping[str, np.ndarray]
 
     in_json = (..., "sentence")
 
     @property
     def findings(self) -> tuple[str, ...]:
         """The most probable failure at each cut; "" where none is more probable than not."""
-        worst = [max(MODES, key=lambda mode: self.own[mode][i]) for i in range(len(self.step))]
-        return tuple(m if self.own[m][i] >= THRESHOLDS.probable else "" for i, m in enumerate(worst))
+        worst = [max(MODES, key=lambda mode: self.probability[mode][i]) for i in range(len(self.step))]
+        return tuple(m if self.probability[m][i] >= THRESHOLDS.probable else "" for i, m in enumerate(worst))
 
     @property
     def sentence(self) -> str:
@@ -87,7 +87,7 @@ def history_of(run: Run, now: ModeProbabilities, cuts: int) -> History | None:
     rows = rows[(rows >= LEAST_VALUES) & (rows < len(step))]
     if not len(rows):
         return None
-    found = [*(probabilities_after(run, n).own for n in rows.tolist()), now.own]
+    found = [*(probabilities_after(run, n).probability for n in rows.tolist()), now.probability]
     steps = [*step[rows - 1], max(float(s[-1]) for s in (run.step, run.eval_step) if len(s))]
     return History(
         np.array(steps), np.array([*rows, len(step)]), {mode: np.array([p[mode] for p in found]) for mode in MODES}

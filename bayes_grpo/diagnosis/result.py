@@ -44,8 +44,8 @@ class Diagnosis(ModeProbabilities, Result):
     Attributes:
         top: The top line: how the run stands and the one thing to do now.
         sentence: The story: what is under way, what happened before, what could not be seen.
-        own: Mode → probability that it is under way, whatever else is: the four failures, and those beside them where
-            the log has a signal for them. They do not exclude one another and do not sum to one.
+        probability: Mode → probability that it is under way, whatever else is: the four failures, and those beside them
+            where the log has a signal for them. They do not exclude one another and do not sum to one.
         evidence: Name → what the log shows, a clause: "progress" and the modes; empty without enough rows.
         onsets: Mode → when it began, for every mode above `THRESHOLDS.suspect`.
         remedies: Mode → what to do, likewise.
@@ -61,7 +61,7 @@ class Diagnosis(ModeProbabilities, Result):
 
     top: TopLine
     sentence: str
-    own: Mapping[str, float]
+    probability: Mapping[str, float]
     evidence: Mapping[str, str]
     onsets: Mapping[str, Onset]
     remedies: Mapping[str, tuple[str, ...]]
@@ -75,7 +75,17 @@ class Diagnosis(ModeProbabilities, Result):
     beside: Departure | None = None
 
     in_json = (
-        *("top", "sentence", "own", "failing", "evidence", ("onset", "onsets"), "timeline", "remedies", "missing"),
+        *(
+            "top",
+            "sentence",
+            "probability",
+            "failing",
+            "evidence",
+            ("onset", "onsets"),
+            "timeline",
+            "remedies",
+            "missing",
+        ),
         *(("meta", "about"), "notes", "history", "gain", ("siblings", "beside")),
     )
 
@@ -86,11 +96,11 @@ class Diagnosis(ModeProbabilities, Result):
             (
                 {
                     "mode": mode,
-                    "own": p,
+                    "probability": p,
                     "onset": self.onsets[mode].step if mode in self.onsets else unknown,
                     "remedies": "; ".join(self.remedies.get(mode, ())),
                 }
-                for mode, p in self.own.items()
+                for mode, p in self.probability.items()
             ),
             "mode",
         )

@@ -36,20 +36,20 @@ class ModeProbabilities:
     """Base of results that hold the probability of each mode.
 
     Attributes:
-        own: Mode → probability that it is under way, whatever else is.
+        probability: Mode → probability that it is under way, whatever else is.
     """
 
-    own: Mapping[str, float]
+    probability: Mapping[str, float]
 
     @property
     def failing(self) -> float:
         """Probability that any of the four failures is under way, were they independent."""
-        return 1.0 - math.prod(1.0 - self.own.get(mode, 0.0) for mode in MODES)
+        return 1.0 - math.prod(1.0 - self.probability.get(mode, 0.0) for mode in MODES)
 
     def alarming(self, limit: float) -> tuple[str, ...]:
         """Failures with at least this probability; where only all together reach it, the most probable one."""
-        found = tuple(mode for mode in MODES if self.own[mode] >= limit)
-        return found or ((max(MODES, key=self.own.__getitem__),) if self.failing >= limit else ())
+        found = tuple(mode for mode in MODES if self.probability[mode] >= limit)
+        return found or ((max(MODES, key=self.probability.__getitem__),) if self.failing >= limit else ())
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,8 @@ def _now(said: ModeProbabilities, timeline: Timeline, trends: RunTrends, first: 
         last = max(moves, key=lambda e: e.probability)
         word = "rising" if last.mode == "growing" else "at rest"
         shown = f"{word} since about step {last.onset.median:.0f} ({probability_text(last.probability)}); {shown}"
-    listed = sorted(MODES, key=lambda mode: -said.own[mode])[:2]
-    which = ", ".join(f"{label_of(mode)} {probability_text(said.own[mode])}" for mode in listed)
+    listed = sorted(MODES, key=lambda mode: -said.probability[mode])[:2]
+    which = ", ".join(f"{label_of(mode)} {probability_text(said.probability[mode])}" for mode in listed)
     if said.failing >= THRESHOLDS.probable:
         fails = probability_text(said.failing)
         return f"Something fails with probability {fails}, and the log leaves open what: {which}; {shown}."

@@ -33,7 +33,7 @@ def top_line(said: ModeProbabilities, timeline: Timeline | None, rows: RunSoFar 
         text = "The log has fewer than three rewards."
         return TopLine("unclear", CANNOT_TELL, 1.0, text, "look again when it has twenty.", "the number of rewards")
     on = {e.mode: e for e in timeline.probable(over=False)}
-    now = {mode: e for mode, e in on.items() if said.own.get(mode, e.probability) >= THRESHOLDS.probable}
+    now = {mode: e for mode, e in on.items() if said.probability.get(mode, e.probability) >= THRESHOLDS.probable}
     return (
         _not_numbers(now, facts)
         or _failing(now, rows, facts)
@@ -101,7 +101,7 @@ def _solved(facts: Facts, rows: RunSoFar, said: ModeProbabilities) -> TopLine | 
     idle = facts.waste > THRESHOLDS.half
     if not (facts.top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
         return None
-    p = 1.0 - max(said.own["reward_hacking"], said.own["dynamical_instability"])
+    p = 1.0 - max(said.probability["reward_hacking"], said.probability["dynamical_instability"])
     share = f"; {facts.waste:.0%} of the groups have no spread" if idle else ""
     if rows.uses_eval or facts.solved:
         score = rows.held_out if rows.held_out.rows else rows.reward
@@ -139,13 +139,13 @@ def _signs(facts: Facts) -> TopLine | None:
 
 def _suspected(said: ModeProbabilities, timeline: Timeline, facts: Facts) -> TopLine | None:
     """A failure that the log could show and that is less probable than not."""
-    seen = [m for m in MODES if timeline.modes[m].seen and said.own[m] >= THRESHOLDS.suspect]
+    seen = [m for m in MODES if timeline.modes[m].seen and said.probability[m] >= THRESHOLDS.suspect]
     if not seen or facts.rows < THRESHOLDS.trend_rows:
         return None
-    mode = max(seen, key=said.own.__getitem__)
+    mode = max(seen, key=said.probability.__getitem__)
     text = f"{_upper(label_of(mode))} is possible, and less likely than not"
     again = f"{ACTIONS['watch it'].words(facts)}."
-    return _line("watch", mode, said.own[mode], text, facts, "the timeline", first=again)
+    return _line("watch", mode, said.probability[mode], text, facts, "the timeline", first=again)
 
 
 def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:

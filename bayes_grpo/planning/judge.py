@@ -89,7 +89,7 @@ def judge(asked: PlanQuestion, family: Family | None, lessons: Lessons, seed: in
     if asked.like is not None:
         tell("siblings")
         tried = tried_settings(run, table, known, asked.grid.rate is not None, asked.index, asked.like)
-    own = diagnose(run).own
+    own = diagnose(run).probability
     hacked = own.get("reward_hacking", 0.0) if table.signal == "reward" else 0.0
     prospect = Prospect(
         base=base,

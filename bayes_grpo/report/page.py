@@ -204,7 +204,7 @@ def _points(found: Found) -> tuple[Point, ...]:
     if d is None:
         out.append(Point(labels[2], f"Unknown: {found.diagnosis.reason}", tone="doubt"))
     else:
-        worst = max(MODES, key=d.own.__getitem__)
-        text = f"The most likely failure is {label_of(worst)} ({percent(d.own[worst])})."
+        worst = max(MODES, key=d.probability.__getitem__)
+        text = f"The most likely failure is {label_of(worst)} ({percent(d.probability[worst])})."
         out.append(Point(labels[2], text, d.failing, "chance of a failure", TONES[d.top.status]))
     return tuple(out)

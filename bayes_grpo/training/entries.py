@@ -31,8 +31,8 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
         alarms: Findings that are new to the log.
     """
     found: dict[str, float] = {"step": update.step, "rows": update.rows, "seconds": update.seconds}
-    found |= {f"p/{name}": p for name, p in update.own.items()}
-    if update.own:
+    found |= {f"p/{name}": p for name, p in update.probability.items()}
+    if update.probability:
         found["p/failing"] = update.failing
     if update.top is not None:
         found["status"] = float(SEVERITY[update.top.status])

@@ -78,12 +78,12 @@ def _rounded(e: Episode) -> float:
 def _weighed(d: Diagnosis, name: str) -> str:
     """The probability of a mode behind its name; "" where no signal tells."""
     seen = d.timeline is not None and name in d.timeline.modes and d.timeline.modes[name].seen
-    return f" ({percent(d.own[name])})" if seen else ""
+    return f" ({percent(d.probability[name])})" if seen else ""
 
 
 def _modes(d: Diagnosis) -> Tabular:
     rows = []
-    for name, p in sorted(d.own.items(), key=lambda item: -item[1]):
+    for name, p in sorted(d.probability.items(), key=lambda item: -item[1]):
         mark, onset = name == d.top.finding, d.onsets.get(name)
         since = "" if onset is None else _steps(onset.step)
         rows.append(

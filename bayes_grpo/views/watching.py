@@ -61,6 +61,6 @@ def _numbers(u: Update) -> Tabular:
         ]
         rows.append((f"P(gain > {o.threshold:.2g})", probability_text(o.p_gain)))
         rows += [(name, f"step {x:g}") for name, x in (("stop", o.stop), ("best checkpoint", o.take)) if x is not None]
-    chances = sorted(u.own.items(), key=lambda x: -x[1])
+    chances = sorted(u.probability.items(), key=lambda x: -x[1])
     rows += [(label_of(name), percent(p)) for name, p in chances if p >= _SHOWN]
     return Tabular("Now", head("", ""), tuple((words(name), number(value)) for name, value in rows))

@@ -63,7 +63,7 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Colle
 
 def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
     onset = diagnosis.onsets.get(mode)
-    p = diagnosis.own[mode]
+    p = diagnosis.probability[mode]
     text = f"{label_of(mode)} with probability {probability_text(p)} at step {diagnosis.about.last_step:g}"
     if p < level:
         text += f" (something fails with {probability_text(diagnosis.failing)}, and this is the most probable)"

@@ -157,7 +157,7 @@ class Update(ModeProbabilities, Result):
         step: Last logged step.
         rows: Rewards so far.
         reward: The last of them.
-        own: Mode → probability that it is under way, whatever else is; empty where no diagnosis could be made.
+        probability: Mode → probability that it is under way, whatever else is; empty where no diagnosis could be made.
         diagnosis: The diagnosis in words.
         outlook: What is to come; None where it could not be forecast or was not asked for.
         alarms: What this look found and no earlier one had.
@@ -173,7 +173,7 @@ class Update(ModeProbabilities, Result):
     step: float
     rows: int
     reward: float
-    own: Mapping[str, float]
+    probability: Mapping[str, float]
     diagnosis: str
     outlook: Outlook | None
     alarms: tuple[Alarm, ...]

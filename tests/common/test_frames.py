@@ -94,7 +94,7 @@ def test_decision():
 def test_diagnosis():
     table = made(
         Diagnosis,
-        own={"policy_concentration": 0.1, "reward_hacking": 0.4},
+        probability={"policy_concentration": 0.1, "reward_hacking": 0.4},
         onsets={"reward_hacking": Onset(some(30.0), "")},
         remedies={"reward_hacking": ("stop", "look")},
     ).to_frame()

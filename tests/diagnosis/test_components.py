@@ -87,7 +87,7 @@ def test_a_hacked_rise_is_that_of_a_function():
 def test_no_mode_but_the_one_of_form_and_task_sees_them():
     run = with_parts()
     some, none = (diagnose(x) for x in (run, make_run(steps(ROWS), run.reward)))
-    assert {m: some.own[m] for m in none.own} == none.own
+    assert {m: some.probability[m] for m in none.probability} == none.probability
 
 
 def form_and_task(form, task):
@@ -97,7 +97,7 @@ def form_and_task(form, task):
 
 def test_a_rise_that_is_form_is_told_from_one_of_the_task():
     told, calm = (diagnose(form_and_task(*rise)) for rise in ((0.5, 0.0), (0.1, 0.5)))
-    assert told.own["apparent_gain"] > 0.9 > 0.1 > calm.own["apparent_gain"]
+    assert told.probability["apparent_gain"] > 0.9 > 0.1 > calm.probability["apparent_gain"]
     assert "ain of form, not of the task" in told.top.headline
     assert "of form" not in calm.sentence
     assert told.evidence["apparent_gain"].startswith("format, length and finishing gained 0.")
@@ -105,7 +105,7 @@ def test_a_rise_that_is_form_is_told_from_one_of_the_task():
 
 def test_functions_without_a_telling_name_are_neither_form_nor_task():
     run = make_run(steps(ROWS), 0.3 + noise(3), components={"a": 0.1 + noise(1), "b": 0.2 + noise(2)})
-    assert "apparent_gain" not in diagnose(run).own
+    assert "apparent_gain" not in diagnose(run).probability
 
 
 @pytest.mark.parametrize("prefix", ["", "train/"])

@@ -33,7 +33,7 @@ def test_noise_about_one_level_is_no_failure(rows, sd):
 def test_few_rows_give_no_certainty(seed):
     y = np.random.default_rng(seed).uniform(0.0, 1.0, 4)
     found = diagnose(make_run(steps(4), y, components={"format_reward": y, "correctness": y[::-1].copy()}))
-    assert max(found.own.values()) <= 0.9
+    assert max(found.probability.values()) <= 0.9
     assert found.top.status == "unclear"
     assert len(found.top.headline.split()) <= 20
 
@@ -81,14 +81,14 @@ def test_hacking_is_a_rise_beside_nothing_or_beside_a_loss(rising, honest, hacke
     hollow = make_run(steps(ROWS), rising, evals=evaluated(at, np.zeros(len(at))))
     assert diagnose(hollow).top.finding == "reward_hacking"
     assert diagnose(hacked).top.finding == "reward_hacking"
-    assert diagnose(honest).own["reward_hacking"] < 0.1
+    assert diagnose(honest).probability["reward_hacking"] < 0.1
 
 
 def test_a_gradient_norm_or_a_kl_that_explodes_is_instability(rising):
     norm = np.where(np.arange(ROWS) < 60, 1.0, 500.0)
     assert diagnose(make_run(steps(ROWS), rising, signals={"grad_norm": norm})).top.finding == "dynamical_instability"
     kl = np.where(np.arange(ROWS) < 70, 0.01, 30.0)
-    assert diagnose(make_run(steps(ROWS), rising, signals={"kl": kl})).own["dynamical_instability"] > 0.5
+    assert diagnose(make_run(steps(ROWS), rising, signals={"kl": kl})).probability["dynamical_instability"] > 0.5
 
 
 def test_entropy_that_is_spent_counts_where_nothing_was_earned():
@@ -96,7 +96,7 @@ def test_entropy_that_is_spent_counts_where_nothing_was_earned():
     flat = 0.2 + 0.02 * np.random.default_rng(3).standard_normal(60)
     ends: Any = {"reward_low": 0.0, "reward_high": 1.0}
     assert diagnose(make_run(steps(60), flat, signals=entropy, **ends)).top.finding == "policy_concentration"
-    assert diagnose(make_run(steps(60), flat + 0.7, signals=entropy, **ends)).own["policy_concentration"] < 0.1
+    assert diagnose(make_run(steps(60), flat + 0.7, signals=entropy, **ends)).probability["policy_concentration"] < 0.1
 
 
 @pytest.mark.parametrize("mode", all_modes(), ids=lambda m: m.name)
@@ -128,7 +128,7 @@ def test_rows_that_come_later_change_nothing_of_what_was_said():
     run = make_run(
         steps(60), np.where(np.arange(60) < 30, 0.6, 0.1) + 0.02 * np.random.default_rng(4).standard_normal(60)
     )
-    past = diagnose(run.until(38.0)).own
+    past = diagnose(run.until(38.0)).probability
     whole = diagnose(run, history=0).timeline
     assert whole is not None
     before = run.until(38.0)
@@ -141,9 +141,11 @@ def test_one_probability_a_mode_wherever_it_stands(hacked):
     found = diagnose(hacked, history=4)
     assert found.timeline is not None
     assert found.history is not None
-    for mode, p in found.own.items():
+    for mode, p in found.probability.items():
         assert found.timeline.modes[mode].under_way == p
-    assert found.top.probability == found.own["reward_hacking"] == found.history.own["reward_hacking"][-1]
+    assert (
+        found.top.probability == found.probability["reward_hacking"] == found.history.probability["reward_hacking"][-1]
+    )
 
 
 def test_the_page_shows_every_threshold():

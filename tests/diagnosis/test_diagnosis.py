@@ -28,19 +28,19 @@ def test_a_collapse_that_anyone_can_see_is_named():
     reward = np.where(reward > 0, reward + 0.02 * rng.standard_normal(40), 0.0)
     signals = {"entropy": np.linspace(0.1, 2.6, 40), "frac_reward_zero_std": np.where(reward > 0, 0.3, 1.0)}
     for run in (make_run(steps(40), reward), make_run(steps(40), reward, signals=signals)):
-        assert diagnose(run).own["dynamical_instability"] > 0.8
+        assert diagnose(run).probability["dynamical_instability"] > 0.8
         assert diagnose(run).top.status == "failed"
 
 
 def test_a_hacked_run_is_named(hacked):
     bad = diagnose(hacked)
-    assert bad.own["reward_hacking"] > 0.5
+    assert bad.probability["reward_hacking"] > 0.5
     assert bad.sentence.startswith("Reward hacking (probability ")
 
 
 def test_hacked_and_honest_runs_are_told_apart(hacked, honest):
     bad, good = diagnose(hacked), diagnose(honest)
-    assert bad.own["reward_hacking"] > 3.0 * good.own["reward_hacking"]
+    assert bad.probability["reward_hacking"] > 3.0 * good.probability["reward_hacking"]
     assert good.top.status not in ALARMING
     for result in (bad, good):
         json.dumps(result.to_dict(), allow_nan=False)
@@ -48,7 +48,7 @@ def test_hacked_and_honest_runs_are_told_apart(hacked, honest):
 
 def test_what_is_suspected_has_an_onset_and_remedies(hacked):
     bad = diagnose(hacked)
-    assert bad.own["reward_hacking"] > 0.5
+    assert bad.probability["reward_hacking"] > 0.5
     assert bad.remedies["reward_hacking"]
     found = bad.onsets["reward_hacking"].step
     assert hacked.step[0] <= found.low <= found.median <= found.high <= hacked.step[-1]
@@ -73,7 +73,7 @@ def test_a_held_out_reward_alone_leaves_open_which(held_out_alone):
 @pytest.mark.parametrize("rewards", [[0.1, 0.4, 0.2], [0.9, 0.5, 0.0], [0.9, 0.1, 0.1], [0.1, 0.2, 0.3]])
 def test_three_rows_are_no_proof(rewards):
     found = diagnose(make_run(steps(3), rewards))
-    assert max(found.own.values()) < 0.9
+    assert max(found.probability.values()) < 0.9
 
 
 def test_the_same_log_gives_the_same_numbers(hacked):
@@ -81,7 +81,7 @@ def test_the_same_log_gives_the_same_numbers(hacked):
 
 
 def test_rows_after_a_step_play_no_part(hacked):
-    assert diagnose(hacked, at=40).to_dict()["own"] == diagnose(hacked.until(40)).to_dict()["own"]
+    assert diagnose(hacked, at=40).to_dict()["probability"] == diagnose(hacked.until(40)).to_dict()["probability"]
     with pytest.raises(FitError, match="later step"):
         diagnose(hacked, at=0)
 
@@ -106,8 +106,8 @@ def test_every_signal_may_be_missing_or_constant():
         make_run(steps(3), [0.1, 0.4, 0.2]),
     ):
         result = diagnose(run)
-        assert all(0.0 <= p < 1.0 for p in result.own.values())
-        assert set(MODES) <= set(result.own)
+        assert all(0.0 <= p < 1.0 for p in result.probability.values())
+        assert set(MODES) <= set(result.probability)
 
 
 def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
@@ -162,9 +162,9 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
         tmp_path / "p.svg",
     )
     content = json.loads(out)
-    assert content["own"]["reward_hacking"] >= 0.3
+    assert content["probability"]["reward_hacking"] >= 0.3
     assert code == 5
-    assert content["fail_on"]["reached"] == {"reward_hacking": content["own"]["reward_hacking"]}
+    assert content["fail_on"]["reached"] == {"reward_hacking": content["probability"]["reward_hacking"]}
     assert (tmp_path / "p.svg").exists()
     code, out, _ = call("diagnose", log, "--fail-on", "policy_concentration:0.9", "--at", "40")
     assert code == 0

@@ -27,7 +27,7 @@ def test_values_that_are_nan_at_the_end_lead_and_others_are_over():
 @pytest.mark.parametrize("kept", [steps(ROWS) > 3, steps(ROWS) < ROWS - 10, np.arange(ROWS) % 10 == 0])
 def test_a_value_that_was_not_logged_is_no_nan(kept):
     signal = np.where(kept, 1.0, np.nan)
-    assert "lost_values" not in diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": signal})).own
+    assert "lost_values" not in diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": signal})).probability
 
 
 @pytest.mark.parametrize(("level", "word", "prompts"), [(0.85, "all correct", "harder"), (0.12, "all wrong", "easier")])
@@ -42,7 +42,7 @@ def test_one_sided_groups_need_opposite_prompts(level, word, prompts):
         group_size=8,
     )
     found = diagnose(run)
-    assert found.own["one_sided_groups"] > 0.8
+    assert found.probability["one_sided_groups"] > 0.8
     assert word in found.evidence["one_sided_groups"]
     assert prompts in found.remedies["one_sided_groups"][0]
 
@@ -63,7 +63,7 @@ def test_idle_steps_say_what_they_cost():
         reward_low=0.0, reward_high=1.0,
     )  # fmt: skip
     found = diagnose(run)
-    assert found.own["idle_steps"] > 0.8
+    assert found.probability["idle_steps"] > 0.8
     assert (
         "20 of 40 rows have no gradient: 2 hours of each GPU, of 4 that the run has taken"
         in (found.evidence["idle_steps"])
@@ -77,6 +77,6 @@ def test_engines_that_part_are_told_from_those_that_do_not():
         diagnose(make_run(steps(ROWS), RISING, signals={"engine_mismatch": 0.01 * noise * growth}))
         for growth in (np.geomspace(1.0, 8.0, ROWS), np.ones(ROWS))
     )
-    assert apart.own["engine_gap"] > 0.9 > 0.1 > near.own["engine_gap"]
+    assert apart.probability["engine_gap"] > 0.9 > 0.1 > near.probability["engine_gap"]
     assert apart.evidence["engine_gap"].startswith("their gap is ")
     assert "weight sync" in apart.remedies["engine_gap"][0]

@@ -30,14 +30,14 @@ def test_every_cut_is_a_diagnosis_of_the_rows_up_to_it(hacked):
     for i, step in enumerate(past.step):
         then = diagnose(hacked.until(step))
         for mode in MODES:
-            assert past.own[mode][i] == pytest.approx(then.own[mode], abs=1e-6)
+            assert past.probability[mode][i] == pytest.approx(then.probability[mode], abs=1e-6)
         assert past.findings[i] in ("", then.top.finding)
 
 
 def test_the_last_cut_is_the_diagnosis_itself(collapsing):
     found = diagnose(collapsing, history=8)
     past = there(found.history)
-    assert {k: p[-1] for k, p in past.own.items()} == {k: found.own[k] for k in MODES}
+    assert {k: p[-1] for k, p in past.probability.items()} == {k: found.probability[k] for k in MODES}
     assert past.step[-1] == ROWS
     assert past.rows.tolist() == [10, 20, 30, 40, 50, 60, 70, 80]
 
@@ -49,8 +49,8 @@ def test_no_cut_sees_what_came_after_it(collapsing):
     before = one.step <= 50
     assert before.sum() == 5
     for name in MODES:
-        assert one.own[name][before].tolist() == two.own[name][before].tolist()
-    assert one.own["dynamical_instability"][-1] > 0.8 > 0.2 > two.own["dynamical_instability"][-1]
+        assert one.probability[name][before].tolist() == two.probability[name][before].tolist()
+    assert one.probability["dynamical_instability"][-1] > 0.8 > 0.2 > two.probability["dynamical_instability"][-1]
 
 
 def test_it_says_what_was_said_until_when(collapsing):
@@ -86,6 +86,6 @@ def test_the_command_gives_it_unless_told_not_to(write_trl_log, tmp_path, rising
     content = json.loads(call("diagnose", log, "--json").out)
     past = content["history"]
     assert len(past["step"]) == 12
-    assert {k: p[-1] for k, p in past["own"].items()} == {k: content["own"][k] for k in MODES}
+    assert {k: p[-1] for k, p in past["probability"].items()} == {k: content["probability"][k] for k in MODES}
     assert json.loads(call("diagnose", log, "--json", "--history", 0).out)["history"] is None
     assert call("diagnose", log, "--history", -2).code == 3

@@ -117,7 +117,7 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
         diagnosis.top.probability,
         diagnosis.top.action,
     )
-    assert sick["p_reward_hacking"] == diagnosis.own["reward_hacking"]
+    assert sick["p_reward_hacking"] == diagnosis.probability["reward_hacking"]
     assert np.isnan(sick["fixed_point_50"])
     left, right = halves()
     assert plot_fleet(found, right) is right

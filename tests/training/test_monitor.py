@@ -165,7 +165,7 @@ def test_the_process_beside_says_what_this_one_would(beside: Monitor):
     assert theirs is not None
     assert mine.outlook is not None
     assert theirs.outlook is not None
-    assert theirs.own == pytest.approx(mine.own)
+    assert theirs.probability == pytest.approx(mine.probability)
     assert theirs.outlook.at_horizon == pytest.approx(mine.outlook.at_horizon)
     assert theirs.outlook.until == 80
 

@@ -68,8 +68,8 @@ def test_a_look_has_the_numbers_of_a_forecast(run, looks):
 
 def test_a_look_has_the_numbers_of_a_diagnosis(run, looks):
     theirs = diagnose(run)
-    assert looks[1].own == theirs.own
-    assert looks[1].own == theirs.own
+    assert looks[1].probability == theirs.probability
+    assert looks[1].probability == theirs.probability
     assert looks[1].diagnosis == theirs.sentence
 
 
@@ -125,7 +125,7 @@ def outlook_of(run: Run) -> Outlook:
 def test_a_run_past_its_horizon_has_no_forecast(run):
     found, _ = update_of(run, Watching(until=50.0))
     assert found.outlook is None
-    assert found.own
+    assert found.probability
     assert "no forecast: the run has come to step 60, and the forecast was to end at 50" in found.notes
 
 
@@ -216,7 +216,7 @@ def test_an_alarm_says_what_to_do():
     found, _ = update_of(collapsing(), SWIFT)
     (alarm,) = found.alarms
     assert alarm.finding == "dynamical_instability"
-    assert alarm.probability == found.own["dynamical_instability"]
+    assert alarm.probability == found.probability["dynamical_instability"]
     assert alarm.remedies
     assert alarm.since is not None
     assert alarm.since == diagnose(collapsing()).onsets[alarm.finding].step
@@ -252,7 +252,7 @@ def test_a_rule_is_one_of_the_log_alone():
 
 def test_a_finding_that_does_not_last_long_enough_is_not_told():
     run = collapsing()
-    n = next(n for n in range(40, 81) if probabilities_after(run, n).own["dynamical_instability"] >= 0.8)
+    n = next(n for n in range(40, 81) if probabilities_after(run, n).probability["dynamical_instability"] >= 0.8)
     at_once, lasting = (replace(SWIFT, lasting=share) for share in (0.0, 0.3))
     assert update_of(run.until(n), at_once)[0].alarms
     assert not update_of(run.until(n), lasting)[0].alarms
@@ -276,7 +276,7 @@ def test_held_out_rewards_are_rows_where_there_are_no_others():
     )
     found, _ = update_of(run, SWIFT)
     assert (found.step, found.rows, found.reward) == (50.0, 5, 0.5)
-    assert set(probabilities_after(run, 4).own) == set(MODES)
+    assert set(probabilities_after(run, 4).probability) == set(MODES)
 
 
 @pytest.mark.parametrize(

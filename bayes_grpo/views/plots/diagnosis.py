@@ -203,7 +203,7 @@ def _same_steps(panels: list[Axes]) -> None:
 def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
     if not result.onsets:
         return
-    mode = max(result.onsets, key=lambda m: result.own[m])
+    mode = max(result.onsets, key=lambda m: result.probability[m])
     step, colour = result.onsets[mode].step, COLOURS.get(mode, _OTHER)
     for axes in panels:
         axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=colour, alpha=0.10, lw=0)
@@ -215,7 +215,7 @@ def _plot_history(axes: Axes, past: History) -> None:
     """Probability of each failure at each cut."""
     from matplotlib.ticker import MaxNLocator
 
-    for mode, p in past.own.items():
+    for mode, p in past.probability.items():
         axes.plot(past.step, p, ".-", color=COLOURS[mode], lw=1.2, ms=4)
     axes.set_xlim(past.step[0], past.step[-1])
     axes.set_ylim(0.0, 1.0)
@@ -256,13 +256,14 @@ def _plot_timeline(axes: Axes, result: Diagnosis) -> None:
 
 
 def _plot_bars(axes: Axes, result: Diagnosis) -> None:
-    place = np.arange(len(result.own))[::-1]
-    axes.barh(place, list(result.own.values()), color=[COLOURS.get(n, _OTHER) for n in result.own], height=0.62)
-    for y, (name, p) in zip(place, result.own.items(), strict=True):
+    place = np.arange(len(result.probability))[::-1]
+    colours = [COLOURS.get(name, _OTHER) for name in result.probability]
+    axes.barh(place, list(result.probability.values()), color=colours, height=0.62)
+    for y, colour, p in zip(place, colours, result.probability.values(), strict=True):
         # The color beside the name, because a bar may be too short to show it.
-        axes.plot(-0.05, y, "s", color=COLOURS.get(name, _OTHER), ms=7, clip_on=False)
+        axes.plot(-0.05, y, "s", color=colour, ms=7, clip_on=False)
         axes.text(_NUMBERS, y, probability_text(p), va="center", fontsize=7.5)
-    axes.set_yticks(place, [label_of(n) for n in result.own], fontsize=8)
+    axes.set_yticks(place, [label_of(n) for n in result.probability], fontsize=8)
     axes.tick_params(axis="y", length=0, pad=12)
     axes.set_xlim(0, 1.3)
     axes.set_xticks([0, 0.5, 1.0], ["0", "0.5", "1"])
