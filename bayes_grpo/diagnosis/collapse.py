@@ -40,11 +40,6 @@ def lost(fall: np.ndarray, stake: np.ndarray | float, material: float) -> np.nda
     return (fall > least_loss(stake)) & (fall > material)
 
 
-def fallen(trend: Trend) -> np.ndarray:
-    """Draws of how far a signal ends below its best, shape (draws,)."""
-    return trend.best - trend.end
-
-
 def best_so_far(trend: Trend) -> np.ndarray:
     """Draws of the highest value up to each row, the first logged rows among them once they came, shape (draws, n)."""
     first = trend.raw[: THRESHOLDS.first_rows]

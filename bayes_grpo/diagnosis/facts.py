@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import fallen_of
-from bayes_grpo.diagnosis.learning_rate import rate_spent_at
+from bayes_grpo.diagnosis.hazards import rate_spent_at
 from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
 from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text, lost_strength
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -20,14 +21,8 @@ from bayes_grpo.risk.failing import shared_rate
 from bayes_grpo.rows.table import is_share
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sign:
-    """A sign of instability that a log shows.
-
-    Attributes:
-        words: What moved and how far, a clause.
-        strong: Whether it is worth a look by itself.
-    """
+class Sign(NamedTuple):
+    """A sign of instability: what moved and how far, a clause, and whether it is worth a look by itself."""
 
     words: str
     strong: bool

@@ -88,18 +88,22 @@ def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:
     return OriginState(now, noise, n, last, spans)
 
 
-def event_after(origin: OriginState, came: np.ndarray) -> tuple[str, float]:
-    """The event that a log met after an origin, and its size; "" and NaN without one.
+def rate_spent_at(step: np.ndarray, learning_rate: np.ndarray | None) -> float | None:
+    """Step from which a learning rate is spent; None where it is not, or was not logged.
+
+    A rate that warms up is below its peak too, so only what comes after the peak counts.
 
     Args:
-        origin: Where it stood there.
-        came: Rewards of the rows after it, shape (h,).
+        step: Steps of the rows, shape (n,).
+        learning_rate: The rate at them, shape (n,), NaN where it was not logged; None where it never was.
     """
-    rows = min(len(came), max(THRESHOLDS.least_rows, (origin.rows + len(came)) // THRESHOLDS.end_part_ahead))
-    change = float(came[-rows:].mean()) - origin.now
-    error = THRESHOLDS.noise_of_means * origin.noise * np.sqrt(1.0 / origin.last + 1.0 / rows)
-    for name, span in origin.spans.items():
-        size = SIGN[name] * change
-        if size >= span.least and (name != COLLAPSE or size >= error):
-            return name, span.size_of(size)
-    return "", np.nan
+    if learning_rate is None:
+        return None
+    kept = np.flatnonzero(np.isfinite(learning_rate))
+    rate = learning_rate[kept]
+    if len(kept) < THRESHOLDS.first_rows or not rate.max() > 0.0:
+        return None
+    low = rate <= THRESHOLDS.rate_spent * rate.max()
+    if not low[-1]:
+        return None
+    return float(step[kept[int(np.flatnonzero(~low)[-1]) + 1]])

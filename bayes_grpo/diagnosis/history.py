@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,6 +39,28 @@ def probabilities_after(run: Run, rows: int) -> Probabilities:
     """What would have been said after the first so many rewards of a run."""
     step = reward_steps(run)
     return probabilities_of(RunSoFar.of(run.until(float(step[rows - 1]) if rows else -np.inf)))
+
+
+BY_SETTINGS = ("policy_concentration", "dynamical_instability")
+"""Failures that settings cause, by their names as modes."""
+
+
+class Failure(NamedTuple):
+    """A failure that settings cause, by its name as a mode, with its probability by the diagnosis."""
+
+    mode: str
+    probability: float
+
+
+def failure_of(run: Run) -> Failure | None:
+    """The likeliest failure of a run that its own diagnosis finds more probably than not; None where it finds none."""
+    return failure_in(probabilities_of(RunSoFar.of(run)).probability)
+
+
+def failure_in(probability: Mapping[str, float]) -> Failure | None:
+    """The same by the probabilities of a diagnosis that was made."""
+    found = max((Failure(mode, probability.get(mode, 0.0)) for mode in BY_SETTINGS), key=lambda x: x.probability)
+    return found if found.probability > THRESHOLDS.probable else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,7 +127,6 @@ class RunSoFar:
     Attributes:
         reward: Train reward, or held-out reward where no train reward is logged.
         held_out: Gold or held-out reward beside a train reward; without rows where there is none.
-        held_out_name: "gold" or "held-out".
         uses_eval: Whether the reward is the held-out one.
         signals: Canonical name → logged values.
         parts: Reward function → its values, times the weight with which it enters the total where they add up to it.
@@ -143,7 +142,6 @@ class RunSoFar:
 
     reward: Logged
     held_out: Logged
-    held_out_name: str
     uses_eval: bool
     signals: Mapping[str, Logged]
     parts: Mapping[str, Logged]
@@ -168,7 +166,6 @@ class RunSoFar:
         train, held = Logged.of(run.step, run.reward), Logged.of(run.eval_step, run.eval_reward)
         signals = {name: Logged.of(run.step, values) for name, values in run.signals.items()}
         gold = signals.get("gold_reward", NOTHING)
-        name = "gold" if gold.rows > held.rows else "held-out"
         held = gold if gold.rows > held.rows else held
         uses_eval = train.rows < THRESHOLDS.least_rows
         reward = held if uses_eval else train
@@ -178,7 +175,6 @@ class RunSoFar:
         return cls(
             reward=reward,
             held_out=NOTHING if uses_eval else held,
-            held_out_name=name,
             uses_eval=uses_eval,
             signals=signals,
             parts={n: Logged.of(run.step, weights[n] * values) for n, values in run.components.items()},

@@ -26,7 +26,6 @@ class Thresholds:
         3.0, "standard errors", "by which means of rows differ beyond noise; means, because a hazard has no trend"
     )
     first_rows: int = _row(2, "rows", "whose mean is the level at which a run begins, as it may fall at once")
-    end_part: int = _row(12, "1 / log", "the end of a trend is the mean over its last twelfth")
     origin_part: int = _row(5, "1 / log", "first and now are means of the first and the last fifth")
     end_part_ahead: int = _row(
         10, "1 / log", "the end is the mean of the last tenth: rows that came are fewer and rougher than a trend"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 
 TREND_DRAWS = 200
 """Draws of a trend."""
@@ -42,16 +41,6 @@ class Trend:
         """Posterior mean, shape (n,)."""
         return self.draws.mean(axis=0)
 
-    @property
-    def end(self) -> np.ndarray:
-        """Draws of the mean over the last part, shape (draws,)."""
-        return end_of(self.draws)
-
-    @property
-    def best(self) -> np.ndarray:
-        """Draws of the highest value, shape (draws,); of the first rows too, which a robust trend may pass over."""
-        return np.maximum(self.draws.max(axis=1), self.raw[: THRESHOLDS.first_rows].mean())
-
     def at(self, steps: np.ndarray) -> np.ndarray:
         """Draws at other steps, linear between rows and constant beyond them, shape (draws, steps)."""
         steps = np.atleast_1d(np.asarray(steps, dtype=float))
@@ -68,15 +57,6 @@ class Trend:
         last = self.step[-1] if last is None else last
         ends = self.at(np.array([first, last]))
         return ends[:, 1] - ends[:, 0]
-
-
-def end_of(path: np.ndarray) -> np.ndarray:
-    """Means over the last part of paths, shape (draws,).
-
-    Args:
-        path: Shape (draws, n).
-    """
-    return path[:, -max(1, path.shape[1] // THRESHOLDS.end_part) :].mean(axis=1)
 
 
 def stretches(holds: np.ndarray, least: int = 1) -> list[tuple[int, int]]:

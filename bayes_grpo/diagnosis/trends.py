@@ -29,7 +29,7 @@ class RunTrends:
         run: The run.
         reward: Train reward, or held-out reward where no train reward is logged.
         held_out: Gold or held-out reward beside a train reward, or None.
-        held_out_name: "gold_reward", "eval_reward" or "".
+        held_out_name: "gold" or "held-out".
         signals: Canonical name → trend; of the logarithm of those in `LOGARITHMIC`.
         components: Reward function → trend of its mean, where the trainer logs them one by one.
     """
@@ -51,11 +51,11 @@ def trends_of(run: Run) -> RunTrends | None:
     """Fits the trend of every signal; None where neither reward has three values."""
     step = run.step
     train, held = reward_trend(run, "reward"), reward_trend(run, "eval_reward")
-    name, gold = "eval_reward" if held is not None else "", run.signals.get("gold_reward")
+    name, gold = "held-out", run.signals.get("gold_reward")
     if gold is not None and train is not None:
         trend = fit_trend(step, gold, seed=3)
         if trend is not None and (held is None or trend.rows > held.rows):
-            held, name = trend, "gold_reward"
+            held, name = trend, "gold"
     reward = train or held
     if reward is None:
         return None
@@ -74,7 +74,7 @@ def trends_of(run: Run) -> RunTrends | None:
         run=run,
         reward=reward,
         held_out=None if train is None else held,
-        held_out_name="" if train is None else name,
+        held_out_name=name,
         signals={key: trend for key, trend in fitted.items() if trend is not None},
         components={key: trend for key, trend in parts.items() if trend is not None},
     )

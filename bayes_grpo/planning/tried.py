@@ -15,7 +15,7 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.common.wording import counted
 from bayes_grpo.diagnosis.collapse import rows_collapsed
-from bayes_grpo.diagnosis.failed import failure_of
+from bayes_grpo.diagnosis.history import failure_of
 from bayes_grpo.families.index import Index
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import setting_of

@@ -62,11 +62,11 @@ class RewardHacking(Mode):
             return "; ".join(parts)
         rise, carried = train.change(begin, end), held.change(begin, end)
         if functions is not None and functions.rises and np.median(carried) < THRESHOLDS.half * np.median(rise):
-            parts.append(f"the rise of {functions.rises.name} is what the {rows.held_out_name} reward does not share")
+            parts.append(f"the rise of {functions.rises.name} is what the {trends.held_out_name} reward does not share")
         return "; ".join(
             [
                 f"since step {begin:g} the train reward changed by {span_text(interval(rise))}, the "
-                f"{rows.held_out_name} one by {span_text(interval(carried))}",
+                f"{trends.held_out_name} one by {span_text(interval(carried))}",
                 *parts,
             ]
         )

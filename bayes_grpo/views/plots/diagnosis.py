@@ -100,7 +100,7 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
         _plot_course(axes, trends.reward, name, COURSE)
         _plot_passed_over(axes, trends.reward, name, COURSE)
         if trends.held_out is not None:
-            label = "gold reward" if trends.held_out_name == "gold_reward" else "held-out reward"
+            label = f"{trends.held_out_name} reward"
             _plot_course(axes, trends.held_out, label, HELD)
             _plot_passed_over(axes, trends.held_out, label, HELD)
         axes.set_title("reward", fontsize=9, loc="left")
