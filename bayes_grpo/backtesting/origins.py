@@ -12,7 +12,6 @@ from bayes_grpo.backtesting.pieces import Piece, piece_of
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.diagnosis.hazards import origin_state
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
 from bayes_grpo.forecasting.events import RewardPaths
@@ -22,6 +21,7 @@ from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.pool import Pool, pooled
 from bayes_grpo.forecasting.priors import PriorsFor
+from bayes_grpo.forecasting.spans import origin_state
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.future import FutureRows

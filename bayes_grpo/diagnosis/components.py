@@ -15,7 +15,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.rows import RunSoFar, weights_of
+from bayes_grpo.diagnosis.rows import weights_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
 
@@ -35,15 +35,9 @@ class Component(NamedTuple):
 
 
 class RewardFunctions(NamedTuple):
-    """The reward functions of a run.
-
-    Attributes:
-        all: Every function that moves, the largest change first.
-        adds_up: Whether weights were found with which they make the total.
-    """
+    """The reward functions of a run, the largest change first."""
 
     all: tuple[Component, ...]
-    adds_up: bool
 
     @property
     def rises(self) -> Component | None:
@@ -89,14 +83,14 @@ class RewardFunctions(NamedTuple):
         return f"of {len(self.all)} reward functions {one.name} {how}, by {_said(one.posterior)}"
 
 
-def reward_functions(rows: RunSoFar, trends: RunTrends) -> RewardFunctions | None:
+def reward_functions(trends: RunTrends) -> RewardFunctions | None:
     """The reward functions of a run with their changes; None where fewer than two were logged."""
     if len(trends.components) < 2:
         return None
-    weights, _ = weights_of(trends.run)
+    weights = weights_of(trends.run)
     changes = {name: weights[name] * trend.change() for name, trend in trends.components.items()}
     found = [Component(plain(name, 40), change, interval(change)) for name, change in changes.items()]
-    return RewardFunctions(tuple(sorted(found, key=lambda c: -abs(c.posterior.median))), rows.adds_up)
+    return RewardFunctions(tuple(sorted(found, key=lambda c: -abs(c.posterior.median))))
 
 
 def _said(found: Interval) -> str:

@@ -88,7 +88,11 @@ def diagnose(
         missing = tuple(dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends)))
     top = top_line(said, timeline, rows, facts)
     story_of_siblings = f"{beside.sentence[0].upper()}{beside.sentence[1:]}." if beside else ""
-    told = (story(said, timeline, trends, top.finding), gain.sentence if gain else "", story_of_siblings)
+    told = (
+        story(said, timeline, trends, top.finding, facts.happened),
+        gain.sentence if gain else "",
+        story_of_siblings,
+    )
     return Diagnosis(
         top=top,
         sentence=" ".join(x for x in told if x),
@@ -152,7 +156,7 @@ def _what_to_do(
     """Onsets and remedies of the failures that are suspected; where none is, remedies of what the reward does."""
     onsets, remedies = {}, {}
     for mode in all_modes():
-        episode = timeline.last(mode.name)
+        episode = next((e for e in reversed(timeline.episodes) if e.mode == mode.name and not e.over), None)
         over = episode is None and any(e.mode == mode.name for e in timeline.probable(over=True))
         suspected = probability.get(mode.name, 0.0) > THRESHOLDS.suspect and not over
         if suspected and episode is not None:

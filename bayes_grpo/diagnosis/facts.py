@@ -10,11 +10,10 @@ import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import fallen_of
-from bayes_grpo.diagnosis.hazards import rate_spent_at
 from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
 from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text, lost_strength
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.diagnosis.trend import Trend, rate_spent_at
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.risk.failing import shared_rate
@@ -59,6 +58,9 @@ class Facts:
         rate_spent: Step at which the learning rate ended; None where it has not.
         planned: Planned steps where the run has reached them; None elsewhere.
         falls: Components and environments that fall, in words.
+        held_out_falls: Whether the held-out reward lies below its best beyond noise.
+        held_out_stays: Whether it stays where it was while the train reward rises.
+        happened: What happened at once and is over: dips, jumps, resumes, a clause each.
     """
 
     rows: int
@@ -87,6 +89,9 @@ class Facts:
     rate_spent: float | None = None
     planned: float | None = None
     falls: tuple[str, ...] = ()
+    held_out_falls: bool = False
+    held_out_stays: bool = False
+    happened: tuple[str, ...] = ()
 
     @property
     def high(self) -> bool:
@@ -143,6 +148,9 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         rate_spent=rate_spent_at(run.step, run.signals.get("learning_rate")),
         planned=float(planned) if planned is not None and len(run.step) and run.step[-1] >= planned else None,
         falls=_falls(run),
+        held_out_falls=_held_out_falls(held),
+        held_out_stays=_held_out_stays(rows),
+        happened=_happened(rows, run),
     )
 
 
@@ -209,3 +217,35 @@ def _falls(run: Run) -> tuple[str, ...]:
         if is_share(part.value) and lost_strength(part, 0.0, 1.0, THRESHOLDS.trend_rows) > 1.0:
             out.append(fall_text(plain(name, 40), part))
     return tuple(out)
+
+
+def _held_out_falls(held: Logged) -> bool:
+    """Whether a held-out reward that was something lies below its best beyond noise, by as much as counts."""
+    share = is_share(held.value)
+    if held.rows < THRESHOLDS.held_out_rows - 1 or (share and held.best < THRESHOLDS.hollow):
+        return False
+    size, fall = held.best if share else float(np.ptp(held.value)), held.best - held.now
+    return fall > THRESHOLDS.rose_errors * held.error and fall > THRESHOLDS.held_fall * size
+
+
+def _held_out_stays(rows: RunSoFar) -> bool:
+    """Whether it stays where it was, or at nothing, while the train reward rises."""
+    gain, carried = rows.carried or (0.0, 0.0)
+    noise, nothing = THRESHOLDS.going_errors * rows.held_out.error, THRESHOLDS.hack_shared * THRESHOLDS.hollow
+    return gain > 0.0 and carried < THRESHOLDS.hack_shared * gain and (carried < noise or rows.held_out.now < nothing)
+
+
+def _happened(rows: RunSoFar, run: Run) -> tuple[str, ...]:
+    """Dips that are over, jumps and resumes, in the order of their steps."""
+    y, found = rows.reward, []
+    for a, b in y.dips:
+        usual, part = float(np.median(y.value)), y.value[a : b + 1]
+        low = float(part[np.abs(part - usual).argmax()])
+        how = "fell" if low < usual else "rose"
+        back = f"and came back by step {y.step[b + 1]:g}" if b > a else "in one row"
+        found.append((y.step[a], f"the reward {how} to {low:.2g} at {run.step_text(y.step[a])} {back}"))
+    for i, before, after in y.jumps:
+        found.append((y.step[i], f"the reward jumped from {before:.2g} to {after:.2g} at {run.step_text(y.step[i])}"))
+    begun = [s for s in run.resumes if s > y.step[0]]
+    found += [(s, f"the training was resumed at {run.step_text(s)}") for s in begun]
+    return tuple(text for _, text in sorted(found))

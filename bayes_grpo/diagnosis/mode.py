@@ -18,14 +18,12 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.modules import modules_in
 from bayes_grpo.diagnosis import modes
 from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES
+from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
 
 MOST_PROBABLE = 0.95
 """No probability is higher, however clear a measurement is: a log may be misread."""
-EPISODE_STEPS = 9
-"""Steps at which a trend is evaluated over an episode."""
 
 
 class Calibration(NamedTuple):
@@ -120,11 +118,6 @@ class Mode:
         return ModeLook(known.least + (known.most - known.least) * share, True)
 
 
-def steps_between(first: float, last: float) -> np.ndarray:
-    """Evenly spaced steps at which to evaluate a trend, shape (`EPISODE_STEPS`,)."""
-    return np.linspace(first, last, EPISODE_STEPS)
-
-
 def all_modes() -> tuple[Mode, ...]:
     """Every mode found in the package `bayes_grpo.diagnosis.modes`: the four failures first, the rest by name."""
     return _modes_in(tuple(modes.__path__))
@@ -140,5 +133,4 @@ def _modes_in(path: tuple[str, ...]) -> tuple[Mode, ...]:
 
 def label_of(name: str) -> str:
     """A mode in words."""
-    labels = {CANNOT_TELL: "cannot tell"} | {m.name: m.label for m in all_modes()}
-    return labels.get(name, name.replace("_", " "))
+    return next((m.label for m in all_modes() if m.name == name), name.replace("_", " "))

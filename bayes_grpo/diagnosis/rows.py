@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import TREND_ROWS
+from bayes_grpo.diagnosis.trend import TREND_ROWS, stretches
 from bayes_grpo.logs.reward_spread import share_without_spread_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition
@@ -104,11 +104,47 @@ class Logged:
         """Rows since the window of the highest mean ended."""
         return len(self.means) - 1 - int(self.means.argmax())
 
+    @cached_property
+    def dips(self) -> tuple[tuple[int, int], ...]:
+        """First and last row of short stretches far off their running median and over; none where there are many."""
+        half, ends = min(max(THRESHOLDS.trend_rows, self.rows // 6), THRESHOLDS.dip_rows), THRESHOLDS.least_rows
+        if self.rows < 2 * half:
+            return ()
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(self.value, half, mode="edge"), 2 * half + 1)
+        far = max(THRESHOLDS.fall_errors * self.noise, THRESHOLDS.sign_fall * float(np.ptp(self.value)))
+        off, one = np.abs(self.value - np.median(windows, axis=1)), THRESHOLDS.one_row * far
+        found = [(a, b) for a, b in stretches(off > far) if b > a or off[a] > one]
+        over = tuple((a, b) for a, b in found if a >= ends and b < self.rows - ends)
+        return over if len(found) <= THRESHOLDS.least_rows else ()
+
+    @property
+    def jumps(self) -> tuple[tuple[int, float, float], ...]:
+        """Rows at which the level changed at once and stayed, with the levels before and after; none where many."""
+        size, found = THRESHOLDS.trend_rows // 2, []
+        if self.rows < 4 * size:
+            return ()
+        medians = np.median(np.lib.stride_tricks.sliding_window_view(self.value, size), axis=1)
+        before, after = medians[:-size], medians[size:]  # of the rows before row i + size, and from it on
+        far = max(THRESHOLDS.fall_errors * self.noise, THRESHOLDS.sign_fall * float(np.ptp(self.value)))
+        change, row_change = np.abs(after - before), np.abs(np.diff(self.value)[size - 1 :])
+        near = [range(a - size, b + size + 1) for a, b in self.dips]
+        for i in np.argsort(-change):
+            row = int(i) + size
+            if change[i] <= far:
+                break
+            if row_change[i] > THRESHOLDS.at_once * change[i] and not any(row in x for x in near):
+                near.append(range(row - size, row + size + 1))
+                found.append((row, float(before[i]), float(after[i])))
+        return tuple(sorted(found)) if len(found) <= THRESHOLDS.least_rows else ()
+
     def change(self, last: int, first: int) -> tuple[float, float]:
-        """Mean of one third of the rows less that of an earlier one, and its standard error; thirds count from 0."""
+        """Mean of a third of the rows less that of an earlier one, without dips, and its standard error."""
         size = max(THRESHOLDS.least_rows, self.rows // THRESHOLDS.thirds)
-        starts = [round(i * (self.rows - size) / (THRESHOLDS.thirds - 1)) for i in (last, first)]
-        now, before = (float(self.value[max(i, 0) : max(i, 0) + size].mean()) for i in starts)
+        starts = [max(round(i * (self.rows - size) / (THRESHOLDS.thirds - 1)), 0) for i in (last, first)]
+        kept = np.ones(self.rows, bool)
+        for a, b in self.dips:
+            kept[a : b + 1] = False
+        now, before = (float(self.value[i : i + size][kept[i : i + size]].mean()) for i in starts)
         return now - before, self.noise * float(np.sqrt(2.0 / size))
 
     def late(self, part: int) -> np.ndarray:
@@ -130,7 +166,6 @@ class RunSoFar:
         uses_eval: Whether the reward is the held-out one.
         signals: Canonical name → logged values.
         parts: Reward function → its values, times the weight with which it enters the total where they add up to it.
-        adds_up: Whether they do.
         nan: Signal → whether the trainer wrote a value that is no number, one a row.
         block: Rows that one look covers.
         low: Lowest reward if known, else NaN.
@@ -145,7 +180,6 @@ class RunSoFar:
     uses_eval: bool
     signals: Mapping[str, Logged]
     parts: Mapping[str, Logged]
-    adds_up: bool
     nan: Mapping[str, Logged]
     block: int
     low: float
@@ -170,7 +204,7 @@ class RunSoFar:
         uses_eval = train.rows < THRESHOLDS.least_rows
         reward = held if uses_eval else train
         ends = both_ends(reward.value, dict(run.settings.items())) if reward.rows else RewardRange()
-        weights, adds_up = weights_of(run)
+        weights = weights_of(run)
         group = float(run.settings.group_size.value or 0.0)
         return cls(
             reward=reward,
@@ -178,7 +212,6 @@ class RunSoFar:
             uses_eval=uses_eval,
             signals=signals,
             parts={n: Logged.of(run.step, weights[n] * values) for n, values in run.components.items()},
-            adds_up=adds_up,
             nan={n: Logged.of(run.step, lost) for n in EVERY_ROW if (lost := run.not_finite(n)).any()},
             block=max(1, round(reward.rows / TREND_ROWS)),
             low=ends.low if ends.known else np.nan,
@@ -234,6 +267,21 @@ class RunSoFar:
         return self.rise > 1.0 or gain > THRESHOLDS.rose_errors * error
 
     @property
+    def carried(self) -> tuple[float, float] | None:
+        """How far both rewards went since the held-out one's first rows, where the train reward rose clearly since."""
+        y, held = self.reward, self.held_out
+        if held.rows < THRESHOLDS.held_out_rows - 1 or y.rows < THRESHOLDS.trend_rows:
+            return None
+        then = y.between(held.step[0], held.step[held.window - 1])
+        if len(then) < THRESHOLDS.least_rows:
+            return None
+        gain = y.now - float(then.mean())
+        least = max(
+            THRESHOLDS.rise_errors * y.error, THRESHOLDS.risen * self.span, THRESHOLDS.carry_errors * held.error
+        )
+        return (gain, held.now - held.start) if gain > least else None
+
+    @property
     def late_change(self) -> float:
         """The last third of the rows less the middle one, over what counts as a change of them."""
         change, error = self.reward.change(THRESHOLDS.thirds - 1, 1)
@@ -281,16 +329,16 @@ def of_groups(run: Run) -> Run:
     return replace(run, signals=signals, notes=(*run.notes, note))
 
 
-def weights_of(run: Run) -> tuple[dict[str, float], bool]:
-    """Weights with which the reward functions of a run add up to its total, else 1 each, and whether they do."""
+def weights_of(run: Run) -> dict[str, float]:
+    """Weights with which the reward functions of a run add up to its total; 1 each where they do not."""
     names = list(run.components)
     equal = dict.fromkeys(names, 1.0)
     if not names:
-        return equal, False
+        return equal
     table = np.column_stack([run.components[name] for name in names])
     kept = np.isfinite(table).all(axis=1) & np.isfinite(run.reward)
     if kept.sum() < len(names) + 2:
-        return equal, False
+        return equal
     x, y = table[kept], run.reward[kept]
     # Functions that never move have any weight: the smallest solution gives them none, and they change nothing.
     moving = np.ptp(x, axis=0) > 0.0
@@ -299,8 +347,8 @@ def weights_of(run: Run) -> tuple[dict[str, float], bool]:
     weights[moving] = np.linalg.lstsq(centred[:, moving], total, rcond=1e-8)[0]
     left = float(np.std(total - centred @ weights))
     if left > THRESHOLDS.adds_up * max(float(total.std()), 1e-12):
-        return equal, False
-    return dict(zip(names, weights.tolist(), strict=True)), True
+        return equal
+    return dict(zip(names, weights.tolist(), strict=True))
 
 
 def fall_text(name: str, y: Logged) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 
 MODES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
 """The four failures."""
@@ -64,6 +65,7 @@ class TopLine(Result):
         action: The one thing to do now, a sentence.
         rests_on: What both rest on.
         remedies: What else to do about it, the most useful first.
+        earlier: What happened before and is over, a sentence; "" where nothing did.
     """
 
     status: Status
@@ -73,6 +75,7 @@ class TopLine(Result):
     action: str
     rests_on: str
     remedies: tuple[str, ...] = ()
+    earlier: str = ""
 
     in_json = ("sentence", ..., "meaning")
 
@@ -89,12 +92,13 @@ class TopLine(Result):
     @property
     def sentence(self) -> str:
         """The line in words."""
-        return f"{self.named}: {self.headline} Do now: {self.action}"
+        return " ".join(x for x in (f"{self.named}: {self.headline}", self.earlier, f"Do now: {self.action}") if x)
 
     @property
     def chance(self) -> float | None:
-        """The probability that is printed beside the status; None where the log says too little for one."""
-        return None if self.status == "unclear" else self.probability
+        """The probability that is printed with the status; None where the log says too little or shows a mere sign."""
+        sign = self.status == "watch" and self.probability < THRESHOLDS.suspect
+        return None if self.status == "unclear" or sign else self.probability
 
     @property
     def named(self) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from bayes_grpo.common.intervals import Interval, interval, percent, probability_text
+from bayes_grpo.common.intervals import interval, percent, probability_text
 from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -16,7 +16,13 @@ LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", 
 """What a solved task leaves: groups without spread and little entropy are no failure there."""
 
 
-def story(said: ModeProbabilities, timeline: Timeline | None, trends: RunTrends | None, first: str = "") -> str:
+def story(
+    said: ModeProbabilities,
+    timeline: Timeline | None,
+    trends: RunTrends | None,
+    first: str = "",
+    happened: Sequence[str] = (),
+) -> str:
     """The verdict in words.
 
     Args:
@@ -24,10 +30,12 @@ def story(said: ModeProbabilities, timeline: Timeline | None, trends: RunTrends 
         timeline: Of the run; None where its log has too few rewards.
         trends: Its trends; None likewise.
         first: What the top line rests on: a failure to begin with where it is under way, or that the task is solved.
+        happened: What happened at once and is over, a clause each.
     """
     if timeline is None or trends is None:
         return "Cannot tell: the log has fewer than three rewards."
-    parts = [_now(said, timeline, trends, first), _before(timeline), unseen_text(timeline)]
+    over = "; ".join((*happened, *over_texts(timeline)))
+    parts = [_now(said, timeline, trends, first), over and f"Before, and over: {over}.", unseen_text(timeline)]
     return " ".join(part for part in parts if part)
 
 
@@ -35,7 +43,7 @@ def progress_text(trends: RunTrends) -> str:
     """What the reward did, which every verdict rests on."""
     trend = trends.reward
     name = "held-out reward" if trends.uses_eval else "train reward"
-    p = float((trend.change() > THRESHOLDS.noise_of_growth * trend.noise_sd).mean())
+    p = float((trend.change() > trend.noise_sd).mean())
     level = span_text(interval(trend.draws[:, -1]), ".3g").partition(" ")[0]
     return (
         f"the {name} changed by {span_text(interval(trend.change()), '.3g')} to {level}; {percent(p)} chance that the "
@@ -66,13 +74,14 @@ def _now(said: ModeProbabilities, timeline: Timeline, trends: RunTrends, first: 
     return f"No failure is more probable than not ({which}): {shown}."
 
 
-def _before(timeline: Timeline) -> str:
-    failures = {mode.name for mode in all_modes() if mode.is_failure}
+def over_texts(timeline: Timeline, modes: Collection[str] = ()) -> list[str]:
+    """Failures that were under way and are over, a clause each: all of them, or some modes' alone."""
+    failures = modes or {mode.name for mode in all_modes() if mode.is_failure}
     by_mode: dict[str, list[Episode]] = {}
     for e in timeline.probable(over=True):
         if e.mode in failures:
             by_mode.setdefault(e.mode, []).append(e)
-    return f"Before, and over: {'; '.join(map(_over, by_mode.values()))}." if by_mode else ""
+    return [_over(episodes) for episodes in by_mode.values()]
 
 
 def _over(episodes: Sequence[Episode]) -> str:
@@ -96,13 +105,8 @@ def unseen_text(timeline: Timeline) -> str:
 
 def _told(e: Episode) -> str:
     text = f"{label_of(e.mode)} (probability {probability_text(e.probability)})"
-    return _with_depth(f"{text}, under way since about step {step_text(e.onset)}", e)
+    return _with_depth(f"{text}, under way since about step {span_text(e.onset, '.0f')}", e)
 
 
 def _with_depth(text: str, e: Episode) -> str:
     return f"{text}: {e.depth}" if e.depth else text
-
-
-def step_text(step: Interval) -> str:
-    """A step with its interval and level."""
-    return f"{step.median:.0f} [{step.low:.0f}, {step.high:.0f}] ({step.level:.0%})"

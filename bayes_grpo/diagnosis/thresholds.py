@@ -21,7 +21,6 @@ class Thresholds:
     # Noise and windows
     noise: float = _row(2.0, "noise sd", "of a row, that a fall, a gain before it or a break has to exceed")
     noise_of_level: float = _row(3.0, "noise sd", "of a row, that a fall without a rise before it has to exceed")
-    noise_of_growth: float = _row(1.0, "noise sd", "of a row, above which a change is growth")
     noise_of_means: float = _row(
         3.0, "standard errors", "by which means of rows differ beyond noise; means, because a hazard has no trend"
     )
@@ -126,6 +125,13 @@ class Thresholds:
     burst_rows: int = _row(20, "rows", "of a gradient norm or KL before its growth counts")
     entropy_gone: float = _row(0.1, "of the start", "of the entropy, below which it is spent")
     sign_fall: float = _row(0.15, "of the best", "that a reward loses: a sign of instability")
+    dip_rows: int = _row(30, "rows", "of a dip at most, and a sixth of the log: what lasts longer is a failure")
+    one_row: float = _row(2.0, "ratio", "of a dip of one row over one of several, before it is told")
+    at_once: float = _row(0.7, "of a change of level", "that a single row covers, for a jump")
+    carry_errors: float = _row(
+        3.0, "standard errors", "of a held-out reward, that a train reward rises, to compare both"
+    )
+    held_fall: float = _row(0.1, "of the best", "that a held-out reward loses, before it is told")
     sign_grad: float = _row(3.0, "ratio", "of the gradient norm, late over early: a sign of instability")
     strong_grad: float = _row(20.0, "ratio", "of it, above which the sign is worth a look by itself")
     safe: float = _row(0.1, "probability", "of a failure, above which no higher learning rate is advised")

@@ -91,10 +91,6 @@ class Timeline(Result):
     modes: Mapping[str, ModeTimeline]
     episodes: tuple[Episode, ...]
 
-    def last(self, mode: str) -> Episode | None:
-        """The last episode of a mode that goes on; None without one."""
-        return next((e for e in reversed(self.episodes) if e.mode == mode and not e.over), None)
-
     def probable(self, over: bool) -> list[Episode]:
         """Episodes that are more probable than not, over or not."""
         return [e for e in self.episodes if e.probable and e.over == over]

@@ -8,42 +8,49 @@ replace what to do of a run that does not fail (`bayes_grpo.accounts`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.rows import RunSoFar, fall_text, lost_strength
 from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status, TopLine
+from bayes_grpo.diagnosis.story import over_texts
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
 
+BROKE = ("dynamical_instability", "lost_values")
+"""Modes whose end is told in the line, of those that are over."""
 TOO_EARLY = "No failure detected; too early to tell whether the reward is rising."
 
 
-def top_line(said: ModeProbabilities, timeline: Timeline | None, rows: RunSoFar | None, facts: Facts) -> TopLine:
+def top_line(said: ModeProbabilities, timeline: Timeline | None, rows: RunSoFar, facts: Facts) -> TopLine:
     """The top line of a diagnosis.
 
     Args:
         said: Probabilities of the modes.
         timeline: Of the run; None where its log has too few rewards.
-        rows: Its rows; None likewise.
+        rows: Its rows.
         facts: What actions may ask.
     """
-    if timeline is None or rows is None:
+    if timeline is None:
         text = "The log has fewer than three rewards."
         return TopLine("unclear", CANNOT_TELL, 1.0, text, "look again when it has twenty.", "the number of rewards")
     on = {e.mode: e for e in timeline.probable(over=False)}
     now = {mode: e for mode, e in on.items() if said.probability.get(mode, e.probability) >= THRESHOLDS.probable}
-    return (
+    line = (
         _not_numbers(now, facts)
         or _failing(now, rows, facts)
         or _beneath(rows, facts)
+        or _held_out(rows, facts, said)
         or _solved(facts, rows, said)
         or _beside(now, facts)
         or _signs(facts)
         or _suspected(said, timeline, facts)
         or _calm(timeline, rows, facts)
     )
+    past = () if line.alarming else facts.happened or over_texts(timeline, BROKE)
+    return replace(line, earlier=f"Earlier: {'; '.join(past[:2])}.") if past else line
 
 
 def _line(
@@ -59,9 +66,10 @@ def _not_numbers(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
         return None
     found = now.get("lost_values")
     since = "" if found is None else f" since about {facts.step_text(round(found.onset.median))}"
-    text = f"{_and(facts.not_finite)} {'are' if len(facts.not_finite) > 1 else 'is'} NaN{since}"
+    names = " and ".join(name.replace("_", " ") for name in facts.not_finite)
+    text = f"{names} {'are' if len(facts.not_finite) > 1 else 'is'} NaN{since}"
     p = 0.95 if found is None else found.probability
-    return _line("failed", "lost_values", p, f"{text[:1].upper()}{text[1:]}", facts, "the logged values")
+    return _line("failed", "lost_values", p, _upper(text), facts, "the logged values")
 
 
 def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLine | None:
@@ -133,8 +141,31 @@ def _signs(facts: Facts) -> TopLine | None:
     if not strong and len(facts.signs) < 2:
         return None
     text = "; ".join(s.words for s in facts.signs[:2])
-    p = max(facts.failing, THRESHOLDS.suspect)
-    return _line("watch", "dynamical_instability", p, _upper(text), facts, "the logged signals", of="instability signs")
+    return _line(
+        "watch",
+        "dynamical_instability",
+        facts.failing,
+        _upper(text),
+        facts,
+        "the logged signals",
+        of="instability signs",
+    )
+
+
+def _held_out(rows: RunSoFar, facts: Facts, said: ModeProbabilities) -> TopLine | None:
+    """A held-out score that falls, or stays while the train reward rises."""
+    y, held = rows.reward, rows.held_out
+    if facts.solved or not (facts.held_out_falls or facts.held_out_stays):
+        return None
+    name = "gold reward" if "gold_reward" in rows.signals else "held-out score"
+    rose = f"the train reward rose from {y.start:.2g} to {y.now:.2g}"
+    if facts.held_out_falls or held.best - held.now > THRESHOLDS.gain_errors * held.error:
+        others = [s.words for s in facts.signs if "held-out" not in s.words]
+        rose = f" while {rose}" if rows.rose else "".join(f"; {words}" for words in others[:1])
+        text, what = fall_text(f"The {name}", held) + rose, "held-out falls"
+    else:
+        text, what = f"{_upper(rose)} while the {name} stays at {held.now:.2g}", "held-out stays"
+    return _line("watch", "reward_hacking", said.probability["reward_hacking"], text, facts, "both rewards", of=what)
 
 
 def _suspected(said: ModeProbabilities, timeline: Timeline, facts: Facts) -> TopLine | None:
@@ -144,7 +175,7 @@ def _suspected(said: ModeProbabilities, timeline: Timeline, facts: Facts) -> Top
         return None
     mode = max(seen, key=said.probability.__getitem__)
     text = f"{_upper(label_of(mode))} is possible, and less likely than not"
-    again = f"{ACTIONS['watch it'].words(facts)}."
+    again = f"{ACTIONS['watch it'].text(facts)}."
     return _line("watch", mode, said.probability[mode], text, facts, "the timeline", first=again)
 
 
@@ -187,11 +218,6 @@ def _since(e: Episode, facts: Facts) -> str:
     span = f"{e.onset.low:.0f}, {e.onset.high:.0f}"
     bounds = "" if span.split(", ")[0] == span.split(", ")[1] else f" [{span}]"
     return " (".join([f" since about {step}{bounds}", *other])
-
-
-def _and(names: tuple[str, ...]) -> str:
-    words = [name.replace("_", " ") for name in names]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _upper(text: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 
 TREND_DRAWS = 200
 """Draws of a trend."""
@@ -51,6 +52,10 @@ class Trend:
         share = np.clip((steps - self.step[left]) / (self.step[right] - self.step[left]), 0.0, 1.0)
         return self.draws[:, left] * (1.0 - share) + self.draws[:, right] * share
 
+    def over(self, first: float, last: float) -> np.ndarray:
+        """Draws of the mean between two steps, shape (draws,)."""
+        return self.at(np.linspace(first, last, 9)).mean(axis=1)
+
     def change(self, first: float | None = None, last: float | None = None) -> np.ndarray:
         """Draws of the change between two steps, by default from the first row to the last, shape (draws,)."""
         first = self.step[0] if first is None else first
@@ -79,3 +84,24 @@ def span_text(found: Interval, digits: str = ".2g") -> str:
     """Median and interval with its level; 0 where the trend of a constant is 0 but for rounding."""
     median, low, high = (0.0 if abs(x) < 1e-8 else x for x in found[:3])
     return f"{median:{digits}} [{low:{digits}}, {high:{digits}}] ({found.level:.0%})"
+
+
+def rate_spent_at(step: np.ndarray, learning_rate: np.ndarray | None) -> float | None:
+    """Step from which a learning rate is spent; None where it is not, or was not logged.
+
+    A rate that warms up is below its peak too, so only what comes after the peak counts.
+
+    Args:
+        step: Steps of the rows, shape (n,).
+        learning_rate: The rate at them, shape (n,), NaN where it was not logged; None where it never was.
+    """
+    if learning_rate is None:
+        return None
+    kept = np.flatnonzero(np.isfinite(learning_rate))
+    rate = learning_rate[kept]
+    if len(kept) < THRESHOLDS.first_rows or not rate.max() > 0.0:
+        return None
+    low = rate <= THRESHOLDS.rate_spent * rate.max()
+    if not low[-1]:
+        return None
+    return float(step[kept[int(np.flatnonzero(~low)[-1]) + 1]])

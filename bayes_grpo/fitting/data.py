@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.diagnosis.hazards import rate_spent_at
+from bayes_grpo.diagnosis.trend import rate_spent_at
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.replicates import replicate

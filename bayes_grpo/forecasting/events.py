@@ -1,4 +1,4 @@
-"""What an event that no law of the reward knows (`bayes_grpo.diagnosis.hazards`) does to paths of the rows to come."""
+"""What an event that no law of the reward knows (`bayes_grpo.forecasting.spans`) does to paths of the rows to come."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.diagnosis.hazards import SIGN, Span
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.forecasting.spans import SIGN, Span
 from bayes_grpo.rows.reward_range import RewardRange
 
 

@@ -13,8 +13,8 @@ from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.collapse import rows_collapsed
 from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.diagnosis.history import failure_in
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.families.result import Family

@@ -41,7 +41,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         status=d.top.status,
         chance=d.top.chance,
         answer=answer,
-        why=why or f"It rests on {d.top.rests_on}.",
+        why=" ".join(x for x in (why or f"It rests on {d.top.rests_on}.", d.top.earlier) if x),
         do=d.top.action,
         tone=TONES[d.top.status],
         table=_modes(d),

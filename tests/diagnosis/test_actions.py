@@ -1,5 +1,6 @@
 """Nothing is advised past its row: every action beside every combination of findings."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -111,3 +112,40 @@ def test_a_part_that_falls_beneath_a_mean_that_stands_comes_first():
     top = diagnose(make_run(steps(100), 0.5 * (up + down), components={"math": up, "code": down})).top
     assert top.status == "watch"
     assert top.headline.startswith("Code fell from 0.")
+
+
+def both_rewards(train, held, **more):
+    """A train reward and a held-out one every fourth step, each between two levels with little noise."""
+    rng, at = np.random.default_rng(5), np.arange(4.0, 121.0, 4.0)
+    y = np.linspace(*train, 120) + 0.01 * rng.standard_normal(120)
+    path = np.interp(at, np.linspace(4.0, 120.0, len(held)), held) + 0.005 * rng.standard_normal(len(at))
+    return make_run(steps(120), y, evals=evaluated(at, path), reward_low=0.0, reward_high=1.0, **more)
+
+
+def test_a_held_out_score_that_falls_or_stays_is_neither_fine_nor_done():
+    fell = diagnose(both_rewards((0.2, 0.35), (0.15, 0.25, 0.21))).top
+    assert fell.status == "watch"
+    assert fell.headline.startswith("The held-out score fell from 0.2")
+    assert "while the train reward rose" in fell.headline
+    assert "best held-out score" in fell.action
+    stays = diagnose(both_rewards((0.2, 0.5), (0.5, 0.5))).top
+    assert stays.status == "watch"
+    assert "while the held-out score stays at 0.5" in stays.headline
+    assert not any("raise the learning rate" in x for x in (stays.action, *stays.remedies))
+    for train, held in (((0.2, 0.5), (0.4, 0.6)), ((0.4, 0.4), (0.5, 0.5))):
+        assert "held-out" not in diagnose(both_rewards(train, held)).top.headline
+
+
+def test_what_happened_at_once_and_is_over_is_told_with_its_step():
+    rng = np.random.default_rng(6)
+    dip, jump = (0.6 + 0.02 * rng.standard_normal(120) for _ in range(2))
+    dip[80:88] -= 0.35
+    jump[30:] += 0.3
+    told = diagnose(make_run(steps(120), dip)).top
+    assert told.status not in ("fine", "failed", "failing")
+    assert told.earlier.startswith("Earlier: the reward fell to 0.2")
+    assert "at step 81 and came back by step 89" in told.earlier
+    assert "jumped from 0.59 to 0.9 at step 31" in diagnose(make_run(steps(120), jump)).sentence
+    resumed = replace(make_run(steps(120), dip[:80].tolist() + dip[:40].tolist()), resumes=(61.0,))
+    assert diagnose(resumed).top.earlier == "Earlier: the training was resumed at step 61."
+    assert diagnose(make_run(steps(120), 0.6 + 0.02 * rng.standard_normal(120))).top.earlier == ""

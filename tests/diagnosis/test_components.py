@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from bayes_grpo import diagnose, plot_diagnosis, read_log
 from bayes_grpo.diagnosis.components import RewardFunctions, reward_functions
-from bayes_grpo.diagnosis.rows import RunSoFar, weights_of
+from bayes_grpo.diagnosis.rows import weights_of
 from bayes_grpo.logs.run import Run
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import make_run, steps
@@ -22,7 +22,7 @@ def noise(seed):
 
 
 def functions_of(run: Run) -> RewardFunctions | None:
-    return reward_functions(RunSoFar.of(run), trends_of(run))
+    return reward_functions(trends_of(run))
 
 
 def with_parts(weights=(1.0, 1.0, 1.0), **more):
@@ -38,7 +38,6 @@ def with_parts(weights=(1.0, 1.0, 1.0), **more):
 
 def test_what_rises_and_what_takes_it_back_are_named():
     found = there(functions_of(with_parts()))
-    assert found.adds_up
     assert (there(found.rises).name, there(found.falls).name) == ("format", "length")
     back = there(found.taken_back)
     low, high = np.quantile(back, [0.05, 0.95])
@@ -53,18 +52,15 @@ def test_what_rises_and_what_takes_it_back_are_named():
 def test_weights_are_those_with_which_the_functions_add_up(weights):
     found = there(functions_of(with_parts(weights)))
     by_name = {c.name: c for c in found.all}
-    assert found.adds_up
     for name, w in zip(("format", "length", "correct"), weights, strict=True):
-        assert weights_of(with_parts(weights))[0][name] == pytest.approx(w, abs=1e-8)
+        assert weights_of(with_parts(weights))[name] == pytest.approx(w, abs=1e-8)
     assert np.median(by_name["format"].change) == pytest.approx(weights[0] * 0.48, abs=0.06 * weights[0])
 
 
 def test_functions_that_do_not_add_up_speak_in_their_own_units():
     run = with_parts()
     other = make_run(steps(ROWS), 0.5 + 5.0 * noise(9), components=dict(run.components))
-    found = there(functions_of(other))
-    assert not found.adds_up
-    assert set(weights_of(other)[0].values()) == {1.0}
+    assert set(weights_of(other).values()) == {1.0}
 
 
 def test_functions_at_rest_are_not_named():

@@ -53,7 +53,8 @@ def test_a_dip_that_is_over_is_told_with_its_steps_and_is_no_failure():
     y[80:95] -= 0.45
     found = diagnose(make_run(steps(160), y))
     assert found.top.status not in ALARMING
-    assert "Before, and over: dynamical instability from about step " in found.sentence
+    assert "Before, and over: the reward fell to 0.1" in found.sentence
+    assert "dynamical instability from about step " in found.sentence
     assert diagnose(make_run(steps(160), y).until(93.0)).top.status == "failed"
 
 

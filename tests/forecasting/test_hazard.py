@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from bayes_grpo import forecast, summarize_forecast
-from bayes_grpo.diagnosis.hazards import COLLAPSE, HAZARDS, TAKEOFF, OriginState, Span, origin_state
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.forecasting.events import RewardPaths, with_events
 from bayes_grpo.forecasting.hazard import Hazard, Rate, chances, hazard_named, shipped_hazard
+from bayes_grpo.forecasting.spans import COLLAPSE, HAZARDS, TAKEOFF, OriginState, Span, origin_state
 from bayes_grpo.rows.reward_range import RewardRange
 from benchmarks.lab.learners.hazard_cases import event_after
 from tests.helpers.runs import make_run, rising_run, steps

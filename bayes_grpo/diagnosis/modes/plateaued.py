@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayes_grpo.common.intervals import interval
-from bayes_grpo.diagnosis.mode import Calibration, Mode, steps_between
+from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import span_text
@@ -30,8 +30,7 @@ class Plateaued(Mode):
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Where the reward stands over it."""
-        level = trends.reward.at(steps_between(first, last)).mean(axis=1)
-        return f"the reward stands at {span_text(interval(level))}"
+        return f"the reward stands at {span_text(interval(trends.reward.over(first, last)))}"
 
 
 MODE = Plateaued()

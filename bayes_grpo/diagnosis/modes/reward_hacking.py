@@ -50,7 +50,7 @@ class RewardHacking(Mode):
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """How both rewards moved up to a step, and which reward function rose."""
         train, held = trends.reward, trends.held_out
-        functions, parts = reward_functions(rows, trends), []
+        functions, parts = reward_functions(trends), []
         if functions is not None and functions.sentence:
             parts.append(functions.sentence)
         if held is None:

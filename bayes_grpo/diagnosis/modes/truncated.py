@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval
-from bayes_grpo.diagnosis.mode import Mode, steps_between
+from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import NOTHING, RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import span_text
@@ -28,7 +28,7 @@ class Truncated(Mode):
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Share of truncated completions."""
         trend = trends.signals["completions_clipped_ratio"]
-        share = interval(np.clip(trend.at(steps_between(first, last)).mean(axis=1), 0.0, 1.0))
+        share = interval(np.clip(trend.over(first, last), 0.0, 1.0))
         return f"{span_text(share, '.0%')} of the completions run into the limit"
 
 

@@ -2,7 +2,7 @@
 
 At an origin, *first* is the mean reward of the first fifth of the rows, *now* that of the last fifth, and *noise* the
 standard deviation of a row by the differences of neighbours; *end* is the mean of the last tenth of the log with the
-rows that came. A collapse is that of `bayes_grpo.diagnosis.collapse`, of what the log had to lose at the origin, and
+rows that came. A collapse is that of `bayes_grpo.diagnosis.fallen`, of what the log had to lose at the origin, and
 has to be beyond noise. The *size* of an event lies between 0 at its border and 1 where nothing more can be lost or
 gained. A run that stops for good, because its learning rate has reached 0, is no event: the schedule says when.
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.diagnosis.collapse import at_stake, least_loss, started_high
+from bayes_grpo.diagnosis.fallen import at_stake, least_loss, started_high
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.rows.reward_range import RewardRange
 
@@ -86,24 +86,3 @@ def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:
     if abs(gain) <= error_of_gain and room > least:
         spans[TAKEOFF] = Span(least, room if np.isfinite(room) else THRESHOLDS.takeoff_most * least)
     return OriginState(now, noise, n, last, spans)
-
-
-def rate_spent_at(step: np.ndarray, learning_rate: np.ndarray | None) -> float | None:
-    """Step from which a learning rate is spent; None where it is not, or was not logged.
-
-    A rate that warms up is below its peak too, so only what comes after the peak counts.
-
-    Args:
-        step: Steps of the rows, shape (n,).
-        learning_rate: The rate at them, shape (n,), NaN where it was not logged; None where it never was.
-    """
-    if learning_rate is None:
-        return None
-    kept = np.flatnonzero(np.isfinite(learning_rate))
-    rate = learning_rate[kept]
-    if len(kept) < THRESHOLDS.first_rows or not rate.max() > 0.0:
-        return None
-    low = rate <= THRESHOLDS.rate_spent * rate.max()
-    if not low[-1]:
-        return None
-    return float(step[kept[int(np.flatnonzero(~low)[-1]) + 1]])
