@@ -18,7 +18,7 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import Failing, p_fails
 
-Asked = Callable[["Facts"], bool]
+Condition = Callable[["Facts"], bool]
 
 
 def _always(_: Facts) -> bool:
@@ -47,8 +47,8 @@ class ActionRow(NamedTuple):
     """
 
     words: str | Callable[[Facts], str]
-    needs: Asked = _always
-    forbidden: Asked = _broken
+    needs: Condition = _always
+    forbidden: Condition = _broken
 
     def text(self, f: Facts) -> str:
         """Its sentence for a run."""

@@ -63,7 +63,7 @@ def _now(said: ModeProbabilities, timeline: Timeline, trends: RunTrends, first: 
     shown = progress_text(trends)
     moves = [e for e in timeline.probable(over=False) if e.mode not in failures]
     if moves:
-        last = max(moves, key=lambda e: e.probability)
+        last = max(moves, key=lambda e: (e.mode == first, e.probability))
         word = "rising" if last.mode == "growing" else "at rest"
         shown = f"{word} since about step {last.onset.median:.0f} ({probability_text(last.probability)}); {shown}"
     listed = sorted(MODES, key=lambda mode: -said.probability[mode])[:2]

@@ -117,7 +117,7 @@ def test_a_part_that_falls_beneath_a_mean_that_stands_comes_first():
 def both_rewards(train, held, **more):
     """A train reward and a held-out one every fourth step, each between two levels with little noise."""
     rng, at = np.random.default_rng(5), np.arange(4.0, 121.0, 4.0)
-    y = np.linspace(*train, 120) + 0.01 * rng.standard_normal(120)
+    y = np.linspace(train[0], train[1], 120) + 0.01 * rng.standard_normal(120)
     path = np.interp(at, np.linspace(4.0, 120.0, len(held)), held) + 0.005 * rng.standard_normal(len(at))
     return make_run(steps(120), y, evals=evaluated(at, path), reward_low=0.0, reward_high=1.0, **more)
 

@@ -42,7 +42,7 @@ class PolicyConcentration(Mode):
         if entropy is None:
             return ""
         left = interval(np.exp((entropy.at(np.array([last])) - entropy.draws[:, :1])[:, 0]))
-        if left.median > THRESHOLDS.doubled:
+        if left.high > THRESHOLDS.doubled:
             return f"the entropy is {span_text(left, '.3g')} times its start"
         return f"{span_text(left, '.0%')} of the starting entropy is left"
 
