@@ -316,8 +316,8 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
         ),
     ),
     "alarm / status": (
-        "an alarm is told, and the run is not called failing",
-        lambda x: bool(x["alarms"]) and not _alarming(x),
+        "an alarm is told, and the run is called fine, done or unclear",
+        lambda x: bool(x["alarms"]) and x["top"]["status"] in ("fine", "done", "unclear"),
     ),
     "onset / onset": ("one fall begins at two steps, or it is gone back to a step after it has begun", _onsets),
     "risen / risen": (

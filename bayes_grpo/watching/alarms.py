@@ -20,7 +20,7 @@ from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.result import Alarm, Watching
 
-LEAST_LASTING = 3
+LEAST_LASTING = 2
 """Rows for which a finding has to last at least."""
 
 

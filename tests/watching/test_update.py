@@ -260,7 +260,7 @@ def test_a_finding_that_does_not_last_long_enough_is_not_told():
 
 def test_earlier_looks_lie_within_the_share():
     assert earlier(100, 0.1) == (95, 90)
-    assert earlier(12, 0.1) == (11, 9)  # three rows at least
+    assert earlier(12, 0.1) == (11, 10)  # two rows at least
     assert earlier(100, 0.0) == ()
 
 
