@@ -61,13 +61,14 @@ class NotAskedError(BayesGrpoError):
 
 Said = Mapping[str, Any]
 """What is said of a log, as `said_of` gives it."""
-SURE, HALF, LITTLE = 0.95, 0.5, 0.1
+CERTAIN, SURE, HALF, LITTLE = 0.99, 0.95, 0.5, 0.1
 LEAST_CUT = 4
 """Rows of the shortest log that is cut."""
 MOST_ROWS = 2000
 """Rows up to which a log is read: what is said of more takes minutes, and is said in the same way."""
 POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)
 _STEP = r"(?:step|row) (\d+)"
+_NOT_RISEN = re.compile("has not (clearly )?risen")
 _PERCENT = re.compile(r"(?<![\d.])(\d{3,})%")
 _NET = re.compile(r"net value (-?[\d,.]+(?:e[+-]?\d+)?) \[(-?[\d,.]+(?:e[+-]?\d+)?), (-?[\d,.]+(?:e[+-]?\d+)?)\]")
 
@@ -301,8 +302,8 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
         ),
     ),
     "growth / growth": (
-        "a fit is sure that the reward grows without end, and the first line says that it has not risen",
-        lambda x: (x.get("fit") or {}).get("growth", 0.0) >= SURE and "has not risen" in x["top"]["headline"],
+        "a fit is all but certain that the reward grew, and the first line says that it has not clearly risen",
+        lambda x: (x.get("fit") or {}).get("growth", 0.0) >= CERTAIN and bool(_NOT_RISEN.search(x["top"]["headline"])),
     ),
     "healthy / finding": (
         "the run is fine, and something is found",
@@ -321,9 +322,9 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     ),
     "onset / onset": ("one fall begins at two steps, or it is gone back to a step after it has begun", _onsets),
     "risen / risen": (
-        "the reward has not risen, and it rose; or it is rising, and at rest",
+        "the reward has not clearly risen, and it surely rose; or it is rising, and at rest",
         lambda x: (
-            ("has not risen" in x["top"]["headline"] and _rose(x) >= SURE)
+            (bool(_NOT_RISEN.search(x["top"]["headline"])) and _rose(x) >= SURE)
             or ("is rising" in x["top"]["headline"] and ": at rest since" in _story(x))
         ),
     ),

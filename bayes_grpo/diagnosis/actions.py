@@ -147,7 +147,7 @@ ACTIONS: dict[str, ActionRow] = {
     "larger groups": ActionRow(_group, lambda f: not np.isnan(f.waste), lambda f: _broken(f) or f.constant or f.top),
     "more prompts": ActionRow(
         lambda f: f"more prompts a step, if noise hides the rise: a row's noise is {f.noise:.2g}",
-        lambda f: f.rows >= THRESHOLDS.waste_rows,
+        lambda f: f.rows >= THRESHOLDS.waste_rows and f.noisy,
     ),
     "easier prompts": ActionRow(
         "easier prompts first, partial credit, or a supervised start",

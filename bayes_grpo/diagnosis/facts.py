@@ -55,6 +55,7 @@ class Facts:
         group_size: Completions a prompt; None where nobody states it.
         entropy: Whether an entropy is logged.
         noise: Standard deviation of a row.
+        noisy: Whether that could hide a rise that counts.
         rate_spent: Step at which the learning rate ended; None where it has not.
         planned: Planned steps where the run has reached them; None elsewhere.
         falls: Components and environments that fall, in words.
@@ -86,6 +87,7 @@ class Facts:
     group_size: float | None = None
     entropy: bool = False
     noise: float = np.nan
+    noisy: bool = True
     rate_spent: float | None = None
     planned: float | None = None
     falls: tuple[str, ...] = ()
@@ -145,6 +147,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         group_size=float(group.value) if group.value and float(group.value) >= 2 else None,
         entropy="entropy" in rows.signals,
         noise=y.noise,
+        noisy=y.noise > THRESHOLDS.risen * rows.span,
         rate_spent=rate_spent_at(run.step, run.signals.get("learning_rate")),
         planned=float(planned) if planned is not None and len(run.step) and run.step[-1] >= planned else None,
         falls=_falls(run),

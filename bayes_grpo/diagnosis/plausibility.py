@@ -19,11 +19,7 @@ _MEASURED = ("reward_std", "entropy", "grad_norm", "completion_length", "kl")
 
 
 def implausible(run: Run) -> tuple[str, ...]:
-    """What cannot be in a log that was measured, a sentence each.
-
-    Args:
-        run: The run.
-    """
+    """What cannot be in a log that was measured, a sentence each."""
     return (*_constant(run), *_copies(run), *_cycles(run), *_too_smooth(run))
 
 
@@ -38,12 +34,9 @@ def _constant(run: Run) -> list[str]:
         values = _kept(run.signals.get(name, np.empty(0)))
         if len(values) < THRESHOLDS.repeated_rows or np.ptp(values) > 0.0 or values[0] == 0.0:
             continue
-        same = f"{name} is {values[0]:g} in all {len(values)} rows"
-        out.append(
-            f"{same}: every completion runs into the limit, or padding is counted"
-            if name == "completion_length"
-            else f"{same}: what is measured varies, so look at its logger"
-        )
+        why = "every completion runs into the limit, or padding is counted"
+        why = why if name == "completion_length" else "what is measured varies, so look at its logger"
+        out.append(f"{name} is {values[0]:g} in all {len(values)} rows: {why}")
     return out
 
 

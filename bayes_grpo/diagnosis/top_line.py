@@ -183,7 +183,8 @@ def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
     """Nothing fails that the log could show."""
     y = rows.reward
     level, calm = f"{y.now:.3g}", 1.0 - facts.failing
-    still = f"The reward has not risen by more than its noise: {y.start:.3g} at the start, {level} now"
+    risen, ends = "clearly risen" if y.now > y.start else "risen", f"{y.start:.3g} at the start, {level} now"
+    still = f"The reward has not {risen}: {ends}"
     rises, rests = (timeline.modes[name].under_way for name in ("growing", "plateaued"))
     ended = facts.rate_spent is not None or facts.planned is not None
     if ended and facts.rows >= THRESHOLDS.direct_rows:
@@ -194,7 +195,7 @@ def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
         if facts.rose:
             text = f"{at}; the reward rose from {y.start:.3g} to {level}"
             return _line("done", "growing", calm, text, facts, "schedule and reward", of="ended")
-        text = f"{at}; the reward has not risen by more than its noise ({level})"
+        text = f"{at}; the reward has not {risen} ({ends})"
         return _line("done", "plateaued", calm, text, facts, "schedule and reward", of="ended flat")
     if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
         text = "The reward is rising; no failure detected"

@@ -56,8 +56,8 @@ class AdvantageDegeneracy(Mode):
             if share.median > THRESHOLDS.share_said and (hard or rows.level > THRESHOLDS.easy):
                 parts.append(f"at a reward of {rows.level:.2f} most of them are too {'hard' if hard else 'easy'}")
         elif rows.idle is not None:
-            dead = rows.idle.between(first, last)
-            parts += [f"{int(dead.sum())} of {len(dead)} rows show no spread at all"] if len(dead) else []
+            dead = rows.idle.until(last).late(2)
+            parts.append(f"{int(dead.sum())} of the last {len(dead)} rows show no spread at all")
         return "; ".join(parts)
 
 

@@ -29,14 +29,15 @@ class IdleSteps(Mode):
         idle, run = _idle(rows), trends.run
         if idle is None or not idle.between(first, last).any():
             return ""
-        inside = (idle.step >= first) & (idle.step <= last)
-        text = f"{int(idle.value[inside].sum())} of {int(inside.sum())} rows have no gradient"
-        seconds = run.signals.get("step_time")
+        end = int(np.searchsorted(idle.step, last, side="right"))
+        begin = min(int(np.searchsorted(idle.step, first)), max(end - THRESHOLDS.trend_rows, 0))  # as strength looks
+        dead = idle.value[begin:end] > 0.0
+        text, seconds = f"{int(dead.sum())} of {len(dead)} rows have no gradient", run.signals.get("step_time")
         if seconds is None or not np.isfinite(seconds).any():
             return text
         each = np.where(np.isfinite(seconds), seconds, np.nanmedian(seconds)) * run.window / 3600.0
         hours = np.interp(idle.step, run.step, each)
-        spent = float(hours[inside & (idle.value > 0.0)].sum())
+        spent = float(hours[begin:end][dead].sum())
         return f"{text}: {spent:.2g} hours of each GPU, of {float(hours.sum()):.2g} that the run has taken"
 
 
