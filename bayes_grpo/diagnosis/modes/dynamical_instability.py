@@ -43,14 +43,15 @@ class DynamicalInstability(Mode):
         return max(found)
 
     def began(self, rows: RunSoFar) -> Interval | None:
-        """From the best of what is lost to where half of the fall was over."""
+        """From where what is lost was last near its best to where half of the fall was over."""
         found = _lost(rows)
         if found is None:
             return None
         y = found[1]
         best = int(y.means.argmax())
         half = best + int(np.argmax(y.means[best:] < y.best - THRESHOLDS.half * (y.best - y.now)))
-        first, last = (float(y.step[i + y.window - 1]) for i in (best, half))
+        near = best + int(np.flatnonzero(y.means[best : half + 1] >= y.best - y.error)[-1])
+        first, last = (float(y.step[i + y.window - 1]) for i in (near, half))
         return Interval(0.5 * (first + last), first, last, LEVEL)
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
