@@ -22,11 +22,10 @@ from .decision.question import Question as Question
 from .decision.recall import doubt_of as doubt_of
 from .decision.result import Decision as Decision
 from .decision.result import Stopping as Stopping
-from .diagnosis.classes import MODES as MODES
 from .diagnosis.diagnose import diagnose as diagnose
-from .diagnosis.plot import plot_diagnosis as plot_diagnosis
 from .diagnosis.result import Diagnosis as Diagnosis
 from .diagnosis.status import MEANING as MEANING
+from .diagnosis.status import MODES as MODES
 from .diagnosis.status import TopLine as TopLine
 from .families.compare_runs import compare_runs as compare_runs
 from .families.compared import Compared as Compared
@@ -131,6 +130,7 @@ from .views.plots.checking import plot_check as plot_check
 from .views.plots.comparison import plot_comparison as plot_comparison
 from .views.plots.decision import mark_stop as mark_stop
 from .views.plots.decision import plot_decision as plot_decision
+from .views.plots.diagnosis import plot_diagnosis as plot_diagnosis
 from .views.plots.families import plot_compare_runs as plot_compare_runs
 from .views.plots.families import plot_family as plot_family
 from .views.plots.fitting import plot_curve as plot_curve

@@ -15,7 +15,9 @@ import re
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,13 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision
-from bayes_grpo.diagnosis.classes import MODES
+from bayes_grpo.diagnosis.actions import ACTIONS
 from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.diagnosis.facts import Facts, facts_of
+from bayes_grpo.diagnosis.history import reward_steps
 from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
@@ -48,22 +54,34 @@ from bayes_grpo.watching.result import Watching
 from benchmarks.lab.learners.record import keep, say
 from benchmarks.lab.learners.simulated_runs import labelled_runs
 
+
+class NotAskedError(BayesGrpoError):
+    """No forecast is asked for."""
+
+
 Said = Mapping[str, Any]
 """What is said of a log, as `said_of` gives it."""
-SURE, HALF, LITTLE = 0.95, 0.5, 0.1
+CERTAIN, SURE, HALF, LITTLE = 0.99, 0.95, 0.5, 0.1
+LEAST_CUT = 4
+"""Rows of the shortest log that is cut."""
 MOST_ROWS = 2000
 """Rows up to which a log is read: what is said of more takes minutes, and is said in the same way."""
 POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)
+_STEP = r"(?:step|row) (\d+)"
+_NOT_RISEN = re.compile("has not (clearly )?risen")
 _PERCENT = re.compile(r"(?<![\d.])(\d{3,})%")
 _NET = re.compile(r"net value (-?[\d,.]+(?:e[+-]?\d+)?) \[(-?[\d,.]+(?:e[+-]?\d+)?), (-?[\d,.]+(?:e[+-]?\d+)?)\]")
 
 
-def said_of(run: Run) -> dict[str, Any]:
-    """Everything that is said of a log, ready for JSON."""
+def said_of(run: Run, whole_page: bool = True) -> dict[str, Any]:
+    """Everything that is said of a log, ready for JSON; without the whole page diagnosis and alarms alone."""
     d = diagnose(run)
-    out: dict[str, Any] = {"diagnosis": d.to_dict(), "alarms": [a.finding for a in alarms_of(run, d, Watching())]}
+    alarms = [a.finding for a in alarms_of(run, d, Watching())]
+    out: dict[str, Any] = {"past_row": [], "diagnosis": d.to_dict(), "alarms": alarms}
     summary, decision, whole = None, None, None
     try:
+        if not whole_page:
+            raise NotAskedError("no forecast is asked for")
         basis = basis_of_run(run)
         last, y = float(basis.table.step[-1]), basis.table.y
         until = math.ceil(horizon_of(basis.settings, last).until)
@@ -80,8 +98,14 @@ def said_of(run: Run) -> dict[str, Any]:
     except BayesGrpoError as error:
         out["error"] = str(error)
     top = advised(d.top, summary, decision)
+    if d.trends is not None:
+        facts = facts_of(d.trends, RunSoFar.of(run), d.failing)
+        lines = (top.action, *top.remedies, *(x for lines in d.remedies.values() for x in lines))
+        out["past_row"] = past_rows(lines, facts)
+        out["held_out"] = (facts.held_out_falls or facts.held_out_stays) and not facts.solved
     unstable = top.alarming and top.finding == "dynamical_instability"
-    out |= {"top": top.to_dict(), "stable": None if unstable else 1.0 - p_fails(Change()).p, "fit": _fit(run, whole)}
+    out |= {"top": top.to_dict(), "stable": None if unstable else 1.0 - p_fails(Change()).p}
+    out["fit"] = _fit(run, whole) if whole_page else None
     if summary is not None:
         out["forecast"] = summary.to_dict() | {"sentence": given(top, summary.sentence)}
     if decision is not None:
@@ -119,7 +143,7 @@ def _fit(run: Run, draws: Draws | None) -> dict[str, Any] | None:
 
 
 def _own(said: Said, mode: str) -> float:
-    return said["diagnosis"]["own"].get(mode) or 0.0
+    return said["diagnosis"]["probability"].get(mode) or 0.0
 
 
 def _unled(said: Said) -> Mapping[str, Any]:
@@ -154,7 +178,7 @@ def _story(said: Said) -> str:
 
 def _texts(said: Said) -> Iterator[str]:
     d = said["diagnosis"]
-    yield from (said["top"]["sentence"], d["sentence"], *(e["sentence"] for e in d["evidence"].values()))
+    yield from (said["top"]["sentence"], d["sentence"], *d["evidence"].values())
     yield from (line for lines in d["remedies"].values() for line in lines)
     yield from ((said.get(x) or {}).get("sentence", "") for x in ("forecast", "decision"))
 
@@ -165,17 +189,6 @@ def _outside(said: Said) -> bool:
         if mean < low or mean > high:
             return True
     return False
-
-
-def _swings(said: Said) -> bool:
-    fitted, text = said.get("fit") or {}, said["diagnosis"]["evidence"].get("dynamical_instability", {})
-    told = re.search(r"a full swing in the log (< )?([\d.]+)", text.get("sentence", ""))
-    if not fitted or "overdamped" not in fitted or told is None:
-        return False
-    names = ("overdamped", "oscillatory", "unstable")
-    called = max(names, key=lambda n: fitted[n]) == "oscillatory"
-    called &= fitted.get("swings_seen", fitted["half_period_seen"]) >= HALF
-    return called and float(told[2]) < HALF
 
 
 def _beyond(said: Said) -> bool:
@@ -189,18 +202,18 @@ def _beyond(said: Said) -> bool:
 
 def _onsets(said: Said) -> bool:
     """Whether the top line and the story begin one fall at different steps, or it is gone back to a later one."""
-    fall = re.search(r"has fallen from \S+ to \S+ since about step (\d+)", said["top"].get("headline", ""))
-    told = re.search(r"[Dd]ynamical instability [^.]*?under way since about step (\d+)", _story(said))
+    fall = re.search(rf"fell from \S+ to \S+ since about {_STEP}", said["top"].get("headline", ""))
+    told = re.search(r"[Dd]ynamical instability \(probability [^)]*\), under way since about step (\d+)", _story(said))
     if fall is None or told is None:
         return False
-    back = re.search(r"go back to the checkpoint of about step (\d+)", said["top"]["action"])
+    back = re.search(rf"go back to the checkpoint of about {_STEP}", said["top"]["action"])
     return fall[1] != told[1] or (back is not None and int(back[1]) > int(told[1]))
 
 
 def _checkpoints(said: Said) -> bool:
     """Whether top line and decision name different checkpoints to go back to."""
     texts = (said["top"]["action"], (said.get("decision") or {}).get("sentence", ""))
-    found = [re.search(r"[Ss]top, and go back to the checkpoint of about step (\d+)", text) for text in texts]
+    found = [re.search(rf"[Ss]top, and go back to the checkpoint of about {_STEP}", text) for text in texts]
     return all(found) and len({x[1] for x in found if x}) > 1
 
 
@@ -212,6 +225,26 @@ def _overlap(said: Said) -> bool:
         for a in episodes
         for b in episodes
     )
+
+
+def _rose(said: Said) -> float:
+    """Chance of a rise by what the evidence says of the reward."""
+    found = re.search(r"(\d+|>99|<1)% chance that the rise", said["diagnosis"]["evidence"].get("progress", ""))
+    return {">99": 0.995, "<1": 0.005}.get(found[1]) or float(found[1]) / 100.0 if found else 0.0
+
+
+def _two(said: Said) -> bool:
+    return abs(said["top"]["probability"] - _own(said, said["top"]["finding"])) > 0.01
+
+
+def past_rows(lines: Iterable[str], facts: Facts) -> list[str]:
+    """Names of actions that are told though their row in the table of actions does not allow them."""
+    told = {line.rstrip(".") for line in lines}
+    return [name for name, action in ACTIONS.items() if action.text(facts) in told and not action.allowed(facts)]
+
+
+def _past_row(said: Said) -> bool:
+    return said["past_row"] != []
 
 
 def _both_ways(said: Said) -> bool:
@@ -264,51 +297,47 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
         "nothing moves any more, and the reward is expected to rise; or it rises, and is expected to fall",
         lambda x: (
             (x["top"]["status"] == "done" and _forecast(x)["p_gain"] >= 0.8)
-            or (x["top"]["headline"].startswith("the reward rises") and "expected to fall" in _forecast(x)["sentence"])
+            or ("reward is rising" in x["top"]["headline"] and "expected to fall" in _forecast(x)["sentence"])
         ),
     ),
     "growth / growth": (
-        "a fit is sure of growth, and a diagnosis doubts it by the same word",
-        lambda x: (
-            (x.get("fit") or {}).get("growth", 0.0) >= SURE
-            and bool(
-                re.search(r"growth", _story(x) + x["diagnosis"]["evidence"].get("progress", {}).get("sentence", ""))
-            )
-            and (x["diagnosis"]["evidence"].get("progress", {}).get("probability") or 0.0) < HALF
-        ),
-    ),
-    "evidence / verdict": (
-        "a failure is sure by its evidence and impossible by its probability, and nothing says why",
-        lambda x: (
-            not x.get("weighed", True)
-            and any(
-                (x["diagnosis"]["evidence"].get(m, {}).get("probability") or 0.0) >= 0.9 and _own(x, m) < LITTLE
-                for m in MODES
-            )
-        ),
+        "a fit is all but certain that the reward grew, and the first line says that it has not clearly risen",
+        lambda x: (x.get("fit") or {}).get("growth", 0.0) >= CERTAIN and bool(_NOT_RISEN.search(x["top"]["headline"])),
     ),
     "healthy / finding": (
-        "the run is fine or healthy, and something is found",
+        "the run is fine, and something is found",
         lambda x: (
             any(
-                p >= 0.9 and m not in MODES and m in x["diagnosis"]["own"]
-                for m, p in x["diagnosis"]["own"].items()
+                p >= 0.9 and m not in MODES and m in x["diagnosis"]["probability"]
+                for m, p in x["diagnosis"]["probability"].items()
                 if p
             )
-            and (x["top"]["status"] == "fine" or _story(x).startswith("Healthy"))
+            and x["top"]["status"] == "fine"
         ),
     ),
     "alarm / status": (
-        "an alarm is told, and the run is not called failing",
-        lambda x: bool(x["alarms"]) and not _alarming(x),
+        "an alarm is told, and the run is called fine, done or unclear",
+        lambda x: bool(x["alarms"]) and x["top"]["status"] in ("fine", "done", "unclear"),
     ),
     "onset / onset": ("one fall begins at two steps, or it is gone back to a step after it has begun", _onsets),
     "risen / risen": (
-        "the reward has not moved, and it rose",
+        "the reward has not clearly risen, and it surely rose; or it is rising, and at rest",
         lambda x: (
-            "has not risen" in x["top"].get("headline", "")
-            and (x["diagnosis"]["evidence"].get("progress", {}).get("probability") or 0.0) >= SURE
+            (bool(_NOT_RISEN.search(x["top"]["headline"])) and _rose(x) >= SURE)
+            or ("is rising" in x["top"]["headline"] and ": at rest since" in _story(x))
         ),
+    ),
+    "held-out / calm": (
+        "the run is fine or done, and its held-out score fell, or stays while the train reward rises",
+        lambda x: x["top"]["status"] in ("fine", "done") and x.get("held_out", False),
+    ),
+    "action / table": (
+        "an action is told that its row forbids, or whose needs are not met",
+        lambda x: x["past_row"] != [],
+    ),
+    "probability / probability": (
+        "the first line and the table give one failure two probabilities",
+        lambda x: _alarming(x) and x["top"]["finding"] in MODES and _two(x),
     ),
     "over / under way": ("one episode is over, and another of the same kind has begun before its end", _overlap),
     "nothing of nothing": ("rows are counted of which there are none", lambda x: "0 of 0 rows" in _story(x)),
@@ -316,13 +345,12 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     "raise / lower": ("the learning rate is to be raised and lowered", _both_ways),
     "solved / larger group": (
         "the task is solved, and a larger group is wanted",
-        lambda x: x["top"]["status"] == "done" and "a larger group" in x["top"]["action"],
+        lambda x: x["top"]["status"] == "done" and "larger groups" in x["top"]["action"],
     ),
     "percent": (
         "a percentage above 200",
         lambda x: any(int(n) > 200 for text in _texts(x) for n in _PERCENT.findall(text)),
     ),
-    "oscillatory / no swing": ("a fit is called oscillatory, and the diagnosis sees no swing", _swings),
     "status / verdict": (
         "the run is fine or done, and the verdict begins with a failure",
         lambda x: (
@@ -354,6 +382,25 @@ def logs(folders: list[Path], labs: list[Path], simulated: int, most: int, seed:
         yield f"simulated {i} {x.label}", x.run
 
 
+def cuts_of(run: Run, number: int) -> list[float]:
+    """Steps of earlier points of a log, evenly over its rewards."""
+    step = reward_steps(run)[:MOST_ROWS]
+    rows = np.unique(np.linspace(3, len(step) - 1, number).astype(int)) if len(step) > LEAST_CUT else []
+    return [float(step[n - 1]) for n in rows]
+
+
+def judged(asked: tuple[str, Run, int]) -> tuple[str, int, list[str]]:
+    """Name of a log, number of its earlier points, and the pairs that stand together in it."""
+    name, run, number = asked
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesGrpoWarning)
+        pairs = list(contradictions(said_of(run.until(run.step[:MOST_ROWS][-1]) if len(run.step) else run)))
+        cuts = cuts_of(run, number)
+        for step in cuts:
+            pairs += contradictions(said_of(run.until(step), whole_page=False))
+    return name, len(cuts), pairs
+
+
 def main() -> None:
     """The program; its options are told by ``--help``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -363,21 +410,26 @@ def main() -> None:
     parser.add_argument("--most-lab", type=int, default=200, help="runs of the deep laboratory, evenly from all")
     parser.add_argument("--only", default="", help="logs whose names hold this")
     parser.add_argument("--every", type=int, default=1, help="one log of so many, to see what it costs")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cuts", type=int, default=0, help="earlier points of each log, by diagnosis and alarms alone")
     parser.add_argument("--keep", action="store_true", help="keep the result among the stored ones")
     asked = parser.parse_args()
-    begun, count, found, ill = time.perf_counter(), Counter[str](), Counter[str](), 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BayesGrpoWarning)
-        for i, (name, run) in enumerate(logs(asked.runs, asked.lab, asked.simulated, asked.most_lab)):
-            if asked.only not in name or i % asked.every:
-                continue
+    begun, count, found, ill, cuts = time.perf_counter(), Counter[str](), Counter[str](), 0, 0
+    chosen = (
+        (name, run, asked.cuts)
+        for i, (name, run) in enumerate(logs(asked.runs, asked.lab, asked.simulated, asked.most_lab))
+        if asked.only in name and not i % asked.every
+    )
+    with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
+        for name, looks, pairs in pool.map(judged, chosen):
             count[name.partition(" ")[0] if " " in name else "public"] += 1
-            pairs = contradictions(said_of(run.until(run.step[:MOST_ROWS][-1]) if len(run.step) else run))
+            cuts += looks
             found.update(pairs)
             ill += bool(pairs)
             for pair in pairs:
                 say(f"{name}: {pair}")
-    result = {"logs": dict(count), "pairs": len(PAIRS), "logs with one": ill, "found": {x: found[x] for x in PAIRS}}
+    result = {"logs": dict(count), "cuts": cuts, "pairs": len(PAIRS), "logs with one": ill}
+    result["found"] = {x: found[x] for x in PAIRS}
     print(result, f"{time.perf_counter() - begun:.0f} s")
     if asked.keep:
         keep("contradictions", result)

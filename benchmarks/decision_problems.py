@@ -22,9 +22,10 @@ from zlib import crc32
 import numpy as np
 
 from bayes_grpo import read_log
+from bayes_grpo.analysis.growing import POINTS
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.events.fallen import Fallen
+from bayes_grpo.diagnosis.fallen import Fallen
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, without
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
@@ -32,7 +33,6 @@ from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.future import rows_ahead
 from bayes_grpo.simulate import SimulatedRun, scenario_names, simulate_scenario, write_runs
-from bayes_grpo.watching.update import POINTS
 from benchmarks.lab.truth import smoothed
 
 LOGGING_STEPS = 5
@@ -232,7 +232,7 @@ def _forecast(problem: Problem, look: int, start: dict[str, np.ndarray]) -> tupl
     seen = coarser(problem.run.until(float(look)))
     diagnosis = diagnose(seen)
     onsets = {name: [x.step.low, x.step.median, x.step.high] for name, x in diagnosis.onsets.items()}
-    said = {"own": dict(diagnosis.own), "onsets": onsets, "status": diagnosis.top.status}
+    said = {"own": dict(diagnosis.probability), "onsets": onsets, "status": diagnosis.top.status}
     return ahead_of(seen, float(problem.end), start), said
 
 

@@ -30,7 +30,7 @@ from bayes_grpo.decision.checkpoints import Checkpoints, Choice, had, score_nois
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.recall import Doubt
 from bayes_grpo.decision.result import Stopping
-from bayes_grpo.events.smoothing import fit_trend
+from bayes_grpo.diagnosis.smoothing import fit_trend
 from benchmarks.common import keep, say
 from benchmarks.decision_problems import KEPT_EVERY, PROMPTS, Problem, forecasts_of, problems
 
@@ -47,7 +47,7 @@ NAMED = ("80% of the plan", "patience", "patience from the start", "end", "now",
 def doubt_of(look: Any) -> Doubt | None:
     """What the diagnosis of a look says against its reward."""
     since = look.diagnosis["onsets"].get("reward_hacking")
-    return None if since is None else Doubt(look.diagnosis["own"]["reward_hacking"], since[1])
+    return None if since is None else Doubt(look.diagnosis["probability"]["reward_hacking"], since[1])
 
 
 def checkpoints_at(problem: Problem, step: float) -> Checkpoints:

@@ -105,7 +105,11 @@ def leads(looked: Sequence[Looked], border: dict[str, float]) -> list[dict[str, 
     for x in looked:
         if x.label in FAILED:
             past = diagnose(x.run, history=len(LOOKS)).history
-            own = [] if past is None else past.rows[np.max(list(past.own.values()), axis=0) >= 0.5] / past.rows[-1]
+            own = (
+                []
+                if past is None
+                else past.rows[np.max(list(past.probability.values()), axis=0) >= 0.5] / past.rows[-1]
+            )
             departed = LOOKS[np.nan_to_num(x.score, nan=-np.inf) > border[x.repo]]
             first = [float(v[0]) if len(v) else None for v in (departed, own)]
             out.append({"run": x.name, "repo": x.repo, "departs": first[0], "own": first[1]})

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.strict_json import json_safe
-from bayes_grpo.diagnosis.classes import CLASSES, MODES
+from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.logs.run import Run
+from benchmarks.lab.learners.public_logs import CLASSES
 
 Alarms = dict[str, float]
 """Mode → step of the first alarm; no entry without one."""

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.diagnose import diagnose
+from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.alarms import alarms_of
@@ -126,11 +126,11 @@ def measured(run: Run) -> bool:
 def look(run: Run) -> Look:
     """What is said of a run."""
     d = diagnose(run)
-    probable = {m for m in MODES if (d.own.get(m) or 0.0) >= 0.5} | {d.top.finding}
+    probable = {m for m in MODES if (d.probability.get(m) or 0.0) >= 0.5} | {d.top.finding}
     return Look(
         d.top.alarming,
         frozenset(probable if d.top.alarming else ()),
-        {m: float(d.own.get(m, np.nan)) for m in MODES},
+        {m: float(d.probability.get(m, np.nan)) for m in MODES},
         frozenset(a.finding for a in alarms_of(run, d, Watching())),
         rules(run),
     )

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from benchmarks.contradictions import PAIRS, contradictions, said_of
+from bayes_grpo.diagnosis.facts import Facts
+from benchmarks.contradictions import PAIRS, contradictions, past_rows, said_of
 from tests.helpers.cases import CASES
 from tests.helpers.selection import few
 
@@ -17,10 +18,29 @@ def test_what_is_said_of_a_log_is_true_together(name):
 
 
 def _plain(status: str, action: str, **more: object) -> dict[str, object]:
-    evidence = {"progress": {"sentence": "growth 0.38", "probability": 0.38}}
-    diagnosis = {"sentence": "Healthy.", "own": {"dynamical_instability": 0.9}, "evidence": evidence, "remedies": {}}
+    evidence = {"progress": "the train reward changed by 0.1; 97% chance that the rise exceeds one row's noise"}
+    diagnosis = {
+        "sentence": "No failure.",
+        "probability": {"dynamical_instability": 0.9},
+        "evidence": evidence,
+        "remedies": {},
+    }
     top = {"status": status, "action": action, "sentence": action, "headline": "", "finding": "dynamical_instability"}
-    return {"diagnosis": diagnosis, "top": top, "alarms": [], "stable": None, "fit": {"led": True}, **more}
+    top |= {"probability": 0.9}
+    return {
+        "past_row": [],
+        "diagnosis": diagnosis,
+        "top": top,
+        "alarms": [],
+        "stable": None,
+        "fit": {"led": True},
+        **more,
+    }
+
+
+def _headed(headline: str, **more: object) -> dict[str, object]:
+    said = _plain("watch", "look.", **more)
+    return {**said, "top": {**said["top"], "headline": headline}}  # type: ignore[dict-item]
 
 
 DECISION = {
@@ -40,13 +60,17 @@ def test_each_pair_is_seen_where_it_stands():
         "interval / mean": _plain("fine", "go on.", decision=DECISION),
         "end / stop": _plain("fine", "go on.", decision=DECISION, rate_now=0.1, schedule_ends=40.7),
         "rest / rise": _plain("done", "stop.", forecast={"sentence": "", "p_gain": 0.9}),
-        "growth / growth": _plain("fine", "go on.", fit={"growth": 0.98, "led": False}),
+        "growth / growth": _headed("The reward has not clearly risen", fit={"growth": 0.995, "led": False}),
+        "risen / risen": _headed("The reward has not clearly risen"),
+        "held-out / calm": _plain("fine", "go on.", held_out=True),
+        "action / table": _plain("fine", "go on.", past_row=["go on"]),
         "alarm / status": _plain("fine", "go on.", alarms=["reward_hacking"]),
         "percent": _plain("fine", "2895% of the entropy."),
-        "solved / larger group": _plain("done", "a larger group than 8."),
+        "solved / larger group": _plain("done", "larger groups than 8."),
     }
     for name, said in both.items():
         assert name in contradictions(said), name
+    assert past_rows(["raise the learning rate to 2 times its value.", "go on."], Facts(rows=5)) == ["go on"]
     clean = _plain("failing", "stop.")
     assert contradictions(clean) == ()
     assert set(both) <= set(PAIRS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.strict_json import json_safe
-from bayes_grpo.diagnosis.classes import MODES
+from bayes_grpo.diagnosis.status import MODES
 from benchmarks.diagnosis_rivals import ALARMING, alarms_of, as_given, external
 from benchmarks.lab.learners.public_logs import group_size
 from benchmarks.peers.rival_alarms import MODES_OF, OTHER, PACKAGES, RLDOCTOR, RLPROBE, RLWATCH, fed, modes_of, records

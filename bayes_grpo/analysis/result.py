@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from bayes_grpo.analysis.advice import advised
@@ -122,12 +122,12 @@ class Analysis:
         stability: How stable the run's settings are.
     """
 
-    fit: Part[Fitted] = field(default_factory=Part)
-    laws: Part[Comparison] = field(default_factory=Part)
-    check: Part[Check] = field(default_factory=Part)
-    forecast: Part[Forecasted] = field(default_factory=Part)
-    diagnosis: Part[Diagnosis] = field(default_factory=Part)
-    stability: Part[Stable] = field(default_factory=Part)
+    fit: Part[Fitted] = Part()
+    laws: Part[Comparison] = Part()
+    check: Part[Check] = Part()
+    forecast: Part[Forecasted] = Part()
+    diagnosis: Part[Diagnosis] = Part()
+    stability: Part[Stable] = Part()
 
     @property
     def top(self) -> TopLine | None:

@@ -20,7 +20,6 @@ from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError, Wor
 from bayes_grpo.common.executor import outcomes
 from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.events.hazards import origin_state
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
 from bayes_grpo.forecasting.events import RewardPaths
@@ -30,6 +29,7 @@ from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.pool import Pool, pooled
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
+from bayes_grpo.forecasting.spans import origin_state
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime

@@ -24,7 +24,7 @@ from bayes_grpo.cli.options import (
     siblings_asked,
 )
 from bayes_grpo.cli.terminal import console, progress
-from bayes_grpo.common.errors import PriorError, SettingError
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import probability_text
 
 ANY = "any"
@@ -44,10 +44,6 @@ def diagnose(
             "Repeatable.",
         ),
     ] = None,
-    prior: Annotated[
-        list[str] | None,
-        typer.Option("--prior", metavar="NAME=P,…", help="Prior probabilities, e.g. healthy=0.6,reward_hacking=0.1."),
-    ] = None,
     history: Annotated[
         int, typer.Option(help="Cuts of the log at which to say what would have been said then; 0 for none.")
     ] = 12,
@@ -65,7 +61,6 @@ def diagnose(
     """Name what is wrong with a run: probabilities of four failures, the evidence, the onset, what to do."""
     check_pictures(plot)
     limits = _limits(fail_on)
-    probabilities = _prior(prior)
     run = reading.read(log, stated=stated)
     with progress() as tell:
         saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=tell)
@@ -73,14 +68,13 @@ def diagnose(
         result = bg.diagnose(
             run,
             at=at,
-            prior=probabilities,
             history=history,
             rollouts=saved,
             like=siblings_asked(like, log, reading.sidecar),
         )
         if plot is not None:
             bg.save_plot(bg.plot_diagnosis(result), plot)
-    found = {mode: result.failing if mode == ANY else result.own[mode] for mode in limits}
+    found = {mode: result.failing if mode == ANY else result.probability[mode] for mode in limits}
     reached = {mode: p for mode, p in found.items() if p >= limits[mode]}
     log_to(log_to_, run, "diagnose", result.to_dict(), result.top.sentence)
     output.show(result, more={"fail_on": {"limits": limits, "reached": reached}})
@@ -109,17 +103,3 @@ def _limits(texts: list[str] | None) -> dict[str, float]:
             )
         out[name] = min(limit, out.get(name, 1.0))
     return out
-
-
-def _prior(texts: list[str] | None) -> dict[str, float] | None:
-    out: dict[str, float] = {}
-    for text in texts or []:
-        for part in text.split(","):
-            name, equals, number = part.partition("=")
-            try:
-                out[name.strip().replace("-", "_")] = float(number)
-            except ValueError:
-                raise PriorError(f"--prior: expected NAME=P such as healthy=0.6, found {part!r}; correct it") from None
-            if not equals:
-                raise PriorError(f"--prior: expected NAME=P such as healthy=0.6, found {part!r}; correct it")
-    return out or None

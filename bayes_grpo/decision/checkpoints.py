@@ -7,7 +7,7 @@ the held-out reward,
 
 and the gap is a random walk from an unknown start, its strength on a grid weighed by the scores: it stays where train
 and held-out reward go together, and takes in what they part by. Draws follow by conditioning, as those of a trend do
-(`bayes_grpo.events.smoothing`). The best of many noisy scores is too high by chance (the winner's curse; Andrews,
+(`bayes_grpo.diagnosis.smoothing`). The best of many noisy scores is too high by chance (the winner's curse; Andrews,
 Kitagawa and McCloskey 2024, https://doi.org/10.1093/qje/qjad043); the posterior mean of the one that is picked is not.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.results import Result
-from bayes_grpo.events.trend import Trend, span_of
+from bayes_grpo.diagnosis.trend import Trend, span_of
 
 GAP_WALKS = (0.0, 0.03, 0.1, 0.3, 1.0)
 """Strengths of the walk tried: its standard deviation over the log, in ranges of the rows."""

@@ -16,7 +16,7 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.budget import at_places, courses_of
 from bayes_grpo.decision.checkpoints import Checkpoints, Choice, Had, had
-from bayes_grpo.events.smoothing import fit_trend
+from bayes_grpo.diagnosis.smoothing import fit_trend
 
 if TYPE_CHECKING:
     from bayes_grpo.diagnosis.result import Diagnosis
@@ -44,7 +44,7 @@ def doubt_of(diagnosis: Diagnosis | None) -> Doubt | None:
     onset = None if diagnosis is None else diagnosis.onsets.get(UNDESERVED)
     if diagnosis is None or onset is None:
         return None
-    return Doubt(float(diagnosis.own[UNDESERVED]), float(onset.step.median))
+    return Doubt(float(diagnosis.probability[UNDESERVED]), float(onset.step.median))
 
 
 class Recall(NamedTuple):

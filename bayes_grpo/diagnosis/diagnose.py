@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.diagnosis.actions import FOR, advice
-from bayes_grpo.diagnosis.classes import MODES, PRIOR
-from bayes_grpo.diagnosis.classify import answers_of, checked_prior
-from bayes_grpo.diagnosis.evidence import ModeEvidence
+from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
-from bayes_grpo.diagnosis.gather import gather
-from bayes_grpo.diagnosis.history import history_of
+from bayes_grpo.diagnosis.history import Probabilities, history_of, probabilities_of
 from bayes_grpo.diagnosis.mode import all_modes
-from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
 from bayes_grpo.diagnosis.plausibility import implausible
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.story import story
-from bayes_grpo.diagnosis.timeline import Timeline
+from bayes_grpo.diagnosis.rows import RunSoFar, of_groups
+from bayes_grpo.diagnosis.status import MODES
+from bayes_grpo.diagnosis.story import progress_text, story
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.timeline import Timeline, timeline_of
 from bayes_grpo.diagnosis.top_line import top_line
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.trends import RunTrends, trends_of
 from bayes_grpo.logs.reading import RunLike, as_run
-from bayes_grpo.logs.reward_spread import share_without_spread_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.join import join
@@ -41,7 +35,6 @@ def diagnose(
     run: RunLike,
     *,
     at: float | None = None,
-    prior: Mapping[str, float] | None = None,
     history: int = 0,
     rollouts: Rollouts | None = None,
     like: Like | None = None,
@@ -51,26 +44,22 @@ def diagnose(
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         at: Use rows up to this optimizer step only, as if it were now.
-        prior: Prior probability of some or all of healthy, plateaued, the four failures and cannot_tell; those left
-            out share the rest as in the default prior.
         history: Also diagnose the log at this many cuts, each without the rows after it; 0 for none.
         rollouts: Completions of the same run, which tell what its gain is made of.
         like: Siblings, other runs of the same task: whether the run departs from them at the same steps. It is told
             beside the probabilities and does not move them.
 
     Returns:
-        Probabilities, evidence, onsets and remedies. A log with too few rewards gets "cannot tell".
+        Probabilities, evidence, onsets and remedies. The status of a log with too few rewards is "unclear".
 
     Raises:
         FitError: No row is left at the step asked for.
-        PriorError: A prior with unknown names or impossible numbers.
         SettingError: A negative number of cuts.
     """
     if history < 0:
         raise SettingError(f"--history: expected a number of cuts of at least 0, found {history}; 0 is for none")
-    weights = dict(PRIOR) if prior is None else checked_prior(prior)
     run = as_run(run)
-    shown = _of_groups(run if at is None else run.until(at))
+    shown = of_groups(run if at is None else run.until(at))
     if not len(shown.step) and not len(shown.eval_step):
         raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")
     steps = np.concatenate([shown.step, shown.eval_step])
@@ -88,43 +77,35 @@ def diagnose(
     )
     gain, doubts = _gain(shown, rollouts, at)
     beside, unread = _beside(shown, like)
-    found = gather(shown, gain)
-    timeline, said = answers_of(None if found is None else found.trends, weights)
-    past = history_of(shown, said, history, weights) if history and found is not None else None
-    evidence = {} if found is None else found.evidence
-    own = {**said.own, **_own_of_others(timeline, evidence)}
-    rows, facts = None, Facts(rows=about.rows)
-    if found is not None:
-        rows = RunSoFar.of(shown, found.trends)
-        failing = 1.0 - math.prod(1.0 - own[mode] for mode in MODES)
-        facts = facts_of(found.trends, rows, failing, lost_at_end(found.trends))
-    evidence = {m: replace(e, probability=own.get(m, e.probability)) for m, e in evidence.items()}
-    onsets, remedies = ({}, {}) if timeline is None else _what_to_do(timeline, own, said.answer, facts)
-    missing = dict.fromkeys(name for e in evidence.values() for name in e.missing) if found else ("reward",)
-    assumed = "" if found is None else found.trends.assumed_range
+    rows, trends = RunSoFar.of(shown, gain), trends_of(shown)
+    timeline, evidence, facts = None, {}, Facts(rows=about.rows)
+    said = Probabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
+    onsets, remedies, missing = {}, {}, ("reward",)
+    if trends is not None:
+        said, timeline = probabilities_of(rows), timeline_of(rows, trends)
+        evidence, facts = _evidence(timeline, rows, trends), facts_of(trends, rows, said.failing)
+        onsets, remedies = _what_to_do(timeline, said.probability, facts)
+        missing = tuple(dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends)))
     top = top_line(said, timeline, rows, facts)
+    story_of_siblings = f"{beside.sentence[0].upper()}{beside.sentence[1:]}." if beside else ""
+    told = (
+        story(said, timeline, trends, top.finding, facts.happened),
+        gain.sentence if gain else "",
+        story_of_siblings,
+    )
     return Diagnosis(
         top=top,
-        sentence=" ".join(
-            [
-                story(said, timeline, evidence, top.finding),
-                *([gain.sentence] if gain else []),
-                *([_said(beside)] if beside else []),
-            ]
-        ),
-        answer=said.answer,
+        sentence=" ".join(x for x in told if x),
         probability=said.probability,
-        own=own,
         evidence=evidence,
         onsets=onsets,
         remedies=remedies,
-        missing=tuple(missing),
-        prior=weights,
+        missing=missing,
         about=about,
-        notes=(*shown.notes, *implausible(shown), *([assumed] if assumed else []), *doubts, *unread),
-        trends=None if found is None else found.trends,
+        notes=(*shown.notes, *implausible(shown), *([rows.assumed] if rows.assumed else []), *doubts, *unread),
+        trends=trends,
         timeline=timeline,
-        history=past,
+        history=history_of(shown, said, history) if history and trends is not None else None,
         gain=gain,
         beside=beside,
     )
@@ -155,45 +136,32 @@ def _beside(run: Run, like: Like | None) -> tuple[Departure | None, tuple[str, .
     return found, found.notes
 
 
-def _said(beside: Departure) -> str:
-    """A departure as a sentence of the story."""
-    return beside.sentence[0].upper() + beside.sentence[1:] + "."
-
-
-def _own_of_others(timeline: Timeline | None, evidence: Mapping[str, ModeEvidence]) -> dict[str, float]:
-    """Probabilities of failures beside the four: the timeline's where the log shows them, else the evidence's alone."""
-    followed = {} if timeline is None else {n: m.under_way for n, m in timeline.modes.items() if m.seen}
-    out = {}
+def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str, str]:
+    """What the log shows of every mode that has something to show, over all of it."""
+    found = {"progress": progress_text(trends)}
     for mode in all_modes():
-        if not mode.is_failure or mode.name in MODES:
-            continue
-        alone = evidence[mode.name].probability if mode.name in evidence else np.nan
-        p = followed.get(mode.name, alone)
-        if np.isfinite(p):
-            out[mode.name] = p
-    return out
+        if mode.is_failure and mode.name in timeline.modes:
+            found[mode.name] = mode.text(rows, trends, float(rows.reward.step[0]), rows.last_step)
+    return {name: text for name, text in found.items() if text}
 
 
-def _of_groups(run: Run) -> Run:
-    """The run without a share of groups without spread that is not one."""
-    if share_without_spread_of(run) != "batch":
-        return run
-    signals = {name: x for name, x in run.signals.items() if name != "frac_reward_zero_std"}
-    note = "frac_reward_zero_std is of the whole batch in this log and says nothing of its groups"
-    return replace(run, signals=signals, notes=(*run.notes, note))
+def _is_logged(wanted: str, trends: RunTrends) -> bool:
+    """Whether a run has a signal that a mode wants, by its canonical name; in words it is a held-out reward."""
+    return wanted in trends.run.signals or (" " in wanted and trends.held_out is not None)
 
 
 def _what_to_do(
-    timeline: Timeline, own: Mapping[str, float], answer: str, facts: Facts
+    timeline: Timeline, probability: Mapping[str, float], facts: Facts
 ) -> tuple[dict[str, Onset], dict[str, tuple[str, ...]]]:
-    """Onsets and remedies of the failures that are suspected; remedies of an answer that is none."""
+    """Onsets and remedies of the failures that are suspected; where none is, remedies of what the reward does."""
     onsets, remedies = {}, {}
     for mode in all_modes():
-        episode = timeline.last(mode.name)
-        over = episode is None and any(e.mode == mode.name and e.probable for e in timeline.episodes)
-        suspected = own.get(mode.name, 0.0) > BORDERS.suspect and not over
+        episode = next((e for e in reversed(timeline.episodes) if e.mode == mode.name and not e.over), None)
+        over = episode is None and any(e.mode == mode.name for e in timeline.probable(over=True))
+        suspected = probability.get(mode.name, 0.0) > THRESHOLDS.suspect and not over
         if suspected and episode is not None:
             onsets[mode.name] = Onset(episode.onset, episode.depth)
-        if (suspected or (mode.name == answer and not mode.is_failure)) and mode.name in FOR:
+        calm = not mode.is_failure and timeline.modes[mode.name].under_way >= THRESHOLDS.probable
+        if suspected or (calm and facts.failing < THRESHOLDS.probable):
             remedies[mode.name] = tuple(x.rstrip(".") for x in advice(mode.name, facts))
     return onsets, remedies

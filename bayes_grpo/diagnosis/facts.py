@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.rows import Logged, RunSoFar, lost_strength
+from bayes_grpo.diagnosis.fallen import fallen_of
+from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
+from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text, lost_strength
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import Trend, rate_spent_at
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.fallen import fallen_of
-from bayes_grpo.events.learning_rate import rate_spent_at
-from bayes_grpo.events.trend import Trend
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.risk.failing import shared_rate
 from bayes_grpo.rows.table import is_share
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sign:
-    """A sign of instability that a log shows.
-
-    Attributes:
-        words: What moved and how far, a clause.
-        strong: Whether it is worth a look by itself.
-    """
+class Sign(NamedTuple):
+    """A sign of instability: what moved and how far, a clause, and whether it is worth a look by itself."""
 
     words: str
     strong: bool
@@ -60,9 +55,13 @@ class Facts:
         group_size: Completions a prompt; None where nobody states it.
         entropy: Whether an entropy is logged.
         noise: Standard deviation of a row.
+        noisy: Whether that could hide a rise that counts.
         rate_spent: Step at which the learning rate ended; None where it has not.
         planned: Planned steps where the run has reached them; None elsewhere.
         falls: Components and environments that fall, in words.
+        held_out_falls: Whether the held-out reward lies below its best beyond noise.
+        held_out_stays: Whether it stays where it was while the train reward rises.
+        happened: What happened at once and is over: dips, jumps, resumes, a clause each.
     """
 
     rows: int
@@ -88,38 +87,40 @@ class Facts:
     group_size: float | None = None
     entropy: bool = False
     noise: float = np.nan
+    noisy: bool = True
     rate_spent: float | None = None
     planned: float | None = None
     falls: tuple[str, ...] = ()
+    held_out_falls: bool = False
+    held_out_stays: bool = False
+    happened: tuple[str, ...] = ()
 
     @property
     def high(self) -> bool:
         """Whether the reward stands high in a range that is known."""
-        return self.level > BORDERS.near_top
+        return self.level > THRESHOLDS.near_top
 
     @property
     def top(self) -> bool:
         """Whether it stands at the top of it."""
-        return self.level > BORDERS.solved
+        return self.level > THRESHOLDS.solved
 
 
-def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tuple[str, ...] = ()) -> Facts:
+def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
     """The facts of a run.
 
     Args:
         trends: Trends of the run, for its settings.
         rows: All of its rows.
         failing: Probability that something fails.
-        not_finite: Signals that are NaN at the end.
     """
-    run, y, held = trends.run, rows.reward, rows.held_out
+    run, y, held, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
     rate = _highest_rate(run)
-    settings = run.settings
     weight, group, total = settings.kl_weight, settings.group_size, settings.total_steps
     no_kl = weight.value is not None and weight.provenance is not Provenance.ASSUMED and float(weight.value) == 0.0
-    cut = rows.signals.get("completions_clipped_ratio")
-    truncated = np.nan if cut is None or not cut.rows else float(np.median(cut.late(BORDERS.late_part)))
-    judged = held if held.rows >= BORDERS.least_rows else (y if rows.uses_eval else None)
+    cut = rows.signals.get("completions_clipped_ratio", NOTHING)
+    truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
+    judged = held if held.rows >= THRESHOLDS.least_rows else (y if rows.uses_eval else None)
     step, by = _checkpoint(trends.reward, rows, judged)
     planned = total.value if total.value and total.provenance is not Provenance.ASSUMED else None
     return Facts(
@@ -131,24 +132,28 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, not_finite: tupl
         checkpoint=step,
         chosen_by=by,
         rose=rows.rose,
-        resting=y.rows >= BORDERS.waste_rows and abs(rows.late_change) <= 1.0,
+        resting=y.rows >= THRESHOLDS.waste_rows and abs(rows.late_change) <= 1.0,
         level=float(min(rows.level, 1.0)) if rows.has_range else np.nan,
-        solved=judged is not None and is_share(judged.value) and judged.now > BORDERS.solved,
+        solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
         all_wrong=rows.has_range and bool(np.all(y.value <= rows.low)),
         constant=rows.constant,
         truncated=truncated,
-        truncated_pays=bool(truncated > BORDERS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
-        not_finite=not_finite,
+        truncated_pays=bool(truncated > THRESHOLDS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
+        not_finite=lost_at_end(rows),
         learning_rate=rate,
         shared_rate=shared_rate(rate, settings.momentum_convention.value),
         step_text=run.step_text,
         group_size=float(group.value) if group.value and float(group.value) >= 2 else None,
         entropy="entropy" in rows.signals,
         noise=y.noise,
+        noisy=y.noise > THRESHOLDS.risen * rows.span,
         rate_spent=rate_spent_at(run.step, run.signals.get("learning_rate")),
         planned=float(planned) if planned is not None and len(run.step) and run.step[-1] >= planned else None,
         falls=_falls(run),
+        held_out_falls=_held_out_falls(held),
+        held_out_stays=_held_out_stays(rows),
+        happened=_happened(rows, run),
     )
 
 
@@ -168,7 +173,7 @@ def _checkpoint(trend: Trend, rows: RunSoFar, judged: Logged | None) -> tuple[fl
         best = float(judged.step[int(np.argmax(judged.value))])
         return (best, "held-out score") if best > rows.reward.step[0] else (None, "")  # before it nothing was learned
     y = rows.reward
-    if lost_strength(y, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
+    if lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
         fallen = fallen_of(trend, rows.span, rows.low)  # what forecast and decision go by
         step = y.step[int(y.means.argmax()) + y.window - 1] if fallen is None else fallen.best_step
         return float(step), "train reward"
@@ -179,25 +184,27 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
     """Signs of instability, the strongest first."""
     found = []
     for name, y in (("the reward", rows.reward), ("the held-out score", rows.held_out)):
-        if y.rows < BORDERS.held_out_rows - 1:
+        if y.rows < THRESHOLDS.held_out_rows - 1:
             continue
         fall = y.best - y.now
         unit = is_share(y.value)
-        if fall > BORDERS.going_errors * y.error and fall > BORDERS.sign_fall * (y.best if unit else np.ptp(y.value)):
-            clear = y is not rows.reward and fall > BORDERS.gain_errors * y.error
-            found.append(Sign(words=f"{name} fell from {y.best:.2g} to {y.now:.2g}", strong=clear))
+        if fall > THRESHOLDS.going_errors * y.error and fall > THRESHOLDS.sign_fall * (
+            y.best if unit else np.ptp(y.value)
+        ):
+            clear = y is not rows.reward and fall > THRESHOLDS.gain_errors * y.error
+            found.append(Sign(words=fall_text(name, y), strong=clear))
     for name, signal, most, strong in (
-        ("the gradient norm", "grad_norm", BORDERS.sign_grad, BORDERS.strong_grad),
-        ("the entropy", "entropy", BORDERS.calm_entropy, np.inf),
-        ("the KL", "kl", BORDERS.kl_times, np.inf),
+        ("the gradient norm", "grad_norm", THRESHOLDS.sign_grad, THRESHOLDS.strong_grad),
+        ("the entropy", "entropy", THRESHOLDS.calm_entropy, np.inf),
+        ("the KL", "kl", THRESHOLDS.kl_times, np.inf),
     ):
         w = rows.signals.get(signal)
-        if w is None or w.rows < BORDERS.trend_rows:
+        if w is None or w.rows < THRESHOLDS.trend_rows:
             continue
         size = np.abs(w.value)
-        quarter = len(size) // BORDERS.late_part
+        quarter = len(size) // THRESHOLDS.late_part
         early, late = float(np.median(size[:quarter])), float(np.quantile(size[-quarter:], 0.75))
-        if signal == "kl" and late < BORDERS.calm_kl:
+        if signal == "kl" and late < THRESHOLDS.calm_kl:
             continue
         if early > 0.0 and late > most * early:
             words = f"{name} grew {late / early:.2g}-fold, from {early:.2g} to {late:.2g}"
@@ -210,6 +217,38 @@ def _falls(run: Run) -> tuple[str, ...]:
     out = []
     for name, values in {**run.components, **run.environments}.items():
         part = Logged.of(run.step, values)
-        if is_share(part.value) and lost_strength(part, 0.0, 1.0, BORDERS.trend_rows) > 1.0:
-            out.append(f"{plain(name, 40)} fell from {part.best:.2g} to {part.now:.2g}")
+        if is_share(part.value) and lost_strength(part, 0.0, 1.0, THRESHOLDS.trend_rows) > 1.0:
+            out.append(fall_text(plain(name, 40), part))
     return tuple(out)
+
+
+def _held_out_falls(held: Logged) -> bool:
+    """Whether a held-out reward that was something lies below its best beyond noise, by as much as counts."""
+    share = is_share(held.value)
+    if held.rows < THRESHOLDS.held_out_rows - 1 or (share and held.best < THRESHOLDS.hollow):
+        return False
+    size, fall = held.best if share else float(np.ptp(held.value)), held.best - held.now
+    return fall > THRESHOLDS.rose_errors * held.error and fall > THRESHOLDS.held_fall * size
+
+
+def _held_out_stays(rows: RunSoFar) -> bool:
+    """Whether it stays where it was, or at nothing, while the train reward rises."""
+    gain, carried = rows.carried or (0.0, 0.0)
+    noise, nothing = THRESHOLDS.going_errors * rows.held_out.error, THRESHOLDS.hack_shared * THRESHOLDS.hollow
+    return gain > 0.0 and carried < THRESHOLDS.hack_shared * gain and (carried < noise or rows.held_out.now < nothing)
+
+
+def _happened(rows: RunSoFar, run: Run) -> tuple[str, ...]:
+    """Dips that are over, jumps and resumes, in the order of their steps."""
+    y, found = rows.reward, []
+    for a, b in y.dips:
+        usual, part = float(np.median(y.value)), y.value[a : b + 1]
+        low = float(part[np.abs(part - usual).argmax()])
+        how = "fell" if low < usual else "rose"
+        back = f"and came back by step {y.step[b + 1]:g}" if b > a else "in one row"
+        found.append((y.step[a], f"the reward {how} to {low:.2g} at {run.step_text(y.step[a])} {back}"))
+    for i, before, after in y.jumps:
+        found.append((y.step[i], f"the reward jumped from {before:.2g} to {after:.2g} at {run.step_text(y.step[i])}"))
+    begun = [s for s in run.resumes if s > y.step[0]]
+    found += [(s, f"the training was resumed at {run.step_text(s)}") for s in begun]
+    return tuple(text for _, text in sorted(found))

@@ -1,20 +1,66 @@
-"""What would have been said earlier: the same diagnosis at cuts of the log, each of which sees no row after it."""
+"""What would have been said earlier: the same probabilities at cuts of the log, each of which sees no row after it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.results import Result
-from bayes_grpo.diagnosis.classes import ANSWERS, MODES
-from bayes_grpo.diagnosis.classify import ClassPosterior, answers_of
-from bayes_grpo.diagnosis.gather import gather_all
-from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.events.smoothing import LEAST_VALUES
+from bayes_grpo.diagnosis.mode import all_modes, label_of
+from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.smoothing import LEAST_VALUES
+from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
+
+
+@dataclass(frozen=True)
+class Probabilities(ModeProbabilities):
+    """Of one look at a run.
+
+    Attributes:
+        probability: Failure → probability that it is under way; of those beside the four where the log shows them.
+    """
+
+    probability: Mapping[str, float]
+
+
+def probabilities_of(rows: RunSoFar) -> Probabilities:
+    """Of a run at the last of some rows."""
+    looks = {mode: mode.look(rows) for mode in all_modes() if mode.is_failure}
+    return Probabilities({m.name: x.probability for m, x in looks.items() if x.seen or m.name in MODES})
+
+
+def probabilities_after(run: Run, rows: int) -> Probabilities:
+    """What would have been said after the first so many rewards of a run."""
+    step = reward_steps(run)
+    return probabilities_of(RunSoFar.of(run.until(float(step[rows - 1]) if rows else -np.inf)))
+
+
+BY_SETTINGS = ("policy_concentration", "dynamical_instability")
+"""Failures that settings cause, by their names as modes."""
+
+
+class Failure(NamedTuple):
+    """A failure that settings cause, by its name as a mode, with its probability by the diagnosis."""
+
+    mode: str
+    probability: float
+
+
+def failure_of(run: Run) -> Failure | None:
+    """The likeliest failure of a run that its own diagnosis finds more probably than not; None where it finds none."""
+    return failure_in(probabilities_of(RunSoFar.of(run)).probability)
+
+
+def failure_in(probability: Mapping[str, float]) -> Failure | None:
+    """The same by the probabilities of a diagnosis that was made."""
+    found = max((Failure(mode, probability.get(mode, 0.0)) for mode in BY_SETTINGS), key=lambda x: x.probability)
+    return found if found.probability > THRESHOLDS.probable else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,39 +70,37 @@ class History(Result):
     Attributes:
         step: Last step that each cut sees, shape (cuts,); the last cut is the whole log.
         rows: Rewards that each cut sees, shape (cuts,).
-        probability: Answer → its probability at each cut, shape (cuts,).
-        own: Mode → probability that it is under way, alone or beside another, shape (cuts,).
+        probability: Mode → probability that it is under way, shape (cuts,).
     """
 
     step: np.ndarray
     rows: np.ndarray
     probability: Mapping[str, np.ndarray]
-    own: Mapping[str, np.ndarray]
 
-    in_json = ("step", "rows", ("answer", "answers"), "probability", "own", "sentence")
+    in_json = (..., "sentence")
 
     @property
-    def answers(self) -> tuple[str, ...]:
-        """The most probable answer at each cut."""
-        return tuple(max(ANSWERS, key=lambda name: self.probability[name][i]) for i in range(len(self.step)))
+    def findings(self) -> tuple[str, ...]:
+        """The most probable failure at each cut; "" where none is more probable than not."""
+        worst = [max(MODES, key=lambda mode: self.probability[mode][i]) for i in range(len(self.step))]
+        return tuple(m if self.probability[m][i] >= THRESHOLDS.probable else "" for i, m in enumerate(worst))
 
     @property
     def sentence(self) -> str:
-        """Which answer would have been given until when."""
-        spans = [list(part) for _, part in groupby(zip(self.answers, self.step, strict=True), key=lambda x: x[0])]
-        last = spans[-1]
-        said = [f"{label_of(part[0][0])} until step {part[-1][1]:g}" for part in spans[:-1]]
-        return ", then ".join([*said, f"{label_of(last[0][0])} from step {last[0][1]:g} on"])
+        """Which failure would have been named until when."""
+        spans = [list(part) for _, part in groupby(zip(self.findings, self.step, strict=True), key=lambda x: x[0])]
+        names = [label_of(part[0][0]) or "no failure" for part in spans]
+        said = [f"{name} until step {part[-1][1]:g}" for name, part in zip(names[:-1], spans[:-1], strict=True)]
+        return ", then ".join([*said, f"{names[-1]} from step {spans[-1][0][1]:g} on"])
 
 
-def history_of(run: Run, now: ClassPosterior, cuts: int, prior: Mapping[str, float] | None = None) -> History | None:
-    """Diagnoses a run at cuts spread evenly over its rewards.
+def history_of(run: Run, now: ModeProbabilities, cuts: int) -> History | None:
+    """Looks at a run at cuts spread evenly over its rewards.
 
     Args:
         run: The run, up to now.
         now: What is said now, of the whole run: the last cut.
         cuts: How many; fewer where the log has fewer rows.
-        prior: Probabilities of all answers.
 
     Returns:
         The history; None where the log is too short for an earlier cut.
@@ -66,30 +110,11 @@ def history_of(run: Run, now: ClassPosterior, cuts: int, prior: Mapping[str, flo
     rows = rows[(rows >= LEAST_VALUES) & (rows < len(step))]
     if not len(rows):
         return None
-    found = [*answers_after(run, rows, prior), now]
+    found = [*(probabilities_after(run, n).probability for n in rows.tolist()), now.probability]
     steps = [*step[rows - 1], max(float(s[-1]) for s in (run.step, run.eval_step) if len(s))]
     return History(
-        np.array(steps),
-        np.array([*rows, len(step)]),
-        {name: np.array([p.probability[name] for p in found]) for name in ANSWERS},
-        {mode: np.array([p.own[mode] for p in found]) for mode in MODES},
+        np.array(steps), np.array([*rows, len(step)]), {mode: np.array([p[mode] for p in found]) for mode in MODES}
     )
-
-
-def answers_after(run: Run, rows: Iterable[int], prior: Mapping[str, float] | None = None) -> list[ClassPosterior]:
-    """What would have been said after the first so many rewards of a run, for several such numbers.
-
-    All are gathered together: their trends are as many small linear solves, their dampings one batch of the one
-    compiled program.
-
-    Args:
-        run: The run.
-        rows: Numbers of rewards.
-        prior: Probabilities of all answers; the default ones if None.
-    """
-    step = reward_steps(run)
-    gathered = gather_all([run.until(float(step[n - 1]) if n else -np.inf) for n in rows])
-    return [answers_of(None if g is None else g.trends, prior)[1] for g in gathered]
 
 
 def reward_steps(run: Run) -> np.ndarray:

@@ -1,47 +1,83 @@
-"""The seam of a failure mode: what a file in `bayes_grpo.diagnosis.modes` states, and how the files are found."""
+"""The seam of a failure mode: what a file in `bayes_grpo.diagnosis.modes` states, and how strength becomes probability.
+
+    P = least + (most - least) s^k / (1 + s^k),     s: by how many times what counts the rows show it
+
+`least` is how often a mode is there where its definition does not hold, `most` how often where it holds clearly:
+rounded shares of labelled public logs, the only numbers that are learned. Definitions carry over to authors who were
+never seen; weights learned from few authors did not.
+"""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.modules import modules_in
 from bayes_grpo.diagnosis import modes
-from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
-from bayes_grpo.diagnosis.evidence import ModeEvidence
 from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.status import MODES
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
 
-EPISODE_STEPS = 9
-"""Steps at which a trend is asked over an episode."""
+MOST_PROBABLE = 0.95
+"""No probability is higher, however clear a measurement is: a log may be misread."""
+
+
+class Calibration(NamedTuple):
+    """Probabilities of a mode.
+
+    Attributes:
+        least: Where its definition does not hold.
+        unseen: Where no logged signal could show it.
+        most: Where it holds clearly.
+        steep: Power of the strength.
+    """
+
+    least: float
+    unseen: float
+    most: float
+    steep: float = 4.0
+
+
+MEASURED = Calibration(0.0, 0.0, MOST_PROBABLE, 12.0)
+"""Of a mode that is a logged quantity above its threshold: nothing is learned, and the threshold is sharp."""
+
+
+class ModeLook(NamedTuple):
+    """What the rows up to a step say of a mode.
+
+    Attributes:
+        probability: That it is under way.
+        seen: Whether a signal that shows it is logged; if not, the probability is that of such logs.
+    """
+
+    probability: float
+    seen: bool
 
 
 class Mode:
     """One way in which a run goes wrong, or stands still. A file states ``MODE``, an instance of a subclass.
 
-    A mode with a `strength` is followed over time (`bayes_grpo.diagnosis.timeline`), and so is one that a logged
-    quantity measures. Those of `classes.MODES` share out the answer; any other speaks for itself.
-
     Attributes:
         name: Standard name, as in results.
         label: The name in words.
-        signals: Canonical names of the signals that it looks at.
-        is_failure: Whether it is something to be alarmed at.
+        is_failure: Whether something has to be done about it.
         shown_by: What a log has to hold for it to be seen, in words; "" where the reward shows it.
-        is_defined: Whether `strength` defines it on the rows.
-        is_measured: Whether a logged quantity defines it, so that it is followed over time with nothing to learn.
+        wants: Signals that say more about it, by their canonical names or in words.
+        chances: How its strength becomes a probability.
+        remedies: Names of `actions.ACTIONS`, the most useful first.
     """
 
     name: ClassVar[str]
     label: ClassVar[str]
-    signals: ClassVar[tuple[str, ...]] = ()
     is_failure: ClassVar[bool] = True
-    is_defined: ClassVar[bool] = False
-    is_measured: ClassVar[bool] = False
     shown_by: ClassVar[str] = ""
+    wants: ClassVar[tuple[str, ...]] = ()
+    chances: ClassVar[Calibration] = MEASURED
+    remedies: ClassVar[tuple[str, ...]] = ()
 
     def strength(self, rows: RunSoFar) -> float:
         """By how many times what counts the rows show it: above 1 it is under way, below it is not.
@@ -50,61 +86,41 @@ class Mode:
             rows: The rows up to a step.
 
         Returns:
-            At least 0; NaN where no logged signal could show it; infinite where it is measured directly.
+            At least 0; NaN where no logged signal could show it; infinite where a single row measures it.
         """
-        return np.nan
+        raise NotImplementedError
 
     def began(self, rows: RunSoFar) -> Interval | None:
-        """Between which steps what goes on began, where the rows date it better than the first look that shows it.
+        """Between which steps it began, where all rows date it better than the first look that shows it."""
+        return None
+
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+        """What the log shows of it, a clause with the run's own numbers; "" where there is no measure.
 
         Args:
             rows: All rows.
-        """
-        return None
-
-    def measured(self, trends: RunTrends) -> np.ndarray | None:
-        """Draws of whether it is under way at each row, where a logged quantity defines it, with nothing to learn.
-
-        Args:
             trends: Trends of the run.
-
-        Returns:
-            Shape (draws, n), bool; None for a mode that is learned, or where the log lacks the quantity.
-        """
-        return None
-
-    def depth(self, trends: RunTrends, first: float, last: float) -> str:
-        """How bad an episode of it is, a clause with the run's own numbers; "" where there is no measure.
-
-        Args:
-            trends: Trends of the run.
-            first: First step of the episode.
+            first: First step that counts.
             last: Last step.
         """
         return ""
 
-    def evidence(self, trends: RunTrends) -> ModeEvidence | None:
-        """What the log says of it; None where it rests on what all modes share.
-
-        Args:
-            trends: Trends of the run.
-        """
-        return None
-
-
-def steps_between(first: float, last: float) -> np.ndarray:
-    """Evenly spaced steps at which to ask a trend, shape (`EPISODE_STEPS`,)."""
-    return np.linspace(first, last, EPISODE_STEPS)
+    def look(self, rows: RunSoFar) -> ModeLook:
+        """Its probability, given the rows up to a step."""
+        strength, known = self.strength(rows), self.chances
+        if np.isnan(strength):
+            return ModeLook(known.unseen, False)
+        if np.isinf(strength):
+            return ModeLook(MOST_PROBABLE, True)
+        if known is MEASURED and rows.reward.rows < THRESHOLDS.trend_rows:
+            return ModeLook(known.least, True)
+        share = 1.0 / (1.0 + (1.0 / max(strength, 1e-9)) ** known.steep)
+        return ModeLook(known.least + (known.most - known.least) * share, True)
 
 
 def all_modes() -> tuple[Mode, ...]:
-    """Every mode found in the package `bayes_grpo.diagnosis.modes`: the classified ones first, the rest by name."""
+    """Every mode found in the package `bayes_grpo.diagnosis.modes`: the four failures first, the rest by name."""
     return _modes_in(tuple(modes.__path__))
-
-
-def followed_modes() -> tuple[Mode, ...]:
-    """The modes that have a course over time."""
-    return tuple(mode for mode in all_modes() if mode.is_defined or mode.is_measured)
 
 
 @cache
@@ -116,6 +132,5 @@ def _modes_in(path: tuple[str, ...]) -> tuple[Mode, ...]:
 
 
 def label_of(name: str) -> str:
-    """A mode or an answer in words."""
-    labels = {"healthy": "healthy", CANNOT_TELL: "cannot tell"} | {m.name: m.label for m in all_modes()}
-    return labels.get(name, name.replace("_", " "))
+    """A mode in words."""
+    return next((m.label for m in all_modes() if m.name == name), name.replace("_", " "))

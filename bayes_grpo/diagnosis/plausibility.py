@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
 
 _MEASURED = ("reward_std", "entropy", "grad_norm", "completion_length", "kl")
@@ -19,11 +19,7 @@ _MEASURED = ("reward_std", "entropy", "grad_norm", "completion_length", "kl")
 
 
 def implausible(run: Run) -> tuple[str, ...]:
-    """What cannot be in a log that was measured, a sentence each.
-
-    Args:
-        run: The run.
-    """
+    """What cannot be in a log that was measured, a sentence each."""
     return (*_constant(run), *_copies(run), *_cycles(run), *_too_smooth(run))
 
 
@@ -36,14 +32,11 @@ def _constant(run: Run) -> list[str]:
     out = []
     for name in _MEASURED:
         values = _kept(run.signals.get(name, np.empty(0)))
-        if len(values) < BORDERS.repeated_rows or np.ptp(values) > 0.0 or values[0] == 0.0:
+        if len(values) < THRESHOLDS.repeated_rows or np.ptp(values) > 0.0 or values[0] == 0.0:
             continue
-        same = f"{name} is {values[0]:g} in all {len(values)} rows"
-        out.append(
-            f"{same}: every completion runs into the limit, or padding is counted"
-            if name == "completion_length"
-            else f"{same}: what is measured varies, so look at its logger"
-        )
+        why = "every completion runs into the limit, or padding is counted"
+        why = why if name == "completion_length" else "what is measured varies, so look at its logger"
+        out.append(f"{name} is {values[0]:g} in all {len(values)} rows: {why}")
     return out
 
 
@@ -53,7 +46,7 @@ def _copies(run: Run) -> list[str]:
     out = []
     for (one, x), (other, y) in combinations(columns.items(), 2):
         both = np.isfinite(x) & np.isfinite(y)
-        if {one, other} == {"reward", "accuracy"} or len(np.unique(x[both])) < BORDERS.repeated_rows:
+        if {one, other} == {"reward", "accuracy"} or len(np.unique(x[both])) < THRESHOLDS.repeated_rows:
             continue
         if np.array_equal(x[both], y[both]):
             out.append(
@@ -66,9 +59,9 @@ def _cycles(run: Run) -> list[str]:
     """A reward whose rows come again in the same order, to the last digit."""
     y = _kept(run.reward)
     n = len(y)
-    for period in range(BORDERS.repeated_rows, n // 2 + 1):
+    for period in range(THRESHOLDS.repeated_rows, n // 2 + 1):
         again = y[period:] == y[: n - period]
-        if len(np.unique(y[:period])) >= BORDERS.repeated_rows and again.all():
+        if len(np.unique(y[:period])) >= THRESHOLDS.repeated_rows and again.all():
             return [f"the reward repeats every {period} rows to the last digit: these are not {n} measured rows"]
     return []
 
@@ -84,13 +77,13 @@ def _too_smooth(run: Run) -> list[str]:
     if spread is None or not size or not prompts:
         return []
     both = np.isfinite(run.reward) & np.isfinite(spread)
-    if both.sum() < BORDERS.smooth_rows:
+    if both.sum() < THRESHOLDS.smooth_rows:
         return []
     y, rows = run.reward[both], np.maximum(run.window[both], 1.0)
     # Second differences leave a straight line out; for white noise their variance is six times that of a row.
     scatter = float(np.sqrt(np.mean(np.diff(y, 2) ** 2) / 6.0))
     least = float(np.sqrt(np.mean(spread[both] ** 2 / (float(size) * float(prompts) * rows))))
-    if scatter >= BORDERS.smooth_share * least or least == 0.0:
+    if scatter >= THRESHOLDS.smooth_share * least or least == 0.0:
         return []
     within = float(np.mean(spread[both]))
     return [

@@ -9,14 +9,22 @@ trusted less. Nothing here is fitted: a definition holds for an author who was n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.trend import LatentSignals
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import TREND_ROWS, stretches
+from bayes_grpo.logs.reward_spread import share_without_spread_of
 from bayes_grpo.logs.run import Run
+from bayes_grpo.rollouts.decomposition import Decomposition
+from bayes_grpo.rows.reward_range import RewardRange, both_ends
+
+EVERY_ROW = ("reward", "loss", "grad_norm")
+"""Signals whose NaN breaks the weights."""
+TYPICAL_GROUP = 8.0
+"""Completions a prompt where a log names none; groups of one are the default of other algorithms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +50,10 @@ class Logged:
         n = int(np.searchsorted(self.step, step, side="right"))
         return self if n == len(self.step) else Logged(self.step[:n], self.value[:n])
 
+    def between(self, first: float, last: float) -> np.ndarray:
+        """The values from one step to another."""
+        return self.value[(self.step >= first) & (self.step <= last)]
+
     @property
     def rows(self) -> int:
         """Number of values."""
@@ -50,7 +62,7 @@ class Logged:
     @property
     def window(self) -> int:
         """Rows of a running mean: an eighth of them, at least three."""
-        return min(max(BORDERS.least_rows, self.rows // BORDERS.window_part), self.rows)
+        return min(max(THRESHOLDS.least_rows, self.rows // THRESHOLDS.window_part), self.rows)
 
     @cached_property
     def means(self) -> np.ndarray:
@@ -61,11 +73,11 @@ class Logged:
     @cached_property
     def noise(self) -> float:
         """Standard deviation of a row about its neighbours."""
-        if self.rows < BORDERS.least_rows:
+        if self.rows < THRESHOLDS.least_rows:
             return np.inf
         apart = np.abs(np.diff(self.value))
         sd = max(1.4826 * float(np.median(apart)), 0.6 * float(np.sqrt(np.mean(apart**2))), 1e-9)
-        return sd / np.sqrt(2.0) * (1.0 + BORDERS.few_rows / self.rows)
+        return sd / np.sqrt(2.0) * (1.0 + THRESHOLDS.few_rows / self.rows)
 
     @property
     def error(self) -> float:
@@ -92,16 +104,56 @@ class Logged:
         """Rows since the window of the highest mean ended."""
         return len(self.means) - 1 - int(self.means.argmax())
 
+    @cached_property
+    def dips(self) -> tuple[tuple[int, int], ...]:
+        """First and last row of short stretches far off their running median and over; none where there are many."""
+        half, ends = min(max(THRESHOLDS.trend_rows, self.rows // 6), THRESHOLDS.dip_rows), THRESHOLDS.least_rows
+        if self.rows < 2 * half:
+            return ()
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(self.value, half, mode="edge"), 2 * half + 1)
+        far = max(THRESHOLDS.fall_errors * self.noise, THRESHOLDS.sign_fall * float(np.ptp(self.value)))
+        off, one = np.abs(self.value - np.median(windows, axis=1)), THRESHOLDS.one_row * far
+        found = [(a, b) for a, b in stretches(off > far) if b > a or off[a] > one]
+        over = tuple((a, b) for a, b in found if a >= ends and b < self.rows - ends)
+        return over if len(found) <= THRESHOLDS.least_rows else ()
+
+    @property
+    def jumps(self) -> tuple[tuple[int, float, float], ...]:
+        """Rows at which the level changed at once and stayed, with the levels before and after; none where many."""
+        size, found = THRESHOLDS.trend_rows // 2, []
+        if self.rows < 4 * size:
+            return ()
+        medians = np.median(np.lib.stride_tricks.sliding_window_view(self.value, size), axis=1)
+        before, after = medians[:-size], medians[size:]  # of the rows before row i + size, and from it on
+        far = max(THRESHOLDS.fall_errors * self.noise, THRESHOLDS.sign_fall * float(np.ptp(self.value)))
+        change, row_change = np.abs(after - before), np.abs(np.diff(self.value)[size - 1 :])
+        near = [range(a - size, b + size + 1) for a, b in self.dips]
+        for i in np.argsort(-change):
+            row = int(i) + size
+            if change[i] <= far:
+                break
+            if row_change[i] > THRESHOLDS.at_once * change[i] and not any(row in x for x in near):
+                near.append(range(row - size, row + size + 1))
+                found.append((row, float(before[i]), float(after[i])))
+        return tuple(sorted(found)) if len(found) <= THRESHOLDS.least_rows else ()
+
     def change(self, last: int, first: int) -> tuple[float, float]:
-        """Mean of one third of the rows less that of an earlier one, and its standard error; thirds count from 0."""
-        size = max(BORDERS.least_rows, self.rows // BORDERS.thirds)
-        starts = [round(i * (self.rows - size) / (BORDERS.thirds - 1)) for i in (last, first)]
-        now, before = (float(self.value[max(i, 0) : max(i, 0) + size].mean()) for i in starts)
+        """Mean of a third of the rows less that of an earlier one, without dips, and its standard error."""
+        size = max(THRESHOLDS.least_rows, self.rows // THRESHOLDS.thirds)
+        starts = [max(round(i * (self.rows - size) / (THRESHOLDS.thirds - 1)), 0) for i in (last, first)]
+        kept = np.ones(self.rows, bool)
+        for a, b in self.dips:
+            kept[a : b + 1] = False
+        now, before = (float(self.value[i : i + size][kept[i : i + size]].mean()) for i in starts)
         return now - before, self.noise * float(np.sqrt(2.0 / size))
 
     def late(self, part: int) -> np.ndarray:
         """The values of the last part of the rows, at least three."""
-        return self.value[-max(BORDERS.least_rows, self.rows // part) :]
+        return self.value[-max(THRESHOLDS.least_rows, self.rows // part) :]
+
+
+NOTHING = Logged(np.empty(0), np.empty(0))
+"""A signal without rows."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -113,46 +165,71 @@ class RunSoFar:
         held_out: Gold or held-out reward beside a train reward; without rows where there is none.
         uses_eval: Whether the reward is the held-out one.
         signals: Canonical name → logged values.
+        parts: Reward function → its values, times the weight with which it enters the total where they add up to it.
+        nan: Signal → whether the trainer wrote a value that is no number, one a row.
+        block: Rows that one look covers.
         low: Lowest reward if known, else NaN.
-        high: Highest reward if known, else NaN.
+        high: Highest reward if known, else NaN; known together with ``low`` or not at all.
+        assumed: What was guessed of both, a sentence; "" where they were stated or are unknown.
+        group_size: Completions a prompt: of the run, else a usual number.
+        gain: What its gain is made of by its rollouts; None where none were given.
     """
 
     reward: Logged
     held_out: Logged
     uses_eval: bool
     signals: Mapping[str, Logged]
+    parts: Mapping[str, Logged]
+    nan: Mapping[str, Logged]
+    block: int
     low: float
     high: float
+    assumed: str
+    group_size: float
+    gain: Decomposition | None
 
     @classmethod
-    def of(cls, run: Run, trends: LatentSignals) -> RunSoFar:
-        """All rows of a run, with the range that its trends found."""
+    def of(cls, run: Run, gain: Decomposition | None = None) -> RunSoFar:
+        """All rows of a run.
+
+        Args:
+            run: The run.
+            gain: What its gain is made of by its rollouts.
+        """
+        run = of_groups(run)
         train, held = Logged.of(run.step, run.reward), Logged.of(run.eval_step, run.eval_reward)
         signals = {name: Logged.of(run.step, values) for name, values in run.signals.items()}
-        gold = signals.get("gold_reward")
-        if gold is not None and gold.rows > held.rows:
-            held = gold
-        uses_eval = train.rows < BORDERS.least_rows
-        empty = Logged(np.empty(0), np.empty(0))
+        gold = signals.get("gold_reward", NOTHING)
+        held = gold if gold.rows > held.rows else held
+        uses_eval = train.rows < THRESHOLDS.least_rows
+        reward = held if uses_eval else train
+        ends = both_ends(reward.value, dict(run.settings.items())) if reward.rows else RewardRange()
+        weights = weights_of(run)
+        group = float(run.settings.group_size.value or 0.0)
         return cls(
-            reward=held if uses_eval else train,
-            held_out=empty if uses_eval else held,
+            reward=reward,
+            held_out=NOTHING if uses_eval else held,
             uses_eval=uses_eval,
             signals=signals,
-            low=trends.low,
-            high=trends.high,
+            parts={n: Logged.of(run.step, weights[n] * values) for n, values in run.components.items()},
+            nan={n: Logged.of(run.step, lost) for n in EVERY_ROW if (lost := run.not_finite(n)).any()},
+            block=max(1, round(reward.rows / TREND_ROWS)),
+            low=ends.low if ends.known else np.nan,
+            high=ends.high if ends.known else np.nan,
+            assumed=ends.assumed,
+            group_size=group if group > 1.0 else TYPICAL_GROUP,
+            gain=gain,
         )
 
     def until(self, step: float) -> RunSoFar:
         """The rows up to a step."""
-        return RunSoFar(
-            reward=self.reward.until(step),
-            held_out=self.held_out.until(step),
-            uses_eval=self.uses_eval,
-            signals={name: x.until(step) for name, x in self.signals.items()},
-            low=self.low,
-            high=self.high,
-        )
+        cut = {k: {n: x.until(step) for n, x in getattr(self, k).items()} for k in ("signals", "parts", "nan")}
+        return replace(self, reward=self.reward.until(step), held_out=self.held_out.until(step), **cut)
+
+    @property
+    def last_step(self) -> float:
+        """Step of the last reward."""
+        return max(float(x.step[-1]) for x in (self.reward, self.held_out) if x.rows)
 
     @property
     def has_range(self) -> bool:
@@ -172,59 +249,111 @@ class RunSoFar:
     @property
     def near_top(self) -> bool:
         """Whether the reward stands high in a range that is known."""
-        return self.has_range and self.level > BORDERS.near_top
+        return self.has_range and self.level > THRESHOLDS.near_top
 
     @property
     def rise(self) -> float:
         """By how many times what counts the reward has risen since its start: above 1 it did."""
         y = self.reward
-        gain, error = y.change(BORDERS.thirds - 1, 0)
-        by_thirds = min(gain / (BORDERS.rise_errors * error), gain / (BORDERS.risen * self.span))
+        gain, error = y.change(THRESHOLDS.thirds - 1, 0)
+        by_thirds = min(gain / (THRESHOLDS.rise_errors * error), gain / (THRESHOLDS.risen * self.span))
         gain = y.now - y.start
-        return max(by_thirds, min(gain / (BORDERS.rise_errors * y.error), gain / (BORDERS.risen * self.span)))
+        return max(by_thirds, min(gain / (THRESHOLDS.rise_errors * y.error), gain / (THRESHOLDS.risen * self.span)))
 
     @property
     def rose(self) -> bool:
         """Whether the last third of the rows lies above the first beyond noise, however little, or the reward rose."""
-        gain, error = self.reward.change(BORDERS.thirds - 1, 0)
-        return self.rise > 1.0 or gain > BORDERS.rose_errors * error
+        gain, error = self.reward.change(THRESHOLDS.thirds - 1, 0)
+        return self.rise > 1.0 or gain > THRESHOLDS.rose_errors * error
+
+    @property
+    def carried(self) -> tuple[float, float] | None:
+        """How far both rewards went since the held-out one's first rows, where the train reward rose clearly since."""
+        y, held = self.reward, self.held_out
+        if held.rows < THRESHOLDS.held_out_rows - 1 or y.rows < THRESHOLDS.trend_rows:
+            return None
+        then = y.between(held.step[0], held.step[held.window - 1])
+        if len(then) < THRESHOLDS.least_rows:
+            return None
+        gain = y.now - float(then.mean())
+        least = max(
+            THRESHOLDS.rise_errors * y.error, THRESHOLDS.risen * self.span, THRESHOLDS.carry_errors * held.error
+        )
+        return (gain, held.now - held.start) if gain > least else None
 
     @property
     def late_change(self) -> float:
         """The last third of the rows less the middle one, over what counts as a change of them."""
-        change, error = self.reward.change(BORDERS.thirds - 1, 1)
-        return change / (BORDERS.going_errors * error)
+        change, error = self.reward.change(THRESHOLDS.thirds - 1, 1)
+        return change / (THRESHOLDS.going_errors * error)
 
     @property
     def constant(self) -> bool:
         """Whether the reward was the same in every row, in enough of them."""
         y = self.reward
-        return y.rows >= BORDERS.direct_rows and bool(np.ptp(y.value) == 0.0)
+        return y.rows >= THRESHOLDS.direct_rows and bool(np.ptp(y.value) == 0.0)
+
+    def share(self, reward: np.ndarray) -> np.ndarray:
+        """Rewards as shares of the range, of the same shape; NaN where it is not known."""
+        return (np.asarray(reward) - self.low) / (self.high - self.low)
 
     @cached_property
-    def idle(self) -> np.ndarray | None:
-        """Which rows have no group with any spread, shape (rows that tell,); None where no signal tells."""
-        share, spread, loss = (self.signals.get(k) for k in ("frac_reward_zero_std", "reward_std", "loss"))
-        if share is not None and share.rows >= BORDERS.least_rows:
-            return share.value >= BORDERS.dead_groups
-        if spread is not None and spread.rows >= BORDERS.least_rows and not self.uses_eval:
-            return spread.value <= BORDERS.dead_spread * max(float(np.abs(self.reward.value).max()), 1e-9)
-        if loss is not None and loss.rows >= BORDERS.least_rows:
-            other = np.abs(loss.value[loss.value != 0.0])
-            if len(other) and float(np.median(other)) > BORDERS.loss_told:
-                return loss.value == 0.0
+    def idle(self) -> Logged | None:
+        """Which rows have no group with any spread, of the rows that tell; None where no signal does."""
+        share, spread, loss = (self.signals.get(k, NOTHING) for k in ("frac_reward_zero_std", "reward_std", "loss"))
+        if share.rows >= THRESHOLDS.least_rows:
+            return Logged(share.step, share.value >= THRESHOLDS.dead_groups)
+        if spread.rows >= THRESHOLDS.least_rows and not self.uses_eval:
+            largest = max(float(np.abs(self.reward.value).max()), 1e-9)
+            return Logged(spread.step, spread.value <= THRESHOLDS.dead_spread * largest)
+        other = np.abs(loss.value[loss.value != 0.0])
+        if loss.rows >= THRESHOLDS.least_rows and len(other) and float(np.median(other)) > THRESHOLDS.loss_told:
+            return Logged(loss.step, loss.value == 0.0)
         return None
 
     @property
     def waste(self) -> float:
         """Share of groups without spread late in the log, or of rows without any; NaN where no signal tells."""
-        share = self.signals.get("frac_reward_zero_std")
-        if share is not None and share.rows >= BORDERS.least_rows:
-            return float(np.median(share.late(BORDERS.late_part)))
-        idle = self.idle
-        if idle is None:
-            return np.nan
-        return float(idle[-max(BORDERS.least_rows, len(idle) // 2) :].mean())
+        share, idle = self.signals.get("frac_reward_zero_std", NOTHING), self.idle
+        if share.rows >= THRESHOLDS.least_rows:
+            return float(np.median(share.late(THRESHOLDS.late_part)))
+        return np.nan if idle is None else float(idle.late(2).mean())
+
+
+def of_groups(run: Run) -> Run:
+    """The run without a share of groups without spread that is not one."""
+    if share_without_spread_of(run) != "batch":
+        return run
+    signals = {name: x for name, x in run.signals.items() if name != "frac_reward_zero_std"}
+    note = "frac_reward_zero_std is of the whole batch in this log and says nothing of its groups"
+    return replace(run, signals=signals, notes=(*run.notes, note))
+
+
+def weights_of(run: Run) -> dict[str, float]:
+    """Weights with which the reward functions of a run add up to its total; 1 each where they do not."""
+    names = list(run.components)
+    equal = dict.fromkeys(names, 1.0)
+    if not names:
+        return equal
+    table = np.column_stack([run.components[name] for name in names])
+    kept = np.isfinite(table).all(axis=1) & np.isfinite(run.reward)
+    if kept.sum() < len(names) + 2:
+        return equal
+    x, y = table[kept], run.reward[kept]
+    # Functions that never move have any weight: the smallest solution gives them none, and they change nothing.
+    moving = np.ptp(x, axis=0) > 0.0
+    centred, total = x - x.mean(axis=0), y - y.mean()
+    weights = np.zeros(len(names))
+    weights[moving] = np.linalg.lstsq(centred[:, moving], total, rcond=1e-8)[0]
+    left = float(np.std(total - centred @ weights))
+    if left > THRESHOLDS.adds_up * max(float(total.std()), 1e-12):
+        return equal
+    return dict(zip(names, weights.tolist(), strict=True))
+
+
+def fall_text(name: str, y: Logged) -> str:
+    """A fall in words, the same wherever it is named."""
+    return f"{name} fell from {y.best:.2g} to {y.now:.2g}"
 
 
 def lost_strength(y: Logged, low: float, high: float, least_rows: int) -> float:
@@ -239,16 +368,18 @@ def lost_strength(y: Logged, low: float, high: float, least_rows: int) -> float:
         high: Highest value; NaN if unknown.
         least_rows: Fewer values than this say nothing.
     """
-    if y.rows < least_rows or y.since_best < BORDERS.least_rows:
+    if y.rows < least_rows or y.since_best < THRESHOLDS.least_rows:
         return 0.0
     known = np.isfinite(low)
     span = high - low if known else max(float(np.ptp(y.value)), 1e-9)
     fall, gain, error = y.best - y.now, y.best - y.start, y.error
-    least = BORDERS.decline * span
+    least = THRESHOLDS.decline * span
     if known:
-        least = max(min(BORDERS.lost * (y.best - low), least), BORDERS.material * span)
-    found = min(fall / (BORDERS.fall_errors * error), fall / least, fall / max(BORDERS.lost * gain, 1e-9))
+        least = max(min(THRESHOLDS.lost * (y.best - low), least), THRESHOLDS.material * span)
+    found = min(fall / (THRESHOLDS.fall_errors * error), fall / least, fall / max(THRESHOLDS.lost * gain, 1e-9))
     if known:  # a gain that is lost nearly whole counts in a part of the range that is smaller
-        part = min(fall / (BORDERS.gain_errors * error), fall / (BORDERS.gain_part * span))
-        found = max(found, min(part, fall / max(BORDERS.gain_lost * gain, 1e-9), gain / (BORDERS.gain_errors * error)))
+        part = min(fall / (THRESHOLDS.gain_errors * error), fall / (THRESHOLDS.gain_part * span))
+        found = max(
+            found, min(part, fall / max(THRESHOLDS.gain_lost * gain, 1e-9), gain / (THRESHOLDS.gain_errors * error))
+        )
     return float(found)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+
+MODES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
+"""The four failures."""
+CANNOT_TELL = "cannot_tell"
+"""What a status rests on where the log says too little."""
 
 Status = Literal["fine", "watch", "failing", "failed", "done", "unclear"]
 
@@ -26,18 +33,39 @@ SEVERITY: Mapping[str, int] = {"fine": 0, "done": 0, "unclear": 0, "watch": 1, "
 """Status → how bad it is, as a number for a tracker's alert."""
 
 
+class ModeProbabilities:
+    """Base of results that hold the probability of each mode.
+
+    Attributes:
+        probability: Mode → probability that it is under way, whatever else is.
+    """
+
+    probability: Mapping[str, float]
+
+    @property
+    def failing(self) -> float:
+        """Probability that any of the four failures is under way, were they independent."""
+        return 1.0 - math.prod(1.0 - self.probability.get(mode, 0.0) for mode in MODES)
+
+    def alarming(self, limit: float) -> tuple[str, ...]:
+        """Failures with at least this probability; where only all together reach it, the most probable one."""
+        found = tuple(mode for mode in MODES if self.probability[mode] >= limit)
+        return found or ((max(MODES, key=self.probability.__getitem__),) if self.failing >= limit else ())
+
+
 @dataclass(frozen=True)
 class TopLine(Result):
     """How a run stands and what to do.
 
     Attributes:
         status: One of `MEANING`.
-        finding: Mode or answer that it rests on.
+        finding: Mode that it rests on, or `CANNOT_TELL`.
         probability: Probability of the finding; of failing at all where no single failure is probable.
         headline: What is so, a sentence.
         action: The one thing to do now, a sentence.
         rests_on: What both rest on.
         remedies: What else to do about it, the most useful first.
+        earlier: What happened before and is over, a sentence; "" where nothing did.
     """
 
     status: Status
@@ -47,6 +75,7 @@ class TopLine(Result):
     action: str
     rests_on: str
     remedies: tuple[str, ...] = ()
+    earlier: str = ""
 
     in_json = ("sentence", ..., "meaning")
 
@@ -63,12 +92,13 @@ class TopLine(Result):
     @property
     def sentence(self) -> str:
         """The line in words."""
-        return f"{self.named}: {self.headline} Do now: {self.action}"
+        return " ".join(x for x in (f"{self.named}: {self.headline}", self.earlier, f"Do now: {self.action}") if x)
 
     @property
     def chance(self) -> float | None:
-        """The probability that is printed beside the status; None where the log says too little for one."""
-        return None if self.status == "unclear" else self.probability
+        """The probability that is printed with the status; None where the log says too little or shows a mere sign."""
+        sign = self.status == "watch" and self.probability < THRESHOLDS.suspect
+        return None if self.status == "unclear" or sign else self.probability
 
     @property
     def named(self) -> str:

@@ -2,88 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
-from bayes_grpo.common.intervals import Interval, probability_text
-from bayes_grpo.diagnosis.classes import ANSWERS, CANNOT_TELL, LEFT_BY_SOLVED, MODES, PROGRESS
-from bayes_grpo.diagnosis.classify import ClassPosterior
-from bayes_grpo.diagnosis.evidence import ModeEvidence
-from bayes_grpo.diagnosis.mode import followed_modes, label_of
+from bayes_grpo.common.intervals import interval, percent, probability_text
+from bayes_grpo.diagnosis.mode import all_modes, label_of
+from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.trend import span_text
+from bayes_grpo.diagnosis.trends import RunTrends
 
-HELD_MEANS = {
-    "healthy": " (nothing fails, and the reward rose at some time)",
-    "plateaued": " (nothing fails, and the reward hardly rose)",
-}
-"""What an answer without a failure means."""
+LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", "one_sided_groups")
+"""What a solved task leaves: groups without spread and little entropy are no failure there."""
 
 
 def story(
-    said: ClassPosterior, timeline: Timeline | None, evidence: Mapping[str, ModeEvidence], first: str = ""
+    said: ModeProbabilities,
+    timeline: Timeline | None,
+    trends: RunTrends | None,
+    first: str = "",
+    happened: Sequence[str] = (),
 ) -> str:
     """The verdict in words.
 
     Args:
-        said: Probabilities of the answers.
+        said: Probabilities of the modes.
         timeline: Of the run; None where its log has too few rewards.
-        evidence: Evidence by name; empty likewise.
+        trends: Its trends; None likewise.
         first: What the top line rests on: a failure to begin with where it is under way, or that the task is solved.
+        happened: What happened at once and is over, a clause each.
     """
-    if timeline is None:
+    if timeline is None or trends is None:
         return "Cannot tell: the log has fewer than three rewards."
-    parts = [_now(said, timeline, evidence, first), _before(timeline), unseen_text(timeline)]
+    over = "; ".join((*happened, *over_texts(timeline)))
+    parts = [_now(said, timeline, trends, first), over and f"Before, and over: {over}.", unseen_text(timeline)]
     return " ".join(part for part in parts if part)
 
 
-def failures(episodes: Sequence[Episode]) -> list[Episode]:
-    """Episodes of failures, the most probable first."""
-    failing = {mode.name for mode in followed_modes() if mode.is_failure}
-    return sorted((e for e in episodes if e.mode in failing), key=lambda e: -e.probability)
+def progress_text(trends: RunTrends) -> str:
+    """What the reward did, which every verdict rests on."""
+    trend = trends.reward
+    name = "held-out reward" if trends.uses_eval else "train reward"
+    p = float((trend.change() > trend.noise_sd).mean())
+    level = span_text(interval(trend.draws[:, -1]), ".3g").partition(" ")[0]
+    return (
+        f"the {name} changed by {span_text(interval(trend.change()), '.3g')} to {level}; {percent(p)} chance that the "
+        "rise exceeds one row's noise"
+    )
 
 
-def _now(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEvidence], first: str) -> str:
-    found = failures([e for e in timeline.episodes if e.probable and not e.over])
+def _now(said: ModeProbabilities, timeline: Timeline, trends: RunTrends, first: str) -> str:
+    failures = {mode.name for mode in all_modes() if mode.is_failure}
+    found = [e for e in timeline.probable(over=False) if e.mode in failures]
     if found:
-        found.sort(key=lambda e: (e.mode != first, e.mode not in MODES))
+        found.sort(key=lambda e: (e.mode != first, e.mode not in MODES, -e.probability))
         lead, *others = map(_told, found)
         if first == "plateaued" and found[0].mode in LEFT_BY_SOLVED:  # the top line calls the task solved
             lead = f"a solved task leaves this: {lead}"
         return f"{lead[:1].upper()}{lead[1:]}." + "".join(f" Also {other}." for other in others)
-    what = _progress(said, timeline, evidence)
-    if said.failing >= BORDERS.probable:
-        listed = sorted(MODES, key=lambda mode: -said.own[mode])[:2]
-        which = ", ".join(f"{label_of(mode)} {probability_text(said.own[mode])}" for mode in listed)
+    shown = progress_text(trends)
+    moves = [e for e in timeline.probable(over=False) if e.mode not in failures]
+    if moves:
+        last = max(moves, key=lambda e: (e.mode == first, e.probability))
+        word = "rising" if last.mode == "growing" else "at rest"
+        shown = f"{word} since about step {last.onset.median:.0f} ({probability_text(last.probability)}); {shown}"
+    listed = sorted(MODES, key=lambda mode: -said.probability[mode])[:2]
+    which = ", ".join(f"{label_of(mode)} {probability_text(said.probability[mode])}" for mode in listed)
+    if said.failing >= THRESHOLDS.probable:
         fails = probability_text(said.failing)
-        return f"Something fails with probability {fails}, and the log leaves open what: {which}; {what}."
-    head = f"{label_of(said.answer)}{HELD_MEANS.get(said.answer, '')}"
-    head = f"Nothing is clear: {head}" if said.answer in MODES else f"{head[:1].upper()}{head[1:]}"
-    others = sorted((name for name in ANSWERS if name != said.answer), key=lambda name: -said.probability[name])
-    return (
-        f"{head} with probability {probability_text(said.probability[said.answer])} (next: {label_of(others[0])} "
-        f"{probability_text(said.probability[others[0]])}): {what}."
-    )
+        return f"Something fails with probability {fails}, and the log leaves open what: {which}; {shown}."
+    return f"No failure is more probable than not ({which}): {shown}."
 
 
-def _progress(said: ClassPosterior, timeline: Timeline, evidence: Mapping[str, ModeEvidence]) -> str:
-    """What the reward does, which a verdict without a failure rests on."""
-    shown = evidence[PROGRESS].sentence
-    now = [e for e in timeline.episodes if e.probable and not e.over and e.mode in ("growing", "plateaued")]
-    if not now or said.answer == CANNOT_TELL:
-        return shown
-    last = max(now, key=lambda e: e.probability)
-    word = "rising" if last.mode == "growing" else "at rest"
-    return f"{word} since about step {last.onset.median:.0f} ({probability_text(last.probability)}); {shown}"
-
-
-def _before(timeline: Timeline) -> str:
-    found = sorted(failures([e for e in timeline.episodes if e.probable and e.over]), key=lambda e: e.onset.median)
-    if not found:
-        return ""
+def over_texts(timeline: Timeline, modes: Collection[str] = ()) -> list[str]:
+    """Failures that were under way and are over, a clause each: all of them, or some modes' alone."""
+    failures = modes or {mode.name for mode in all_modes() if mode.is_failure}
     by_mode: dict[str, list[Episode]] = {}
-    for e in found:
-        by_mode.setdefault(e.mode, []).append(e)
-    return f"Before, and over: {'; '.join(map(_over, by_mode.values()))}."
+    for e in timeline.probable(over=True):
+        if e.mode in failures:
+            by_mode.setdefault(e.mode, []).append(e)
+    return [_over(episodes) for episodes in by_mode.values()]
 
 
 def _over(episodes: Sequence[Episode]) -> str:
@@ -94,24 +92,21 @@ def _over(episodes: Sequence[Episode]) -> str:
         p = probability_text(max(x.probability for x in episodes))
         return f"{label_of(e.mode)} in {len(episodes)} stretches {span} (at most {p})"
     text = f"{label_of(e.mode)} from about step {e.onset.median:.0f} to {e.end.median:.0f}"
-    text += f" ({probability_text(e.probability)})"
-    return f"{text}: {e.depth}" if e.depth else text
+    return _with_depth(f"{text} ({probability_text(e.probability)})", e)
 
 
 def unseen_text(timeline: Timeline) -> str:
     """Which of the four failures the log could not have shown, and what would show them; "" where it could all."""
-    found = [m for m in followed_modes() if m.name in MODES and m.shown_by and not timeline.modes[m.name].seen]
+    found = [m for m in all_modes() if m.name in MODES and m.shown_by and not timeline.modes[m.name].seen]
     if not found:
         return ""
     return f"Not to be seen in this log: {', '.join(f'{m.label} (log {m.shown_by})' for m in found)}."
 
 
-def _told(episode: Episode) -> str:
-    text = f"{label_of(episode.mode)} (probability {probability_text(episode.probability)})"
-    text += f", under way since about step {step_text(episode.onset)}"
-    return f"{text}: {episode.depth}" if episode.depth else text
+def _told(e: Episode) -> str:
+    text = f"{label_of(e.mode)} (probability {probability_text(e.probability)})"
+    return _with_depth(f"{text}, under way since about step {span_text(e.onset, '.0f')}", e)
 
 
-def step_text(step: Interval) -> str:
-    """A step with its interval and level."""
-    return f"{step.median:.0f} [{step.low:.0f}, {step.high:.0f}] ({step.level:.0%})"
+def _with_depth(text: str, e: Episode) -> str:
+    return f"{text}: {e.depth}" if e.depth else text

@@ -8,44 +8,49 @@ replace what to do of a run that does not fail (`bayes_grpo.analysis`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from bayes_grpo.diagnosis.actions import ACTIONS, advice
-from bayes_grpo.diagnosis.classes import CANNOT_TELL, MODES
-from bayes_grpo.diagnosis.classify import ClassPosterior
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import all_modes, label_of
-from bayes_grpo.diagnosis.rows import RunSoFar, lost_strength
-from bayes_grpo.diagnosis.status import Status, TopLine
+from bayes_grpo.diagnosis.rows import RunSoFar, fall_text, lost_strength
+from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status, TopLine
+from bayes_grpo.diagnosis.story import over_texts
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
-from bayes_grpo.events.borders import BORDERS
 
+BROKE = ("dynamical_instability", "lost_values")
+"""Modes whose end is told in the line, of those that are over."""
 TOO_EARLY = "No failure detected; too early to tell whether the reward is rising."
 
 
-def top_line(said: ClassPosterior, timeline: Timeline | None, rows: RunSoFar | None, facts: Facts) -> TopLine:
+def top_line(said: ModeProbabilities, timeline: Timeline | None, rows: RunSoFar, facts: Facts) -> TopLine:
     """The top line of a diagnosis.
 
     Args:
-        said: Probabilities of the answers.
+        said: Probabilities of the modes.
         timeline: Of the run; None where its log has too few rewards.
-        rows: Its rows; None likewise.
+        rows: Its rows.
         facts: What actions may ask.
     """
-    if timeline is None or rows is None:
+    if timeline is None:
         text = "The log has fewer than three rewards."
         return TopLine("unclear", CANNOT_TELL, 1.0, text, "look again when it has twenty.", "the number of rewards")
-    on = {e.mode: e for e in timeline.episodes if e.probable and not e.over}
-    now = {mode: e for mode, e in on.items() if said.own.get(mode, e.probability) >= BORDERS.probable}
-    return (
+    on = {e.mode: e for e in timeline.probable(over=False)}
+    now = {mode: e for mode, e in on.items() if said.probability.get(mode, e.probability) >= THRESHOLDS.probable}
+    line = (
         _not_numbers(now, facts)
         or _failing(now, rows, facts)
         or _beneath(rows, facts)
+        or _held_out(rows, facts, said)
         or _solved(facts, rows, said)
         or _beside(now, facts)
         or _signs(facts)
         or _suspected(said, timeline, facts)
-        or _calm(said, timeline, rows, facts)
+        or _calm(timeline, rows, facts)
     )
+    past = () if line.alarming else facts.happened or over_texts(timeline, BROKE)
+    return replace(line, earlier=f"Earlier: {'; '.join(past[:2])}.") if past else line
 
 
 def _line(
@@ -61,9 +66,10 @@ def _not_numbers(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
         return None
     found = now.get("lost_values")
     since = "" if found is None else f" since about {facts.step_text(round(found.onset.median))}"
-    text = f"{_and(facts.not_finite)} {'are' if len(facts.not_finite) > 1 else 'is'} NaN{since}"
+    names = " and ".join(name.replace("_", " ") for name in facts.not_finite)
+    text = f"{names} {'are' if len(facts.not_finite) > 1 else 'is'} NaN{since}"
     p = 0.95 if found is None else found.probability
-    return _line("failed", "lost_values", p, f"{text[:1].upper()}{text[1:]}", facts, "the logged values")
+    return _line("failed", "lost_values", p, _upper(text), facts, "the logged values")
 
 
 def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLine | None:
@@ -78,9 +84,9 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLin
         return _line("failing", e.mode, e.probability, text, facts, "the reward's rows")
     e = now.get("dynamical_instability")
     if e is not None:
-        named = "held-out score" if rows.uses_eval else "reward"
-        if lost_strength(y, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
-            text = "; ".join([f"The {named} fell from {y.best:.2g} to {y.now:.2g}{_since(e, facts)}", *facts.falls[:1]])
+        named = "The held-out score" if rows.uses_eval else "The reward"
+        if lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
+            text = "; ".join([fall_text(named, y) + _since(e, facts), *facts.falls[:1]])
             return _line("failed", e.mode, e.probability, text, facts, "the reward's running means")
         strong = next((s.words for s in facts.signs if s.strong), "")
         if strong:
@@ -92,18 +98,18 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLin
 
 
 def _beneath(rows: RunSoFar, facts: Facts) -> TopLine | None:
-    if not facts.falls or lost_strength(rows.reward, rows.low, rows.high, BORDERS.trend_rows) > 1.0:
+    if not facts.falls or lost_strength(rows.reward, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
         return None
     text = f"{_upper(facts.falls[0])} while the total stands"
     return _line("watch", "component_falls", 0.85, text, facts, "the reward's parts", of="component falls")
 
 
-def _solved(facts: Facts, rows: RunSoFar, said: ClassPosterior) -> TopLine | None:
+def _solved(facts: Facts, rows: RunSoFar, said: ModeProbabilities) -> TopLine | None:
     """A reward that stands at its top, or high with most groups all correct: success with little signal left."""
-    idle = facts.waste > BORDERS.half
-    if not (facts.top or (facts.high and idle)) or facts.rows < BORDERS.direct_rows:
+    idle = facts.waste > THRESHOLDS.half
+    if not (facts.top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
         return None
-    p = 1.0 - max(said.own["reward_hacking"], said.own["dynamical_instability"])
+    p = 1.0 - max(said.probability["reward_hacking"], said.probability["dynamical_instability"])
     share = f"; {facts.waste:.0%} of the groups have no spread" if idle else ""
     if rows.uses_eval or facts.solved:
         score = rows.held_out if rows.held_out.rows else rows.reward
@@ -135,52 +141,77 @@ def _signs(facts: Facts) -> TopLine | None:
     if not strong and len(facts.signs) < 2:
         return None
     text = "; ".join(s.words for s in facts.signs[:2])
-    p = max(facts.failing, BORDERS.suspect)
-    return _line("watch", "dynamical_instability", p, _upper(text), facts, "the logged signals", of="instability signs")
+    return _line(
+        "watch",
+        "dynamical_instability",
+        facts.failing,
+        _upper(text),
+        facts,
+        "the logged signals",
+        of="instability signs",
+    )
 
 
-def _suspected(said: ClassPosterior, timeline: Timeline, facts: Facts) -> TopLine | None:
-    """A failure that the log could show and that is less probable than not."""
-    seen = [m for m in MODES if timeline.modes[m].seen and said.own[m] >= BORDERS.suspect]
-    if not seen or facts.rows < BORDERS.trend_rows:
+def _held_out(rows: RunSoFar, facts: Facts, said: ModeProbabilities) -> TopLine | None:
+    """A held-out score that falls, or stays while the train reward rises."""
+    y, held = rows.reward, rows.held_out
+    if facts.solved or not (facts.held_out_falls or facts.held_out_stays):
         return None
-    mode = max(seen, key=said.own.__getitem__)
+    name = "gold reward" if "gold_reward" in rows.signals else "held-out score"
+    rose = f"the train reward rose from {y.start:.2g} to {y.now:.2g}"
+    if facts.held_out_falls or held.best - held.now > THRESHOLDS.gain_errors * held.error:
+        others = [s.words for s in facts.signs if "held-out" not in s.words]
+        rose = f" while {rose}" if rows.rose else "".join(f"; {words}" for words in others[:1])
+        text, what = fall_text(f"The {name}", held) + rose, "held-out falls"
+    else:
+        text, what = f"{_upper(rose)} while the {name} stays at {held.now:.2g}", "held-out stays"
+    return _line("watch", "reward_hacking", said.probability["reward_hacking"], text, facts, "both rewards", of=what)
+
+
+def _suspected(said: ModeProbabilities, timeline: Timeline, facts: Facts) -> TopLine | None:
+    """A failure that the log could show and that is less probable than not."""
+    seen = [m for m in MODES if timeline.modes[m].seen and said.probability[m] >= THRESHOLDS.suspect]
+    if not seen or facts.rows < THRESHOLDS.trend_rows:
+        return None
+    mode = max(seen, key=said.probability.__getitem__)
     text = f"{_upper(label_of(mode))} is possible, and less likely than not"
-    again = f"{ACTIONS['watch it'].words(facts)}."
-    return _line("watch", mode, said.own[mode], text, facts, "the timeline", first=again)
+    again = f"{ACTIONS['watch it'].text(facts)}."
+    return _line("watch", mode, said.probability[mode], text, facts, "the timeline", first=again)
 
 
-def _calm(said: ClassPosterior, timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
+def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
     """Nothing fails that the log could show."""
     y = rows.reward
     level, calm = f"{y.now:.3g}", 1.0 - facts.failing
-    still = f"The reward has not risen by more than its noise: {y.start:.3g} at the start, {level} now"
+    risen, ends = "clearly risen" if y.now > y.start else "risen", f"{y.start:.3g} at the start, {level} now"
+    still = f"The reward has not {risen}: {ends}"
     rises, rests = (timeline.modes[name].under_way for name in ("growing", "plateaued"))
     ended = facts.rate_spent is not None or facts.planned is not None
-    if ended and facts.rows >= BORDERS.direct_rows:
+    if ended and facts.rows >= THRESHOLDS.direct_rows:
         if facts.rate_spent is not None:
             at = f"The learning rate ended at {facts.step_text(facts.rate_spent)}"
         else:
             at = f"The {facts.planned:g} planned steps are over"
         if facts.rose:
             text = f"{at}; the reward rose from {y.start:.3g} to {level}"
-            return _line("done", said.answer, calm, text, facts, "schedule and reward", of="ended")
-        text = f"{at}; the reward has not risen by more than its noise ({level})"
+            return _line("done", "growing", calm, text, facts, "schedule and reward", of="ended")
+        text = f"{at}; the reward has not {risen} ({ends})"
         return _line("done", "plateaued", calm, text, facts, "schedule and reward", of="ended flat")
-    if facts.rows >= BORDERS.direct_rows and rises >= BORDERS.probable and (rises >= rests or not facts.resting):
+    if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
         text = "The reward is rising; no failure detected"
         return _line("fine", "growing", rises, text, facts, "the reward's running means")
-    if rests >= BORDERS.probable and facts.rose:
+    if rests >= THRESHOLDS.probable and facts.rose:
         return _line(
             "done", "plateaued", rests, f"The reward has plateaued at {level}", facts, "the reward", of="at rest"
         )
-    if rests >= BORDERS.probable:
+    if rests >= THRESHOLDS.probable:
         return _line("watch", "plateaued", rests, still, facts, "the reward's running means")
-    if facts.rose and facts.rows >= BORDERS.trend_rows:
+    if facts.rose and facts.rows >= THRESHOLDS.trend_rows:
         text = f"The reward has risen from {y.start:.3g} to {level}; no failure detected"
-        return _line("fine", said.answer, calm, text, facts, "the reward's running means", of="growing")
-    p = max(timeline.modes["growing"].under_way, 1.0 - timeline.modes["growing"].under_way)
-    return _line("unclear", CANNOT_TELL, min(p, calm), TOO_EARLY[:-1], facts, "the number of rows")
+        return _line("fine", "growing", calm, text, facts, "the reward's running means")
+    return _line(
+        "unclear", CANNOT_TELL, min(max(rises, 1.0 - rises), calm), TOO_EARLY[:-1], facts, "the number of rows"
+    )
 
 
 def _since(e: Episode, facts: Facts) -> str:
@@ -188,11 +219,6 @@ def _since(e: Episode, facts: Facts) -> str:
     span = f"{e.onset.low:.0f}, {e.onset.high:.0f}"
     bounds = "" if span.split(", ")[0] == span.split(", ")[1] else f" [{span}]"
     return " (".join([f" since about {step}{bounds}", *other])
-
-
-def _and(names: tuple[str, ...]) -> str:
-    words = [name.replace("_", " ") for name in names]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _upper(text: str) -> str:

@@ -15,10 +15,10 @@ from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.failed import failure_of
+from bayes_grpo.diagnosis.fallen import rows_collapsed
+from bayes_grpo.diagnosis.history import failure_of
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.collapse import rows_collapsed
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.families.index import LONGEST, Index, cell
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.regimes.built_in.exponential import REGIME
@@ -228,7 +228,7 @@ def failure_in_short(run: Run) -> str:
     # The regime needs more rows than a diagnosis, which may rest on signals that every step has.
     for kind, y in (("train", run.reward), ("held-out", run.eval_reward)):
         rows = y[np.isfinite(y)]
-        if len(rows) >= 2 * BORDERS.least_rows and rows_collapsed(rows):
+        if len(rows) >= 2 * THRESHOLDS.least_rows and rows_collapsed(rows):
             return f"the {kind} reward collapsed"
     try:
         found = failure_of(run)

@@ -12,7 +12,7 @@ from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
-from bayes_grpo.events.collapse import rows_collapsed
+from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.families.members import LeftOutRun
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.siblings.shared import OneOrder

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.diagnosis.trend import rate_spent_at
 from bayes_grpo.dynamics.state_space import LOG_2PI
-from bayes_grpo.events.learning_rate import rate_spent_at
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.replicates import replicate
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash

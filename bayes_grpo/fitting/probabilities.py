@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.regimes.base import Regime
 
-_FULL = 2.0 * np.pi * BORDERS.swing_periods
+_FULL = 2.0 * np.pi * THRESHOLDS.swing_periods
 """Phase of the swings that a log has to show."""
 
 
@@ -34,13 +34,13 @@ def probabilities(regime: Regime, draws: Mapping[str, np.ndarray], length: float
     if "damping_ratio" in draws:
         zeta, omega = draws["damping_ratio"], draws["natural_frequency"]
         speed = omega * np.sqrt(np.maximum(1.0 - zeta**2, 0.0))
-        swing, fast = speed * length, speed * length / rows > 2.0 * np.pi / BORDERS.swing_period
+        swing, fast = speed * length, speed * length / rows > 2.0 * np.pi / THRESHOLDS.swing_period
         out |= {
             "overdamped": float(np.mean(zeta >= 1)),
             "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),
             "unstable": float(np.mean(zeta <= 0)),
             "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
-            "swings_seen": float(np.mean((zeta > 0) & (zeta < BORDERS.swing_damping) & (swing > _FULL) & ~fast)),
+            "swings_seen": float(np.mean((zeta > 0) & (zeta < THRESHOLDS.swing_damping) & (swing > _FULL) & ~fast)),
             "turns_fast": float(np.mean((zeta > 0) & (zeta < 1) & fast)),
         }
     elif "growth_per_step" in draws:

@@ -11,7 +11,7 @@ from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.results import Result
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.measured import measured
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.result import Fit
@@ -329,8 +329,8 @@ def _damping_clause(zeta: SummaryRow, chances: dict[str, float]) -> str:
     p = chances[best]
     if best == "oscillatory" and chances["turns_fast"] >= 0.5:
         return (
-            f"row by row it swings about its level, within fewer than {BORDERS.swing_period:g} rows: no oscillation of "
-            f"the learning is seen (P(damping ratio < 1) = {probability_text(p)})"
+            f"row by row it swings about its level, within fewer than {THRESHOLDS.swing_period:g} rows: no oscillation "
+            f"of the learning is seen (P(damping ratio < 1) = {probability_text(p)})"
         )
     if best == "oscillatory" and chances["swings_seen"] < 0.5:
         shape = "past its level and back at most once" if chances["half_period_seen"] >= 0.5 else "a slow start"

@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.fallen import fallen_of, last_lost
-from bayes_grpo.events.smoothing import reward_trend
-from bayes_grpo.events.trend import Trend, span_of
+from bayes_grpo.diagnosis.fallen import fallen_of, last_lost
+from bayes_grpo.diagnosis.smoothing import reward_trend
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import Trend, span_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import both_ends
 from bayes_grpo.rows.rows_of import rows_of
@@ -73,7 +73,7 @@ def fit_window(run: Run, signal: str = "auto") -> FitWindow:
     except BayesGrpoError:  # the fit says why
         return FitWindow()
     trend = reward_trend(run, table.signal)
-    if trend is None or len(trend.raw_step) < BORDERS.trend_rows:  # a fall in so few rows is noise
+    if trend is None or len(trend.raw_step) < THRESHOLDS.trend_rows:  # a fall in so few rows is noise
         return FitWindow()
     ends = both_ends(table, dict(run.settings.items()))
     span, low = (ends.high - ends.low, ends.low) if ends.known else (span_of(trend.value), np.nan)

@@ -35,7 +35,7 @@ _OF_TASK: Mapping[str, Mapping[str, str]] = {
     "fit": {"converged": "boolean", "rhat": "float64", "ess": "float64", "r2": "float64"},
     "forecast": {"until": "float64", "until_from": "str"}
     | {"p_gain": "float64", "p_peaked": "float64", "gain_threshold": "float64", "notes": "str"},
-    "diagnose": {"status": "str", "to_do": "str", "answer": "str"},
+    "diagnose": {"status": "str", "to_do": "str"},
 }
 _LAST = {"seconds": "float64", "error": "str"}
 _TYPES = _FIRST | {k: kind for columns in _OF_TASK.values() for k, kind in columns.items()} | _LAST

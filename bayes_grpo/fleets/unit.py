@@ -172,10 +172,9 @@ def _diagnose(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
     found = diagnose(run)
     about = found.about
     row: FleetRow = {"rows": about.rows, "first_step": about.first_step, "last_step": about.last_step}
-    row |= {"verdict": plain(found.sentence, 1000), "answer": found.answer}
+    row |= {"verdict": plain(found.sentence, 1000)}
     row |= {"status": found.top.status, "p_status": found.top.probability, "to_do": plain(found.top.action, 500)}
-    row |= {f"p_{name}": p for name, p in found.probability.items()}
-    return row | {"failing": found.failing} | {f"own_{name}": p for name, p in found.own.items()}
+    return row | {"failing": found.failing} | {f"p_{name}": p for name, p in found.probability.items()}
 
 
 FLEET_TASKS: Mapping[str, Callable[[Run, FleetUnit, int], FleetRow]] = {

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.events.fallen import Fallen, fallen_of
-from bayes_grpo.events.smoothing import reward_trend
-from bayes_grpo.events.trend import span_of
+from bayes_grpo.diagnosis.fallen import Fallen, fallen_of
+from bayes_grpo.diagnosis.smoothing import reward_trend
+from bayes_grpo.diagnosis.trend import span_of
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.run import Provenance, Run, Setting

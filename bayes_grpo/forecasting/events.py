@@ -1,4 +1,4 @@
-"""What an event that no law of the reward knows (`bayes_grpo.events.hazards`) does to paths of the rows to come."""
+"""What an event that no law of the reward knows (`bayes_grpo.forecasting.spans`) does to paths of the rows to come."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.hazards import SIGN, Span
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.forecasting.spans import SIGN, Span
 from bayes_grpo.rows.reward_range import RewardRange
 
 
@@ -53,7 +53,7 @@ def with_events(
 ) -> Met:
     """Paths of which as many meet an event as it is probable.
 
-    From a row that is drawn evenly from the possible ones on, a path leaves its trend and is, `BORDERS.settled` rows
+    From a row that is drawn evenly from the possible ones on, a path leaves its trend and is, `THRESHOLDS.settled` rows
     later, about the level that the event leads to. What the path had of noise about its trend stays with it.
 
     Args:
@@ -82,7 +82,7 @@ def with_events(
         size = np.interp(even, np.linspace(0.0, 1.0, len(sizes[name])), sizes[name])
         to = np.clip(now[chosen] + SIGN[name] * spans[name].change(size), reward.low, reward.high)
         begins = rng.choice(possible, len(chosen))
-        w = np.clip((np.arange(horizon) - begins[:, None] + 1) / BORDERS.settled, 0.0, 1.0)
+        w = np.clip((np.arange(horizon) - begins[:, None] + 1) / THRESHOLDS.settled, 0.0, 1.0)
         before = trend[chosen]
         shift = np.where(w > 0.0, w * (to[:, None] - before), 0.0)
         for x in (trend, latent, rows):

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.events.hazards import HAZARDS, OriginState
 from bayes_grpo.forecasting.events import Met, RewardPaths, with_events
+from bayes_grpo.forecasting.spans import HAZARDS, OriginState
 from bayes_grpo.rows.reward_range import RewardRange
 
 

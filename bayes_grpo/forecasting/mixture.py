@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.events.fallen import Fallen
-from bayes_grpo.events.hazards import origin_state
+from bayes_grpo.diagnosis.fallen import Fallen
 from bayes_grpo.forecasting.basis import Basis
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.fits import FittedRegimes
 from bayes_grpo.forecasting.hazard import Hazard
 from bayes_grpo.forecasting.paths import allot, mixed_paths
 from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, SiblingsUsed, beside_siblings
+from bayes_grpo.forecasting.spans import origin_state
 from bayes_grpo.rows.future import RowsAhead
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import RemainingRate

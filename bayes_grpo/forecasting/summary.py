@@ -13,10 +13,10 @@ from bayes_grpo.common.about import About
 from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.results import Result
-from bayes_grpo.events.hazards import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.reach import SHARES, Reach, Reached, reach_of, reached_of
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.siblings import SiblingsUsed
+from bayes_grpo.forecasting.spans import COLLAPSE, TAKEOFF
 
 if TYPE_CHECKING:
     import pandas as pd

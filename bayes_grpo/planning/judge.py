@@ -14,9 +14,9 @@ from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.diagnosis.failed import failure_in
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.collapse import rows_collapsed
+from bayes_grpo.diagnosis.fallen import rows_collapsed
+from bayes_grpo.diagnosis.history import failure_in
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.families.result import Family
 from bayes_grpo.planning.difficulty import difficulty_of
 from bayes_grpo.planning.lessons import learned_lessons
@@ -75,7 +75,7 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
     if asked.like is not None:
         tell("siblings")
         tried = tried_settings(run, table, known, asked.grid.rate is not None, asked.index, asked.like)
-    own = diagnose(run).own
+    own = diagnose(run).probability
     hacked = own.get("reward_hacking", 0.0) if table.signal == "reward" else 0.0
     prospect = Prospect(
         base=base,
@@ -131,7 +131,7 @@ def judge(asked: PlanQuestion, family: Family | None, seed: int, tell: Progress)
         risk=terms.risk,
         present_failed=prospect.risks.failed,
         rate_known="learning_rate" not in grid.present or grid.rate is not None,
-        present_hacked=hacked if hacked > BORDERS.probable else 0.0,
+        present_hacked=hacked if hacked > THRESHOLDS.probable else 0.0,
         prior_share=prior_share,
         prior_gain=prior_gain,
         exponents=_assumed(prospect.exponents),

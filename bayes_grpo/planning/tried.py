@@ -14,8 +14,8 @@ from typing import NamedTuple
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.common.wording import counted
-from bayes_grpo.diagnosis.failed import is_failing
-from bayes_grpo.events.collapse import rows_collapsed
+from bayes_grpo.diagnosis.fallen import rows_collapsed
+from bayes_grpo.diagnosis.history import failure_of
 from bayes_grpo.families.index import Index
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import setting_of
@@ -110,7 +110,7 @@ def tried_settings(
             whose = "its log" if rated else "the present run's log"
             left_out.append(NotSibling(plain(other.name, 80), f"{whose} does not state the learning rate"))
             continue
-        failed = rows_collapsed(rows.y) or is_failing(other)
+        failed = rows_collapsed(rows.y) or failure_of(other) is not None
         runs.append(Tried(plain(other.name, 80), settings, change(present, settings), failed))
     return TriedSettings(tuple(runs), tuple(left_out))
 

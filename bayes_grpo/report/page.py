@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any
 
 from bayes_grpo.analysis.result import Analysis, Part
-from bayes_grpo.diagnosis.classes import MODES
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.status import TopLine
+from bayes_grpo.diagnosis.status import MODES, TopLine
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary
@@ -205,7 +204,7 @@ def _points(found: Analysis) -> tuple[Point, ...]:
     if d is None:
         out.append(Point(labels[2], f"Unknown: {found.diagnosis.reason}", tone="doubt"))
     else:
-        worst = max(MODES, key=d.own.__getitem__)
-        text = f"The most likely failure is {label_of(worst)} ({percent(d.own[worst])})."
+        worst = max(MODES, key=d.probability.__getitem__)
+        text = f"The most likely failure is {label_of(worst)} ({percent(d.probability[worst])})."
         out.append(Point(labels[2], text, d.failing, "chance of a failure", TONES[d.top.status]))
     return tuple(out)

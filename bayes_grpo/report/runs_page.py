@@ -268,7 +268,7 @@ def _order(found: list[OneOf], signal: str) -> Section:
 def _diagnoses(found: list[OneOf]) -> Section:
     known = [(x.name, x.part("diagnosis")) for x in found if x.part("diagnosis") is not None]
     tone: Tone = "alarm" if any(d.top.alarming for _, d in known) else ""
-    lines = (f"{name}: {d.top.status}, {label_of(d.leads)}. {sentence_case(d.sentence)}" for name, d in known)
+    lines = (f"{name}: {d.top.status}, {label_of(d.top.finding)}. {sentence_case(d.sentence)}" for name, d in known)
     return section("What happened", *lines, tone=tone)
 
 

@@ -31,7 +31,7 @@ _SCALES = 20.0
 
 
 def borders(centre: Any, spread: Any, xp: Any = np) -> Any:
-    """Borders of runs in e-folds, all equally likely, shape (…, nodes).
+    """Thresholds of runs in e-folds, all equally likely, shape (…, nodes).
 
     Args:
         centre: m, the logarithm of the median border; any shape.

@@ -300,7 +300,7 @@ def _rates_of_others(known: LearnedFailures) -> Interval:
 
 
 def _gaps(known: LearnedFailures) -> np.ndarray:
-    """Borders of runs in e-folds, shape (draws, nodes)."""
+    """Thresholds of runs in e-folds, shape (draws, nodes)."""
     return borders(known.posterior["centre"], known.posterior["spread"])
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from bayes_grpo.common.intervals import Interval, probability_text
-from bayes_grpo.diagnosis.evidence import weighed_text
+from bayes_grpo.common.intervals import Interval, percent, probability_text
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.plot import plot_diagnosis
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.timeline import Episode
 from bayes_grpo.views.document import (
@@ -25,6 +23,7 @@ from bayes_grpo.views.document import (
     split,
     words,
 )
+from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from bayes_grpo.views.rollouts import gain_table
 
 
@@ -42,7 +41,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         status=d.top.status,
         chance=d.top.chance,
         answer=answer,
-        why=why or f"It rests on {d.top.rests_on}.",
+        why=" ".join(x for x in (why or f"It rests on {d.top.rests_on}.", d.top.earlier) if x),
         do=d.top.action,
         tone=TONES[d.top.status],
         table=_modes(d),
@@ -52,7 +51,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
             section("What happened", tables=(_episodes(found),) if found else ()),
             section(
                 "Evidence",
-                *(f"{sentence_case(label_of(name))}{weighed_text(e)}: {e.sentence}" for name, e in d.evidence.items()),
+                *(f"{sentence_case(label_of(name))}{_weighed(d, name)}: {text}" for name, text in d.evidence.items()),
             ),
             section("What to do", *(f"{label_of(m)}: {x}" for m, lines in d.remedies.items() for x in lines)),
             section("Gain", tables=(gain_table(d.gain),) if d.gain is not None and d.gain.shares else ()),
@@ -76,10 +75,16 @@ def _rounded(e: Episode) -> float:
     return float(round(e.onset.median))
 
 
+def _weighed(d: Diagnosis, name: str) -> str:
+    """The probability of a mode behind its name; "" where no signal tells."""
+    seen = d.timeline is not None and name in d.timeline.modes and d.timeline.modes[name].seen
+    return f" ({percent(d.probability[name])})" if seen else ""
+
+
 def _modes(d: Diagnosis) -> Tabular:
     rows = []
-    for name, p in sorted(d.own.items(), key=lambda item: -item[1]):
-        mark, onset = name == d.leads, d.onsets.get(name)
+    for name, p in sorted(d.probability.items(), key=lambda item: -item[1]):
+        mark, onset = name == d.top.finding, d.onsets.get(name)
         since = "" if onset is None else _steps(onset.step)
         rows.append(
             (

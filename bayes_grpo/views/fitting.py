@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from bayes_grpo.common.intervals import probability_text
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import Summary, SummaryRow, summarize
 from bayes_grpo.views.document import (
@@ -113,7 +113,7 @@ def _overshoot(s: Summary, zeta: SummaryRow | None) -> str:
         tail = "; this log barely tests it" if zeta.mostly_prior else f" ({percent(p['overdamped'])})"
         return f"No overshoot seen{tail}."
     if p["turns_fast"] >= 0.5:
-        return f"It swings within fewer than {BORDERS.swing_period:g} rows, which is no oscillation of the learning."
+        return f"It swings within fewer than {THRESHOLDS.swing_period:g} rows, which is no oscillation of the learning."
     if p["swings_seen"] < 0.5:
         return "Overshoots at most once." if p["half_period_seen"] >= 0.5 else "A slow start; no oscillation seen."
     return f"Oscillates: {percent(p['oscillatory'])}."

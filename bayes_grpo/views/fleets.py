@@ -71,7 +71,7 @@ def _forecast(r: Mapping[str, Any]) -> str:
 
 
 def _diagnose(r: Mapping[str, Any]) -> str:
-    return f"{r['status'].replace('_', ' ')} {percent(r['p_status'])}: {r['to_do']}"
+    return f"{r['status']} {percent(r['p_status'])}: {r['to_do']}"
 
 
 SHORT = {"fit": _fit, "forecast": _forecast, "diagnose": _diagnose}

@@ -53,7 +53,7 @@ GLOSSARY: Mapping[str, str] = {
     "regret": "What a choice loses against the best step in hindsight.",
     "under way": "Probability that a failure is happening, alone or beside another one.",
     "onset": "Step at which a failure began, with its interval.",
-    "evidence": "What the signals of the log say of one failure, before it is weighed against the others.",
+    "evidence": "What the signals of the log show of one failure, in numbers.",
     "status": "How a run stands. Fine: it rises or holds, and nothing fails that the log could show. Watch: nothing is "
     "known to fail, and something should be looked at. Failing: a failure is more probable than not, and can be "
     "mended. Failed: half or more of the reward is lost. Done: nothing moves any more, the task is solved, or the "

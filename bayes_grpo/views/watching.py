@@ -22,7 +22,7 @@ from bayes_grpo.views.document import (
 from bayes_grpo.watching.result import Update
 
 _SHOWN = 0.01
-"""Answers of at least this probability have a row."""
+"""Modes of at least this probability have a row."""
 
 
 @shows(Update)

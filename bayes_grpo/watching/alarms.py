@@ -13,14 +13,14 @@ import numpy as np
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.history import answers_after
+from bayes_grpo.diagnosis.history import probabilities_after
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.result import Alarm, Watching
 
-LEAST_LASTING = 3
-"""Rows for which a failure has to last at least."""
+LEAST_LASTING = 2
+"""Rows for which a finding has to last at least."""
 
 
 def earlier(rows: int, lasting: float) -> tuple[int, ...]:
@@ -55,22 +55,22 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Colle
     for before in earlier(rows, watching.lasting):
         if not alarms:
             return ()
-        then = answers_after(run, [before])[0].alarming(watching.alarm)
+        then = probabilities_after(run, before).alarming(watching.alarm)
         alarms = [alarm for alarm in alarms if alarm.finding in then]
     return tuple(alarms)
 
 
 def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
     onset = diagnosis.onsets.get(mode)
-    p = diagnosis.own[mode]
+    p = diagnosis.probability[mode]
     text = f"{label_of(mode)} with probability {probability_text(p)} at step {diagnosis.about.last_step:g}"
     if p < level:
         text += f" (something fails with {probability_text(diagnosis.failing)}, and this is the most probable)"
     if onset is not None:
         i = onset.step
         text += f", since about step {i.median:.0f} [{i.low:.0f}, {i.high:.0f}] ({i.level:.0%})"
-    because = diagnosis.evidence[mode].sentence if mode in diagnosis.evidence else ""
-    top = diagnosis.top
+    because = diagnosis.evidence.get(mode, "")
+    top = diagnosis.top  # one thing to do now, whatever else was found
     return Alarm(
         finding=mode,
         probability=p,

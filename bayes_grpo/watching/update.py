@@ -28,7 +28,7 @@ from bayes_grpo.siblings.departure import Departure, departure_among
 from bayes_grpo.siblings.together import read_together
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
-from bayes_grpo.watching.siblings import siblings_of
+from bayes_grpo.watching.siblings import Siblings, siblings_of
 
 
 def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | None = None) -> tuple[Update, Memory]:
@@ -75,9 +75,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         step=float(step[-1]) if len(step) else math.nan,
         rows=len(reward),
         reward=float(reward[-1]) if len(reward) else math.nan,
-        answer="" if diagnosis is None else diagnosis.answer,
         probability={} if diagnosis is None else dict(diagnosis.probability),
-        own={} if diagnosis is None else dict(diagnosis.own),
         top=top,
         diagnosis="" if diagnosis is None else plain(diagnosis.sentence, 1000),
         outlook=outlook,

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from bayes_grpo.events.collapse import at_stake as at_stake
-from bayes_grpo.events.collapse import lost as lost
+from bayes_grpo.diagnosis.fallen import at_stake as at_stake
+from bayes_grpo.diagnosis.fallen import lost as lost
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def found(fallen):
 
 
 def test_parts_are_what_the_functions_give(fallen, found):
-    assert found.diagnosis.required.own == bg.diagnose(fallen).own
+    assert found.diagnosis.required.probability == bg.diagnose(fallen).probability
     alone = bg.forecast(fallen, 100.0, draws=300)
     np.testing.assert_allclose(found.forecast.required.forecast.latent, alone.latent)
     assert found.fit.value is None

@@ -235,7 +235,7 @@ def test_a_fleet_on_a_cluster_has_the_numbers_of_one_here(cluster):
         away = fleet(runs, ["diagnose"], executor=there).frame
     here = fleet(runs, ["diagnose"]).frame
     pd.testing.assert_frame_equal(away.drop(columns="seconds"), here.drop(columns="seconds"), check_exact=True)
-    assert np.isfinite(away["p_healthy"]).all()
+    assert np.isfinite(away["failing"]).all()
 
 
 def test_an_address_where_nobody_answers_is_refused_in_seconds(monkeypatch):

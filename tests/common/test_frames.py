@@ -92,9 +92,7 @@ def test_decision():
 def test_diagnosis():
     table = made(
         Diagnosis,
-        probability={"healthy": 0.7, "reward_hacking": 0.3},
-        prior={"healthy": 0.5},
-        own={"reward_hacking": 0.4},
+        probability={"policy_concentration": 0.1, "reward_hacking": 0.4},
         onsets={"reward_hacking": Onset(some(30.0), "")},
         remedies={"reward_hacking": ("stop", "look")},
     ).to_frame()

@@ -13,7 +13,7 @@ from bayes_grpo.decision.budget import amount, steps_for_gain
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.result import expectation_text
-from bayes_grpo.events.fallen import Fallen
+from bayes_grpo.diagnosis.fallen import Fallen
 from bayes_grpo.views.plots.decision import plot_decision
 from tests.helpers.pictures import halves
 from tests.helpers.shown import text_of

@@ -10,7 +10,7 @@ from bayes_grpo.decision.kept import with_checkpoints
 from bayes_grpo.decision.price import priced
 from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.recall import Doubt, recalled
-from bayes_grpo.events.smoothing import fit_trend
+from bayes_grpo.diagnosis.smoothing import fit_trend
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from tests.decision.test_decision import made
 

@@ -1,14 +1,15 @@
 """Nothing is advised past its row: every action beside every combination of findings."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
-from bayes_grpo.diagnosis.actions import ACTIONS, FOR, advice
+from bayes_grpo.diagnosis.actions import ACTIONS, advice, remedies_for
 from bayes_grpo.diagnosis.facts import Facts, Sign
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from tests.helpers.runs import evaluated, make_run, steps
 
 FALLS = Sign(words="the held-out score fell from 0.3 to 0.2", strong=True)
@@ -39,7 +40,7 @@ def every_run():
 RUNS = tuple(every_run())
 
 
-@pytest.mark.parametrize("finding", FOR)
+@pytest.mark.parametrize("finding", remedies_for())
 def test_no_finding_leads_past_a_row(finding):
     for f in RUNS:
         lines = advice(finding, f)
@@ -48,24 +49,24 @@ def test_no_finding_leads_past_a_row(finding):
         if "raise the learning rate" in text:
             assert not f.signs
             assert f.kl_known
-            assert f.failing <= BORDERS.safe
-            assert f.rows >= BORDERS.waste_rows
+            assert f.failing <= THRESHOLDS.safe
+            assert f.rows >= THRESHOLDS.waste_rows
             assert not f.not_finite
             assert not f.high
         if f.not_finite:
             assert not any(word in text for word in ("easier prompts", "harder prompts", "go on", "groups"))
         if "checkpoint of about step" in text or "best held-out score" in text:
             assert f.checkpoint is not None
-        if f.failing > BORDERS.half or f.not_finite:
+        if f.failing > THRESHOLDS.half or f.not_finite:
             assert "go on" not in text
         if "go on." in lines:
-            assert f.rows >= BORDERS.trend_rows
+            assert f.rows >= THRESHOLDS.trend_rows
             assert f.rose or not f.resting
         assert not ("raise the learning rate" in text and "lower the learning rate" in text)
 
 
 def test_every_action_is_advised_somewhere_and_every_name_is_known():
-    assert {name for names in FOR.values() for name in names} == set(ACTIONS)
+    assert {name for names in remedies_for().values() for name in names} == set(ACTIONS)
 
 
 def test_flat_rows_are_not_told_to_go_on():
@@ -111,3 +112,40 @@ def test_a_part_that_falls_beneath_a_mean_that_stands_comes_first():
     top = diagnose(make_run(steps(100), 0.5 * (up + down), components={"math": up, "code": down})).top
     assert top.status == "watch"
     assert top.headline.startswith("Code fell from 0.")
+
+
+def both_rewards(train, held, **more):
+    """A train reward and a held-out one every fourth step, each between two levels with little noise."""
+    rng, at = np.random.default_rng(5), np.arange(4.0, 121.0, 4.0)
+    y = np.linspace(train[0], train[1], 120) + 0.01 * rng.standard_normal(120)
+    path = np.interp(at, np.linspace(4.0, 120.0, len(held)), held) + 0.005 * rng.standard_normal(len(at))
+    return make_run(steps(120), y, evals=evaluated(at, path), reward_low=0.0, reward_high=1.0, **more)
+
+
+def test_a_held_out_score_that_falls_or_stays_is_neither_fine_nor_done():
+    fell = diagnose(both_rewards((0.2, 0.35), (0.15, 0.25, 0.21))).top
+    assert fell.status == "watch"
+    assert fell.headline.startswith("The held-out score fell from 0.2")
+    assert "while the train reward rose" in fell.headline
+    assert "best held-out score" in fell.action
+    stays = diagnose(both_rewards((0.2, 0.5), (0.5, 0.5))).top
+    assert stays.status == "watch"
+    assert "while the held-out score stays at 0.5" in stays.headline
+    assert not any("raise the learning rate" in x for x in (stays.action, *stays.remedies))
+    for train, held in (((0.2, 0.5), (0.4, 0.6)), ((0.4, 0.4), (0.5, 0.5))):
+        assert "held-out" not in diagnose(both_rewards(train, held)).top.headline
+
+
+def test_what_happened_at_once_and_is_over_is_told_with_its_step():
+    rng = np.random.default_rng(6)
+    dip, jump = (0.6 + 0.02 * rng.standard_normal(120) for _ in range(2))
+    dip[80:88] -= 0.35
+    jump[30:] += 0.3
+    told = diagnose(make_run(steps(120), dip)).top
+    assert told.status not in ("fine", "failed", "failing")
+    assert told.earlier.startswith("Earlier: the reward fell to 0.2")
+    assert "at step 81 and came back by step 89" in told.earlier
+    assert "jumped from 0.59 to 0.9 at step 31" in diagnose(make_run(steps(120), jump)).sentence
+    resumed = replace(make_run(steps(120), dip[:80].tolist() + dip[:40].tolist()), resumes=(61.0,))
+    assert diagnose(resumed).top.earlier == "Earlier: the training was resumed at step 61."
+    assert diagnose(make_run(steps(120), 0.6 + 0.02 * rng.standard_normal(120))).top.earlier == ""

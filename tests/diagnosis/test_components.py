@@ -7,9 +7,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from bayes_grpo import diagnose, plot_diagnosis, read_log
-from bayes_grpo.diagnosis.components import reward_functions
-from bayes_grpo.diagnosis.gather import gather
-from bayes_grpo.diagnosis.modes.apparent_gain import MODE as APPARENT
+from bayes_grpo.diagnosis.components import RewardFunctions, reward_functions
+from bayes_grpo.diagnosis.rows import weights_of
+from bayes_grpo.logs.run import Run
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import make_run, steps
 from tests.helpers.trends import there, trends_of
@@ -19,6 +19,10 @@ GROWTH = 1.0 - np.exp(-np.arange(ROWS) / 25.0)
 
 def noise(seed):
     return 0.02 * np.random.default_rng(seed).standard_normal(ROWS)
+
+
+def functions_of(run: Run) -> RewardFunctions | None:
+    return reward_functions(trends_of(run))
 
 
 def with_parts(weights=(1.0, 1.0, 1.0), **more):
@@ -33,8 +37,7 @@ def with_parts(weights=(1.0, 1.0, 1.0), **more):
 
 
 def test_what_rises_and_what_takes_it_back_are_named():
-    found = there(reward_functions(trends_of(with_parts())))
-    assert found.adds_up
+    found = there(functions_of(with_parts()))
     assert (there(found.rises).name, there(found.falls).name) == ("format", "length")
     back = there(found.taken_back)
     low, high = np.quantile(back, [0.05, 0.95])
@@ -42,39 +45,30 @@ def test_what_rises_and_what_takes_it_back_are_named():
     assert high - low < 0.4
     assert "format adds +0." in found.sentence
     assert "takes back" in found.sentence
-    assert {q.name for q in found.quantities} == {
-        "component format",
-        "component length",
-        "component correct",
-        "taken_back",
-    }
+    assert {c.name for c in found.all} == {"format", "length", "correct"}
 
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (2.0, 0.5, 3.0), (0.1, 1.0, 0.0)])
 def test_weights_are_those_with_which_the_functions_add_up(weights):
-    found = there(reward_functions(trends_of(with_parts(weights))))
+    found = there(functions_of(with_parts(weights)))
     by_name = {c.name: c for c in found.all}
-    assert found.adds_up
     for name, w in zip(("format", "length", "correct"), weights, strict=True):
-        assert by_name[name].weight == pytest.approx(w, abs=1e-8)
+        assert weights_of(with_parts(weights))[name] == pytest.approx(w, abs=1e-8)
     assert np.median(by_name["format"].change) == pytest.approx(weights[0] * 0.48, abs=0.06 * weights[0])
 
 
 def test_functions_that_do_not_add_up_speak_in_their_own_units():
     run = with_parts()
     other = make_run(steps(ROWS), 0.5 + 5.0 * noise(9), components=dict(run.components))
-    found = there(reward_functions(trends_of(other)))
-    assert not found.adds_up
-    assert {c.weight for c in found.all} == {1.0}
-    assert found.quantities[0].meaning == "change of its mean"
+    assert set(weights_of(other).values()) == {1.0}
 
 
 def test_functions_at_rest_are_not_named():
     parts = {"a": 0.3 + noise(1), "b": 0.5 + noise(2)}
-    found = there(reward_functions(trends_of(make_run(steps(ROWS), parts["a"] + parts["b"], components=parts))))
+    found = there(functions_of(make_run(steps(ROWS), parts["a"] + parts["b"], components=parts)))
     assert found.sentence == ""
     assert found.taken_back is None
-    assert reward_functions(trends_of(make_run(steps(ROWS), parts["a"], components={"a": parts["a"]}))) is None
+    assert functions_of(make_run(steps(ROWS), parts["a"], components={"a": parts["a"]})) is None
 
 
 def test_a_hacked_rise_is_that_of_a_function():
@@ -82,17 +76,14 @@ def test_a_hacked_rise_is_that_of_a_function():
     run = with_parts((1.0, 0.0, 0.0), signals={"gold_reward": gold})
     result = diagnose(run)
     evidence = result.evidence["reward_hacking"]
-    assert "the rise of format is what the gold reward does not share" in evidence.sentence
-    assert "components" in evidence.used
-    assert there(evidence.posterior("component format")).low > 0.3
+    assert "the rise of format is what the gold reward does not share" in evidence
     json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_no_mode_but_the_one_of_form_and_task_sees_them():
     run = with_parts()
     some, none = (diagnose(x) for x in (run, make_run(steps(ROWS), run.reward)))
-    assert some.probability == none.probability
-    assert {m: some.own[m] for m in none.own} == none.own
+    assert {m: some.probability[m] for m in none.probability} == none.probability
 
 
 def form_and_task(form, task):
@@ -101,21 +92,16 @@ def form_and_task(form, task):
 
 
 def test_a_rise_that_is_form_is_told_from_one_of_the_task():
-    form = there(gather(form_and_task(0.5, 0.0)))
-    seen = form.evidence["apparent_gain"]
-    assert there(seen.posterior("form_gain")).low > 0.3
-    assert abs(there(seen.posterior("task_gain")).median) < 0.1
     told, calm = (diagnose(form_and_task(*rise)) for rise in ((0.5, 0.0), (0.1, 0.5)))
-    assert told.own["apparent_gain"] > 0.9 > 0.1 > calm.own["apparent_gain"]
+    assert told.probability["apparent_gain"] > 0.9 > 0.1 > calm.probability["apparent_gain"]
     assert "ain of form, not of the task" in told.top.headline
     assert "of form" not in calm.sentence
-    assert APPARENT.depth(form.trends, 1.0, float(ROWS)).startswith("format, length and finishing gained 0.")
+    assert told.evidence["apparent_gain"].startswith("format, length and finishing gained 0.")
 
 
 def test_functions_without_a_telling_name_are_neither_form_nor_task():
     run = make_run(steps(ROWS), 0.3 + noise(3), components={"a": 0.1 + noise(1), "b": 0.2 + noise(2)})
-    assert "apparent_gain" not in there(gather(run)).evidence
-    assert APPARENT.measured(there(gather(run)).trends) is None
+    assert "apparent_gain" not in diagnose(run).probability
 
 
 @pytest.mark.parametrize("prefix", ["", "train/"])
@@ -150,6 +136,6 @@ def test_the_picture_shows_them_and_hostile_names_too():
 
 def test_a_hostile_name_is_shown_safely():
     parts = {"\x1b[31mred\n": 0.2 + 0.5 * GROWTH, "[bold]x": -0.4 * GROWTH}
-    found = there(reward_functions(trends_of(make_run(steps(ROWS), sum(parts.values()), components=parts))))
+    found = there(functions_of(make_run(steps(ROWS), sum(parts.values()), components=parts)))
     assert "\x1b" not in found.sentence
     assert "\n" not in found.sentence

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
-from bayes_grpo.diagnosis.classes import MODES
-from bayes_grpo.diagnosis.probability import CALIBRATION, MOST_PROBABLE, Chances, probability_of
-from bayes_grpo.diagnosis.rows import Logged, lost_strength
-from bayes_grpo.diagnosis.status import ALARMING
-from bayes_grpo.events.borders import table
+from bayes_grpo.diagnosis.mode import MEASURED, MOST_PROBABLE, all_modes
+from bayes_grpo.diagnosis.rows import Logged, RunSoFar, lost_strength
+from bayes_grpo.diagnosis.status import ALARMING, MODES
+from bayes_grpo.diagnosis.thresholds import table
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import evaluated, make_run, rising_run, steps
 
@@ -34,7 +33,7 @@ def test_noise_about_one_level_is_no_failure(rows, sd):
 def test_few_rows_give_no_certainty(seed):
     y = np.random.default_rng(seed).uniform(0.0, 1.0, 4)
     found = diagnose(make_run(steps(4), y, components={"format_reward": y, "correctness": y[::-1].copy()}))
-    assert max(found.own.values()) <= 0.9
+    assert max(found.probability.values()) <= 0.9
     assert found.top.status == "unclear"
     assert len(found.top.headline.split()) <= 20
 
@@ -54,7 +53,8 @@ def test_a_dip_that_is_over_is_told_with_its_steps_and_is_no_failure():
     y[80:95] -= 0.45
     found = diagnose(make_run(steps(160), y))
     assert found.top.status not in ALARMING
-    assert "Before, and over: dynamical instability from about step " in found.sentence
+    assert "Before, and over: the reward fell to 0.1" in found.sentence
+    assert "dynamical instability from about step " in found.sentence
     assert diagnose(make_run(steps(160), y).until(93.0)).top.status == "failed"
 
 
@@ -82,14 +82,14 @@ def test_hacking_is_a_rise_beside_nothing_or_beside_a_loss(rising, honest, hacke
     hollow = make_run(steps(ROWS), rising, evals=evaluated(at, np.zeros(len(at))))
     assert diagnose(hollow).top.finding == "reward_hacking"
     assert diagnose(hacked).top.finding == "reward_hacking"
-    assert diagnose(honest).own["reward_hacking"] < 0.1
+    assert diagnose(honest).probability["reward_hacking"] < 0.1
 
 
 def test_a_gradient_norm_or_a_kl_that_explodes_is_instability(rising):
     norm = np.where(np.arange(ROWS) < 60, 1.0, 500.0)
     assert diagnose(make_run(steps(ROWS), rising, signals={"grad_norm": norm})).top.finding == "dynamical_instability"
     kl = np.where(np.arange(ROWS) < 70, 0.01, 30.0)
-    assert diagnose(make_run(steps(ROWS), rising, signals={"kl": kl})).own["dynamical_instability"] > 0.5
+    assert diagnose(make_run(steps(ROWS), rising, signals={"kl": kl})).probability["dynamical_instability"] > 0.5
 
 
 def test_entropy_that_is_spent_counts_where_nothing_was_earned():
@@ -97,31 +97,39 @@ def test_entropy_that_is_spent_counts_where_nothing_was_earned():
     flat = 0.2 + 0.02 * np.random.default_rng(3).standard_normal(60)
     ends: Any = {"reward_low": 0.0, "reward_high": 1.0}
     assert diagnose(make_run(steps(60), flat, signals=entropy, **ends)).top.finding == "policy_concentration"
-    assert diagnose(make_run(steps(60), flat + 0.7, signals=entropy, **ends)).own["policy_concentration"] < 0.1
+    assert diagnose(make_run(steps(60), flat + 0.7, signals=entropy, **ends)).probability["policy_concentration"] < 0.1
 
 
-@pytest.mark.parametrize("mode", CALIBRATION)
-def test_strength_becomes_a_probability(mode):
-    known = CALIBRATION[mode]
-    p = probability_of(mode, np.array([np.nan, 0.0, 0.5, 1.0, 2.0, 100.0, np.inf]))
-    assert p[0] == known.unseen
-    assert p[1] == known.least
-    assert np.all(np.diff(p[1:]) > 0.0)
-    assert p[3] == pytest.approx(0.5 * (known.least + known.most))
-    assert p[-1] == MOST_PROBABLE
-    assert np.all(probability_of(mode, np.array([0.0, 1.0]), 1.0) > p[[1, 3]])
+@pytest.mark.parametrize("mode", all_modes(), ids=lambda m: m.name)
+def test_strength_becomes_a_probability(mode, monkeypatch):
+    known, rows = mode.chances, RunSoFar.of(rising_run(40))
+    found = []
+    for strength in (0.0, 0.5, 1.0, 2.0, 100.0, np.inf):
+        monkeypatch.setattr(type(mode), "strength", lambda *_, s=strength: s)
+        found.append(mode.look(rows).probability)
+        assert mode.look(rows).seen
+    assert found[0] == pytest.approx(known.least)
+    assert np.all(np.diff(found[:4]) > 0.0)
+    assert found[2] == pytest.approx(0.5 * (known.least + known.most))
+    assert found[-1] == MOST_PROBABLE
+    monkeypatch.setattr(type(mode), "strength", lambda *_: np.nan)
+    assert mode.look(rows) == (known.unseen, False)
 
 
-def test_histories_agree_with_the_probability():
-    found = Chances.of(np.array([0.1, 0.8, 0.35]), seen=True)
-    assert found.histories.mean(axis=0) == pytest.approx(found.probability, abs=0.011)
+def test_what_is_measured_needs_rows():
+    cut = {"completions_clipped_ratio": 0.9}
+    few, enough = (RunSoFar.of(make_run(steps(n), np.linspace(0.1, 0.5, n), signals=cut)) for n in (6, 12))
+    mode = next(m for m in all_modes() if m.name == "truncated_completions")
+    assert mode.chances is MEASURED
+    assert mode.look(few).probability == 0.0
+    assert mode.look(enough).probability > 0.9
 
 
 def test_rows_that_come_later_change_nothing_of_what_was_said():
     run = make_run(
         steps(60), np.where(np.arange(60) < 30, 0.6, 0.1) + 0.02 * np.random.default_rng(4).standard_normal(60)
     )
-    past = diagnose(run.until(38.0)).own
+    past = diagnose(run.until(38.0)).probability
     whole = diagnose(run, history=0).timeline
     assert whole is not None
     before = run.until(38.0)
@@ -130,14 +138,18 @@ def test_rows_that_come_later_change_nothing_of_what_was_said():
         assert then == pytest.approx(past[mode], abs=0.1)
 
 
-def test_one_probability_a_mode_wherever_it_stands():
-    found = diagnose(rising_run(60))
-    for mode, evidence in found.evidence.items():
-        if mode in found.own:
-            assert evidence.probability == found.own[mode]
+def test_one_probability_a_mode_wherever_it_stands(hacked):
+    found = diagnose(hacked, history=4)
+    assert found.timeline is not None
+    assert found.history is not None
+    for mode, p in found.probability.items():
+        assert found.timeline.modes[mode].under_way == p
+    assert (
+        found.top.probability == found.probability["reward_hacking"] == found.history.probability["reward_hacking"][-1]
+    )
 
 
 def test_the_page_shows_every_threshold():
     page = (Path(__file__).resolve().parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
     for b in table():
-        assert f"| `{b.name}` | {b.value:g} | {b.unit} | {', '.join(b.readers)} | {b.meaning} |" in page
+        assert f"| `{b.name}` | {b.value:g} | {b.unit} | {b.meaning} |" in page

@@ -11,9 +11,10 @@ import pytest
 from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.picture import save_plot
-from bayes_grpo.diagnosis.classes import CANNOT_TELL, CLASSES
-from bayes_grpo.diagnosis.plot import plot_diagnosis
+from bayes_grpo.diagnosis.status import ALARMING, CANNOT_TELL, MODES
+from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
+from benchmarks.lab.learners.public_logs import CLASSES
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
 from tests.helpers.runs import evaluated, make_run, steps
@@ -27,33 +28,27 @@ def test_a_collapse_that_anyone_can_see_is_named():
     reward = np.where(reward > 0, reward + 0.02 * rng.standard_normal(40), 0.0)
     signals = {"entropy": np.linspace(0.1, 2.6, 40), "frac_reward_zero_std": np.where(reward > 0, 0.3, 1.0)}
     for run in (make_run(steps(40), reward), make_run(steps(40), reward, signals=signals)):
-        assert diagnose(run).own["dynamical_instability"] > 0.8
+        assert diagnose(run).probability["dynamical_instability"] > 0.8
         assert diagnose(run).top.status == "failed"
-
-
-def test_a_higher_prior_gives_a_higher_posterior(hacked):
-    low, high = (diagnose(hacked, prior={"reward_hacking": p}).probability["reward_hacking"] for p in (0.02, 0.4))
-    assert high > low
 
 
 def test_a_hacked_run_is_named(hacked):
     bad = diagnose(hacked)
-    assert bad.own["reward_hacking"] > 0.5
+    assert bad.probability["reward_hacking"] > 0.5
     assert bad.sentence.startswith("Reward hacking (probability ")
 
 
 def test_hacked_and_honest_runs_are_told_apart(hacked, honest):
     bad, good = diagnose(hacked), diagnose(honest)
-    assert bad.own["reward_hacking"] > 3.0 * good.own["reward_hacking"]
-    assert good.answer == "healthy"
+    assert bad.probability["reward_hacking"] > 3.0 * good.probability["reward_hacking"]
+    assert good.top.status not in ALARMING
     for result in (bad, good):
-        assert sum(result.probability.values()) == pytest.approx(1.0)
         json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_what_is_suspected_has_an_onset_and_remedies(hacked):
-    bad = diagnose(hacked, prior={"reward_hacking": 0.5})
-    assert bad.own["reward_hacking"] > 0.5
+    bad = diagnose(hacked)
+    assert bad.probability["reward_hacking"] > 0.5
     assert bad.remedies["reward_hacking"]
     found = bad.onsets["reward_hacking"].step
     assert hacked.step[0] <= found.low <= found.median <= found.high <= hacked.step[-1]
@@ -71,14 +66,14 @@ def held_out_alone():
 def test_a_held_out_reward_alone_leaves_open_which(held_out_alone):
     """Nothing in such a log says which, as its evidence says."""
     found = diagnose(held_out_alone)
-    assert "look alike" in found.evidence["reward_hacking"].sentence
+    assert "look alike" in found.evidence["reward_hacking"]
     assert "Not to be seen in this log: reward hacking" in found.sentence
 
 
 @pytest.mark.parametrize("rewards", [[0.1, 0.4, 0.2], [0.9, 0.5, 0.0], [0.9, 0.1, 0.1], [0.1, 0.2, 0.3]])
 def test_three_rows_are_no_proof(rewards):
     found = diagnose(make_run(steps(3), rewards))
-    assert max(found.own.values()) < 0.9
+    assert max(found.probability.values()) < 0.9
 
 
 def test_the_same_log_gives_the_same_numbers(hacked):
@@ -93,7 +88,7 @@ def test_rows_after_a_step_play_no_part(hacked):
 
 def test_a_log_of_two_rows_cannot_tell():
     result = diagnose(make_run(steps(2), [0.1, 0.2]))
-    assert result.answer == CANNOT_TELL
+    assert result.top.finding == CANNOT_TELL
     assert text_of(result).startswith("UNCLEAR")
     plot_diagnosis(result)
 
@@ -111,8 +106,8 @@ def test_every_signal_may_be_missing_or_constant():
         make_run(steps(3), [0.1, 0.4, 0.2]),
     ):
         result = diagnose(run)
-        assert all(np.isfinite(list(result.probability.values())))
-        assert sum(result.probability.values()) == pytest.approx(1.0)
+        assert all(0.0 <= p < 1.0 for p in result.probability.values())
+        assert set(MODES) <= set(result.probability)
 
 
 def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
@@ -123,12 +118,10 @@ def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
     assert "40 rows, 1 evaluations, steps 1 to 40" in said
     assert "changed by 0 [0, 0] (90%) to 0;" in said
     assert "the reward stands at 0 [0, 0] (90%)" in said
-    assert "the share of the KL's growth that lies in the second half is " in said
-    assert "above the reward's" in said
 
 
 def test_picture_and_terminal(hacked, tmp_path):
-    result = diagnose(hacked, prior={"reward_hacking": 0.8})
+    result = diagnose(hacked)
     save_plot(plot_diagnosis(result), tmp_path / "page.png")
     assert (tmp_path / "page.png").stat().st_size > 20_000
     shown = text_of(result, 120)
@@ -163,17 +156,15 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
         "diagnose",
         log,
         "--json",
-        "--prior",
-        "reward_hacking=0.5",
         "--fail-on",
         "reward-hacking:0.3",
         "--plot",
         tmp_path / "p.svg",
     )
     content = json.loads(out)
-    assert content["own"]["reward_hacking"] >= 0.3
+    assert content["probability"]["reward_hacking"] >= 0.3
     assert code == 5
-    assert content["fail_on"]["reached"] == {"reward_hacking": content["own"]["reward_hacking"]}
+    assert content["fail_on"]["reached"] == {"reward_hacking": content["probability"]["reward_hacking"]}
     assert (tmp_path / "p.svg").exists()
     code, out, _ = call("diagnose", log, "--fail-on", "policy_concentration:0.9", "--at", "40")
     assert code == 0
@@ -185,8 +176,6 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
     [
         (["--fail-on", "hacking:0.5"], "MODE:P"),
         (["--fail-on", "any:7"], "MODE:P"),
-        (["--prior", "healthy"], "--prior"),
-        (["--prior", "ill=0.3"], "--prior"),
         (["--at", "0.5"], "later step"),
     ],
 )

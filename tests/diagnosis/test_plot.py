@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from bayes_grpo import diagnose, plot_diagnosis
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.plot import TIMELINE_TITLE, passed_over
+from bayes_grpo.views.plots.diagnosis import TIMELINE_TITLE, passed_over
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import make_run, steps
 from tests.helpers.selection import few

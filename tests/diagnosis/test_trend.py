@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.events.smoothing import TREND_ROWS
+from bayes_grpo.diagnosis.smoothing import TREND_ROWS
 from tests.helpers.trends import fit_trend, trend_or_none
 
 CURVES = {

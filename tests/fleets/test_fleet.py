@@ -57,8 +57,8 @@ def test_a_corrupt_log_is_a_row_among_good_ones(write_logs, tmp_path):
     assert list(found.frame["log"]) == ["run00", "run01", "run02"]
     assert list(found.frame["task"]) == ["diagnose", "read", "diagnose"]
     assert [bool(row["error"]) for row in found.records] == [False, True, False]
-    assert found.frame["p_healthy"].isna().tolist() == [False, True, False]
-    assert np.isnan(found.frame["p_healthy"][1])
+    assert found.frame["failing"].isna().tolist() == [False, True, False]
+    assert np.isnan(found.frame["failing"][1])
     assert (found.logs, found.errors, found.resumed) == (3, 1, 0)
     assert "3 logs; 3 rows, 1 with an error" in found.sentence
     json.dumps(found.to_dict(), allow_nan=False)
@@ -109,13 +109,12 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     assert ahead["p_gain"] == other.p_gain
     assert (fitted["regime"], ahead["regime"], sick["regime"]) == ("exponential", "", "")
     diagnosis = bg.diagnose(run)
-    assert sick["answer"] == diagnosis.answer
     assert (sick["status"], sick["p_status"], sick["to_do"]) == (
         diagnosis.top.status,
         diagnosis.top.probability,
         diagnosis.top.action,
     )
-    assert sick["p_healthy"] == diagnosis.probability["healthy"]
+    assert sick["p_reward_hacking"] == diagnosis.probability["reward_hacking"]
     assert np.isnan(sick["fixed_point_50"])
     text = text_of(found)
     assert "settles at" in text
@@ -242,7 +241,7 @@ def test_parquet_without_its_package_is_refused_before_any_work(tmp_path, monkey
 def test_the_columns_of_a_task_are_there_without_any_row_and_keep_their_types(tmp_path):
     (tmp_path / "bad.json").write_text("{")
     frame = fleet(tmp_path / "bad.json", ["fit", "forecast", "diagnose"]).frame
-    assert {"converged", "rhat", "until", "until_from", "p_gain", "answer"} <= set(frame.columns)
+    assert {"converged", "rhat", "until", "until_from", "p_gain", "status"} <= set(frame.columns)
     kinds = {name: frame[name].dtype.kind for name in ("rhat", "until", "p_gain", "first_step")}
     assert set(kinds.values()) == {"f"}
     assert (str(frame["rows"].dtype), str(frame["converged"].dtype)) == ("Int64", "boolean")

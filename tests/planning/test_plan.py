@@ -12,7 +12,7 @@ import pytest
 
 from bayes_grpo import family, groups_of, plan, plot_plan, read_rollouts, save_plot
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.diagnosis.failed import is_failing
+from bayes_grpo.diagnosis.history import failure_of
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.planning.candidates import UNKNOWN_RATE, grid_of
 from bayes_grpo.planning.difficulty import Difficulty, difficulty_of, useless_share
@@ -328,8 +328,8 @@ def test_a_run_that_its_diagnosis_finds_failing_is_no_run_that_worked():
     rng = np.random.default_rng(0)
     entropy = np.exp(-np.arange(40) / 6.0)
     reward = np.clip(0.3 + 0.01 * rng.standard_normal(40) - 0.006 * np.arange(40), 0.0, 1.0)
-    assert is_failing(make_run(steps(40), reward, signals={"entropy": entropy}))
-    assert not is_failing(rising_run(40))
+    assert failure_of(make_run(steps(40), reward, signals={"entropy": entropy})) is not None
+    assert failure_of(rising_run(40)) is None
 
 
 @pytest.mark.thorough

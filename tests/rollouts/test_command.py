@@ -89,7 +89,7 @@ def test_the_table_by_step_is_counted(saved):
 def test_a_diagnosis_reads_rollouts(saved):
     shown = call("diagnose", saved / "log.csv", "--rollouts", saved / "completions.csv", "--history", 0, "--json")
     found = json.loads(shown.out)
-    assert found["own"]["apparent_gain"] > 0.5
+    assert found["probability"]["apparent_gain"] > 0.5
     assert "of the gain is formatted answers" in found["sentence"]
 
 

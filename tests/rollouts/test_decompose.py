@@ -182,12 +182,12 @@ def test_a_diagnosis_takes_in_what_the_gain_is_made_of():
     run = make_run(step=np.arange(1.0, 41.0), reward=reward)
     found = diagnose(run, rollouts=rollouts)
     assert found.gain is not None
-    assert found.own["apparent_gain"] > 0.8
+    assert found.probability["apparent_gain"] > 0.8
     assert found.top.finding == "apparent_gain"
     assert "of the gain is formatted answers" in found.sentence
     assert any("mean of these completions in 100% of 40 rows" in note for note in found.notes)
     assert "judge the run by" in found.remedies["apparent_gain"][0]
-    assert "apparent_gain" not in diagnose(run).own
+    assert "apparent_gain" not in diagnose(run).probability
 
 
 def test_clusters_drawn_anew_in_pieces_have_the_spread_of_a_mean():

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import evaluated, make_run, rising_run, steps
-from tests.helpers.trends import trends_of
 
 SHARES, POINTS = np.array([0.0, 0.3, 0.7]), np.array([0.2, 5.0, 9.0])
 
@@ -56,8 +56,8 @@ def test_a_forecast_takes_one_end_alone():
 
 
 def test_the_diagnosis_honours_either_end():
-    trends = trends_of(make_run(steps(40), np.linspace(0.1, 0.9, 40), reward_high=3.0))
-    assert (trends.low, trends.high) == (0.0, 3.0)
-    assert trends.share(1.5) == pytest.approx(0.5)
-    assert "reward_low" in trends.assumed_range
-    assert not trends_of(make_run(steps(40), np.linspace(0.1, 9.0, 40), reward_high=10.0)).has_range
+    seen = RunSoFar.of(make_run(steps(40), np.linspace(0.1, 0.9, 40), reward_high=3.0))
+    assert (seen.low, seen.high) == (0.0, 3.0)
+    assert seen.share(np.array(1.5)) == pytest.approx(0.5)
+    assert "reward_low" in seen.assumed
+    assert not RunSoFar.of(make_run(steps(40), np.linspace(0.1, 9.0, 40), reward_high=10.0)).has_range

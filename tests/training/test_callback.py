@@ -165,9 +165,7 @@ def update(step: float, stop: float | None = None, alarms: tuple[Alarm, ...] = (
         step=step,
         rows=rows,
         reward=0.5,
-        answer="healthy",
-        probability={"healthy": 0.85, "plateaued": 0.1, "reward_hacking": 0.05},
-        own={},
+        probability={"policy_concentration": 0.02, "reward_hacking": 0.05},
         diagnosis="Healthy.",
         outlook=outlook,
         alarms=alarms,
@@ -200,8 +198,8 @@ def test_rows_go_beside_and_updates_come_into_rows_that_reporting_callbacks_see_
     row = training.step(reward=0.6)
     assert training.reporter.seen[-1] | {"step": 2} == row
     assert row["bayes_grpo/step"] == 1
-    assert row["bayes_grpo/p/healthy"] == 0.85
-    assert row["bayes_grpo/p/failing"] == pytest.approx(0.05)
+    assert row["bayes_grpo/p/reward_hacking"] == 0.05
+    assert row["bayes_grpo/p/failing"] == pytest.approx(0.069)
     assert (row["bayes_grpo/reward_now_low"], row["bayes_grpo/reward_now"]) == (0.4, 0.5)
     assert row["bayes_grpo/reward_at_horizon"] == pytest.approx(0.7)
     assert row["bayes_grpo/horizon"] == 100

@@ -1,6 +1,6 @@
 """Engine gap: trainer and inference engine give the same tokens ever more different probabilities.
 
-Trainers log the gap in different units, so it is held against its own first rows.
+Trainers log the gap in different units, so it is compared with its own first rows.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval
-from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.rows import NOTHING, RunSoFar
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.entropy import factor
-
-_MEANING = "mismatch of trainer and inference engine, end over start"
 
 
 class EngineGap(Mode):
@@ -22,32 +20,19 @@ class EngineGap(Mode):
 
     name = "engine_gap"
     label = "trainer and inference engine part"
-    signals = ("engine_mismatch",)
-    is_measured = True
+    remedies = ("same engine", "lower rate")
 
-    def measured(self, trends: RunTrends) -> np.ndarray | None:
-        """Whether the gap has grown beyond its border since the first row."""
-        trend = trends.signals.get("engine_mismatch")
-        if trend is None:
-            return None
-        path = trend.at(trends.reward.step)
-        return path - path[:, :1] > np.log(BORDERS.engines)
+    def strength(self, rows: RunSoFar) -> float:
+        """Growth of the gap since the first rows."""
+        gap = rows.signals.get("engine_mismatch", NOTHING)
+        if gap.rows < THRESHOLDS.least_rows or gap.start <= 0.0:
+            return np.nan
+        return max(gap.now / gap.start - 1.0, 0.0) / (THRESHOLDS.engines - 1.0)
 
-    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """By how much it has grown."""
         path = trends.signals["engine_mismatch"].at(np.array([trends.reward.step[0], last]))
         return f"their gap is {span_text(interval(np.exp(path[:, 1] - path[:, 0])))} times that of the first rows"
-
-    def evidence(self, trends: RunTrends) -> ModeEvidence | None:
-        """Growth of the gap; None where it is not logged."""
-        trend = trends.signals.get("engine_mismatch")
-        if trend is None:
-            return None
-        grown = factor(trend)
-        found = quantity("engine_mismatch_growth", grown, "", _MEANING)
-        p = float(np.mean(grown > BORDERS.engines))
-        said = f"{_MEANING} {span_text(found.posterior)}"
-        return ModeEvidence(self.name, p, (found,), ("engine_mismatch",), (), said)
 
 
 MODE = EngineGap()

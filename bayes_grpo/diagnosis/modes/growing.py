@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval
-from bayes_grpo.diagnosis.evidence import span_text
-from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
 
 
 class Growing(Mode):
@@ -18,27 +18,20 @@ class Growing(Mode):
     name = "growing"
     label = "growing"
     is_failure = False
-    is_defined = True
+    chances = Calibration(0.05, 0.3, 0.9)
+    remedies = ("go on", "look again")
 
     def strength(self, rows: RunSoFar) -> float:
         """The last third of the rows lies above the middle one, or the end above the start, beyond noise."""
-        return _rising(rows)
+        y = rows.reward
+        if y.rows < THRESHOLDS.least_rows:
+            return np.nan
+        return max(rows.late_change, rows.rise if y.since_best < y.window else 0.0, 0.0)
 
-    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """How the reward moved over it."""
-        trend = trends.reward
-        ends = trend.at(np.array([first, last]))
-        return (
-            f"the reward goes from {span_text(interval(ends[:, 0]), '.2g')} to {span_text(interval(ends[:, 1]), '.2g')}"
-        )
-
-
-def _rising(rows: RunSoFar) -> float:
-    """The change over the last rows, over what counts as a rise."""
-    y = rows.reward
-    if y.rows < BORDERS.least_rows:
-        return np.nan
-    return max(rows.late_change, rows.rise if y.since_best < y.window else 0.0, 0.0)
+        begin, end = (span_text(interval(x)) for x in trends.reward.at(np.array([first, last])).T)
+        return f"the reward goes from {begin} to {end}"
 
 
 MODE = Growing()

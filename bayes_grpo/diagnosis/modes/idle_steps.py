@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import betaincinv
 
-from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.modes.advantage_degeneracy import dead_rows
+from bayes_grpo.diagnosis.rows import Logged, RunSoFar
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.trend import TREND_DRAWS
-from bayes_grpo.events.waste import dead_share
-
-_NEAR = 12
-"""Rows nearest to a row of the trend that count with it."""
 
 
 class IdleSteps(Mode):
@@ -22,52 +15,38 @@ class IdleSteps(Mode):
 
     name = "idle_steps"
     label = "steps without a gradient"
-    signals = ("step_time",)
-    is_measured = True
+    remedies = ("mixed prompts", "larger groups", "harder prompts")
 
-    def measured(self, trends: RunTrends) -> np.ndarray | None:
-        """Whether more of the rows near are idle than its border allows."""
-        dead = dead_rows(trends, all_rows=True)
-        if dead is None:
-            return None
-        steps, trend = trends.reward.raw_step[-len(dead) :], trends.reward.step
-        near = np.abs(trend[:, None] - steps[None, :]).argsort(axis=1, kind="stable")[:, :_NEAR]
-        count = dead[near].sum(axis=1)
-        u = (np.arange(TREND_DRAWS) + 0.5) / TREND_DRAWS
-        share = betaincinv(0.5 + count, 0.5 + near.shape[1] - count, u[:, None])  # Jeffreys' prior
-        return share > BORDERS.dead
+    def strength(self, rows: RunSoFar) -> float:
+        """Share of the last rows that are idle."""
+        idle = _idle(rows)
+        if idle is None or not idle.rows:
+            return np.nan
+        return float(idle.value[-THRESHOLDS.trend_rows :].mean()) / THRESHOLDS.dead
 
-    def depth(self, trends: RunTrends, first: float, last: float) -> str:
-        """How many rows, and the time they took."""
-        dead = dead_rows(trends, all_rows=True)
-        if dead is None:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+        """How many rows, and the time they took where the log has it."""
+        idle, run = _idle(rows), trends.run
+        if idle is None or not idle.between(first, last).any():
             return ""
-        steps = trends.reward.raw_step[-len(dead) :]
-        inside = (steps >= first) & (steps <= last)
-        return _told(trends, dead & inside, int(inside.sum()), steps) if (dead & inside).any() else ""
-
-    def evidence(self, trends: RunTrends) -> ModeEvidence | None:
-        """Share of idle rows over the log; None where no signal tells."""
-        dead = dead_rows(trends, all_rows=True)
-        if dead is None or not dead.any():
-            return None
-        found = quantity("idle_rows", dead_share(dead), "", "share of rows without any gradient")
-        said = _told(trends, dead, len(dead), trends.reward.raw_step[-len(dead) :])
-        now = self.measured(trends)
-        return ModeEvidence(self.name, np.nan if now is None else float(now[:, -1].mean()), (found,), (), (), said)
+        end = int(np.searchsorted(idle.step, last, side="right"))
+        begin = min(int(np.searchsorted(idle.step, first)), max(end - THRESHOLDS.trend_rows, 0))  # as strength looks
+        dead = idle.value[begin:end] > 0.0
+        text, seconds = f"{int(dead.sum())} of {len(dead)} rows have no gradient", run.signals.get("step_time")
+        if seconds is None or not np.isfinite(seconds).any():
+            return text
+        each = np.where(np.isfinite(seconds), seconds, np.nanmedian(seconds)) * run.window / 3600.0
+        hours = np.interp(idle.step, run.step, each)
+        spent = float(hours[begin:end][dead].sum())
+        return f"{text}: {spent:.2g} hours of each GPU, of {float(hours.sum()):.2g} that the run has taken"
 
 
-def _told(trends: RunTrends, dead: np.ndarray, of: int, steps: np.ndarray) -> str:
-    """Rows without a gradient, with their time where the log has it."""
-    run = trends.run
-    text = f"{int(dead.sum())} of {of} rows have no gradient"
-    seconds = run.signals.get("step_time")
-    if seconds is None or not np.isfinite(seconds).any():
-        return text
-    spent = np.nan_to_num(np.interp(steps, run.step, np.where(np.isfinite(seconds), seconds, np.nanmedian(seconds))))
-    hours = spent * np.interp(steps, run.step, run.window) / 3600.0
-    idle, all_hours = float(hours[dead].sum()), float(hours.sum())
-    return f"{text}: {idle:.2g} hours of each GPU, of {all_hours:.2g} that the run has taken"
+def _idle(rows: RunSoFar) -> Logged | None:
+    """Which rows are idle; where no signal tells, those whose mean reward stands at an end of its range."""
+    if rows.idle is not None or rows.uses_eval or not rows.has_range:
+        return rows.idle
+    y = rows.reward
+    return Logged(y.step, (y.value == rows.low) | (y.value == rows.high))
 
 
 MODE = IdleSteps()

@@ -1,7 +1,7 @@
 """One-sided groups: most are solved whole, or most are failed whole. Neither has a spread; they need opposite prompts.
 
-Where a log counts groups without spread and not of which kind, the prompts' Beta law that gives their number at the
-reward's level (`bayes_grpo.diagnosis.groups`) says how many are of either kind: E[p^G] and E[(1 - p)^G].
+Where a log counts groups without spread and not of which kind, the Beta distribution of the prompts' success rates that
+gives their number at the reward's level says how many are of either kind: E[p^G] and E[(1 - p)^G].
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval
-from bayes_grpo.diagnosis.evidence import ModeEvidence, quantity, span_text
-from bayes_grpo.diagnosis.groups import group_size_of, sides_of
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.rows import NOTHING, RunSoFar
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
+
+_RANGE = (-5.0, 5.0)  # of ln(a + b): from prompts that are solved or hopeless to prompts that are all alike
+_HALVINGS = 40
 
 
 class OneSidedGroups(Mode):
@@ -21,49 +24,56 @@ class OneSidedGroups(Mode):
 
     name = "one_sided_groups"
     label = "prompts too easy or too hard"
-    signals = ("frac_reward_zero_std",)
-    is_measured = True
+    remedies = ("harder prompts", "easier prompts", "mixed prompts")
 
-    def measured(self, trends: RunTrends) -> np.ndarray | None:
-        """Whether groups of one kind are most of all groups."""
-        sides = _sides(trends)
-        return None if sides is None else np.maximum(*sides) > BORDERS.one_sided
+    def strength(self, rows: RunSoFar) -> float:
+        """Share of the groups that are of the larger kind."""
+        share = rows.signals.get("frac_reward_zero_std", NOTHING)
+        if share.rows < THRESHOLDS.least_rows or not rows.has_range or rows.uses_eval:
+            return np.nan
+        return float(np.maximum(*_sides(rows, np.array(share.now)))) / THRESHOLDS.one_sided
 
-    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """How many groups are of either kind."""
-        return _told(trends, (trends.reward.step >= first) & (trends.reward.step <= last))
-
-    def evidence(self, trends: RunTrends) -> ModeEvidence | None:
-        """Shares of both kinds at the end; None where the log has no such share, or the reward no range."""
-        sides = _sides(trends)
-        if sides is None:
-            return None
-        right, wrong = (side[:, -1] for side in sides)
-        found = (
-            quantity("all_right", right, "", "share of groups that are all correct, at the end of the log"),
-            quantity("all_wrong", wrong, "", "share of groups that are all wrong, at the end of the log"),
-        )
-        p = float(np.mean(np.maximum(right, wrong) > BORDERS.one_sided))
-        last = np.arange(len(trends.reward.step)) == len(trends.reward.step) - 1
-        return ModeEvidence(self.name, p, found, ("frac_reward_zero_std",), (), _told(trends, last))
+        trend = trends.signals["frac_reward_zero_std"]
+        inside = (trend.step >= first) & (trend.step <= last)
+        if not inside.any():
+            return ""
+        sides = _sides(rows.until(last), trend.draws[:, inside].mean(axis=1))
+        right, wrong = (span_text(interval(side), ".0%") for side in sides)
+        return f"{right} of the groups are all correct, {wrong} all wrong"
 
 
-def _sides(trends: RunTrends) -> tuple[np.ndarray, np.ndarray] | None:
-    """Draws of the shares of groups that are all correct and all wrong at each row of the trend, (draws, n) each."""
-    trend = trends.signals.get("frac_reward_zero_std")
-    if trend is None or not trends.has_range or trends.uses_eval:
-        return None
-    share = np.clip(trend.at(trends.reward.step), 0.0, BORDERS.dead_groups)
-    level = np.clip(trends.share(trends.reward.draws), BORDERS.least_rate_ahead, 1.0 - BORDERS.least_rate_ahead)
-    return sides_of(share, level, group_size_of(trends.run.settings.group_size))
+def _sides(rows: RunSoFar, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of groups that are all correct and all wrong where a share has no spread, at the reward's level."""
+    level = float(np.clip(rows.level, THRESHOLDS.least_rate, 1.0 - THRESHOLDS.least_rate))
+    return sides_of(np.clip(share, 0.0, THRESHOLDS.dead_groups), level, round(rows.group_size))
 
 
-def _told(trends: RunTrends, inside: np.ndarray) -> str:
-    sides = _sides(trends)
-    if sides is None or not inside.any():
-        return ""
-    right, wrong = (span_text(interval(side[:, inside].mean(axis=1)), ".0%") for side in sides)
-    return f"{right} of the groups are all correct, {wrong} all wrong"
+def sides_of(share: np.ndarray, success_rate: float, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of groups that are all correct and all wrong, by the Beta distribution that implies their sum.
+
+    Its a + b is sought within e^±5 by bisection; a share that no such distribution gives gets the nearest.
+
+    Args:
+        share: Shares of groups without spread, any shape.
+        success_rate: Mean success rate, in (0, 1).
+        size: Completions a prompt, G.
+    """
+    i = np.arange(size)
+
+    def both(log_sum: np.ndarray) -> list[np.ndarray]:
+        s = np.exp(log_sum)[..., None]
+        return [np.prod((s * p + i) / (s + i), axis=-1) for p in (success_rate, 1.0 - success_rate)]
+
+    low, high = (np.full(np.shape(share), end) for end in _RANGE)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        more = sum(both(middle)) > share
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    right, wrong = both(0.5 * (low + high))
+    part = right / np.maximum(right + wrong, 1e-300)
+    return share * part, share * (1.0 - part)
 
 
 MODE = OneSidedGroups()

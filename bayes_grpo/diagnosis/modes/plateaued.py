@@ -1,13 +1,13 @@
-"""A plateau: the reward moves no more. No failure, and seen in what all modes share, but there are remedies."""
+"""A plateau: the reward moves no more. No failure, but there are remedies."""
 
 from __future__ import annotations
 
 from bayes_grpo.common.intervals import interval
-from bayes_grpo.diagnosis.evidence import span_text
-from bayes_grpo.diagnosis.mode import Mode, steps_between
+from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.events.borders import BORDERS
 
 
 class Plateaued(Mode):
@@ -16,19 +16,21 @@ class Plateaued(Mode):
     name = "plateaued"
     label = "plateaued"
     is_failure = False
-    is_defined = True
+    chances = Calibration(0.05, 0.3, 0.85)
+    remedies = (
+        "longer limit", "easier prompts", "raise rate", "more prompts", "mixed prompts", "read completions", "stop",
+    )  # fmt: skip
 
     def strength(self, rows: RunSoFar) -> float:
         """Enough rows, and their last third lies no further from the middle one than noise takes it."""
         y = rows.reward
-        if y.rows < BORDERS.waste_rows:
+        if y.rows < THRESHOLDS.waste_rows:
             return 0.0
-        return min(y.rows / BORDERS.waste_rows, 2) / max(abs(rows.late_change), 0.5)
+        return min(y.rows / THRESHOLDS.waste_rows, 2) / max(abs(rows.late_change), 0.5)
 
-    def depth(self, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Where the reward stands over it."""
-        level = trends.reward.at(steps_between(first, last)).mean(axis=1)
-        return f"the reward stands at {span_text(interval(level), '.2g')}"
+        return f"the reward stands at {span_text(interval(trends.reward.over(first, last)))}"
 
 
 MODE = Plateaued()

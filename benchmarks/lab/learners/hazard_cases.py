@@ -15,8 +15,9 @@ import numpy as np
 
 from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.events.hazards import event_after, origin_state
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS
+from bayes_grpo.forecasting.spans import COLLAPSE, SIGN, OriginState, origin_state
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
@@ -39,6 +40,23 @@ HAZARD_SIGNS = (
     "refresh_interval",
     "zero_spread",
 )
+
+
+def event_after(origin: OriginState, came: np.ndarray) -> tuple[str, float]:
+    """The event that a log met after an origin, and its size; "" and NaN without one.
+
+    Args:
+        origin: Where it stood there.
+        came: Rewards of the rows after it, shape (h,).
+    """
+    rows = min(len(came), max(THRESHOLDS.least_rows, (origin.rows + len(came)) // THRESHOLDS.end_part_ahead))
+    change = float(came[-rows:].mean()) - origin.now
+    error = THRESHOLDS.noise_of_means * origin.noise * np.sqrt(1.0 / origin.last + 1.0 / rows)
+    for name, span in origin.spans.items():
+        size = SIGN[name] * change
+        if size >= span.least and (name != COLLAPSE or size >= error):
+            return name, span.size_of(size)
+    return "", np.nan
 
 
 def signs_of(table: RowTable, reward: RewardRange, run: Run) -> dict[str, float]:

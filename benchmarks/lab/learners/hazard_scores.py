@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.events.hazards import COLLAPSE, HAZARDS
+from bayes_grpo.forecasting.spans import COLLAPSE, HAZARDS
 from benchmarks.lab.learners.hazard_cases import Case, events_counted
 
 BINS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Borders of stated probabilities in the table of reliability."""
+"""Thresholds of stated probabilities in the table of reliability."""
 
 
 class Said(NamedTuple):

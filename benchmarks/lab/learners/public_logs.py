@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.diagnosis.classes import CLASSES
+from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
+
+CLASSES = ("healthy", "plateaued", *MODES)
+"""Labels of a run."""
 
 
 class LabelledLog(NamedTuple):

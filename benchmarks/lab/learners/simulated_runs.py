@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from bayes_grpo.diagnosis.classes import CLASSES, MODES
+from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.simulate import (
     Numbers,
     simulate,
 )
+from benchmarks.lab.learners.public_logs import CLASSES
 from benchmarks.lab.learners.simulated_draws import (
     SIMULATED_FAMILIES,
     SIMULATED_SHARES,

@@ -1,16 +1,18 @@
-"""Latent signals of a run over its steps, in draws: what every event is a condition on."""
+"""The latent signal beneath a logged one, in draws."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
+from bayes_grpo.common.intervals import Interval
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 
 TREND_DRAWS = 200
 """Draws of a trend."""
+TREND_ROWS = 48
+"""Longer signals are averaged in blocks of rows down to this number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +42,6 @@ class Trend:
         """Posterior mean, shape (n,)."""
         return self.draws.mean(axis=0)
 
-    @property
-    def end(self) -> np.ndarray:
-        """Draws of the mean over the last part, shape (draws,)."""
-        return end_of(self.draws)
-
-    @property
-    def best(self) -> np.ndarray:
-        """Draws of the highest value, shape (draws,); of the first rows too, which a robust trend may pass over."""
-        return np.maximum(self.draws.max(axis=1), self.raw[: BORDERS.first_rows].mean())
-
     def at(self, steps: np.ndarray) -> np.ndarray:
         """Draws at other steps, linear between rows and constant beyond them, shape (draws, steps)."""
         steps = np.atleast_1d(np.asarray(steps, dtype=float))
@@ -60,21 +52,16 @@ class Trend:
         share = np.clip((steps - self.step[left]) / (self.step[right] - self.step[left]), 0.0, 1.0)
         return self.draws[:, left] * (1.0 - share) + self.draws[:, right] * share
 
+    def over(self, first: float, last: float) -> np.ndarray:
+        """Draws of the mean between two steps, shape (draws,)."""
+        return self.at(np.linspace(first, last, 9)).mean(axis=1)
+
     def change(self, first: float | None = None, last: float | None = None) -> np.ndarray:
         """Draws of the change between two steps, by default from the first row to the last, shape (draws,)."""
         first = self.step[0] if first is None else first
         last = self.step[-1] if last is None else last
         ends = self.at(np.array([first, last]))
         return ends[:, 1] - ends[:, 0]
-
-
-def end_of(path: np.ndarray) -> np.ndarray:
-    """Means over the last part of paths, shape (draws,).
-
-    Args:
-        path: Shape (draws, n).
-    """
-    return path[:, -max(1, path.shape[1] // BORDERS.end_part) :].mean(axis=1)
 
 
 def stretches(holds: np.ndarray, least: int = 1) -> list[tuple[int, int]]:
@@ -93,36 +80,28 @@ def span_of(rows: np.ndarray) -> float:
     return max(float(np.ptp(rows)), 0.5 * float(np.abs(rows).max()), 1e-12)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LatentSignals:
-    """The trends of a run.
+def span_text(found: Interval, digits: str = ".2g") -> str:
+    """Median and interval with its level; 0 where the trend of a constant is 0 but for rounding."""
+    median, low, high = (0.0 if abs(x) < 1e-8 else x for x in found[:3])
+    return f"{median:{digits}} [{low:{digits}}, {high:{digits}}] ({found.level:.0%})"
 
-    Attributes:
-        reward: Train reward, or held-out reward where no train reward is logged.
-        held_out: Gold or held-out reward beside a train reward, or None.
-        signals: Canonical name → trend; of the logarithm of gradient norm, length and entropy.
-        low: Lowest reward if known, else NaN.
-        high: Highest reward if known, else NaN; known together with ``low`` or not at all.
+
+def rate_spent_at(step: np.ndarray, learning_rate: np.ndarray | None) -> float | None:
+    """Step from which a learning rate is spent; None where it is not, or was not logged.
+
+    A rate that warms up is below its peak too, so only what comes after the peak counts.
+
+    Args:
+        step: Steps of the rows, shape (n,).
+        learning_rate: The rate at them, shape (n,), NaN where it was not logged; None where it never was.
     """
-
-    reward: Trend
-    held_out: Trend | None
-    signals: Mapping[str, Trend]
-    low: float
-    high: float
-
-    @property
-    def has_range(self) -> bool:
-        """Whether lowest and highest reward are known."""
-        return bool(np.isfinite(self.low))
-
-    @property
-    def span(self) -> float:
-        """Range of the reward: the known one, or what the log shows of it."""
-        if self.has_range:
-            return self.high - self.low
-        return span_of(self.reward.value)
-
-    def share(self, reward: np.ndarray | float) -> np.ndarray:
-        """Rewards as shares of the range; NaN where it is not known."""
-        return (np.asarray(reward) - self.low) / (self.high - self.low)
+    if learning_rate is None:
+        return None
+    kept = np.flatnonzero(np.isfinite(learning_rate))
+    rate = learning_rate[kept]
+    if len(kept) < THRESHOLDS.first_rows or not rate.max() > 0.0:
+        return None
+    low = rate <= THRESHOLDS.rate_spent * rate.max()
+    if not low[-1]:
+        return None
+    return float(step[kept[int(np.flatnonzero(~low)[-1]) + 1]])

@@ -2,9 +2,9 @@
 
 At an origin, *first* is the mean reward of the first fifth of the rows, *now* that of the last fifth, and *noise* the
 standard deviation of a row by the differences of neighbours; *end* is the mean of the last tenth of the log with the
-rows that came. A collapse is that of `bayes_grpo.events.collapse`, of what the log had to lose at the origin, and has
-to be beyond noise. The *size* of an event lies between 0 at its border and 1 where nothing more can be lost or gained.
-A run that stops for good, because its learning rate has reached 0, is no event: the schedule says when.
+rows that came. A collapse is that of `bayes_grpo.diagnosis.fallen`, of what the log had to lose at the origin, and
+has to be beyond noise. The *size* of an event lies between 0 at its border and 1 where nothing more can be lost or
+gained. A run that stops for good, because its learning rate has reached 0, is no event: the schedule says when.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.events.borders import BORDERS
-from bayes_grpo.events.collapse import at_stake, least_loss, started_high
+from bayes_grpo.diagnosis.fallen import at_stake, least_loss, started_high
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.rows.reward_range import RewardRange
 
 COLLAPSE, TAKEOFF = "collapse", "takeoff"
@@ -70,10 +70,10 @@ def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:
         reward: Where the reward can lie, as these rows and the settings say.
     """
     n = len(y)
-    last = min(n, max(BORDERS.least_rows, n // BORDERS.origin_part))
+    last = min(n, max(THRESHOLDS.least_rows, n // THRESHOLDS.origin_part))
     first, now = float(y[:last].mean()), float(y[-last:].mean())
     noise = float(np.std(np.diff(y)) / np.sqrt(2.0)) + 1e-12
-    error = BORDERS.noise_of_means * noise / np.sqrt(last)
+    error = THRESHOLDS.noise_of_means * noise / np.sqrt(last)
     error_of_gain = np.sqrt(2.0) * error
     gain, level, room = now - first, now - reward.low, reward.high - now  # the latter infinite where nobody knows
     most = level if np.isfinite(level) else gain
@@ -82,24 +82,7 @@ def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:
     # A level is a mean of its own, a gain the difference of two.
     if stake > (error if started_high(first, now, reward.low) else error_of_gain):
         spans[COLLAPSE] = Span(float(least_loss(stake)), most)
-    least = BORDERS.takeoff * max(gain, noise)
+    least = THRESHOLDS.takeoff * max(gain, noise)
     if abs(gain) <= error_of_gain and room > least:
-        spans[TAKEOFF] = Span(least, room if np.isfinite(room) else BORDERS.takeoff_most * least)
+        spans[TAKEOFF] = Span(least, room if np.isfinite(room) else THRESHOLDS.takeoff_most * least)
     return OriginState(now, noise, n, last, spans)
-
-
-def event_after(origin: OriginState, came: np.ndarray) -> tuple[str, float]:
-    """The event that a log met after an origin, and its size; "" and NaN without one.
-
-    Args:
-        origin: Where it stood there.
-        came: Rewards of the rows after it, shape (h,).
-    """
-    rows = min(len(came), max(BORDERS.least_rows, (origin.rows + len(came)) // BORDERS.end_part_ahead))
-    change = float(came[-rows:].mean()) - origin.now
-    error = BORDERS.noise_of_means * origin.noise * np.sqrt(1.0 / origin.last + 1.0 / rows)
-    for name, span in origin.spans.items():
-        size = SIGN[name] * change
-        if size >= span.least and (name != COLLAPSE or size >= error):
-            return name, span.size_of(size)
-    return "", np.nan

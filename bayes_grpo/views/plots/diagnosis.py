@@ -9,24 +9,37 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import drawable, title_lines
-from bayes_grpo.diagnosis.classes import ANSWERS
-from bayes_grpo.diagnosis.colours import COLOURS
 from bayes_grpo.diagnosis.history import History
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.trends import LIVE, LOGARITHMIC
-from bayes_grpo.events.trend import Trend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+COLOURS: Mapping[str, str] = {
+    "plateaued": "#a3c585",
+    "reward_hacking": "#d97706",
+    "advantage_degeneracy": "#7e57a8",
+    "policy_concentration": "#0e7490",
+    "dynamical_instability": "#b91c1c",
+    "growing": "#15803d",
+    "truncated_completions": "#9f1239",
+    "apparent_gain": "#a16207",
+    "lost_values": "#111827",
+    "one_sided_groups": "#b45309",
+    "idle_steps": "#78716c",
+    "engine_gap": "#be185d",
+}
+"""Mode → its color, the same in every picture."""
 COURSE, HELD, _DATA = "#1d4ed8", "#c2410c", "#111827"
 _QUIET = "#4b5563"
 _OTHER = "#475569"
 TIMELINE_TITLE = "under way when (right: now)"
 HISTORY_TITLE = "what would have been said then"
-_NUMBERS, _UNDER_WAY = 1.05, 1.55
+_NUMBERS = 1.05
 """Where the bars' numbers stand on their axis."""
 _NEAR = 3.0
 """Noise sd of a row within which it lies by its trend."""
@@ -53,8 +66,8 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
 
     What was under way when, one band a mode. Panels of the reward(s), of single reward functions and of every signal
     with the posterior trend and its band, the onset of the likeliest failure as a shaded span, and bars: the
-    probability of each answer, with the prior as a tick. Below the bars, where the diagnosis has a history, what would
-    have been said at each cut of the log.
+    probability that each failure is under way. Below the bars, where the diagnosis has a history, what would have been
+    said at each cut of the log.
 
     Args:
         result: The diagnosis.
@@ -87,7 +100,7 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
         _plot_course(axes, trends.reward, name, COURSE)
         _plot_passed_over(axes, trends.reward, name, COURSE)
         if trends.held_out is not None:
-            label = "gold reward" if trends.held_out_name == "gold_reward" else "held-out reward"
+            label = f"{trends.held_out_name} reward"
             _plot_course(axes, trends.held_out, label, HELD)
             _plot_passed_over(axes, trends.held_out, label, HELD)
         axes.set_title("reward", fontsize=9, loc="left")
@@ -190,7 +203,7 @@ def _same_steps(panels: list[Axes]) -> None:
 def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
     if not result.onsets:
         return
-    mode = max(result.onsets, key=lambda m: result.own[m])
+    mode = max(result.onsets, key=lambda m: result.probability[m])
     step, colour = result.onsets[mode].step, COLOURS.get(mode, _OTHER)
     for axes in panels:
         axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=colour, alpha=0.10, lw=0)
@@ -199,15 +212,15 @@ def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
 
 
 def _plot_history(axes: Axes, past: History) -> None:
-    """Probabilities of all answers at each cut, stacked from the healthy ones up."""
+    """Probability of each failure at each cut."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.stackplot(past.step, [past.probability[n] for n in ANSWERS], colors=[COLOURS[n] for n in ANSWERS], lw=0)
-    axes.vlines(past.step, 0.0, 1.0, color="white", lw=0.6, alpha=0.7)
+    for mode, p in past.probability.items():
+        axes.plot(past.step, p, ".-", color=COLOURS[mode], lw=1.2, ms=4)
     axes.set_xlim(past.step[0], past.step[-1])
     axes.set_ylim(0.0, 1.0)
     axes.set_title(HISTORY_TITLE, fontsize=9, loc="left")
-    axes.set_xlabel("optimizer step (lines: cuts)", fontsize=7)
+    axes.set_xlabel("optimizer step (dots: cuts)", fontsize=7)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
@@ -243,25 +256,18 @@ def _plot_timeline(axes: Axes, result: Diagnosis) -> None:
 
 
 def _plot_bars(axes: Axes, result: Diagnosis) -> None:
-    beside = [n for n in result.own if n not in ANSWERS]  # no learned likelihood, so no bar
-    place = np.arange(len(ANSWERS))[::-1]
-    axes.barh(place, [result.probability[n] for n in ANSWERS], color=[COLOURS[n] for n in ANSWERS], height=0.62)
-    for y, name in zip(place, ANSWERS, strict=True):
-        axes.plot([result.prior[name]] * 2, [y - 0.36, y + 0.36], color=_DATA, lw=1.2)
-        # The colour beside the name, because a bar may be too short to show it.
-        axes.plot(-0.05, y, "s", color=COLOURS[name], ms=7, clip_on=False)
-        axes.text(_NUMBERS, y, probability_text(result.probability[name]), va="center", fontsize=7.5)
-    rows = dict(zip((*ANSWERS, *beside), (*place, *range(-1, -1 - len(beside), -1)), strict=True))
-    for name in result.own:
-        axes.text(
-            _UNDER_WAY, rows[name], probability_text(result.own[name]), va="center", fontsize=7.5, color="#4b5563"
-        )
-    axes.text(_UNDER_WAY, len(ANSWERS) - 0.4, "under way", va="center", fontsize=7, color="#4b5563")
-    axes.set_yticks(list(rows.values()), [label_of(n) for n in rows], fontsize=8)
+    place = np.arange(len(result.probability))[::-1]
+    colours = [COLOURS.get(name, _OTHER) for name in result.probability]
+    axes.barh(place, list(result.probability.values()), color=colours, height=0.62)
+    for y, colour, p in zip(place, colours, result.probability.values(), strict=True):
+        # The color beside the name, because a bar may be too short to show it.
+        axes.plot(-0.05, y, "s", color=colour, ms=7, clip_on=False)
+        axes.text(_NUMBERS, y, probability_text(p), va="center", fontsize=7.5)
+    axes.set_yticks(place, [label_of(n) for n in result.probability], fontsize=8)
     axes.tick_params(axis="y", length=0, pad=12)
-    axes.set_xlim(0, 1.9)
+    axes.set_xlim(0, 1.3)
     axes.set_xticks([0, 0.5, 1.0], ["0", "0.5", "1"])
     axes.tick_params(axis="x", labelsize=8)
-    axes.set_title("probability (tick: prior)", fontsize=9, loc="left")
+    axes.set_title("probability that each is under way", fontsize=9, loc="left")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_bounds(0.0, 1.0)

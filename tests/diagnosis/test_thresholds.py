@@ -7,26 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from bayes_grpo.events.borders import ADVICE, BORDERS, DIAGNOSIS, FORECAST, Borders, table
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS, Thresholds, table
 
 PACKAGE = Path(__file__).resolve().parents[2] / "bayes_grpo"
 NUMERICAL = {
     "smoothing.py": "grids and priors of a trend's smoother",
-    "probability.py": "shares of labelled logs",
     "rows.py": "the noise of a row by two estimates",
-    "groups.py": "the Beta law of success rates",
-    "plot.py": "layout",
-    "render.py": "layout",
+    "one_sided_groups.py": "the Beta distribution of success rates",
 }
 """Modules whose numbers are no borders, and what they are."""
 PRIORS = {
     "trends.py": "smallest values whose logarithm is taken",
-    "classes.py": "prior probabilities",
+    "mode.py": "shares of labelled logs",
 }
 """Modules whose constants, written at the top, are no borders; what they compare with is."""
 JUDGES = [
-    *(p for p in sorted((PACKAGE / "events").glob("*.py")) if p.name not in {"borders.py", *NUMERICAL}),
-    *(p for p in sorted((PACKAGE / "diagnosis").rglob("*.py")) if p.name not in NUMERICAL),
+    *(p for p in sorted((PACKAGE / "diagnosis").rglob("*.py")) if p.name not in {"thresholds.py", *NUMERICAL}),
     PACKAGE / "forecasting" / "events.py",
     PACKAGE / "forecasting" / "hazard.py",
 ]
@@ -96,28 +92,25 @@ def test_the_rule_sees_a_border(line):
 
 @pytest.mark.parametrize(
     "line",
-    ["x = share > BORDERS.wasted", "x = rows[-3] > 0.0", "x = 0.5 * (a + b)", "x = max(size, 1e-12)", "x = n > 1"],
+    ["x = share > THRESHOLDS.wasted", "x = rows[-3] > 0.0", "x = 0.5 * (a + b)", "x = max(size, 1e-12)", "x = n > 1"],
 )
 def test_the_rule_passes_what_is_none(line):
     assert bare_borders(line) == []
 
 
-def test_every_border_is_in_words_and_read_by_somebody():
-    known = {DIAGNOSIS, FORECAST, ADVICE}
-    assert [b.name for b in table()] == [f.name for f in fields(Borders)]
+def test_every_border_is_in_words():
+    assert [b.name for b in table()] == [f.name for f in fields(Thresholds)]
     for border in table():
         assert border.unit
         assert border.meaning
-        assert border.readers
-        assert set(border.readers) <= known
 
 
 def test_every_border_is_used():
     text = "".join(p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*.py"))
-    unused = [b.name for b in table() if f"BORDERS.{b.name}" not in text and f"_B.{b.name}" not in text]
+    unused = [b.name for b in table() if f"THRESHOLDS.{b.name}" not in text and f"_B.{b.name}" not in text]
     assert unused == []
 
 
 def test_the_table_cannot_be_changed():
     with pytest.raises(FrozenInstanceError):
-        BORDERS.lost = 0.4  # type: ignore[misc]
+        THRESHOLDS.lost = 0.4  # type: ignore[misc]

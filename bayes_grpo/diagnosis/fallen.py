@@ -1,0 +1,162 @@
+"""What a reward lost of its gain or of its level: at every row, and at the last one, where it is a fact of the curve.
+
+Whatever caused it, diagnosis, forecast, decision and fit ask this one module, so that none of them goes on with a curve
+that another has declared lost.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import Trend, stretches
+
+
+def started_high(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
+    """Whether most of a signal's level was there from the start.
+
+    Args:
+        start: Where it began, any shape.
+        best: Its best so far, likewise.
+        low: Lowest value, from which levels are counted; minus infinity where nobody knows it.
+    """
+    return np.asarray(start) - low > THRESHOLDS.started_high * (np.asarray(best) - low)
+
+
+def at_stake(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
+    """What a signal can lose: its level where it started high, else what it gained; arguments as in `started_high`."""
+    return np.where(started_high(start, best, low), np.asarray(best) - low, np.asarray(best) - start)
+
+
+def least_loss(stake: np.ndarray | float) -> np.ndarray:
+    """The smallest fall that is a collapse of what was at stake, of the same shape."""
+    return THRESHOLDS.lost * np.asarray(stake)
+
+
+def lost(fall: np.ndarray, stake: np.ndarray | float, material: float) -> np.ndarray:
+    """Whether a fall is a collapse.
+
+    Args:
+        fall: How far the signal is below its best, any shape.
+        stake: What it had to lose, likewise.
+        material: Fall below which none matters.
+    """
+    return (fall > least_loss(stake)) & (fall > material)
+
+
+def best_so_far(trend: Trend) -> np.ndarray:
+    """Draws of the highest value up to each row, the first logged rows among them once they came, shape (draws, n)."""
+    first = trend.raw[: THRESHOLDS.first_rows]
+    came = trend.step >= trend.raw_step[len(first) - 1]
+    return np.maximum(np.maximum.accumulate(trend.draws, axis=1), np.where(came, first.mean(), -np.inf))
+
+
+def lost_along(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
+    """Draws of whether a signal is lost at each of its rows: collapsed from its best so far, or declined.
+
+    Args:
+        trend: Of a reward.
+        span: Its range.
+        low: Lowest reward; NaN if unknown.
+
+    Returns:
+        Shape (draws, n). What is won back is no longer lost.
+    """
+    path, beyond, material = trend.draws, THRESHOLDS.noise * trend.noise_sd, THRESHOLDS.material * span
+    best = best_so_far(trend)
+    gain, fall = best - path[:, :1], best - path
+    found = (gain > beyond) & (fall > beyond) & lost(fall, gain, material)
+    found |= -(path - path[:, :1]) > max(beyond, THRESHOLDS.decline * span)
+    if np.isfinite(low):
+        found |= (fall > THRESHOLDS.noise_of_level * trend.noise_sd) & lost(fall, best - low, material)
+    return found
+
+
+def share_lost(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
+    """Share of what a signal had to lose that is gone at each of its rows, posterior mean, shape (n,), in [0, 1].
+
+    Args:
+        trend: Of a reward.
+        span: Its range.
+        low: Lowest reward; NaN if unknown.
+    """
+    best, path = best_so_far(trend), trend.draws
+    stake = at_stake(path[:, :1], best, low if np.isfinite(low) else -np.inf)
+    stake = np.where(np.isfinite(stake), stake, best - path[:, :1])
+    enough = np.maximum(stake, np.maximum(THRESHOLDS.noise * trend.noise_sd, THRESHOLDS.material * span))
+    return np.clip((best - path) / enough, 0.0, 1.0).mean(axis=0)
+
+
+def rows_collapsed(y: np.ndarray) -> bool:
+    """Whether a reward has collapsed at its end, by means of its rows, where no trend is at hand.
+
+    Args:
+        y: Rewards, shape (n,).
+    """
+    size = min(len(y), max(THRESHOLDS.least_rows, len(y) // THRESHOLDS.end_part_ahead))
+    means = np.convolve(y, np.full(size, 1.0 / size), mode="valid")
+    best, end, start = float(means.max()), float(means[-1]), float(means[0])
+    error = float(np.std(np.diff(y))) / np.sqrt(float(size))  # of the difference of two means
+    return bool(lost(np.asarray(best - end), at_stake(start, best), max(THRESHOLDS.noise_of_means * error, 1e-12)))
+
+
+class Fallen(NamedTuple):
+    """A reward that is lost at the last row of a log.
+
+    Attributes:
+        probability: That it is.
+        best_step: Last step at which it was near its best.
+        best: What it was there, reward.
+        since: First step at which it is lost, of those up to the last.
+        now: Where it stands.
+        noise: Standard deviation of a row about it.
+        at_once: Whether it was never near its best after its first rows, so that going back is starting anew.
+    """
+
+    probability: float
+    best_step: float
+    best: float
+    since: float
+    now: float
+    noise: float
+    at_once: bool = False
+
+
+def fallen_of(trend: Trend, span: float, low: float = np.nan) -> Fallen | None:
+    """What a reward has lost at its last row; None where it is not more probable than not that it has.
+
+    Args:
+        trend: Of the reward.
+        span: Its range.
+        low: Lowest reward; NaN if unknown.
+    """
+    if trend.rows < THRESHOLDS.trend_rows:
+        return None
+    chance = lost_along(trend, span, low).mean(axis=0)
+    if chance[-1] < THRESHOLDS.probable or share_lost(trend, span, low)[-1] <= THRESHOLDS.lost:
+        return None
+    first, _ = stretches(chance >= THRESHOLDS.probable)[-1]
+    step = last_near_best(trend, float(trend.step[first]))
+    best = float(np.interp(step, trend.step, trend.mean))
+    now = max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1])
+    at_once = step <= float(trend.step[min(THRESHOLDS.first_rows, trend.rows) - 1])
+    if at_once:  # what was lost before the trend could show it stands in the first rows
+        best = max(best, float(trend.raw[: THRESHOLDS.first_rows].mean()))
+    if best <= now:
+        return None
+    return Fallen(float(chance[-1]), step, best, float(trend.step[first]), now, float(trend.noise_sd), at_once)
+
+
+def last_lost(trend: Trend, span: float, low: float = np.nan) -> tuple[float, float] | None:
+    """First and last step of the last stretch in which a reward is lost, whether it came back or not; None without."""
+    found = stretches(lost_along(trend, span, low).mean(axis=0) >= THRESHOLDS.probable)
+    return None if not found else (float(trend.step[found[-1][0]]), float(trend.step[found[-1][1]]))
+
+
+def last_near_best(trend: Trend, until: float) -> float:
+    """Last step up to one at which a signal is within its noise of its best by then."""
+    before = trend.step <= until
+    near = before & (trend.mean >= trend.mean[before].max() - trend.noise_sd)
+    return float(trend.step[np.flatnonzero(near)[-1]])

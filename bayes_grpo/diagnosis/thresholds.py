@@ -1,0 +1,157 @@
+"""Every threshold, slope and window of every event and mode, in one table, which `docs/diagnosis.md` shows.
+
+Two rooms ask whether an event happened: `diagnosis` of the rows of a log and the trends beneath them, `forecasting` of
+paths to come and of the logs from which hazards are learned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+
+def _row(value: float, unit: str, meaning: str) -> Any:
+    return field(default=value, metadata={"unit": unit, "meaning": meaning})
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The numbers. A "share of the range" is one of the way from the lowest reward to the highest."""
+
+    # Noise and windows
+    noise: float = _row(2.0, "noise sd", "of a row, that a fall, a gain before it or a break has to exceed")
+    noise_of_level: float = _row(3.0, "noise sd", "of a row, that a fall without a rise before it has to exceed")
+    noise_of_means: float = _row(
+        3.0, "standard errors", "by which means of rows differ beyond noise; means, because a hazard has no trend"
+    )
+    first_rows: int = _row(2, "rows", "whose mean is the level at which a run begins, as it may fall at once")
+    origin_part: int = _row(5, "1 / log", "first and now are means of the first and the last fifth")
+    end_part_ahead: int = _row(
+        10, "1 / log", "the end is the mean of the last tenth: rows that came are fewer and rougher than a trend"
+    )
+    least_rows: int = _row(3, "rows", "of such a mean, at least")
+
+    # Collapse and decline
+    lost: float = _row(0.5, "share", "of gain or level that a collapse loses, or of its level a verifier that breaks")
+    started_high: float = _row(
+        0.5, "of the best", "above which a run that began there can lose its level, and below it its gain"
+    )
+    material: float = _row(0.03, "of the range", "below which no fall matters")
+    decline: float = _row(0.25, "of the range", "that a decline covers")
+
+    # Growth, take-off
+    going: float = _row(0.04, "of the range", "that the second half gains while a run is going on")
+    takeoff: float = _row(3.0, "gain or noise sd", "that a take-off gains, in multiples of what was gained before")
+    takeoff_most: float = _row(4.0, "least take-off", "that counts as the most where nobody knows the highest reward")
+    settled: int = _row(5, "rows", "after which a path that meets an event is where it leads")
+
+    # Held-out beside train reward
+    turned: float = _row(0.3, "of the best", "that a held-out reward loses when it turns over")
+    hollow: float = _row(0.05, "reward", "below which a held-out reward in [0, 1] is one of nothing")
+    stands: float = _row(0.4, "of the range", "above which a train reward beside it stands high")
+
+    # Entropy
+    short: float = _row(0.5, "of the range", "not reached, above which the entropy was spent too early")
+
+    # Groups without spread
+    solved: float = _row(0.93, "of the range", "from which a task counts as solved")
+    dead: float = _row(0.35, "of the rows", "without any spread over the second half, above which they are waste")
+    dead_groups: float = _row(0.999, "of the groups", "without spread, from which a row has none")
+    dead_spread: float = _row(1e-3, "of the largest reward", "standard deviation below which a row has no spread")
+    least_rate: float = _row(0.002, "success rate", "at least, and at most 1 less it, that implies a share")
+    half: float = _row(0.5, "share", "of groups without spread, or of a rise that is form, that tells nothing")
+
+    # Completions that are cut off
+    truncated: float = _row(0.5, "of the completions", "that run into the limit, above which they are truncated")
+
+    # Other findings
+    one_sided: float = _row(0.6, "of the groups", "all correct, or all wrong, above which prompts are to blame")
+
+    # The learning rate
+    rate_spent: float = _row(0.01, "of its peak", "of the learning rate, below which no policy moves any more")
+
+    # Swings
+    swing_damping: float = _row(0.4, "damping ratio", "below which a linear law swings")
+    swing_periods: float = _row(1.0, "periods", "within the log that it swings at least")
+    swing_period: float = _row(
+        8.0, "rows", "in a swing at least: what turns faster is an order of prompts, or an alias"
+    )
+
+    # Strain: e-folds beyond the ordinary range of a signal
+    calm_burst: float = _row(8.0, "ratio", "largest gradient norm over the median")
+    calm_kl: float = _row(1.5, "nats", "KL to the reference at the end")
+    calm_entropy: float = _row(2.0, "ratio", "entropy, end over start")
+    least_kl: float = _row(1e-3, "nats", "that a KL counts for at least")
+
+    # When it began, what is said, what to do
+    suspect: float = _row(0.2, "probability", "above which a failure gets an onset and remedies")
+    easy: float = _row(0.8, "of the range", "above which groups have no spread because they are solved")
+    hard: float = _row(0.2, "of the range", "below which because they are hopeless")
+    share_said: float = _row(0.3, "of the groups", "without spread, above which it is said why")
+    engines: float = _row(1.5, "ratio", "growth of the engines' mismatch worth a look, surely exceeded")
+    repeated_rows: int = _row(10, "rows", "that are alike, or come again, before a log is called implausible")
+    smooth_rows: int = _row(20, "rows", "whose scatter is held against the spread within their groups")
+    smooth_share: float = _row(0.4, "of the least scatter", "below which rows are too smooth to be measured")
+    doubled: float = _row(2.0, "ratio", "from which a change is told as a multiple and not in percent")
+    taken_back_most: float = _row(3.0, "of the rise", "bound of what is taken back")
+    material_part: float = _row(0.1, "of the largest", "change of a reward function that counts")
+    adds_up: float = _row(0.02, "scatter", "of the total about its weighted parts, over its own, where they add up")
+
+    # Rows (bayes_grpo.diagnosis.rows): what the definitions of failures are held against
+    window_part: int = _row(8, "1 / log", "a running mean is over an eighth of the rows")
+    few_rows: float = _row(6.0, "rows", "by which few rows make their noise less certain: 1 + 6/n")
+    trend_rows: int = _row(12, "rows", "that a verdict on a trend needs at least")
+    waste_rows: int = _row(20, "rows", "that a verdict on groups without spread needs at least")
+    direct_rows: int = _row(8, "rows", "that a direct measurement needs: one reward in all of them, NaN at the end")
+    held_out_rows: int = _row(6, "values", "of a held-out reward before its fall counts")
+    thirds: int = _row(3, "parts", "of the rows that are held against each other, to see whether a reward rises")
+    late_part: int = _row(4, "1 / log", "late is the last quarter")
+    fall_errors: float = _row(5.0, "standard errors", "of two means, that a fall exceeds")
+    gain_errors: float = _row(4.0, "standard errors", "that a gain and its loss exceed, where nearly all is lost")
+    gain_lost: float = _row(0.6, "of the gain", "that counts as nearly all")
+    gain_part: float = _row(0.08, "of the range", "that its loss covers at least")
+    rise_errors: float = _row(4.0, "standard errors", "that a rise exceeds")
+    rose_errors: float = _row(2.5, "standard errors", "of two thirds, above which a reward is said to have risen")
+    going_errors: float = _row(
+        2.0, "standard errors", "of two means, above which the last half rises, below which it rests"
+    )
+    risen: float = _row(0.05, "of the range", "that a rise covers at least")
+    near_top: float = _row(0.7, "of the range", "above which a reward stands high: idle groups are waste, no failure")
+    waste: float = _row(0.8, "of the groups", "or rows, without spread late in the log, above which there is no signal")
+    loss_told: float = _row(1e-3, "loss", "typical, from which a loss of exactly 0 is a row without gradient")
+    grad_times: float = _row(100.0, "ratio", "of a gradient norm late over early, above which a run is unstable")
+    kl_times: float = _row(20.0, "ratio", "of the highest KL over the usual one, above which it has exploded")
+    kl_high: float = _row(2.0, "nats", "of KL at least, then")
+    burst_rows: int = _row(20, "rows", "of a gradient norm or KL before its growth counts")
+    entropy_gone: float = _row(0.1, "of the start", "of the entropy, below which it is spent")
+    sign_fall: float = _row(0.15, "of the best", "that a reward loses: a sign of instability")
+    dip_rows: int = _row(30, "rows", "of a dip at most, and a sixth of the log: what lasts longer is a failure")
+    one_row: float = _row(2.0, "ratio", "of a dip of one row over one of several, before it is told")
+    at_once: float = _row(0.7, "of a change of level", "that a single row covers, for a jump")
+    carry_errors: float = _row(
+        3.0, "standard errors", "of a held-out reward, that a train reward rises, to compare both"
+    )
+    held_fall: float = _row(0.1, "of the best", "that a held-out reward loses, before it is told")
+    sign_grad: float = _row(3.0, "ratio", "of the gradient norm, late over early: a sign of instability")
+    strong_grad: float = _row(20.0, "ratio", "of it, above which the sign is worth a look by itself")
+    safe: float = _row(0.1, "probability", "of a failure, above which no higher learning rate is advised")
+    hack_rise: float = _row(0.2, "of the range", "that the train reward rises while the held-out one does not")
+    hack_shared: float = _row(0.1, "of the rise", "that the held-out reward shares at most")
+    probable: float = _row(0.5, "probability", "from which an event is spoken of as a fact")
+
+
+THRESHOLDS = Thresholds()
+
+
+class Threshold(NamedTuple):
+    """One line of the table: its name in `Thresholds`, the number, what it counts, and what it is."""
+
+    name: str
+    value: float
+    unit: str
+    meaning: str
+
+
+def table() -> tuple[Threshold, ...]:
+    """Every threshold with its words, in the order of `Thresholds`."""
+    return tuple(Threshold(f.name, getattr(THRESHOLDS, f.name), **f.metadata) for f in fields(Thresholds))
