@@ -104,7 +104,7 @@ class Background:
     """Updates of a run by a process of their own. No method raises: an error is one warning and ends the process.
 
     Attributes:
-        alarms: All alarms so far, those of updates that nobody read included.
+        alarms: All alarms that have come by the last call of `latest` or `wait`.
 
     Args:
         setup: The first message.
@@ -142,7 +142,6 @@ class Background:
             with self._guard():
                 _send(self._files[0], new)
                 self._sent += len(new)
-                self._receive()
 
     def latest(self) -> Update | None:
         """The last update that has come; None before the first."""

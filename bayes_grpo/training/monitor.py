@@ -113,7 +113,10 @@ class Monitor:
     @property
     def alarms(self) -> tuple[Alarm, ...]:
         """All alarms so far."""
-        return self._alarms if self._background is None else self._background.alarms
+        if self._background is None:
+            return self._alarms
+        self._background.latest()
+        return self._background.alarms
 
     def update(self) -> Update | None:
         """The update about all rows; None with fewer than two rewards.
