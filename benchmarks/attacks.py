@@ -26,7 +26,7 @@ from bayes_grpo.fleets.journal import journal
 from bayes_grpo.fleets.table import table_of
 from bayes_grpo.learning.table import SHIPPED, load_prior_table
 from bayes_grpo.logs import read_log
-from bayes_grpo.logs.detect import all_readers
+from bayes_grpo.logs.formats import all_readers
 from bayes_grpo.logs.options import read_sidecar
 from bayes_grpo.watching.state import load_memory
 from benchmarks.common import keep, say

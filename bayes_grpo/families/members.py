@@ -19,8 +19,7 @@ from bayes_grpo.families.index import ALIASES, LONGEST, Index
 from bayes_grpo.families.left_out import Refused
 from bayes_grpo.learning.folder import REPOSITORIES
 from bayes_grpo.logs.finding import is_output_directory
-from bayes_grpo.logs.folder import logs_in
-from bayes_grpo.logs.reading import RunLike, read_log
+from bayes_grpo.logs.reading import RunLike, logs_in, read_log
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.logs.tabular import is_tabular
 from bayes_grpo.regimes.base import Regime

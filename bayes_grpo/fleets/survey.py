@@ -15,8 +15,7 @@ import numpy as np
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.finding import is_output_directory
-from bayes_grpo.logs.folder import logs_in
-from bayes_grpo.logs.reading import PathLike, read_log
+from bayes_grpo.logs.reading import PathLike, logs_in, read_log
 from bayes_grpo.logs.run import Run
 
 Logs = PathLike | Run | Iterable[PathLike | Run]

@@ -14,7 +14,7 @@ from bayes_grpo.common.errors import LogReadError, PriorError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.learning.learn import LogCase
 from bayes_grpo.logs import Run
-from bayes_grpo.logs.folder import logs_in
+from bayes_grpo.logs.reading import logs_in
 
 NAMES, REPOSITORIES = ("run_id", "run", "log", "name"), ("repo", "repository", "project", "team")
 """Columns of an index, by their possible names."""

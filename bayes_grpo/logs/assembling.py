@@ -10,10 +10,10 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import counted
+from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.mapping import Choices, Columns, counter_of, map_columns
-from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.resolve import resolve_settings, setting_keys
 from bayes_grpo.logs.reward_key import single_rewards
 from bayes_grpo.logs.run import Provenance, Setting, Settings

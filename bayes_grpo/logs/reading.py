@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import BayesGrpoError, LogReadError
 from bayes_grpo.common.wording import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble, one_after_another
-from bayes_grpo.logs.detect import pick_reader
 from bayes_grpo.logs.finding import STATE_FILE, find, run_name_of
+from bayes_grpo.logs.formats import Parsed, ReadOptions, Source, load, pick_reader
 from bayes_grpo.logs.mapping import Choices
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, read_sidecar
-from bayes_grpo.logs.parsed import Parsed, ReadOptions
 from bayes_grpo.logs.run import Run, Setting
-from bayes_grpo.logs.source import Source, load
-from bayes_grpo.logs.tabular import is_tabular, parsed_of, what_is
+from bayes_grpo.logs.tabular import FORMAT_CLIENT, address_of, is_tabular, parsed_of, read_from_client, what_is
 from bayes_grpo.logs.training_args import read_beside
-from bayes_grpo.logs.wandb_client import NAME as FORMAT_CLIENT
-from bayes_grpo.logs.wandb_client import address_of, read_from_client
 
 _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console", "wandb_csv")
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""
@@ -170,14 +166,14 @@ def _read_one(path: Path, options: ReadOptions) -> Read:
         try:
             source = load(file)
             reader = pick_reader(source, options.format)
-            if options.whole_lines and reader.NAME in _LINES:
+            if options.whole_lines and reader.name in _LINES:
                 source = replace(source, data=source.data[: source.data.rfind(b"\n") + 1])
             one = reader.read(source, options)
             if source.nul_bytes:
                 lost = counted(source.nul_bytes, "NUL byte")
                 notes = (*one.notes, f"{lost} left out, as a disk leaves them where a write was lost")
                 one = replace(one, notes=notes)
-            read.append((source, reader.NAME, one))
+            read.append((source, reader.name, one))
         except LogReadError as error:
             failed.append((file, error))
             continue
@@ -220,3 +216,38 @@ def _of_log(parsed: Parsed, file: Path, place: Path | None, newer: list[str]) ->
     if newer:
         notes += (f"newer but unreadable: {', '.join(clean(x) for x in newer)}",)
     return replace(parsed, notes=notes)
+
+
+_FOLDERS_DEEP = 4
+"""Folders within folders that are looked into."""
+
+
+def logs_in(
+    folder: Path, read: Callable[[Path], Run] = read_log, skipped: Collection[Path] = (), depth: int = _FOLDERS_DEEP
+) -> Iterator[tuple[Path, Run | BayesGrpoError]]:
+    """Logs in a folder and, to a depth, in the folders in it; hidden files and sidecars are passed by.
+
+    Args:
+        folder: The folder. A folder in it is a run if it can be read as one, else it is looked into.
+        read: How a log is read.
+        skipped: Resolved paths to pass by.
+        depth: Folders within folders that are looked into.
+
+    Yields:
+        Path and log, or path and the reason why it is none, in the order of their names.
+    """
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        yield folder, LogReadError(f"{folder}: cannot look into this folder ({error.strerror}); check permissions")
+        return
+    for path in paths:
+        if path.name.startswith(".") or path.name == SIDECAR_NAME or path.resolve() in skipped:
+            continue
+        try:
+            yield path, read(path)
+        except BayesGrpoError as error:
+            if path.is_dir() and depth > 0:
+                yield from logs_in(path, read, skipped, depth - 1)
+            else:
+                yield path, error

@@ -8,9 +8,9 @@ from typing import Any
 
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.assembling import assemble
+from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.mapping import Choices
 from bayes_grpo.logs.options import checked
-from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.rowkinds import told_apart
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.table import Table

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import LARGEST_STEP, Tidy, usual_spacing
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.mapping import Columns
 from bayes_grpo.logs.options import ROW_KEYS, settings_in_config
-from bayes_grpo.logs.parsed import Parsed
 from bayes_grpo.logs.reward_spread import spread_kind
 from bayes_grpo.logs.run import Provenance, Setting, Settings
-from bayes_grpo.logs.run_config import settings_of_run
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
+from bayes_grpo.logs.training_args import settings_of_run
 
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
 """Keys whose steps are optimizer updates, in logs whose rollouts serve several."""

@@ -12,8 +12,7 @@ from bayes_grpo.common.wording import clean, listed
 from bayes_grpo.logs.keyindex import MAX_COLUMNS, KeyIndex, normal
 from bayes_grpo.logs.rollouts import ROLLOUTS, means_of_rollouts
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainer import Trainer
-from bayes_grpo.logs.trainers import GENERIC
+from bayes_grpo.logs.trainers import GENERIC, Trainer
 from bayes_grpo.logs.unused import NO_SIGNAL, unused_keys
 
 _NOT_A_MEAN = re.compile(

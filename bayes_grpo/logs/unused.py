@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from bayes_grpo.logs.keyindex import OWN, KeyIndex, normal
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainer import Trainer
-from bayes_grpo.logs.trainers import GENERIC
+from bayes_grpo.logs.trainers import GENERIC, Trainer
 
 NO_NUMBER = "no number in it"
 NO_SIGNAL = "no known signal"

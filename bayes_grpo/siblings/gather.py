@@ -19,8 +19,7 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, LogReadError
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.finding import is_output_directory
-from bayes_grpo.logs.folder import logs_in
-from bayes_grpo.logs.reading import PathLike, read_log
+from bayes_grpo.logs.reading import PathLike, logs_in, read_log
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable

@@ -9,20 +9,18 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.common.wording import clean
-from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
-from bayes_grpo.logs.source import Source
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source
 from bayes_grpo.logs.table import Table, flatten, to_floats
 
-NAME = "parquet"
 _MAX_CELLS = 100_000_000
 
 
-def sniff(source: Source) -> Evidence | None:
+def _sniff(source: Source) -> Evidence | None:
     """Recognises the magic bytes."""
     return Evidence(3, "Parquet") if source.is_parquet else None
 
 
-def read(source: Source, options: ReadOptions) -> Parsed:
+def _read(source: Source, options: ReadOptions) -> Parsed:
     """Every scalar column as numbers; structs are flattened with "/".
 
     Raises:
@@ -94,3 +92,6 @@ def _numbers_of_words(column: Any) -> np.ndarray:
         there = chunk.indices.is_valid().to_numpy(zero_copy_only=False)
         values[there] = known[chunk.indices.drop_null().to_numpy(zero_copy_only=False)]
     return np.concatenate(parts) if parts else np.empty(0)
+
+
+READERS = (Reader("parquet", _sniff, _read),)
