@@ -119,7 +119,7 @@ class Reading:
         str | None, typer.Option(help="Run to take from a chart export that holds several; else the name to show.")
     ] = None
     run: Annotated[
-        str | None, typer.Option(help="Run to take from a store that holds several: name, id, or the beginning of one.")
+        str | None, typer.Option(help="Run to take where a store or file holds several: name, id, or its beginning.")
     ] = None
     sidecar: Annotated[
         Path | None, typer.Option(help="TOML or JSON file of settings (else bayes_grpo.toml beside the log).")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -14,6 +15,7 @@ from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.mapping import Choices, Columns, counter_of, map_columns
+from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
 from bayes_grpo.logs.resolve import resolve_settings, setting_keys
 from bayes_grpo.logs.reward_key import single_rewards
 from bayes_grpo.logs.run import Provenance, Setting, Settings
@@ -26,7 +28,11 @@ _PART = "rewards/"
 
 
 def assemble(
-    parts: list[Parsed], choices: Choices, user: Mapping[str, Any], stated: Mapping[str, Setting]
+    parts: list[Parsed],
+    choices: Choices,
+    user: Mapping[str, Any],
+    stated: Mapping[str, Setting],
+    training: str | None = None,
 ) -> dict[str, Any]:
     """Everything of a `Run` but its name and origin.
 
@@ -35,6 +41,7 @@ def assemble(
         choices: Columns that the user named.
         user: Settings from the user, checked.
         stated: Settings from a file beside the log.
+        training: The training to read where a file holds several.
 
     Raises:
         LogReadError: No reward is found, several keys could be it, or there are too few rows.
@@ -42,9 +49,13 @@ def assemble(
     """
     parsed = reduce(one_after_another, parts)
     columns = map_columns(parsed.table, choices, parsed.trainer)
-    summary = np.zeros(parsed.table.n, dtype=bool)
-    for key in ("train_runtime", "train/train_runtime"):
-        summary |= np.isfinite(parsed.table.column(key))
+    chosen = chosen_training(parsed.table, columns, training, parsed.starts) if len(parts) == 1 else Chosen(None)
+    if chosen.rows is not None:
+        table = parsed.table.rows(chosen.rows)
+        parsed = replace(parsed, table=table, total_steps=parsed.total_steps if chosen.is_last else None)
+        parts = [parsed]
+        columns = map_columns(table, choices, parsed.trainer)
+    summary = closing_rows(parsed.table)
     row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(parts)), [part.table.n for part in parts])
     environments = {_ENVIRONMENT + name: values for name, values in columns.environments.items()}
@@ -70,12 +81,13 @@ def assemble(
         "logged": rows.logged,
         "step_counter": counter_of(columns.keys),
         "second_counter": _on_rows(columns, rows, parsed.table),
-        "resumes": rows.resumes,
+        "resumes": tuple(sorted({*rows.resumes, *chosen.resumed})),
+        "trainings": chosen.trainings,
         "eval_step": rows.eval_step,
         "eval_reward": rows.eval_reward,
         "settings": settings,
         "keys": used,
-        "notes": (*parsed.notes, *columns.notes, *rows.notes, *_seldom(columns, rows, settings)),
+        "notes": (*chosen.notes, *parsed.notes, *columns.notes, *rows.notes, *_seldom(columns, rows, settings)),
         "unused": unused_keys(parsed.table, columns.trainer, used, _read_otherwise(parsed.table)),
     }
 

@@ -186,6 +186,7 @@ class Parsed:
         notes: What the reader did.
         settings: Settings that a file of the trainer beside the log states.
         run_name: Name of the run, where the file states it.
+        starts: Rows at which the reader has seen another training begin.
     """
 
     table: Table
@@ -196,6 +197,7 @@ class Parsed:
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Setting] = field(default_factory=dict)
     run_name: str = ""
+    starts: tuple[int, ...] = ()
 
 
 class ReadOptions(NamedTuple):
@@ -206,7 +208,7 @@ class ReadOptions(NamedTuple):
         whole_lines: Leave out a last line that has not ended, in formats in which half a line can pass for a whole one.
         choices: Columns that the user named.
         run_name: The run to take from a chart export that holds several.
-        run: The run to take from a store that holds several: its name, its id, or the beginning of either.
+        run: The run to take where several are kept: its name, its id, or the beginning of either.
     """
 
     format: str | None = None
@@ -237,12 +239,14 @@ class Reader:
         sniff: Evidence that a file has this format, None where it has not.
         read: Rows of the file; raises `LogReadError` where it is broken or not of this format.
         runs: The runs in a file or in its beginning, in the order in which they began, where it may hold several.
+        takes_run: Whether it takes one of several runs by its name itself.
     """
 
     name: str
     sniff: Callable[[Source], Evidence | None]
     read: Callable[[Source, ReadOptions], Parsed]
     runs: Callable[[Source], list[RunName]] | None = None
+    takes_run: bool = False
 
 
 def long_lines(numbers: Sequence[int], longest: int) -> tuple[str, ...]:

@@ -192,15 +192,9 @@ def tidy(
     left = abandoned(step, np.where(used, train["reward"], np.nan), np.zeros(len(step)) if file is None else file)
     rows = placed & used & ~left.train
     gone = int(np.sum((placed & used & left.train) | (np.isfinite(evals) & left.evals)))
-    if gone:
+    if left.resumes:
         where = ", ".join(f"{s:g}" for s in left.resumes)
         notes.append(f"resumed at step {where}: {counted(gone, 'row')} of the abandoned attempt beyond it left out")
-    anew = sum(s <= np.min(step[placed & used]) for s in left.resumes)
-    if anew:
-        notes.append(
-            f"{anew + 1} trainings that begin at the same step are in the log; the last one is read, "
-            f"save another by itself to read that"
-        )
     parts = mean_of_parts(step[rows], {k: v[rows] for k, v in train.items()})
     if parts.usual > 1:
         names = listed(parts.averaged, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -25,6 +26,8 @@ _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console",
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""
 FORMAT_HELD = "held"
 """Format of runs whose rows came from memory."""
+_TRAINING = re.compile(r"training \d+")
+"""A training within a run: "training 2", or "RUN/training 2"."""
 PathLike = str | os.PathLike[str]
 type Held = Any
 """What `bayes_grpo.logs.tabular` knows: a data frame, columns, records, a trainer's state, a run of W&B's client."""
@@ -40,12 +43,14 @@ class Read(NamedTuple):
         sources: Its files.
         format: What they were read as.
         parsed: Their rows, joined.
+        training: The training that is wanted where they hold several.
     """
 
     where: Path
     sources: tuple[Source, ...]
     format: str
     parsed: Parsed
+    training: str | None = None
 
 
 def read_log(
@@ -73,7 +78,8 @@ def read_log(
         reward_column: Key of the mean train reward.
         eval_column: Key of the held-out reward.
         run_name: The run to take where a chart export holds several; otherwise the name of the result.
-        run: The run to take where a store holds several: its name, its id, or the beginning of either.
+        run: The run to take where a store or a file holds several: its name, its id, or the beginning of either;
+            "training 2" of a file in which trainings follow each other.
         settings: Values for fields of `Settings`; they override everything else.
         sidecar: TOML or JSON file of such values; "bayes_grpo.toml" beside the log is read by itself.
         whole_lines: Leave out a last line that has not ended, in formats in which half a line can pass for a whole one:
@@ -89,7 +95,7 @@ def read_log(
     if is_tabular(path_or_paths):
         stated = {} if sidecar is None else read_sidecar(Path(sidecar))
         kind = Path(what_is(path_or_paths))
-        paths, read = [kind], [Read(kind, (), FORMAT_HELD, parsed_of(path_or_paths))]
+        paths, read = [kind], [Read(kind, (), FORMAT_HELD, parsed_of(path_or_paths), run)]
     else:
         paths = _paths(path_or_paths)
         stated = _sidecar(paths[0], sidecar)
@@ -97,7 +103,7 @@ def read_log(
         read = [_read_one(p, options) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
-        rows = assemble([x.parsed for x in read], choices, user, stated)
+        rows = assemble([x.parsed for x in read], choices, user, stated, read[0].training)
     except LogReadError as error:
         raise LogReadError(f"{where}: {error}") from None
     formats = list(dict.fromkeys(x.format for x in read))
@@ -155,7 +161,12 @@ def _read_one(path: Path, options: ReadOptions) -> Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
     address = address_of(path)
     if address is not None:
-        return Read(path, (), FORMAT_CLIENT, read_from_client(address))
+        return Read(path, (), FORMAT_CLIENT, read_from_client(address), options.run)
+    outer, _, training = (options.run or "").rpartition("/")
+    if _TRAINING.fullmatch(training):
+        options = options._replace(run=outer or None)
+    else:
+        training = None
     found = find(path, options.run)
     store = found.store
     if store is not None:
@@ -174,6 +185,8 @@ def _read_one(path: Path, options: ReadOptions) -> Read:
                 notes = (*one.notes, f"{lost} left out, as a disk leaves them where a write was lost")
                 one = replace(one, notes=notes)
             read.append((source, reader.name, one))
+            if store is None and not reader.takes_run and training is None:
+                training = options.run
         except LogReadError as error:
             failed.append((file, error))
             continue
@@ -187,13 +200,13 @@ def _read_one(path: Path, options: ReadOptions) -> Read:
     place = None if where == path else where.relative_to(path)
     if store is None:
         newer = [file.parent.name for file, _ in failed]
-        return Read(where, sources, names[0], _of_log(parsed[0], where, place, newer))
+        return Read(where, sources, names[0], _of_log(parsed[0], where, place, newer), training)
     whole = reduce(one_after_another, parsed)
     notes = (*whole.notes, f"read from {clean(where.name if place is None else place, 200)}")
     if failed:
         notes += (f"left out because unreadable: {listed(file.name for file, _ in failed)}",)
     name = next((x.run_name for x in parsed if x.run_name), store.name)
-    return Read(where, sources, names[0], replace(whole, run_name=name, notes=notes))
+    return Read(where, sources, names[0], replace(whole, run_name=name, notes=notes), training)
 
 
 def _of_log(parsed: Parsed, file: Path, place: Path | None, newer: list[str]) -> Parsed:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -132,6 +132,32 @@ class Settings:
         return [(name, s) for name, s in self.items() if s.provenance is Provenance.ASSUMED and s.value is not None]
 
 
+class LoggedTraining(NamedTuple):
+    """One of several trainings in a file.
+
+    Attributes:
+        name: What ``--run`` calls it.
+        rows: Its rows, one a step.
+        first_step: Its first step, None without any.
+        last_step: Its last step.
+        rewards: Rows with a reward.
+        taken: Whether it is the one that was read.
+    """
+
+    name: str
+    rows: int
+    first_step: float | None
+    last_step: float | None
+    rewards: int
+    taken: bool = False
+
+    @property
+    def text(self) -> str:
+        """Name, rows and steps."""
+        steps = "" if self.first_step is None else f", steps {self.first_step:g} to {self.last_step:g}"
+        return f"{self.name} ({counted(self.rows, 'row')}{steps}{'' if self.rewards else ', no reward'})"
+
+
 @dataclass(frozen=True, eq=False)
 class Run(Shown):
     """One training run as it was logged. Immutable; arrays are read-only.
@@ -158,6 +184,7 @@ class Run(Shown):
         step_counter: What ``step`` counts: "optimizer step", "rollout step", "log row", or the log's own word.
         second_counter: Key of another counter of the log, and its value in each row, shape (n,); None without any.
         resumes: Steps at which the training was resumed.
+        trainings: All trainings in the file, where it holds several.
     """
 
     name: str
@@ -180,6 +207,7 @@ class Run(Shown):
     step_counter: str = "optimizer step"
     second_counter: tuple[str, np.ndarray] | None = None
     resumes: tuple[float, ...] = ()
+    trainings: tuple[LoggedTraining, ...] = ()
     _once: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

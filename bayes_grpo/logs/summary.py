@@ -12,7 +12,7 @@ from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.reading import RunLike, as_run
-from bayes_grpo.logs.run import told
+from bayes_grpo.logs.run import LoggedTraining, told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +70,7 @@ class RunSummary(Result):
         settings: Name → setting, in order of declaration.
         notes: What the reader did that one should know.
         unused: Key of the log → why nothing was made of it.
+        trainings: All trainings in the file, where it holds several.
     """
 
     name: str
@@ -87,6 +88,7 @@ class RunSummary(Result):
     settings: Mapping[str, SettingSummary]
     notes: tuple[str, ...]
     unused: Mapping[str, str]
+    trainings: tuple[LoggedTraining, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -128,6 +130,7 @@ def describe_run(run: RunLike) -> RunSummary:
         },
         notes=tuple(_plain(note) for note in run.notes),
         unused={_plain(key): _plain(why) for key, why in run.unused.items()},
+        trainings=tuple(x._replace(name=_plain(x.name)) for x in run.trainings),
     )
 
 

@@ -137,10 +137,10 @@ def test_wandb_charts_are_joined(write):
 def test_wandb_chart_of_several_runs(write):
     text = "Step,a - train/reward,b - v2 - train/reward\n1,0.1,0.5\n2,0.2,0.6\n"
     path = write("wandb_export.csv", text)
-    with pytest.raises(LogReadError, match=r"found 2: a, b - v2; choose with --run-name"):
+    with pytest.raises(LogReadError, match=r"found 2: a, b - v2; choose with --run"):
         read_log(path)
     with pytest.raises(LogReadError, match=r"among a, b - v2, found 'c'"):
-        read_log(path, run_name="c")
+        read_log(path, run="c")
     run = read_log(path, run_name="b - v2")
     assert run.name == "b - v2"
     np.testing.assert_array_equal(run.reward, [0.5, 0.6])

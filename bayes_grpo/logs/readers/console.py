@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from sys import intern
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import ANSI, clean, counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source, long_lines
+from bayes_grpo.logs.phases import CLOSING, starts_of
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.rowkinds import StepCounter, told_apart
 from bayes_grpo.logs.table import Table, to_float
 
-_BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[[^\]\n]{0,80}\]?")
+_BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
 _BAR_TEXT = re.compile(r"[^|\n]{0,80}?\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
 _REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
 _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
@@ -32,10 +35,12 @@ class ConsoleLine(NamedTuple):
     Attributes:
         text: The line without escape sequences, progress bars and the prefix Ray puts before it.
         bars: Progress bars on it, as (done, planned).
+        timed: Those that state the time of a step, as a training's does and a download's does not.
     """
 
     text: str
     bars: tuple[tuple[int, int], ...] = ()
+    timed: tuple[tuple[int, int], ...] = ()
 
 
 def lines_of(text: str) -> Iterator[ConsoleLine]:
@@ -47,8 +52,10 @@ def lines_of(text: str) -> Iterator[ConsoleLine]:
         if "%|" not in line:
             yield ConsoleLine(line)
             continue
-        bars = tuple((int(done), int(planned)) for done, planned in _BAR.findall(line))
-        yield ConsoleLine(_BAR_TEXT.sub("", line), bars)
+        bars = [
+            (int(done), int(planned), "it/s" in text or "s/it" in text) for done, planned, text in _BAR.findall(line)
+        ]
+        yield ConsoleLine(_BAR_TEXT.sub("", line), tuple(x[:2] for x in bars), tuple(x[:2] for x in bars if x[2]))
 
 
 def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:
@@ -97,9 +104,11 @@ _BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
 _DICT_COUNT = re.compile(r"\b(rollout|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
 _JSON = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
 """A JSON document or JSON lines; other readers take those."""
+_NO_BRACES = re.compile(r"\s{0,8}['\"][\w/@. -]{1,80}['\"]\s?:")
+"""A dict that was pasted without its braces."""
+_STEP_KEY = re.compile(r"step(?!s_per_second)")
 
-_TRAINING_BAR = re.compile(r"\b(\d{1,9})/(\d{1,9}) \[[^\]\n]{0,60}(?:it/s|s/it)")
-
+_LEAST_COPIED, _MOSTLY = 3, 0.9
 _MAX_LENGTH = 20_000
 _MAX_DEPTH = 8
 _MAX_COUNT = 64
@@ -109,9 +118,17 @@ _NO_BARS: Mapping[int, int] = MappingProxyType({})
 
 
 class _Found(NamedTuple):
+    """A row, and the progress bars before it as planned → done at the newest.
+
+    Attributes:
+        row: The row; empty at the end of the text.
+        bars: All that were there before the first row.
+        passed: Those of a training that came since the row before, the newest last.
+    """
+
     row: dict[str, Any]
     bars: Mapping[int, int]
-    """Planned → done of every progress bar at its newest, before the row."""
+    passed: Mapping[int, int]
 
 
 def _sniff_console_dict(source: Source) -> Evidence | None:
@@ -124,29 +141,75 @@ def _sniff_console_dict(source: Source) -> Evidence | None:
 
 def _read_console_dict(source: Source, options: ReadOptions) -> Parsed:
     """Rows of all dicts of numbers; the step is in the dict, on the progress bar, or counted later."""
-    found = list(_dicts(source.text))
+    *found, end = _dicts(source.text)
     if not found:
         raise nothing_found("dicts of metrics in the text", source)
+    found, copies = _without_copies(found)
     progress = StepCounter(told_apart(f.row) for f in found)
     rows = list(progress)
-    notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text))
+    notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
     total = progress.planned
-    if not any("step" in k for row in rows for k in row) and (planned := _own_bar(found)) is not None:
-        rows = [{**f.row, "step": f.bars[planned]} for f in found]
-        total = float(planned)
-        notes += (f"the step is that of the progress bar of {planned}",)
-    elif not any("step" in k for row in rows for k in row) and (bar := _last_bar(source.text)) is not None:
-        placed = _placed_by(bar, rows)
-        if placed is not None:
-            rows, each = placed
-            total = float(bar[1])
-            notes += (f"the progress bar has come to {bar[0]} of {bar[1]} steps, so a row stands for {each} of them",)
-        else:
-            notes += (
-                f"no row says its step, and the progress bar says {bar[0]} of {bar[1]}: where a row stands for several "
-                f"steps, state --set logging_window=N",
-            )
+    if not any(_STEP_KEY.search(k) for row in rows for k in row):
+        found = [f._replace(row=row) for f, row in zip(found, rows, strict=True)]
+        starts = _starts(found)
+        rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
+        return Parsed(Table.from_rows(rows), total_steps=total, notes=(*notes, *more), starts=starts)
     return Parsed(Table.from_rows(rows), total_steps=total, notes=notes)
+
+
+def _without_copies(found: list[_Found]) -> tuple[list[_Found], tuple[str, ...]]:
+    """Rows without those that other processes print too, and a note; all of them where rows are not all copied."""
+    texts = [repr(f.row) for f in found]
+    counts = Counter(texts)
+    each, rows = Counter(counts.values()).most_common(1)[0] if counts else (1, 0)
+    if each < 2 or rows < _LEAST_COPIED or rows < _MOSTLY * len(counts):
+        return found, ()
+    first = {text: i for i, text in reversed(list(enumerate(texts)))}
+    note = f"every dictionary is printed {each} times, as by {each} processes; the first of each is kept"
+    return [found[i] for i in sorted(first.values())], (note,)
+
+
+def _starts(found: list[_Found]) -> tuple[int, ...]:
+    """Rows at which trainings begin, after the first."""
+    values = {name: np.array([to_float(f.row.get(name)) for f in found]) for name in ("reward", "loss")}
+    epoch, closing = (np.array([to_float(f.row.get(name)) for f in found]) for name in ("epoch", CLOSING[0]))
+    return starts_of(np.isfinite(closing), values, None, epoch).rows
+
+
+def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
+    """Rows with the steps that progress bars give them, for each training by itself; planned steps and notes."""
+    placed: list[list[dict[str, Any]]] = []
+    total, notes = None, ()
+    for part, following in zip(parts, [*parts[1:], [end]], strict=True):
+        later = {planned for f in following[1:] for planned in f.passed}
+        after = {planned: done for planned, done in following[0].passed.items() if planned not in later}
+        rows, total, notes = _on_bar(part, after)
+        placed.append(rows)
+    if len({"step" in rows[-1] for rows in placed}) > 1:
+        placed = [x if "step" in x[-1] else [{**row, "step": i} for i, row in enumerate(x, 1)] for x in placed]
+    return [row for rows in placed for row in rows], total, notes
+
+
+def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
+    """The same for one training, with the bars that came after its last row."""
+    rows = [f.row for f in part]
+    if (planned := _own_bar(part)) is not None:
+        steps = np.maximum.accumulate([f.bars[planned] if _is_train(f.row) else 0 for f in part])
+        last = [step if CLOSING[0] in f.row else f.bars[planned] for f, step in zip(part, steps.tolist(), strict=True)]
+        rows = [{**f.row, "step": step} for f, step in zip(part, last, strict=True)]
+        return rows, float(planned), (f"the step is that of the progress bar of {planned}",)
+    passed = [bar for bars in (*(f.passed for f in part), after) for bar in bars.items()]
+    if not passed:
+        return rows, None, ()
+    planned, done = passed[-1]
+    placed = _placed_by((done, planned), rows)
+    if placed is None:
+        return rows, None, (
+            f"no row says its step, and the progress bar says {done} of {planned}: where a row stands for several "
+            f"steps, state --set logging_window=N",
+        )  # fmt: skip
+    note = f"the progress bar has come to {done} of {planned} steps, so a row stands for {placed[1]} of them"
+    return placed[0], float(planned), (note,)
 
 
 def _own_bar(found: list[_Found]) -> int | None:
@@ -162,12 +225,6 @@ def _own_bar(found: list[_Found]) -> int | None:
 
 def _is_train(row: dict[str, Any]) -> bool:
     return not any(k.startswith(("eval", "train_runtime")) for k in row)
-
-
-def _last_bar(text: str) -> tuple[int, int] | None:
-    """Steps done and planned by the last bar of a training, which is neither of a download nor of examples."""
-    found = deque(_TRAINING_BAR.finditer(text), maxlen=1)
-    return (int(found[0][1]), int(found[0][2])) if found else None
 
 
 def _placed_by(bar: tuple[int, int], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int] | None:
@@ -189,6 +246,7 @@ def _placed_by(bar: tuple[int, int], rows: list[dict[str, Any]]) -> tuple[list[d
 
 def _dicts(text: str) -> Iterator[_Found]:
     bars: dict[int, int] = {}
+    passed: dict[int, int] = {}
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
     held: _Display | None = None
     for line in lines_of(text):
@@ -198,6 +256,9 @@ def _dicts(text: str) -> Iterator[_Found]:
                 bars[planned] = done
                 if len(bars) > _MAX_BARS:
                     del bars[next(iter(bars))]
+        for done, planned in line.timed[-_MAX_BARS:]:
+            passed.pop(planned, None)
+            passed[planned] = done
         piece = line.text
         if line.bars and not piece.strip():
             continue
@@ -207,6 +268,14 @@ def _dicts(text: str) -> Iterator[_Found]:
                 start = _OPEN.search(piece, at)
                 if start is None:
                     held = None
+                    if (
+                        at == 0
+                        and piece.count(":") > 1
+                        and _NO_BRACES.match(piece)
+                        and (row := parse_dict(f"{{{piece.strip().strip('{},')}}}"))
+                    ):
+                        yield _Found(row, dict(bars) if bars else _NO_BARS, passed)
+                        passed = {}
                     break
                 at = start.start()
                 held = _Display(piece[max(at - _MAX_COUNT, 0) : at])
@@ -215,9 +284,11 @@ def _dicts(text: str) -> Iterator[_Found]:
                 held = held if held.length <= _MAX_LENGTH else None
                 break
             if row := parse_dict(held.text):
-                yield _Found(_dict_counted(held.before, row), dict(bars) if bars else _NO_BARS)
-                counting = frozenset(bars) if counting is None else counting
+                yield _Found(_dict_counted(held.before, row), dict(bars) if bars else _NO_BARS, passed)
+                passed = {}
+                counting = None if CLOSING[0] in row else frozenset(bars) if counting is None else counting
             at, held = end, None
+    yield _Found({}, _NO_BARS, passed)
 
 
 class _Display:

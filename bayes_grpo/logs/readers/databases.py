@@ -217,6 +217,6 @@ def _mapping(encoded: Any) -> dict[str, Any] | None:
 
 
 READERS = (
-    Reader("mlflow", _sniff_mlflow, _read_mlflow, _runs_mlflow),
-    Reader("trackio", _sniff_trackio, _read_trackio, _runs_trackio),
+    Reader("mlflow", _sniff_mlflow, _read_mlflow, _runs_mlflow, takes_run=True),
+    Reader("trackio", _sniff_trackio, _read_trackio, _runs_trackio, takes_run=True),
 )

@@ -6,13 +6,16 @@ import csv
 import io
 import re
 import warnings
+from dataclasses import replace
+from functools import reduce
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.rowkinds import parted
 from bayes_grpo.logs.table import MAX_KEYS, Table
@@ -54,6 +57,10 @@ def load_csv(source: Source, delimiter: str) -> Table:
 
     data = source.text.encode() if source.is_utf16 else source.data
     _check_size(data, delimiter)
+    starts = _headers(data, delimiter)
+    if starts:  # a training that was started again has written its header again
+        parts = [data[i:k] for i, k in pairwise([0, *starts, len(data)])]
+        return reduce(Table.appended, (load_csv(replace(source, data=part), delimiter) for part in parts))
     decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(source.head) else "."
     try:
         with warnings.catch_warnings():
@@ -81,6 +88,19 @@ def load_csv(source: Source, delimiter: str) -> Table:
         values = series.to_numpy()
         columns.setdefault(str(name).strip(), values if values.dtype.kind in "fiub" else _cells(series, decimal))
     return Table.from_columns(parted(columns))
+
+
+def _headers(data: bytes, delimiter: str) -> list[int]:
+    """Where further lines of names begin; another training may have other columns."""
+    first = data.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0].strip()
+    begin = first.split(delimiter.encode())[0] + delimiter.encode()
+    names = {x.strip() for x in first.decode("utf-8", "replace").split(delimiter)}
+    found = []
+    for match in re.finditer(rb"(?<=\n)" + re.escape(begin) + rb"[^\r\n]*", data):
+        cells = [x.strip() for x in match[0].decode("utf-8", "replace").split(delimiter)]
+        if 2 * len(names.intersection(cells)) > len(names) and not any(map(_is_number, cells)):
+            found.append(match.start())
+    return found
 
 
 def _cells(series: Any, decimal: str) -> list[Any]:
@@ -199,7 +219,9 @@ def _read_wandb_csv(source: Source, options: ReadOptions) -> Parsed:
     columns = [_column(name) for name in names[1:] if _SEPARATOR in name]
     if not columns:
         raise LogReadError(f"expected columns '<run> - <metric>', found {listed(names)}; read it with --format csv")
-    run = _pick_run(columns, options.run_name or options.run)
+    runs = list(dict.fromkeys(c.run for c in columns))
+    wanted = options.run_name if options.run is None and options.run_name in runs else options.run
+    run = runs[chosen_run([RunName(x, x) for x in runs], wanted)]
     table = load_csv(source, delimiter)
     metrics = {c.name: c.metric for c in columns if c.run == run and not c.metric.endswith(_BOUNDS)}
     axis = names[0]
@@ -214,17 +236,6 @@ def _read_wandb_csv(source: Source, options: ReadOptions) -> Parsed:
 def _column(name: str) -> _Column:
     run, _, metric = name.rpartition(_SEPARATOR)
     return _Column(run, metric, name)
-
-
-def _pick_run(columns: list[_Column], wanted: str | None) -> str:
-    runs = list(dict.fromkeys(c.run for c in columns))
-    if wanted is not None:
-        if wanted not in runs:
-            raise LogReadError(f"expected a run among {listed(runs)}, found {clean(wanted)!r}; correct --run-name")
-        return wanted
-    if len(runs) > 1:
-        raise LogReadError(f"expected one run, found {len(runs)}: {listed(runs)}; choose with --run-name")
-    return runs[0]
 
 
 def _is_step(name: str) -> bool:
@@ -246,5 +257,5 @@ def _is_bucketed(table: Table, metrics: dict[str, str]) -> bool:
 
 READERS = (
     Reader("csv", _sniff_csv_table, _read_csv_table),
-    Reader("wandb_csv", _sniff_wandb_csv, _read_wandb_csv),
+    Reader("wandb_csv", _sniff_wandb_csv, _read_wandb_csv, takes_run=True),
 )

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, counted, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source, long_lines
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run, long_lines
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.rowkinds import StepCounter, told_apart
@@ -147,11 +147,15 @@ def _sniff_json_records(source: Source) -> Evidence | None:
 
 def _read_json_records(source: Source, options: ReadOptions) -> Parsed:
     """Rows of the list of records in the document, or its lists of numbers as columns."""
-    return of_document(load_json(source))
+    return of_document(load_json(source), options.run)
 
 
-def of_document(document: Any) -> Parsed:
+def of_document(document: Any, run: str | None = None) -> Parsed:
     """Rows of a document that is there already.
+
+    Args:
+        document: The document.
+        run: The list of records to take where there are several.
 
     Raises:
         LogReadError: No list of records and no list of numbers is in it.
@@ -163,7 +167,7 @@ def of_document(document: Any) -> Parsed:
     config = _scalars(document)
     records = _record_lists(document)
     if records:
-        name, items = _choose(records)
+        name, items = _choose(records, run)
         rows, notes = mapping_rows(items)
         return Parsed(Table.from_rows(rows), config, notes=(f"records read from {name!r}", *notes))
     numbered = _numbered(document)
@@ -214,7 +218,7 @@ def _numbered(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"step": int(k), **v} for k, v in records.items()] if len(records) >= max(2, len(document) - 2) else []
 
 
-def _choose(records: dict[str, list[Any]]) -> tuple[str, list[Any]]:
+def _choose(records: dict[str, list[Any]], wanted: str | None) -> tuple[str, list[Any]]:
     """The list that looks like a training log: one with a reward in it, by its usual name."""
     rewarded = {
         name: items
@@ -231,11 +235,9 @@ def _choose(records: dict[str, list[Any]]) -> tuple[str, list[Any]]:
         named = [name for name in pool if name.rsplit(".", 1)[-1].lower() == known]
         if len(named) == 1:
             return named[0], pool[named[0]]
-    if len(pool) > 1:
-        raise LogReadError(
-            f"expected one list of records, found {listed(pool)}; save the one that is the training log by itself"
-        )
-    return next(iter(pool.items()))
+    names = list(pool)
+    name = names[chosen_run([RunName(x, x) for x in names], wanted if len(names) > 1 else None)]
+    return name, pool[name]
 
 
 def _number_lists(document: dict[str, Any]) -> dict[str, list[Any]]:

@@ -387,6 +387,6 @@ def _called(function: ast.expr) -> str:
 
 
 READERS = (
-    Reader("marked_table", _sniff_marked_table, _read_marked_table),
-    Reader("notebook", _sniff_notebook, _read_notebook),
+    Reader("marked_table", _sniff_marked_table, _read_marked_table, takes_run=True),
+    Reader("notebook", _sniff_notebook, _read_notebook, takes_run=True),
 )

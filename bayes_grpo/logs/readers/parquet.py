@@ -10,7 +10,7 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source
-from bayes_grpo.logs.table import Table, flatten, to_floats
+from bayes_grpo.logs.table import Table, flatten, is_label, to_floats
 
 _MAX_CELLS = 100_000_000
 
@@ -43,7 +43,9 @@ def _read(source: Source, options: ReadOptions) -> Parsed:
         arrow = pq.read_table(io.BytesIO(source.data), columns=wanted, use_threads=False, read_dictionary=words)
         columns: dict[str, Any] = {}
         for name, column in zip(arrow.column_names, arrow.columns, strict=True):
-            if pa.types.is_dictionary(column.type):
+            if is_label(name):
+                columns.setdefault(name, column.to_pylist())
+            elif pa.types.is_dictionary(column.type):
                 columns.setdefault(name, _numbers_of_words(column))
             elif pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
                 values = column.cast(pa.float64(), safe=False).to_numpy().copy()
