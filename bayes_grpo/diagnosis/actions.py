@@ -39,6 +39,12 @@ def _never(_: Facts) -> bool:
     return False
 
 
+def _named(f: Facts, column: str, otherwise: str) -> str:
+    """To name the key that a column may be, where it was not recognized; else something else."""
+    keys = f.suggested.get(column)
+    return f"name the column with --column {column}={keys[0]}, if it is that" if keys else otherwise
+
+
 def _broken(f: Facts) -> bool:
     return bool(f.not_finite)
 
@@ -194,8 +200,10 @@ ACTIONS: dict[str, ActionRow] = {
     "read completions": ActionRow(
         _always, _broken, lambda f: "read 20 completions of the last steps with a high reward"
     ),
-    "log held-out": ActionRow(lambda f: not f.held_out, _never, lambda f: "log a held-out score every 10 to 20 steps"),
-    "log KL": ActionRow(lambda f: not f.kl_known, _never, lambda f: "log the KL to the reference"),
+    "log held-out": ActionRow(
+        lambda f: not f.held_out, _never, lambda f: _named(f, "heldout", "log a held-out score every 10 to 20 steps")
+    ),
+    "log KL": ActionRow(lambda f: not f.kl_known, _never, lambda f: _named(f, "kl", "log the KL to the reference")),
     "same engine": ActionRow(
         _always,
         _broken,

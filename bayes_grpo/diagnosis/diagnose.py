@@ -28,7 +28,7 @@ from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.top_line import top_line
 from bayes_grpo.events.borders import BORDERS
 from bayes_grpo.logs.reading import RunLike, as_run
-from bayes_grpo.logs.reward_spread import share_without_spread_of
+from bayes_grpo.logs.resolve import share_without_spread_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.join import join
@@ -97,7 +97,7 @@ def diagnose(
     if found is not None:
         rows = RunSoFar.of(shown, found.trends)
         failing = 1.0 - math.prod(1.0 - own[mode] for mode in MODES)
-        facts = facts_of(found.trends, rows, failing, lost_at_end(found.trends))
+        facts = replace(facts_of(found.trends, rows, failing, lost_at_end(found.trends)), suggested=shown.suggested)
     evidence = {m: replace(e, probability=own.get(m, e.probability)) for m, e in evidence.items()}
     onsets, remedies = ({}, {}) if timeline is None else _what_to_do(timeline, own, said.answer, facts)
     missing = dict.fromkeys(name for e in evidence.values() for name in e.missing) if found else ("reward",)
@@ -119,6 +119,7 @@ def diagnose(
         onsets=onsets,
         remedies=remedies,
         missing=tuple(missing),
+        suggested=shown.suggested,
         prior=weights,
         about=about,
         notes=(*shown.notes, *implausible(shown), *([assumed] if assumed else []), *doubts, *unread),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -63,6 +63,7 @@ class Facts:
         rate_spent: Step at which the learning rate ended; None where it has not.
         planned: Planned steps where the run has reached them; None elsewhere.
         falls: Components and environments that fall, in words.
+        suggested: Column that was not recognized → keys of the log that it may be.
     """
 
     rows: int
@@ -91,6 +92,7 @@ class Facts:
     rate_spent: float | None = None
     planned: float | None = None
     falls: tuple[str, ...] = ()
+    suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def high(self) -> bool:

@@ -126,7 +126,9 @@ def _evaluated(
     given = [logs] if isinstance(logs, str | os.PathLike | Run) else list(logs)
     if any(isinstance(x, Run) for x in given):
         raise SettingError("evaluations: expected log files, found runs that were read; give their paths")
-    return {name: read_runs(logs, index, dict(read or {}) | {"eval_column": name}) for name in names}
+    options = dict(read or {})
+    columns = options.get("columns") or {}
+    return {x: read_runs(logs, index, options | {"columns": {**columns, "heldout": x}}) for x in names}
 
 
 def _family(

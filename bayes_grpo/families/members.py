@@ -206,7 +206,7 @@ def check_alike(members: Sequence[FamilyMember]) -> None:
     apart("signals", lambda m: m.table.signal, "choose one that all have: --signal reward or --signal eval")
     for kind in {m.run.format for m in members}:
         # Two trainers may call one reward differently; one trainer does not.
-        mend = "name the same column for all: --reward-column or --eval-column"
+        mend = "name the same column for all: --column reward=KEY or heldout=KEY"
         apart("rewards", lambda m, kind=kind: _key(m) if m.run.format == kind else None, mend)
     apart("largest rewards", lambda m: _stated(m.run, "reward_high"), "bring the rewards to one unit")
     apart("smallest rewards", lambda m: _stated(m.run, "reward_low"), "bring the rewards to one unit")

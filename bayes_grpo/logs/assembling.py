@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import counted
+from bayes_grpo.common.wording import clean, counted
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
-from bayes_grpo.logs.keyindex import KeyIndex
+from bayes_grpo.logs.keyindex import KeyIndex, told_apart
 from bayes_grpo.logs.mapping import Choices, Columns, counter_of, map_columns
+from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
 from bayes_grpo.logs.resolve import resolve_settings, setting_keys
-from bayes_grpo.logs.reward_key import single_rewards
-from bayes_grpo.logs.run import Provenance, Setting, Settings
+from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
+from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.unused import unused_keys
+from bayes_grpo.logs.trainers import trainer_named
 
 _ENVIRONMENT = "environments/"
 _PART = "rewards/"
@@ -65,10 +66,11 @@ def assemble(
     if max(finite, len(rows.eval_step)) < 2:
         raise LogReadError(
             f"expected at least two rows with a finite reward, found {counted(len(rows.step), 'row')} and "
-            f"{finite} finite; wait for more of the log, or name another key with --reward-column"
+            f"{finite} finite; wait for more of the log, or name another key with --column reward=KEY"
         )
     settings = resolve_settings(parsed, columns, rows, stated, user)
     used = {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")}
+    unused = unused_keys(parsed.table, columns.trainer, used, _read_otherwise(parsed.table))
     return {
         "step": rows.step,
         "reward": rows.train["reward"],
@@ -88,7 +90,8 @@ def assemble(
         "settings": settings,
         "keys": used,
         "notes": (*chosen.notes, *parsed.notes, *columns.notes, *rows.notes, *_seldom(columns, rows, settings)),
-        "unused": unused_keys(parsed.table, columns.trainer, used, _read_otherwise(parsed.table)),
+        "unused": unused,
+        "suggested": suggested_keys(parsed.table, unused, {"heldout" if k == "eval_reward" else k for k in used}),
     }
 
 
@@ -133,4 +136,61 @@ def one_after_another(first: Parsed, second: Parsed) -> Parsed:
         tuple(dict.fromkeys((*first.notes, *second.notes))),
         {**first.settings, **second.settings},
         first.run_name or second.run_name,
+    )
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a run beside its rows. Checked when it is made.
+
+    Attributes:
+        name: Name of the run.
+        trainer: Name of the trainer whose keys the rows have; "" for canonical names and those that scripts use.
+        settings: Settings that the user states; they override everything else.
+        stated: Settings that the trainer states.
+        total_steps: Planned length, where the trainer states it.
+        logging_steps: Optimizer steps that a row averages, where the trainer states it.
+
+    Raises:
+        SettingError: A setting has an unknown name or an impossible value.
+    """
+
+    name: str = "run"
+    trainer: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    stated: Mapping[str, Setting] = field(default_factory=dict)
+    total_steps: float | None = None
+    logging_steps: float | None = None
+
+    def __post_init__(self) -> None:
+        """Puts the types of the user's settings right."""
+        object.__setattr__(self, "settings", checked(self.settings, "settings"))
+
+
+def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
+    """The run that records tell of, by the same rules as a log read from a file.
+
+    Args:
+        records: Rows in the order in which they came, key → value.
+        known: What else is known.
+
+    Raises:
+        LogReadError: There are fewer than two rows with a reward, or several keys could be the reward.
+        SettingError: Settings contradict each other.
+    """
+    table = Table.from_rows(told_apart(dict(x)) for x in records)
+    trainer = trainer_named(known.trainer)
+    parsed = Parsed(
+        table,
+        total_steps=known.total_steps,
+        logging_steps=known.logging_steps,
+        trainer=trainer,
+        settings=known.stated,
+    )
+    return Run(
+        name=clean(known.name),
+        source=clean(known.name),
+        format="records",
+        log_hash=table.digest(),
+        **assemble([parsed], {}, known.settings, {}),
     )

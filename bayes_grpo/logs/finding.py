@@ -11,8 +11,7 @@ from typing import NamedTuple
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, listed
 from bayes_grpo.logs.formats import RunName, Source, chosen_run, listed_runs, load, pick_reader
-from bayes_grpo.stores.companions import METRICS, MLFLOW_RUN
-from bayes_grpo.stores.sqlite_copy import MAGIC
+from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN
 
 ROOTS = ("wandb", "runs", "tensorboard", "tensorboard_log", "swanlog", "mlruns", "trackio")
 """Names that stores give the folder with their runs."""

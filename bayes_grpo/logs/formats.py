@@ -18,9 +18,8 @@ from bayes_grpo.logs.mapping import Choices
 from bayes_grpo.logs.run import Setting
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import Trainer
-from bayes_grpo.stores.companions import files_beside
+from bayes_grpo.stores.files import MAGIC, columns_in, files_beside
 from bayes_grpo.stores.records import starts_record
-from bayes_grpo.stores.sqlite_copy import MAGIC, columns_in
 
 HEAD = 65_536
 """Characters that a reader looks at to recognise its format."""
@@ -213,7 +212,7 @@ class ReadOptions(NamedTuple):
 
     format: str | None = None
     whole_lines: bool = False
-    choices: Choices = Choices()
+    choices: Choices = MappingProxyType({})
     run_name: str | None = None
     run: str | None = None
 
@@ -333,8 +332,8 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
     if not evidence:
         raise LogReadError(
             f"expected the log of a known trainer, found prose or a format that no reader knows; seen: "
-            f"{_seen(source)}; convert it to CSV with the columns step,reward and pass "
-            f"--reward-column reward, or force a format with --format ({', '.join(known)})"
+            f"{_seen(source)}; convert it to CSV with the columns step,reward, "
+            f"or force a format with --format ({', '.join(known)})"
         )
     if "console_dict" in evidence:  # a trainer's dictionaries beat the lines that a callback prints beside them
         evidence.pop("console_pairs", None)

@@ -12,8 +12,10 @@ from typing import Any
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.wording import clean, listed
-from bayes_grpo.logs.run import Provenance, Setting, Settings
+from bayes_grpo.logs.run import SIGNALS, Provenance, Setting, Settings
 
+CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
+"""Canonical names of columns that a user can name."""
 SIDECAR_NAME = "bayes_grpo.toml"
 """File beside a log whose ``[settings]`` table is read with it."""
 
@@ -136,9 +138,39 @@ def read_sidecar(path: Path) -> dict[str, Setting]:
         raise SettingError(
             f"{where}: expected a table [settings], found {type(table).__name__}; write 'name = value' lines"
         )
-    table = {k: v for k, v in table.items() if k != "like"}
+    table = {k: v for k, v in table.items() if k not in ("like", "columns")}
     note = f"from {clean(path.name)}"
     return {k: Setting(v, Provenance.CONFIG, note) for k, v in checked(table, where).items()}
+
+
+def checked_columns(columns: Any, where: str) -> dict[str, str]:
+    """Columns that somebody named, by canonical name.
+
+    Raises:
+        SettingError: A name is unknown, or what it names is no key.
+    """
+    if not isinstance(columns, Mapping):
+        raise SettingError(f"{where}: expected name = key lines, found {type(columns).__name__}; correct it")
+    for name, key in columns.items():
+        if name not in CANONICAL_COLUMNS:
+            raise SettingError(
+                f"{where}: expected a column among {', '.join(CANONICAL_COLUMNS)}, found {clean(name)!r}; correct it"
+            )
+        if not isinstance(key, str) or not key:
+            raise SettingError(f"{where}: expected a key of the log for {name}, found {_quoted(key)}; correct it")
+    return dict(columns)
+
+
+def columns_of_sidecar(path: Path) -> dict[str, str]:
+    """Columns that a file of settings names under ``[columns]``.
+
+    Raises:
+        SettingError: The file cannot be read or is malformed, or a name in it is unknown.
+    """
+    content = _content(path)
+    return checked_columns(
+        content.get("columns", {}) if isinstance(content, dict) else {}, f"{clean(path, 200)}: [columns]"
+    )
 
 
 def like_of_sidecar(path: Path) -> list[str]:

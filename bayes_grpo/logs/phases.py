@@ -62,13 +62,9 @@ def closing_rows(table: Table) -> np.ndarray:
 def starts_of(
     closing: np.ndarray, columns: Mapping[str, np.ndarray], step: np.ndarray | None, epoch: np.ndarray
 ) -> Starts:
-    """Where trainings begin in rows in file order.
+    """Where trainings begin in rows in file order; an epoch stands in for the step where the log has none.
 
-    Args:
-        closing: Whether a row closes a training, shape (n,).
-        columns: "reward" and "loss", each of shape (n,), NaN where a row has none.
-        step: Step of each row, shape (n,); None where the log has none.
-        epoch: Epoch of each row, shape (n,), which stands in for the step.
+    ``columns`` are "reward" and "loss"; all arrays have the shape (n,).
     """
     train = np.logical_or.reduce([np.isfinite(x) for x in columns.values()]) & ~closing
     axis = epoch if step is None or np.isfinite(step[train]).sum() < _LEAST else step

@@ -17,7 +17,7 @@ from bayes_grpo.logs.assembling import assemble, one_after_another
 from bayes_grpo.logs.finding import STATE_FILE, find, run_name_of
 from bayes_grpo.logs.formats import Parsed, ReadOptions, Source, load, pick_reader
 from bayes_grpo.logs.mapping import Choices
-from bayes_grpo.logs.options import SIDECAR_NAME, checked, read_sidecar
+from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, columns_of_sidecar, read_sidecar
 from bayes_grpo.logs.run import Run, Setting
 from bayes_grpo.logs.tabular import FORMAT_CLIENT, address_of, is_tabular, parsed_of, read_from_client, what_is
 from bayes_grpo.logs.training_args import read_beside
@@ -57,9 +57,7 @@ def read_log(
     path_or_paths: PathLike | Sequence[PathLike] | Held,
     *,
     format: str | None = None,
-    step_column: str | None = None,
-    reward_column: str | None = None,
-    eval_column: str | None = None,
+    columns: Mapping[str, str] | None = None,
     run_name: str | None = None,
     run: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -74,9 +72,8 @@ def read_log(
             client; or the rows themselves: a pandas or Polars frame, columns, a list of records such as
             ``trainer.state.log_history``, or a run of W&B's client.
         format: Name of a reader, where the content does not tell.
-        step_column: Key of the optimizer step.
-        reward_column: Key of the mean train reward.
-        eval_column: Key of the held-out reward.
+        columns: Key of "step", "reward", "heldout" (the held-out reward) or a signal of `SIGNALS`, where the keys are
+            unusual; "bayes_grpo.toml" states them under ``[columns]``.
         run_name: The run to take where a chart export holds several; otherwise the name of the result.
         run: The run to take where a store or a file holds several: its name, its id, or the beginning of either;
             "training 2" of a file in which trainings follow each other.
@@ -91,14 +88,15 @@ def read_log(
         MissingExtraError: The format needs a package that is not installed.
     """
     user = checked(settings or {}, "settings")
-    choices = Choices(step_column, reward_column, eval_column)
+    given = checked_columns(columns or {}, "columns")
     if is_tabular(path_or_paths):
-        stated = {} if sidecar is None else read_sidecar(Path(sidecar))
+        beside = None if sidecar is None else Path(sidecar)
+        stated, choices = _beside(beside, given)
         kind = Path(what_is(path_or_paths))
         paths, read = [kind], [Read(kind, (), FORMAT_HELD, parsed_of(path_or_paths), run)]
     else:
         paths = _paths(path_or_paths)
-        stated = _sidecar(paths[0], sidecar)
+        stated, choices = _beside(_sidecar(paths[0]) if sidecar is None else Path(sidecar), given)
         options = ReadOptions(format, whole_lines, choices, run_name, run)
         read = [_read_one(p, options) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
@@ -147,14 +145,18 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
     return [Path(p) for p in given]
 
 
-def _sidecar(path: Path, sidecar: PathLike | None) -> dict[str, Setting]:
-    if sidecar is not None:
-        return read_sidecar(Path(sidecar))
+def _sidecar(path: Path) -> Path | None:
+    """The file of settings beside a log; None where there is none."""
     try:
         beside = (path if path.is_dir() else path.parent) / SIDECAR_NAME
-        return read_sidecar(beside) if beside.is_file() else {}
+        return beside if beside.is_file() else None
     except (OSError, ValueError):  # a path that no system call takes; reading the log reports it
-        return {}
+        return None
+
+
+def _beside(sidecar: Path | None, columns: Choices) -> tuple[dict[str, Setting], Choices]:
+    """Settings of a file beside a log, and its columns overridden by those of the call."""
+    return ({}, columns) if sidecar is None else (read_sidecar(sidecar), {**columns_of_sidecar(sidecar), **columns})
 
 
 def _read_one(path: Path, options: ReadOptions) -> Read:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -185,6 +186,7 @@ class Run(Shown):
         second_counter: Key of another counter of the log, and its value in each row, shape (n,); None without any.
         resumes: Steps at which the training was resumed.
         trainings: All trainings in the file, where it holds several.
+        suggested: Column that was not recognized → the keys of the log that it may be.
     """
 
     name: str
@@ -208,36 +210,32 @@ class Run(Shown):
     second_counter: tuple[str, np.ndarray] | None = None
     resumes: tuple[float, ...] = ()
     trainings: tuple[LoggedTraining, ...] = ()
+    suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     _once: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""
         n = len(self.step)
-        frozen = {}
+        put = partial(object.__setattr__, self)
         for name in ("step", "reward", "window", "eval_step", "eval_reward"):
-            frozen[name] = _read_only(getattr(self, name))
-            object.__setattr__(self, name, frozen[name])
-        signals = {k: _read_only(v) for k, v in self.signals.items()}
-        object.__setattr__(self, "signals", MappingProxyType(signals))
-        object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
-        object.__setattr__(self, "unused", MappingProxyType(dict(self.unused)))
-        components = {k: _read_only(v) for k, v in self.components.items()}
-        object.__setattr__(self, "components", MappingProxyType(components))
-        environments = {k: _read_only(v) for k, v in self.environments.items()}
-        object.__setattr__(self, "environments", MappingProxyType(environments))
-        logged = {k: _read_only(v, np.bool_) for k, v in self.logged.items()}
-        object.__setattr__(self, "logged", MappingProxyType(logged))
-        both = [*components.items(), *signals.items(), *environments.items(), *logged.items()]
+            put(name, _read_only(getattr(self, name)))
+        for name in ("keys", "unused", "suggested"):
+            put(name, MappingProxyType(dict(getattr(self, name))))
+        shapes = {name: getattr(self, name).shape for name in ("reward", "window")}
+        for name in ("signals", "components", "environments", "logged"):
+            kind = np.bool_ if name == "logged" else np.float64
+            frozen = {k: _read_only(v, kind) for k, v in getattr(self, name).items()}
+            put(name, MappingProxyType(frozen))
+            shapes |= {k: v.shape for k, v in frozen.items()}
         if self.second_counter is not None:
             name, values = self.second_counter
-            object.__setattr__(self, "second_counter", (name, _read_only(values)))
-            both.append((name, self.second_counter[1]))
-        shapes = {k: v.shape for k, v in both} | {k: frozen[k].shape for k in ("reward", "window")}
+            put("second_counter", (name, _read_only(values)))
+            shapes[name] = np.shape(values)
         wrong = {k: s for k, s in shapes.items() if s != (n,)}
         if wrong or self.eval_step.shape != self.eval_reward.shape:
             raise ValueError(f"arrays of a Run must share one shape ({n},); found {wrong}")
         for name in ("step", "eval_step"):
-            if np.any(np.diff(frozen[name]) <= 0):
+            if np.any(np.diff(getattr(self, name)) <= 0):
                 raise ValueError(f"{name} must be strictly increasing")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -252,9 +250,7 @@ class Run(Shown):
         settings: Mapping[str, Any] | None = None,
         *,
         name: str | None = None,
-        step_column: str | None = None,
-        reward_column: str | None = None,
-        eval_column: str | None = None,
+        columns: Mapping[str, str] | None = None,
     ) -> Run:
         """The run that rows in memory tell of, by the same rules as a log read from a file.
 
@@ -264,9 +260,7 @@ class Run(Shown):
                 column or an array is a missing value, unless None or NA stands beside it; elsewhere it was logged.
             settings: Values for fields of `Settings`; they override everything else.
             name: Name of the run; else what W&B calls it, or "run".
-            step_column: Key of the optimizer step.
-            reward_column: Key of the mean train reward.
-            eval_column: Key of the held-out reward.
+            columns: Key of "step", "reward", "heldout" (the held-out reward) or a signal, where the keys are unusual.
 
         Raises:
             LogReadError: There is no usable reward, or several keys could be it.
@@ -274,14 +268,7 @@ class Run(Shown):
         """
         from bayes_grpo.logs.reading import read_log  # which makes runs
 
-        return read_log(
-            frame,
-            step_column=step_column,
-            reward_column=reward_column,
-            eval_column=eval_column,
-            run_name=name,
-            settings=settings,
-        )
+        return read_log(frame, columns=columns, run_name=name, settings=settings)
 
     @property
     def sentence(self) -> str:

@@ -14,8 +14,8 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.formats import Parsed
+from bayes_grpo.logs.keyindex import StepCounter, parted, told_apart, without_nan
 from bayes_grpo.logs.readers.json_text import of_document, of_state
-from bayes_grpo.logs.rowkinds import StepCounter, parted, told_apart, without_nan
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.table import Table, flatten, to_float
 from bayes_grpo.logs.training_args import flat_config

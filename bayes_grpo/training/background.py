@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.machine import cores
-from bayes_grpo.logs.records import Known
+from bayes_grpo.logs.assembling import Known
 from bayes_grpo.training.link import Link
 from bayes_grpo.training.one_warning import OneWarning
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching

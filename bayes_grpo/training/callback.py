@@ -16,9 +16,9 @@ from typing import Any, Literal, Self
 
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.decision.question import Question
+from bayes_grpo.logs.assembling import Known
 from bayes_grpo.logs.keyindex import OWN
 from bayes_grpo.logs.options import checked
-from bayes_grpo.logs.records import Known
 from bayes_grpo.logs.training_args import settings_of_args
 from bayes_grpo.training.background import EVERY, Background, BackgroundSetup
 from bayes_grpo.training.entries import SAID, entries_of, sounded_in, stops_now

@@ -48,7 +48,7 @@ def serve(parent: int) -> None:
 
 def _answer(inbox: Inbox, replies: int) -> None:
     setup: BackgroundSetup = inbox.take(1)[0]
-    from bayes_grpo.logs.records import run_of
+    from bayes_grpo.logs.assembling import run_of
     from bayes_grpo.watching.update import update_of
 
     rows: list[Mapping[str, Any]] = []

@@ -18,8 +18,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.stores.companions import MLFLOW_RUN
-from bayes_grpo.stores.sqlite_copy import BESIDE
+from bayes_grpo.stores.files import BESIDE, MLFLOW_RUN
 from bayes_grpo.watching.rotation import first_step, joined, last_step, rotated_away
 
 PATIENCE = 30.0

@@ -28,17 +28,17 @@ GOOD = "step,reward\n1,0.1\n2,0.2\n"
         (
             "a.csv",
             "step,loss\n1,0.1\n2,0.2\n",
-            "the numeric keys step, loss, none of which looks like one; pass a log that has one (--reward-column",
+            "the numeric keys step, loss, none of which looks like one; pass a log that has one (--column reward",
         ),
         (
             "a.csv",
             "step,epoch,time_s,lr,loss,grad_norm,quality\n1,0.1,3,1e-6,0.2,1,0.3\n2,0.2,6,1e-6,0.2,1,0.4\n",
-            "loss, grad_norm, quality; if it is quality, name it with --reward-column",
+            "loss, grad_norm, quality; if it is quality, name it with --column reward",
         ),
         (
             "a.csv",
             "step,sentiment,success_rate_a\n1,0.1,0.3\n2,0.2,0.4\n",
-            "if it is one of sentiment, success_rate_a, name it with --reward-column",
+            "if it is one of sentiment, success_rate_a, name it with --column reward",
         ),
         ("a.csv", "step,reward\n1,\n2,\n", "none of its numeric keys looks like one"),
         ("a.csv", "step,reward\n1,\n2,\n", "reward without a finite number in 2 rows"),

@@ -172,7 +172,7 @@ def test_rows(path, format, rows, shape, reward):
     else:
         text = json.dumps(rows)
     path.write_text(text, encoding="utf-8", errors="replace")
-    check(path, format=format, reward_column=reward)
+    check(path, format=format, columns=None if reward is None else {"reward": reward})
 
 
 @pytest.mark.parametrize("format", ["csv", "wandb_csv", None])

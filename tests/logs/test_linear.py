@@ -100,7 +100,7 @@ def test_long_json_lines_are_passed_over_with_a_note(write, monkeypatch):
 
 def test_names_of_columns_do_not_hang(write):
     path = write("a.csv", f"step{'_a' * 40}!,reward,x{' ' * 60_000}y\n1,0.1,1\n2,0.2,1\n")
-    assert read_log(path, reward_column="reward").reward.tolist() == [0.1, 0.2]
+    assert read_log(path, columns={"reward": "reward"}).reward.tolist() == [0.1, 0.2]
 
 
 def test_pieces_of_a_record_without_end_do_not_hang():

@@ -190,6 +190,6 @@ def test_shares_of_tinker_that_are_0_throughout_say_nothing(read, bad, known):
 
 def test_two_candidates_for_the_reward_are_an_error_that_names_both(read):
     with pytest.raises(
-        LogReadError, match="several that differ: train_reward, mean_reward; choose with --reward-column"
+        LogReadError, match="several that differ: train_reward, mean_reward; choose with --column reward"
     ):
         read([{"step": s, "train_reward": 0.1 * s, "mean_reward": 0.2 * s} for s in STEPS])

@@ -16,9 +16,9 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import ANSI, clean, counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source, long_lines
+from bayes_grpo.logs.keyindex import StepCounter, told_apart
 from bayes_grpo.logs.phases import CLOSING, starts_of
 from bayes_grpo.logs.readers.json_text import parse_line
-from bayes_grpo.logs.rowkinds import StepCounter, told_apart
 from bayes_grpo.logs.table import Table, to_float
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")

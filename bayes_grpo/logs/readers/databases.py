@@ -13,9 +13,7 @@ from bayes_grpo.logs.readers.event_files import Points
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import TableBuilder, to_float
 from bayes_grpo.logs.training_args import flat_config
-from bayes_grpo.stores.companions import METRICS, MLFLOW_RUN, PARAMS
-from bayes_grpo.stores.safe_yaml import settings_in
-from bayes_grpo.stores.sqlite_copy import MAGIC, DatabaseTables, has_columns, opened
+from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN, PARAMS, DatabaseTables, has_columns, opened, settings_in
 
 _MLFLOW_TABLES = {"metrics": ("key", "value", "step", "run_uuid"), "runs": ("run_uuid",)}
 _AT = re.compile(r"_at_(?=\d)")

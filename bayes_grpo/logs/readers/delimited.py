@@ -16,8 +16,7 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
-from bayes_grpo.logs.keyindex import normal
-from bayes_grpo.logs.rowkinds import parted
+from bayes_grpo.logs.keyindex import normal, parted
 from bayes_grpo.logs.table import MAX_KEYS, Table
 
 _DELIMITERS = (",", "\t", ";", "|")
@@ -227,7 +226,7 @@ def _read_wandb_csv(source: Source, options: ReadOptions) -> Parsed:
     axis = names[0]
     notes = [f"run {clean(run)!r} of a Weights & Biases chart over {clean(axis)!r}"]
     if not _is_step(axis):
-        notes.append(f"the x axis {clean(axis)!r} is not the step; rows are counted unless --step-column names one")
+        notes.append(f"the x axis {clean(axis)!r} is not the step; rows are counted unless --column step=KEY names one")
     if _is_bucketed(table, metrics):
         notes.append("values lie between MIN and MAX: the chart averaged several rows into one; export more points")
     return Parsed(table.renamed({axis: "step" if _is_step(axis) else axis, **metrics}), notes=tuple(notes))

@@ -8,7 +8,7 @@ text that is JSON or the session of the plugin for hyperparameters. The second h
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
@@ -18,10 +18,9 @@ from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table, TableBuilder
 from bayes_grpo.logs.trainers import identify
 from bayes_grpo.logs.training_args import flat_config
-from bayes_grpo.stores.companions import SWANLAB_CONFIG
+from bayes_grpo.stores.files import SWANLAB_CONFIG, settings_in
 from bayes_grpo.stores.protobuf import BYTES, FIXED32, FIXED64, VARINT, double_of_bytes, fields, message, signed, text
 from bayes_grpo.stores.records import Damage, leveldb_records, starts_record, tfrecord_records
-from bayes_grpo.stores.safe_yaml import settings_in
 
 StoreRow = dict[str, float]
 
@@ -208,17 +207,66 @@ def _plain(wire: int, content: int | bytes) -> float | str | bool:
     return text(content) if wire == BYTES else bool(content)
 
 
-_WANDB_MAGIC = b":W&B"
+class _Kind(NamedTuple):
+    """One of the two trackers whose files hold LevelDB's records of protobuf.
+
+    Attributes:
+        name: Its name, and the ending of its files.
+        magic: How a file begins.
+        run: Field of a record that names the run.
+        others: Fields of a record that are of use besides.
+        title: Field of the run with its name.
+        id: Field of the run with its id.
+    """
+
+    name: str
+    magic: bytes
+    run: int
+    others: tuple[int, ...]
+    title: int
+    id: int
+
+    def sniff(self, source: Source) -> Evidence | None:
+        """Recognises the first four bytes."""
+        return Evidence(3, f"a .{self.name} file") if source.data.startswith(self.magic) else None
+
+    def runs(self, source: Source) -> list[RunName]:
+        """The one run of the file."""
+        found = next((self.named(c) for n, c in self.contents(source.data, Damage()) if n == self.run), RunName("", ""))
+        key = found.id or source.path.stem.removeprefix("run-")
+        return [RunName(found.name or key, key)]
+
+    def contents(self, data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
+        """Number and bytes of what the records hold that is of use."""
+        if not data.startswith(self.magic):
+            raise LogReadError(f"expected a .{self.name} file, found another beginning; pass run-ID.{self.name}")
+        for record in leveldb_records(data, damage):
+            try:
+                for number, wire, content in fields(record):
+                    if number in (self.run, *self.others) and wire == BYTES and isinstance(content, bytes):
+                        yield number, content
+            except ValueError:
+                damage.at(1)
+
+    def named(self, run: bytes) -> RunName:
+        """Name and id of a run."""
+        try:
+            found = {number: text(value) for number, wire, value in fields(run) if wire == BYTES}
+        except ValueError:
+            found = {}
+        return RunName(found.get(self.title, ""), found.get(self.id, ""))
+
+    def parsed(self, table: Table, config: Mapping[str, Any], damage: Damage, name: str) -> Parsed:
+        """Rows with the run's configuration and name."""
+        if not table.n:
+            raise damage.nothing(f"the .{self.name} file")
+        return Parsed(table, flat_config(config), notes=damage.notes(), run_name=name)
+
+
 _HISTORY, _RUN, _CONFIG = 2, 17, 18
-"""Fields of a record."""
-_ITEM, _UPDATE, _REMOVE = 1, 1, 2
+_WANDB = _Kind("wandb", b":W&B", _RUN, (_HISTORY, _CONFIG), 8, 1)
+_ITEM, _UPDATE, _RUN_CONFIG = 1, 1, 4
 _WANDB_KEY, _NESTED_KEY, _JSON = 1, 2, 16
-_WANDB_RUN_ID, _RUN_CONFIG, _DISPLAY_NAME = 1, 4, 8
-
-
-def _sniff_wandb(source: Source) -> Evidence | None:
-    """Recognises the first four bytes."""
-    return Evidence(3, "a .wandb file") if source.data.startswith(_WANDB_MAGIC) else None
 
 
 def _read_wandb(source: Source, options: ReadOptions) -> Parsed:
@@ -227,50 +275,18 @@ def _read_wandb(source: Source, options: ReadOptions) -> Parsed:
     builder = TableBuilder()
     config: dict[str, Any] = {}
     name = ""
-    for number, content in _wandb_contents(source.data, damage):
+    for number, content in _WANDB.contents(source.data, damage):
         try:
             if number == _HISTORY:
                 builder.add(_values(content, _ITEM))
             elif number == _RUN:
-                name = _wandb_named(content).name or name
+                name = _WANDB.named(content).name or name
                 config |= _values(message(content, _RUN_CONFIG) or b"", _UPDATE)
             else:
                 config |= _values(content, _UPDATE)
         except ValueError:
             damage.at(1)
-    config = {key: value for key, value in config.items() if key != "_wandb"}
-    table = builder.build()
-    if not table.n:
-        raise damage.nothing("the .wandb file")
-    return Parsed(table, flat_config(config), notes=damage.notes(), run_name=name)
-
-
-def _runs_wandb(source: Source) -> list[RunName]:
-    """The one run of the file."""
-    found = next((_wandb_named(c) for n, c in _wandb_contents(source.data, Damage()) if n == _RUN), RunName("", ""))
-    key = found.id or source.path.stem.removeprefix("run-")
-    return [RunName(found.name or key, key)]
-
-
-def _wandb_contents(data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of what the records hold that is of use."""
-    if not data.startswith(_WANDB_MAGIC):
-        raise LogReadError("expected a .wandb file, found another beginning; pass run-ID.wandb")
-    for record in leveldb_records(data, damage):
-        try:
-            for number, wire, content in fields(record):
-                if number in (_HISTORY, _RUN, _CONFIG) and wire == BYTES and isinstance(content, bytes):
-                    yield number, content
-        except ValueError:
-            damage.at(1)
-
-
-def _wandb_named(run: bytes) -> RunName:
-    try:
-        found = {number: text(value) for number, wire, value in fields(run) if wire == BYTES}
-    except ValueError:
-        found = {}
-    return RunName(found.get(_DISPLAY_NAME, ""), found.get(_WANDB_RUN_ID, ""))
+    return _WANDB.parsed(builder.build(), {k: v for k, v in config.items() if k != "_wandb"}, damage, name)
 
 
 def _values(content: bytes, item: int) -> dict[str, Any]:
@@ -299,24 +315,17 @@ def _wandb_value(encoded: bytes) -> Any:
         return parse_line(encoded.decode("utf-8", errors="replace"))
 
 
-_SWANLAB_MAGIC = b":SWL"
 _START, _SCALAR = 10, 13
-"""Fields of a record."""
+_SWANLAB = _Kind("swanlab", b":SWL", _START, (_SCALAR,), 4, 10)
 _SWANLAB_KEY, _SWANLAB_STEP, _SWANLAB_VALUE = 1, 2, 5
-_EXPERIMENT, _SWANLAB_RUN_ID = 4, 10
-
-
-def _sniff_swanlab(source: Source) -> Evidence | None:
-    """Recognises the first four bytes."""
-    return Evidence(3, "a .swanlab file") if source.data.startswith(_SWANLAB_MAGIC) else None
 
 
 def _read_swanlab(source: Source, options: ReadOptions) -> Parsed:
     """Scalars joined into rows, with the run's name and configuration."""
     damage, points, name = Damage(), Points(), ""
-    for number, content in _swanlab_contents(source.data, damage):
+    for number, content in _SWANLAB.contents(source.data, damage):
         if number == _START:
-            name = _swanlab_named(content).name
+            name = _SWANLAB.named(content).name
             continue
         try:
             _add(points, content)
@@ -324,40 +333,7 @@ def _read_swanlab(source: Source, options: ReadOptions) -> Parsed:
             damage.at(1)
     stated = settings_in(source.beside.get(SWANLAB_CONFIG, b"").decode("utf-8", errors="replace"))
     config = {k: v["value"] if isinstance(v, dict) and "value" in v else v for k, v in stated.items()}
-    table = points.table()
-    if not table.n:
-        raise damage.nothing("the .swanlab file")
-    return Parsed(table, flat_config(config), notes=damage.notes(), run_name=name)
-
-
-def _runs_swanlab(source: Source) -> list[RunName]:
-    """The one run of the file."""
-    found = next(
-        (_swanlab_named(c) for n, c in _swanlab_contents(source.data, Damage()) if n == _START), RunName("", "")
-    )
-    key = found.id or source.path.stem.removeprefix("run-")
-    return [RunName(found.name or key, key)]
-
-
-def _swanlab_contents(data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of what the records hold that is of use."""
-    if not data.startswith(_SWANLAB_MAGIC):
-        raise LogReadError("expected a .swanlab file, found another beginning; pass run-ID.swanlab")
-    for record in leveldb_records(data, damage):
-        try:
-            for number, wire, content in fields(record):
-                if number in (_START, _SCALAR) and wire == BYTES and isinstance(content, bytes):
-                    yield number, content
-        except ValueError:
-            damage.at(1)
-
-
-def _swanlab_named(start: bytes) -> RunName:
-    try:
-        found = {number: text(value) for number, wire, value in fields(start) if wire == BYTES}
-    except ValueError:
-        found = {}
-    return RunName(found.get(_EXPERIMENT, ""), found.get(_SWANLAB_RUN_ID, ""))
+    return _SWANLAB.parsed(points.table(), config, damage, name)
 
 
 def _add(points: Points, scalar: bytes) -> None:
@@ -379,6 +355,6 @@ def _add(points: Points, scalar: bytes) -> None:
 
 READERS = (
     Reader("tensorboard", _sniff_tensorboard, _read_tensorboard),
-    Reader("wandb", _sniff_wandb, _read_wandb, _runs_wandb),
-    Reader("swanlab", _sniff_swanlab, _read_swanlab, _runs_swanlab),
+    Reader("wandb", _WANDB.sniff, _read_wandb, _WANDB.runs),
+    Reader("swanlab", _SWANLAB.sniff, _read_swanlab, _SWANLAB.runs),
 )

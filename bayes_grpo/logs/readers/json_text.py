@@ -15,9 +15,8 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run, long_lines
-from bayes_grpo.logs.keyindex import normal
+from bayes_grpo.logs.keyindex import StepCounter, normal, told_apart
 from bayes_grpo.logs.options import CONFIG_KEYS
-from bayes_grpo.logs.rowkinds import StepCounter, told_apart
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, trainer_named
 
