@@ -13,17 +13,19 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, counted
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
-from bayes_grpo.logs.keyindex import KeyIndex, told_apart
+from bayes_grpo.logs.keyindex import KeyIndex, marked_evaluation
 from bayes_grpo.logs.mapping import Choices, Columns, counter_of, map_columns
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
 from bayes_grpo.logs.resolve import resolve_settings, setting_keys
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
-from bayes_grpo.logs.table import Table
+from bayes_grpo.logs.table import GROUP_KEYS, Table
 from bayes_grpo.logs.trainers import trainer_named
 
 _ENVIRONMENT = "environments/"
+_COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completion_text", "response_text")
+_LEAST_GROUPS, _MOSTLY = 3, 0.8
 _PART = "rewards/"
 """Before the name of a reward function among the columns."""
 
@@ -56,6 +58,7 @@ def assemble(
         parsed = replace(parsed, table=table, total_steps=parsed.total_steps if chosen.is_last else None)
         parts = [parsed]
         columns = map_columns(table, choices, parsed.trainer)
+    columns = _by_group(parsed.table, columns)
     summary = closing_rows(parsed.table)
     row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(parts)), [part.table.n for part in parts])
@@ -93,6 +96,35 @@ def assemble(
         "unused": unused,
         "suggested": suggested_keys(parsed.table, unused, {"heldout" if k == "eval_reward" else k for k in used}),
     }
+
+
+def _by_group(table: Table, columns: Columns) -> Columns:
+    """Columns with a step for each group, where a log without steps has one line a completion.
+
+    Raises:
+        LogReadError: Each line is a completion, and its group is not named.
+    """
+    if columns.step is not None:
+        return columns
+    used = np.flatnonzero(np.isfinite(columns.train["reward"]))
+    for key in (key for key in table.keys if key.strip().lower() in GROUP_KEYS):
+        words = np.array(table.labels[key]) if key in table.labels else np.nan_to_num(table.column(key), nan=-1.0)
+        begins = np.r_[True, words[used][1:] != words[used][:-1]]
+        sizes, counts = np.unique(np.diff(np.flatnonzero(np.r_[begins, True])), return_counts=True)
+        if sizes[np.argmax(counts)] > 1 and counts.max() >= max(_LEAST_GROUPS, _MOSTLY * counts.sum()):
+            step = np.full(table.n, np.nan)
+            step[used] = np.cumsum(begins)
+            size = sizes[np.argmax(counts)]
+            note = f"one line a completion: the {size} of each {clean(key)!r} are averaged, and groups counted from 1"
+            return replace(columns, step=step, notes=[*columns.notes, note])
+    texts = [k for k in table.keys if k.strip().lower() in _COMPLETION_TEXTS and not table.has_numbers(k)]
+    if texts:
+        raise LogReadError(
+            f"expected a row a step, found {counted(len(used), 'line')} of one completion each ({clean(texts[0])!r}) "
+            f"without a step, and no {' or '.join(sorted(GROUP_KEYS)[:3])} whose lines follow each other; read them "
+            f"with `bayes-grpo rollouts`, or name the step with --column step=KEY"
+        )
+    return columns
 
 
 def _on_rows(columns: Columns, rows: Tidy, table: Table) -> tuple[str, np.ndarray] | None:
@@ -178,7 +210,7 @@ def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
         LogReadError: There are fewer than two rows with a reward, or several keys could be the reward.
         SettingError: Settings contradict each other.
     """
-    table = Table.from_rows(told_apart(dict(x)) for x in records)
+    table = Table.from_rows(marked_evaluation(dict(x)) for x in records)
     trainer = trainer_named(known.trainer)
     parsed = Parsed(
         table,

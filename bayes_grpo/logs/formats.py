@@ -10,11 +10,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.modules import modules_in
 from bayes_grpo.common.wording import clean, counted, listed
 from bayes_grpo.logs import readers
-from bayes_grpo.logs.mapping import Choices
+from bayes_grpo.logs.mapping import map_columns
 from bayes_grpo.logs.run import Setting
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import Trainer
@@ -171,6 +173,11 @@ class Evidence(NamedTuple):
     reason: str
     rows: int = 0
 
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The higher, the better."""
+        return self.strength, self.rows
+
 
 @dataclass(frozen=True)
 class Parsed:
@@ -203,16 +210,10 @@ class ReadOptions(NamedTuple):
     """What a caller may say about the reading of a log.
 
     Attributes:
-        format: Name of the reader; None where the content tells.
-        whole_lines: Leave out a last line that has not ended, in formats in which half a line can pass for a whole one.
-        choices: Columns that the user named.
         run_name: The run to take from a chart export that holds several.
         run: The run to take where several are kept: its name, its id, or the beginning of either.
     """
 
-    format: str | None = None
-    whole_lines: bool = False
-    choices: Choices = MappingProxyType({})
     run_name: str | None = None
     run: str | None = None
 
@@ -249,12 +250,7 @@ class Reader:
 
 
 def long_lines(numbers: Sequence[int], longest: int) -> tuple[str, ...]:
-    """A note on lines that were passed over because they are too long; nothing where there is none.
-
-    Args:
-        numbers: Their numbers in the file, from 1.
-        longest: Characters of the longest line that is looked at.
-    """
+    """A note on lines, by their numbers from 1, that were passed over because they are too long."""
     if not numbers:
         return ()
     lines = counted(len(numbers), "line")
@@ -278,13 +274,10 @@ def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
         if len(runs) == 1:
             return 0
         raise LogReadError(f"expected one run, found {len(runs)}: {listed_runs(runs)}; choose with --run NAME")
-    tests = (
-        lambda r: r.id == wanted,
-        lambda r: r.name == wanted,
-        lambda r: r.id.startswith(wanted) or r.name.startswith(wanted),
-    )
-    for test in tests:
-        fitting = [i for i, run in enumerate(runs) if test(run)]
+    same_id = [i for i, run in enumerate(runs) if run.id == wanted]
+    same_name = [i for i, run in enumerate(runs) if run.name == wanted]
+    begin = [i for i, run in enumerate(runs) if run.id.startswith(wanted) or run.name.startswith(wanted)]
+    for fitting in (same_id, same_name, begin):
         if len(fitting) == 1:
             return fitting[0]
         if fitting:
@@ -337,21 +330,30 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         )
     if "console_dict" in evidence:  # a trainer's dictionaries beat the lines that a callback prints beside them
         evidence.pop("console_pairs", None)
-    best = max(_rank(e) for e in evidence.values())
-    fitting = [n for n, e in evidence.items() if _rank(e) == best]
-    if len(fitting) > 1:
+    best = max(e.rank for e in evidence.values())
+    fitting = [n for n, e in evidence.items() if e.rank == best]
+    if len(fitting) > 1 and not _agree([known[n] for n in fitting], source):
         reasons = "; ".join(f"{n}: {evidence[n].reason}" for n in fitting)
         raise LogReadError(f"expected one format, found several that fit ({reasons}); choose with --format")
     return known[fitting[0]]
 
 
+def _agree(readers: list[Reader], source: Source) -> bool:
+    """Whether readers find the same rewards in a file."""
+    found = []
+    for reader in readers:
+        try:
+            parsed = reader.read(source, ReadOptions())
+            reward = map_columns(parsed.table, {}, parsed.trainer).train["reward"]
+        except LogReadError:
+            return False
+        found.append(reward[np.isfinite(reward)])
+    return all(np.array_equal(found[0], x) for x in found)
+
+
 def _evidence(known: Mapping[str, Reader], source: Source | None) -> dict[str, Evidence]:
     """What the readers that know a source say of it."""
     return {} if source is None else {n: e for n, r in known.items() if (e := r.sniff(source)) is not None}
-
-
-def _rank(evidence: Evidence) -> tuple[int, int]:
-    return evidence.strength, evidence.rows
 
 
 def _seen(source: Source) -> str:

@@ -93,7 +93,7 @@ def means_of_rollouts(rollout: np.ndarray, *columns: np.ndarray) -> list[np.ndar
     return found
 
 
-def said_again(rollout: np.ndarray, step: np.ndarray, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def repeated_rows(rollout: np.ndarray, step: np.ndarray, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Where columns only repeat what an earlier update of the same rollout said.
 
     Args:

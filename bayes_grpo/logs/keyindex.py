@@ -131,7 +131,7 @@ _KEPT = re.compile(
 _BEFORE = "eval/"
 
 
-def told_apart(row: dict[str, Any]) -> dict[str, Any]:
+def marked_evaluation(row: dict[str, Any]) -> dict[str, Any]:
     """A row as it is, or that of an evaluation with "eval/" before the keys of what was measured."""
     if _KINDS.isdisjoint(row) or not any(_is_evaluation(row.get(kind)) for kind in _KINDS):
         return row

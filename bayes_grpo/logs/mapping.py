@@ -13,7 +13,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import counted, listed
-from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, said_again
+from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_keys, components_of, environments_of, no_reward, reward_of
 from bayes_grpo.logs.table import Table
@@ -200,7 +200,7 @@ def _once_a_rollout(
     counter = _rollout_counter(index, keys)
     if counter is None or step is None:
         return False
-    again = said_again(index.table.column(counter), step, train)
+    again = repeated_rows(index.table.column(counter), step, train)
     for name, rows in again.items():
         train[name][rows] = np.nan
     if again:

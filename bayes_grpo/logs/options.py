@@ -225,13 +225,7 @@ def _content(path: Path) -> Any:
 
 CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "group_size": ("group_size", "group", "num_generations", "n_samples_per_prompt", "rollout_n"),
-    "prompts_per_step": (
-        "prompts_per_step",
-        "num_prompts_per_step",
-        "groups_per_batch",
-        "num_groups",
-        "batch",
-    ),
+    "prompts_per_step": ("prompts_per_step", "num_prompts_per_step", "groups_per_batch", "num_groups", "batch"),
     "momentum": ("momentum", "adam_beta1", "beta1"),
     "refresh_interval": ("refresh_interval",),
     "total_steps": ("total_steps", "max_steps", "num_steps", "n_steps", "steps"),
@@ -249,9 +243,10 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "entropy_weight": ("entropy_weight", "entropy_coef", "entropy_coeff", "ent_coef"),
 }
 """Setting → names under which scripts keep it beside their records. Ambiguous names are left out."""
-ROW_KEYS = frozenset(
-    ("group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step", "num_groups")
-)
+ROW_KEYS = frozenset((
+    "group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step",
+    "num_groups", "entropy_coef",
+))  # fmt: skip
 """Those names that mean a setting in every record too, where it never changes."""
 
 

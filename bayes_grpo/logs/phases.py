@@ -127,11 +127,7 @@ def _differ(old: np.ndarray, was: np.ndarray, new: np.ndarray, now: np.ndarray) 
 def chosen_training(table: Table, columns: Columns, wanted: str | None, known: tuple[int, ...] = ()) -> Chosen:
     """The training to read: the wanted one, else the only one with rewards, else the last with rewards.
 
-    Args:
-        table: The rows of a file.
-        columns: The same under canonical names.
-        wanted: Its name, or the beginning of it.
-        known: Rows at which the reader has seen trainings begin.
+    ``known`` are rows at which the reader has seen trainings begin.
 
     Raises:
         LogReadError: There are several, and none or several are called so.

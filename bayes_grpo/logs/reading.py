@@ -97,8 +97,7 @@ def read_log(
     else:
         paths = _paths(path_or_paths)
         stated, choices = _beside(_sidecar(paths[0]) if sidecar is None else Path(sidecar), given)
-        options = ReadOptions(format, whole_lines, choices, run_name, run)
-        read = [_read_one(p, options) for p in paths]
+        read = [_read_one(p, format, whole_lines, ReadOptions(run_name, run)) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
         rows = assemble([x.parsed for x in read], choices, user, stated, read[0].training)
@@ -159,7 +158,7 @@ def _beside(sidecar: Path | None, columns: Choices) -> tuple[dict[str, Setting],
     return ({}, columns) if sidecar is None else (read_sidecar(sidecar), {**columns_of_sidecar(sidecar), **columns})
 
 
-def _read_one(path: Path, options: ReadOptions) -> Read:
+def _read_one(path: Path, format: str | None, whole_lines: bool, options: ReadOptions) -> Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
     address = address_of(path)
     if address is not None:
@@ -178,8 +177,8 @@ def _read_one(path: Path, options: ReadOptions) -> Read:
     for file in found.files:
         try:
             source = load(file)
-            reader = pick_reader(source, options.format)
-            if options.whole_lines and reader.name in _LINES:
+            reader = pick_reader(source, format)
+            if whole_lines and reader.name in _LINES:
                 source = replace(source, data=source.data[: source.data.rfind(b"\n") + 1])
             one = reader.read(source, options)
             if source.nul_bytes:

@@ -24,6 +24,7 @@ NO_SIGNAL = "no known signal"
 OURS = "written by bayes-grpo"
 EVALUATION = "of an evaluation, and not its mean reward"
 SPREAD_OF_REWARDS = "spread or extremes of a reward"
+PART_OF_LOSS, TOOLS = "a part of the loss", "counts calls of tools"
 
 _EVALUATION = re.compile(r"(?:^|[/_])(?:eval|val|valid|validation|test|dev|heldout|held_out)(?:[/_]|$)")
 _SPREAD = re.compile(r"(?:reward|score).*(?:std|min|max|var|median|p\d\d)$|rewards?/.*/(?:std|min|max)$")
@@ -137,6 +138,8 @@ def _reason(table: Table, key: str, keys: Mapping[str, str], could_be: str | Non
         return "counts or times rows"
     if _SPREAD.search(name):
         return SPREAD_OF_REWARDS
+    if name.endswith("distillation_loss") or re.search(r"(?:^|/)tools/", name):
+        return PART_OF_LOSS if name.endswith("loss") else TOOLS
     return EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
 
 

@@ -20,26 +20,10 @@ from bayes_grpo.common.results import Shown
 from bayes_grpo.common.wording import counted
 
 SIGNALS: tuple[str, ...] = (
-    "reward_std",
-    "frac_reward_zero_std",
-    "entropy",
-    "kl",
-    "clip_ratio",
-    "grad_norm",
-    "completion_length",
-    "learning_rate",
-    "loss",
-    "accuracy",
-    "completions_clipped_ratio",
-    "gold_reward",
-    "stiffness",
-    "stability_margin",
-    "engine_mismatch",
-    "staleness",
-    "step_time",
-    "step_cost",
-    "total_cost",
-)
+    "reward_std", "frac_reward_zero_std", "entropy", "kl", "clip_ratio", "grad_norm", "completion_length",
+    "learning_rate", "loss", "accuracy", "completions_clipped_ratio", "gold_reward", "stiffness",
+    "stability_margin", "engine_mismatch", "staleness", "step_time", "step_cost", "total_cost",
+)  # fmt: skip
 """Canonical names of the optional signals of a row. Readers map each trainer's own keys to these.
 
 `stiffness` and `stability_margin` are what a probe beside the training measured (`bayes_grpo.probing`).

@@ -14,7 +14,7 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.formats import Parsed
-from bayes_grpo.logs.keyindex import StepCounter, parted, told_apart, without_nan
+from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation, parted, without_nan
 from bayes_grpo.logs.readers.json_text import of_document, of_state
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.table import Table, flatten, to_float
@@ -82,7 +82,7 @@ def _of_records(records: Iterable[Any], total: float | None = None, window: floa
     rows, other = [], 0
     for record in records:
         if isinstance(record, Mapping):
-            rows.append(told_apart({str(k): v for k, v in record.items()}))
+            rows.append(marked_evaluation({str(k): v for k, v in record.items()}))
         else:
             other += 1
     if not rows:

@@ -127,7 +127,8 @@ GENERIC = Trainer(
     ),
     signals=_table(
         "reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std; "
-        "frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio; "
+        "frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio "
+        "flat_group_fraction; "
         "entropy: entropy policy/entropy mean_entropy entropy_mean entropy/mean token_entropy optim/entropy; "
         "kl: kl kl_divergence kl_div kl_mean mean_kl kl/mean approx_kl kl_loss; "
         "clip_ratio: clip_ratio clip_ratio/region_mean clip_frac clipfrac clip_fraction train_clip_fraction; "

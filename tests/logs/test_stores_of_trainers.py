@@ -244,7 +244,7 @@ def test_the_rollout_is_the_step_where_nothing_else_is(write):
 @pytest.mark.parametrize("value", ["five", "3 of 9", None, "1/2/3"])
 def test_a_step_that_cannot_be_read_is_refused(write, value):
     rows = [{"step": value, "reward": 0.1 * s} for s in ROWS]
-    with pytest.raises(LogReadError, match=r"expected the step as a number, found step without one in 6 rows.*--column step=KEY"):
+    with pytest.raises(LogReadError, match=r"step as a number, found step without one in 6 rows.*--column step=KEY"):
         read_log(write("log.jsonl", rows))
 
 

@@ -37,7 +37,7 @@ def test_columns_by_name(write):
     path = write("a.csv", "t,r,e\n" + "".join(f"{s},0.{s},{s}\n" for s in range(1, 6)))
     run = read_log(path, format="csv", columns={"step": "t", "reward": "r", "heldout": "e"})
     assert run.keys == {"step": "t", "reward": "r", "eval_reward": "e"}
-    with pytest.raises(LogReadError, match=r"--column reward=KEY .*'x' is not in the log; the numeric keys are t, r, e"):
+    with pytest.raises(LogReadError, match=r"--column reward=KEY .*'x' is not in the log; .* keys are t, r, e"):
         read_log(path, columns={"reward": "x"})
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import ANSI, clean, counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source, long_lines
-from bayes_grpo.logs.keyindex import StepCounter, told_apart
+from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation
 from bayes_grpo.logs.phases import CLOSING, starts_of
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table, to_float
@@ -59,12 +59,7 @@ def lines_of(text: str) -> Iterator[ConsoleLine]:
 
 
 def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:
-    """A note on the lines of console text that are longer than a reader looks at; nothing where there is none.
-
-    Args:
-        text: The text.
-        longest: Characters of the longest line that is looked at.
-    """
+    """A note on the lines of console text that are longer than a reader looks at; nothing where there is none."""
     if len(text) <= longest:
         return ()
     return long_lines([n for n, line in enumerate(_raw_lines(text), 1) if len(line) > longest], longest)
@@ -88,12 +83,7 @@ def usual(values: Iterable[float | None]) -> float | None:
 
 
 def nothing_found(expected: str, source: Source) -> LogReadError:
-    """What to say where a reader that was asked for by name finds no row.
-
-    Args:
-        expected: What it looks for.
-        source: The file.
-    """
+    """What to say where a reader that was asked for by name finds no row."""
     return LogReadError(f"expected {expected}, found none; seen: {clean(source.head)!r}; choose another --format")
 
 
@@ -106,6 +96,8 @@ _JSON = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
 """A JSON document or JSON lines; other readers take those."""
 _NO_BRACES = re.compile(r"\s{0,8}['\"][\w/@. -]{1,80}['\"]\s?:")
 """A dict that was pasted without its braces."""
+_OUTCOME = re.compile(r" reward (\d{1,6}(?:\.\d{1,6})?)$")
+"""The end of an outcome's name: the reward of its answer."""
 _STEP_KEY = re.compile(r"step(?!s_per_second)")
 
 _LEAST_COPIED, _MOSTLY = 3, 0.9
@@ -145,7 +137,7 @@ def _read_console_dict(source: Source, options: ReadOptions) -> Parsed:
     if not found:
         raise nothing_found("dicts of metrics in the text", source)
     found, copies = _without_copies(found)
-    progress = StepCounter(told_apart(f.row) for f in found)
+    progress = StepCounter(marked_evaluation(row) for row in _counted_outcomes([f.row for f in found]))
     rows = list(progress)
     notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
     total = progress.planned
@@ -155,6 +147,21 @@ def _read_console_dict(source: Source, options: ReadOptions) -> Parsed:
         rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
         return Parsed(Table.from_rows(rows), total_steps=total, notes=(*notes, *more), starts=starts)
     return Parsed(Table.from_rows(rows), total_steps=total, notes=notes)
+
+
+def _counted_outcomes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that count completions by outcome, ``{'answer reward 1': 54, 'answer reward 0': 202}``, as mean rewards.
+
+    The usual number of completions is a train batch; another one is an evaluation.
+    """
+    found = {i: list(zip(map(_OUTCOME.search, row), row.values(), strict=True)) for i, row in enumerate(rows)}
+    found = {i: x for i, x in found.items() if all(key and type(n) is int and n >= 0 for key, n in x)}
+    batch = usual(sum(n for _, n in x) for x in found.values())
+    for i, counts in found.items():
+        total = sum(n for _, n in counts)
+        mean = sum(float(key[1]) * n for key, n in counts if key) / max(total, 1)
+        rows[i] = {"reward" if total == batch else "eval_reward": mean, "completions": total}
+    return rows
 
 
 def _without_copies(found: list[_Found]) -> tuple[list[_Found], tuple[str, ...]]:
@@ -610,6 +617,8 @@ _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 def _sniff_verl_console(source: Source) -> Evidence | None:
     """Recognises lines that begin the way verl prints its metrics."""
     rows = sum(1 for _ in _VERL_STEP.finditer(source.head))
+    if not rows and not source.is_parquet and not _JSON.match(source.head):
+        rows = int(_VERL_STEP.search(source.text) is not None)  # its configuration may be longer than the head
     return Evidence(3, f"{rows} lines 'step:N - key:value'", rows) if rows else None
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run, long_lines
-from bayes_grpo.logs.keyindex import StepCounter, normal, told_apart
+from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation, normal
 from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, trainer_named
@@ -53,19 +53,11 @@ def parse_line(text: str) -> Any:
         return None
 
 
-CONFIG_NAMES = (
-    "config",
-    "args",
-    "hparams",
-    "hyperparameters",
-    "hyperparams",
-    "settings",
-    "params",
-    "training_args",
-)
+_CONFIG_NAMES = (
+    "config", "args", "hparams", "hyperparameters", "hyperparams", "settings", "params", "training_args",
+)  # fmt: skip
 """Names of objects in which scripts keep their settings."""
 
-_CONFIG_NAMES = frozenset(CONFIG_NAMES)
 _METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
 
 
@@ -92,9 +84,9 @@ def config_line(row: dict[str, Any]) -> dict[str, Any] | None:
 
 def config_in(row: dict[str, Any]) -> dict[str, Any] | None:
     """Settings of a record that holds them instead of metrics, None where it is a record of metrics."""
-    if _CONFIG_NAMES.isdisjoint(row):
+    if row.keys().isdisjoint(_CONFIG_NAMES):
         return None
-    held = [row[name] for name in CONFIG_NAMES if isinstance(row.get(name), dict)]
+    held = [row[name] for name in _CONFIG_NAMES if isinstance(row.get(name), dict)]
     if not held or any(_METRIC.search(key) for key in row):
         return None
     return {k: v for part in held for k, v in scalars_of(part).items()}
@@ -102,27 +94,15 @@ def config_in(row: dict[str, Any]) -> dict[str, Any] | None:
 
 def mapping_rows(items: list[Any]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """The records among the items of a list, and a note on what else was there."""
-    rows = [told_apart(item) for item in items if isinstance(item, dict)]
+    rows = [marked_evaluation(item) for item in items if isinstance(item, dict)]
     other = len(items) - len(rows)
     return rows, (f"{other} entries that are not records left out",) if other else ()
 
 
 _RECORD_NAMES = (
-    "log_history",
-    "step_log",
-    "history",
-    "metrics",
-    "train_metrics",
-    "logs",
-    "log",
-    "train_log",
-    "training_log",
-    "steps",
-    "records",
-    "rows",
-    "data",
-    "trajectory",
-)
+    "log_history", "step_log", "history", "metrics", "train_metrics", "logs", "log", "train_log", "training_log",
+    "steps", "records", "rows", "data", "trajectory",
+)  # fmt: skip
 _MAX_DEPTH = 4
 _STEP = re.compile(r"\d{1,12}")
 _LIST = re.compile(r'\[\s*(?:\{\s*["}]|\]\s*$|(?:-?\d[\d.eE+-]*|null)\s*(?:,|\]\s*$))')
@@ -194,7 +174,7 @@ def _from_list(items: list[Any]) -> Parsed:
 
 def _scalars(document: dict[str, Any]) -> dict[str, Any]:
     config = {}
-    for name in CONFIG_NAMES:
+    for name in _CONFIG_NAMES:
         if isinstance(document.get(name), dict):
             config |= scalars_of(document[name])
     return config | scalars_of(document)
@@ -333,7 +313,7 @@ class JsonLines:
                 config = config_line(row)
             if config is None:
                 self._began = True
-                yield told_apart(row)
+                yield marked_evaluation(row)
             else:
                 self.config |= config
                 self._settings += 1
