@@ -51,13 +51,13 @@ def assemble(
         SettingError: Settings contradict each other.
     """
     parsed = reduce(one_after_another, parts)
-    columns = map_columns(parsed.table, choices, parsed.trainer)
+    columns = _over_epochs(parsed.table, map_columns(parsed.table, choices, parsed.trainer))
     chosen = chosen_training(parsed.table, columns, training, parsed.starts) if len(parts) == 1 else Chosen(None)
     if chosen.rows is not None:
         table = parsed.table.rows(chosen.rows)
         parsed = replace(parsed, table=table, total_steps=parsed.total_steps if chosen.is_last else None)
         parts = [parsed]
-        columns = map_columns(table, choices, parsed.trainer)
+        columns = _over_epochs(table, map_columns(table, choices, parsed.trainer))
     columns = _by_group(parsed.table, columns)
     summary = closing_rows(parsed.table)
     row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
@@ -96,6 +96,24 @@ def assemble(
         "unused": unused,
         "suggested": suggested_keys(parsed.table, unused, {"heldout" if k == "eval_reward" else k for k in used}),
     }
+
+
+def _over_epochs(table: Table, columns: Columns) -> Columns:
+    """Columns whose steps go on from one epoch to the next, where they count within an epoch."""
+    key = KeyIndex(table).first(("epoch", "train/epoch"))
+    if columns.step is None or key is None or columns.keys.get("step") == key:
+        return columns
+    epoch, step = table.column(key), columns.step
+    rows = np.flatnonzero(np.isfinite(columns.train["reward"]) & np.isfinite(step) & np.isfinite(epoch))
+    back = np.diff(step[rows]) < 0
+    if not back.any() or np.any((np.diff(epoch[rows]) > 0) != back):
+        return columns
+    begins = np.r_[0, rows[1:][back]]
+    ends = [np.nanmax(part) for part in np.split(step, begins[1:])]
+    offset = np.cumsum(np.r_[0.0, np.array(ends[:-1]) + (np.nanmin(step) == 0)])
+    step = step + offset[np.searchsorted(begins, np.arange(len(step)), side="right") - 1]
+    note = f"steps count within an epoch; they go on from one {key!r} to the next"
+    return replace(columns, step=step, notes=[*columns.notes, note])
 
 
 def _by_group(table: Table, columns: Columns) -> Columns:

@@ -250,6 +250,15 @@ ROW_KEYS = frozenset((
 """Those names that mean a setting in every record too, where it never changes."""
 
 
+def known_setting(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> dict[str, Setting]:
+    """A setting under its name; nothing where the value is impossible or none."""
+    try:
+        known = checked({name: value}, "") if isinstance(value, int | float | str) else {}
+    except SettingError:
+        return {}
+    return {k: Setting(v, provenance, note) for k, v in known.items()}
+
+
 def settings_in_config(config: Mapping[str, Any], where: str = "beside the records") -> dict[str, Setting]:
     """Settings among the scalars that a file keeps; impossible values are passed over.
 
@@ -260,13 +269,8 @@ def settings_in_config(config: Mapping[str, Any], where: str = "beside the recor
     found = {}
     for name, keys in CONFIG_KEYS.items():
         for key in keys:
-            value = config.get(key)
-            if isinstance(value, int | float | str):
-                try:
-                    value = checked({name: value}, "")[name]
-                except SettingError:
-                    continue
-                found[name] = Setting(value, Provenance.CONFIG, f"{clean(key)!r} {where}")
+            if stated := known_setting(name, config.get(key), f"{clean(key)!r} {where}"):
+                found |= stated
                 break
     low, high = found.get("reward_low"), found.get("reward_high")
     if low and high and low.value >= high.value:

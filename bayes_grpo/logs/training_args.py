@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.finding import checkpoint_step
-from bayes_grpo.logs.options import checked
+from bayes_grpo.logs.options import known_setting
 from bayes_grpo.logs.plain_pickle import MAX_BYTES, Unbuilt, plain_values
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.logs.table import to_float
@@ -74,12 +73,7 @@ def settings_of_args(arguments: Mapping[str, Any], where: str = FILE_NAME) -> di
     found: dict[str, Setting] = {}
 
     def state(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> None:
-        try:
-            stated = checked({name: value}, where)
-        except SettingError:
-            return
-        if name in stated:
-            found[name] = Setting(stated[name], provenance, note)
+        found.update(known_setting(name, value, note, provenance))
 
     def number(name: str, default: float = float("nan")) -> float:
         value = to_float(arguments.get(name))
@@ -174,22 +168,18 @@ _MAX_TEXT = 1_000
 def flat_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers and texts of a nested configuration under keys joined by "/"; items of a list under their numbers."""
     found: dict[str, Any] = {}
-    _flatten(found, config, "", _MAX_DEPTH)
-    return found
-
-
-def _flatten(found: dict[str, Any], config: Mapping[Any, Any], prefix: str, depth: int) -> None:
-    for key, value in config.items():
-        if len(found) >= _MAX_ENTRIES:
-            return
-        name = prefix + str(key).replace(".", "/")
+    left: list[tuple[str, Any, int]] = [("", config, _MAX_DEPTH + 1)]
+    while left and len(found) < _MAX_ENTRIES:
+        name, value, depth = left.pop()
         if isinstance(value, list | tuple):
             value = dict(enumerate(value[:_MAX_ITEMS]))
         if isinstance(value, Mapping):
-            if depth:
-                _flatten(found, value, f"{name}/", depth - 1)
+            begin = f"{name}/" if name else ""
+            below = [(begin + str(key).replace(".", "/"), x, depth - 1) for key, x in value.items()]
+            left += below[::-1] if depth else []
         elif isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _MAX_TEXT):
             found.setdefault(name, value)
+    return found
 
 
 def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Setting]:
@@ -209,8 +199,8 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
             value = config.get(key)
             if name == "schedule":
                 value = SCHEDULES.get(str(value).lower(), value)
-            if (setting := _stated(name, value, f"{clean(key)} in {WHERE}")) is not None:
-                found[name] = setting
+            if stated := known_setting(name, value, f"{clean(key)} in {WHERE}"):
+                found |= stated
                 if name == "momentum":
                     found["momentum_convention"] = Setting("ema", Provenance.CONFIG, f"{clean(key)} in {WHERE}")
                 break
@@ -218,18 +208,10 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
     for key in trainer.config.get(COMPLETIONS, ()):
         prompts = to_float(config.get(key)) / group
         note = f"{clean(key)} in {WHERE}, in completions"
-        if prompts > 0 and (setting := _stated("prompts_per_step", prompts, note)) is not None:
-            return {**found, "prompts_per_step": setting}
+        if prompts > 0 and (stated := known_setting("prompts_per_step", prompts, note)):
+            return found | stated
     return found
 
 
 COMPLETIONS = "completions_per_step"
 """Beside the names of settings in `Trainer.config`: completions of an optimizer step, where prompts are not stated."""
-
-
-def _stated(name: str, value: Any, note: str) -> Setting | None:
-    try:
-        known = checked({name: value}, WHERE) if isinstance(value, int | float | str) else {}
-    except SettingError:
-        return None
-    return Setting(known[name], Provenance.CONFIG, note) if name in known else None

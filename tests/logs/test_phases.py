@@ -231,3 +231,14 @@ def test_a_summary_lists_all_trainings(write):
     page = log_document(summary)
     assert "2 trainings: training 2 is read" in page.why
     assert any(s.title == "Trainings in the file" and len(s.tables[0].rows) == 2 for s in page.sections)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_steps_that_count_within_an_epoch_go_on(write, first):
+    rows = [{"epoch": e, "step": first + s, "reward": 0.1 * e + 0.01 * s} for e in range(3) for s in range(10)]
+    run = read_log(write("log.jsonl", rows))
+    assert run.trainings == ()
+    assert run.step.tolist() == list(range(first, first + 30))
+    np.testing.assert_allclose(run.reward, [row["reward"] for row in rows])
+    again = [*rows, *[row | {"reward": 0.9} for row in rows]]  # a training whose epochs begin anew as well
+    assert [x[:2] for x in names(read_log(write("log.jsonl", again)))][-1][1] <= 30

@@ -254,7 +254,7 @@ def _sniff_jsonl(source: Source) -> Evidence | None:
 def _read_jsonl(source: Source, options: ReadOptions) -> Parsed:
     """Rows of all lines that parse; the others are counted in a note."""
     lines = JsonLines(source.text)
-    rows = StepCounter(lines)
+    rows = StepCounter(_unwrapped(lines))
     table = Table.from_rows(rows)
     return Parsed(table, lines.config, total_steps=rows.planned, notes=lines.notes())
 
@@ -354,20 +354,11 @@ def _sniff_verl_jsonl(source: Source) -> Evidence | None:
     return None
 
 
-def _read_verl_jsonl(source: Source, options: ReadOptions) -> Parsed:
-    """Rows of ``data``, each with its step."""
-    lines = JsonLines(source.text)
-    table = Table.from_rows(_unwrapped(lines))
-    return Parsed(table, lines.config, notes=lines.notes())
-
-
 def _unwrapped(rows: JsonLines) -> Iterator[dict[str, Any]]:
+    """Rows, of which those of verl's file logger are ``{"step": …, "data": {…}}``."""
     for row in rows:
-        data = row.get("data")
-        if isinstance(data, dict):
-            yield {**data, "step": row.get("step")}
-        else:
-            yield row
+        own = len(row) == 2 and isinstance(row.get("data"), dict) and "step" in row
+        yield {**row["data"], "step": row["step"]} if own else row
 
 
 _MARKS = re.compile(r'"(?:log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
@@ -424,6 +415,6 @@ def _positive(value: object, at_least: float = 0.0) -> float | None:
 READERS = (
     Reader("json", _sniff_json_records, _read_json_records),
     Reader("jsonl", _sniff_jsonl, _read_jsonl),
-    Reader("verl_jsonl", _sniff_verl_jsonl, _read_verl_jsonl),
+    Reader("verl_jsonl", _sniff_verl_jsonl, _read_jsonl),
     Reader("trl_trainer_state", _sniff_trl_state, _read_trl_state),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any, NamedTuple
 
@@ -352,11 +353,7 @@ def _of_text(cell: _Cell, source: Source, options: ReadOptions) -> _Training | N
     if parsed.table.n < 2 or not names_reward(parsed.table.keys):
         return None
     notes = (f"read from the output of {cell.name} as {reader.name}", *parsed.notes, *_said(cell.config))
-    total = parsed.total_steps
-    return _Training(
-        cell.name,
-        Parsed(parsed.table, {**cell.config, **parsed.config}, total, parsed.logging_steps, parsed.trainer, notes),
-    )
+    return _Training(cell.name, replace(parsed, config={**cell.config, **parsed.config}, notes=notes))
 
 
 def _said(config: dict[str, Any]) -> tuple[str, ...]:
