@@ -73,6 +73,7 @@ def assemble(
         )
     settings = resolve_settings(parsed, columns, rows, stated, user)
     used = {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")}
+    notes = (*_seldom(columns, rows, settings), *_adapted(parsed.table))
     unused = unused_keys(parsed.table, columns.trainer, used, _read_otherwise(parsed.table))
     return {
         "step": rows.step,
@@ -92,7 +93,7 @@ def assemble(
         "eval_reward": rows.eval_reward,
         "settings": settings,
         "keys": used,
-        "notes": (*chosen.notes, *parsed.notes, *columns.notes, *rows.notes, *_seldom(columns, rows, settings)),
+        "notes": (*chosen.notes, *parsed.notes, *columns.notes, *rows.notes, *notes),
         "unused": unused,
         "suggested": suggested_keys(parsed.table, unused, {"heldout" if k == "eval_reward" else k for k in used}),
     }
@@ -162,7 +163,7 @@ def _read_otherwise(table: Table) -> list[str]:
 
 
 def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]:
-    """What to know where most rows have no reward, and nobody says that a rollout serves several steps."""
+    """What to know where most rows have no reward, and no setting explains it by rollouts that serve several steps."""
     rewarded = np.isfinite(rows.train["reward"])
     spacing, gap = usual_spacing(rows.step), usual_spacing(rows.step[rewarded])
     known = settings.refresh_interval.provenance is not Provenance.ASSUMED
@@ -173,6 +174,13 @@ def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]
         f"a reward in one of {every} rows only; if one rollout serves the {gap} steps between, "
         f"state --set refresh_interval={gap}",
     )
+
+
+def _adapted(table: Table) -> list[str]:
+    """Settings in the rows that the trainer changes."""
+    found = {key: (v := table.column(key))[np.isfinite(v)] for key in setting_keys(table)}
+    ends = {key: (v[0], v[-1]) for key, v in found.items() if len(v) and np.ptp(v) > 0}
+    return [f"{key!r} is adapted, from {a:g} to {b:g}; it is no constant setting" for key, (a, b) in ends.items()]
 
 
 def one_after_another(first: Parsed, second: Parsed) -> Parsed:

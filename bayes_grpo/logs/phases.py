@@ -154,8 +154,7 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
     rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
     taken = rewarded[-1] if wanted is None else chosen_run([RunName(x.name, x.name) for x in found], wanted)
     why = "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
-    if wanted is not None:
-        why = "as --run names it"
+    why = why if wanted is None else "as --run names it"
     left = listed([x.text for i, x in enumerate(found) if i != taken], 6)
     other = found[rewarded[0] if len(rewarded) > 1 and taken != rewarded[0] else (taken + 1) % len(found)]
     notes = (

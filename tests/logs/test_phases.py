@@ -9,6 +9,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
 from bayes_grpo.logs.summary import describe_run
 from bayes_grpo.views.logs import log_document
+from tests.helpers.command import call
 from tests.logs.log_samples import trl_row, trl_state
 
 CLOSING = {"train_runtime": 300.0, "train_steps_per_second": 0.1, "train_loss": 0.01, "epoch": 1.0}
@@ -242,3 +243,21 @@ def test_steps_that_count_within_an_epoch_go_on(write, first):
     np.testing.assert_allclose(run.reward, [row["reward"] for row in rows])
     again = [*rows, *[row | {"reward": 0.9} for row in rows]]  # a training whose epochs begin anew as well
     assert [x[:2] for x in names(read_log(write("log.jsonl", again)))][-1][1] <= 30
+
+
+def test_a_training_within_a_run_of_a_chart(write):
+    steps = [*range(1, 11), *range(1, 13)]
+    text = "Step,a - train/reward,b - train/reward\n" + "".join(f"{s},0.5,{s / 100 + i}\n" for i, s in enumerate(steps))
+    path = write("chart.csv", text)
+    assert [len(read_log(path, run=f"b/training {i}").step) for i in (1, 2)] == [10, 12]
+    assert [len(read_log(path, run="b").step), read_log(path, run="b").trainings[1].taken] == [12, True]
+
+
+def test_the_command_line_takes_any(write):
+    path = write("run.log", printed(*training(20), CLOSING, *training(30, 1), CLOSING))
+    shown = call("inspect", path, "--run", "training 1", "--details").out
+    assert "20 rows" in shown
+    assert "Trainings in the file" in shown
+    assert "--run 'training 2' takes another" in " ".join(
+        call("diagnose", path, "--run", "training 1", "--details").out.split()
+    )
